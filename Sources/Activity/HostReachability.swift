@@ -1,32 +1,34 @@
 import Synchronization
 
-/// The reachability of one configured host, shared by all workers and read by the scrape.
+/// The reachability of one host, shared by all workers and read by the scrape.
 ///
 /// Evidence that confirms the state, which is nearly all of it, costs one relaxed load; only a
 /// transition writes. Transitions are decided by compare-and-swap, so that each one is reported to
 /// exactly one caller.
 package final class HostReachability: Sendable {
     private let current: Atomic<UInt8>
-    private let entered: InlineAtomicCounters
+    private let entered: ReachabilityTransitions
 
-    /// The host as the configuration names it; it becomes a label value.
+    /// The host's name, with the port where the configuration names that.
     package let host: String
+    /// The name of the entry that it belongs to.
+    package let entry: String
 
     /// A host about which nothing is known.
-    package init(host: String) {
+    ///
+    /// - Parameter transitions: where its transitions are counted, with those of others.
+    package init(
+        host: String, entry: String, transitions: ReachabilityTransitions
+    ) {
         self.host = host
+        self.entry = entry
         current = Atomic(ReachabilityState.unknown.rawValue)
-        entered = InlineAtomicCounters()
+        entered = transitions
     }
 
     /// The state now.
     package var state: ReachabilityState {
         ReachabilityState(rawValue: current.load(ordering: .relaxed)) ?? .unknown
-    }
-
-    /// How often `state` was entered from another one.
-    package func transitions(to state: ReachabilityState) -> UInt64 {
-        entered.value(of: state)
     }
 
     /// Takes a piece of evidence; returns the transition if it made one.
@@ -46,13 +48,17 @@ package final class HostReachability: Sendable {
     }
 }
 
-/// One counter per reachability state.
-private struct InlineAtomicCounters: ~Copyable, Sendable {
+/// How often hosts have entered each state of reachability from another one.
+package final class ReachabilityTransitions: Sendable {
     private let unknown = Atomic<UInt64>(0)
     private let notReachable = Atomic<UInt64>(0)
     private let reachable = Atomic<UInt64>(0)
 
-    func value(of state: ReachabilityState) -> UInt64 {
+    /// None so far.
+    package init() {}
+
+    /// How often a state was entered.
+    package func count(to state: ReachabilityState) -> UInt64 {
         switch state {
         case .unknown: unknown.load(ordering: .relaxed)
         case .notReachable: notReachable.load(ordering: .relaxed)

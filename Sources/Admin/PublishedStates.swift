@@ -12,17 +12,3 @@ extension StateFigure {
             }, current: Int(indicator.state.rawValue))
     }
 }
-
-extension LabelledState {
-    /// A host's reachability and its transitions.
-    package init(_ host: HostReachability) {
-        let states = ReachabilityState.allCases.map { state in
-            StateFigure.Entry(
-                label: String(describing: state.label),
-                transitions: host.transitions(to: state))
-        }
-        self.init(
-            label: host.host,
-            state: StateFigure(states: states, current: Int(host.state.rawValue)))
-    }
-}

@@ -154,22 +154,24 @@ extension ExpositionWriter {
         guard !service.reachability.isEmpty else { return }
         family(
             "pinfold_host_reachability", .gauge,
-            help: "1 at the state that a configured host is in.")
-        for host in service.reachability {
-            for (index, state) in host.state.states.enumerated() {
-                var labels = LabelText("host", host.label)
-                labels.append("state", state.label)
-                sample(labels, index == host.state.current ? 1 : 0)
+            help: "Servers of a host entry that are in a state of reachability.")
+        for entry in service.reachability {
+            let labels = LabelText("host", entry.label)
+            for state in entry.states {
+                begin(labels)
+                label("state", state.label)
+                end(state.servers)
             }
         }
         family(
             "pinfold_host_reachability_transitions", .counter,
-            help: "Times that a configured host entered a state.")
-        for host in service.reachability {
-            for state in host.state.states {
-                var labels = LabelText("host", host.label)
-                labels.append("state", state.label)
-                sample(labels, state.transitions)
+            help: "Times that a server of a host entry entered a state of reachability.")
+        for entry in service.reachability {
+            let labels = LabelText("host", entry.label)
+            for state in entry.states {
+                begin(labels)
+                label("state", state.label)
+                end(state.transitions)
             }
         }
     }

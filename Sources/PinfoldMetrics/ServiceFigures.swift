@@ -23,8 +23,8 @@ package struct ServiceFigures: Sendable {
     package var pinReports = PinReportFigures()
     /// The activity indicator's state and transitions.
     package var activity: StateFigure?
-    /// Each configured host's reachability.
-    package var reachability: [LabelledState] = []
+    /// The reachability of each host entry's servers.
+    package var reachability: [ReachabilityFigures] = []
     /// The pinsets of the configuration in force.
     package var pinsets: [PinsetFigures] = []
     /// The number of the configuration in force: 1 at the start, one more by each reload.
@@ -274,17 +274,34 @@ package struct StateFigure: Sendable, Equatable {
     }
 }
 
-/// A state machine that there is one of per configured thing.
-package struct LabelledState: Sendable, Equatable {
-    /// What it belongs to, as the configuration names it.
-    package var label: String
-    /// Its state and transitions.
-    package var state: StateFigure
+/// The reachability of a host entry's servers.
+package struct ReachabilityFigures: Sendable {
+    /// One state of reachability.
+    package struct State: Sendable {
+        /// The label value.
+        package var label: StaticString
+        /// Servers that are in it now.
+        package var servers: UInt64
+        /// How often servers have entered it from another one.
+        package var transitions: UInt64
 
-    /// The state of what is named `label`.
-    package init(label: String, state: StateFigure) {
+        /// A state of these figures.
+        package init(label: StaticString, servers: UInt64, transitions: UInt64) {
+            self.label = label
+            self.servers = servers
+            self.transitions = transitions
+        }
+    }
+
+    /// The host entry's name.
+    package var label: String
+    /// All states, in the order in which they are listed.
+    package var states: [State]
+
+    /// The figures of what is named `label`.
+    package init(label: String, states: [State]) {
         self.label = label
-        self.state = state
+        self.states = states
     }
 }
 

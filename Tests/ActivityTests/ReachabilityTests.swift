@@ -28,28 +28,30 @@ struct ReachabilityTests {
     func `the latest evidence decides, from every state`(row: ReachabilityRow) {
         #expect(row.state.next(after: row.event) == row.next)
         // The shared form takes the same step and reports it if it is one.
-        let host = HostReachability(host: "api")
+        let transitions = ReachabilityTransitions()
+        let host = HostReachability(host: "api", entry: "e", transitions: transitions)
         switch row.state {
         case .unknown: break
         case .notReachable: _ = host.note(.probeFailed)
         case .reachable: _ = host.note(.probeSucceeded)
         }
-        let before = host.transitions(to: row.next)
+        let before = transitions.count(to: row.next)
         let change = host.note(row.event)
         #expect(host.state == row.next)
         if row.next == row.state {
             #expect(change == nil)
-            #expect(host.transitions(to: row.next) == before)
+            #expect(transitions.count(to: row.next) == before)
         } else {
             #expect(change == ReachabilityChange(from: row.state, to: row.next, event: row.event))
-            #expect(host.transitions(to: row.next) == before + 1)
+            #expect(transitions.count(to: row.next) == before + 1)
         }
     }
 
     @Test func `nothing is known of a new host`() {
-        let host = HostReachability(host: "api")
+        let transitions = ReachabilityTransitions()
+        let host = HostReachability(host: "api", entry: "e", transitions: transitions)
         #expect(host.state == .unknown)
-        for state in ReachabilityState.allCases { #expect(host.transitions(to: state) == 0) }
+        for state in ReachabilityState.allCases { #expect(transitions.count(to: state) == 0) }
     }
 
     @Test func `labels name states and steps`() {
@@ -62,7 +64,8 @@ struct ReachabilityTests {
     }
 
     @Test func `of threads that report at once, exactly one sees each transition`() async {
-        let host = HostReachability(host: "api")
+        let transitions = ReachabilityTransitions()
+        let host = HostReachability(host: "api", entry: "e", transitions: transitions)
         let changes = await withTaskGroup(of: [ReachabilityChange].self) { group in
             for task in 0..<4 {
                 group.addTask {
@@ -74,11 +77,11 @@ struct ReachabilityTests {
             return await group.reduce(into: []) { $0 += $1 }
         }
         for state in ReachabilityState.allCases {
-            #expect(UInt64(changes.count { $0.to == state }) == host.transitions(to: state))
+            #expect(UInt64(changes.count { $0.to == state }) == transitions.count(to: state))
         }
         // Entered and left equally often, but for the first and the last state.
-        let up = Int(host.transitions(to: .reachable))
-        let down = Int(host.transitions(to: .notReachable))
+        let up = Int(transitions.count(to: .reachable))
+        let down = Int(transitions.count(to: .notReachable))
         #expect(abs(up - down) <= 1)
         #expect(changes.count { $0.from == .unknown } == 1)
     }

@@ -301,17 +301,6 @@ struct PublishedTests {
         #expect(figure.states.map(\.transitions) == [0, 1, 0, 0])
         #expect(figure.current == 1)
     }
-
-    @Test func `a host's reachability and its transitions are published`() {
-        let host = HostReachability(host: "api")
-        _ = host.note(.probeFailed)
-        _ = host.note(.responseReceived)
-        let published = LabelledState(host)
-        #expect(published.label == "api")
-        #expect(published.state.states.map(\.label) == ["unknown", "not_reachable", "reachable"])
-        #expect(published.state.states.map(\.transitions) == [0, 1, 1])
-        #expect(published.state.current == 2)
-    }
 }
 
 @Suite("Metrics: labels of the HTTP core's values")

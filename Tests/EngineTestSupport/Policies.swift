@@ -55,7 +55,7 @@ package func testPolicy(
     try PolicySnapshot(
         configuration, generation: generation, following: previous, sessions: TLSSessionCache(),
         labels: labels
-    ) { HostReachability(host: $0) }
+    ) { EntryReachability(label: $0) }
 }
 
 /// The policy of a configuration's text.

@@ -39,7 +39,7 @@ struct InterceptionPolicyTests {
         return try PolicySnapshot(
             configuration, generation: generation, following: previous,
             sessions: TLSSessionCache(), issuer: issuer, labels: RouteLabels()
-        ) { HostReachability(host: $0) }
+        ) { EntryReachability(label: $0) }
     }
 
     private let hosts = """

@@ -355,7 +355,7 @@ struct PolicySnapshotTests {
         #expect(policy.pinsets(entryIndex: nil).isEmpty)
     }
 
-    @Test func `reachability is that of the pattern that matches`() throws {
+    @Test func `reachability is the host's own, and counted by its entry`() throws {
         let policy = try testPolicy(
             """
             hosts:
@@ -365,7 +365,7 @@ struct PolicySnapshotTests {
             policy.reachability(host: name, port: port)?.host
         }
         #expect(host("a.test") == "a.test")
-        #expect(host("x.b.test") == "*.b.test")
+        #expect(host("x.b.test") == "x.b.test")
         #expect(host("c.test", 8080) == "c.test:8080")
         #expect(host("c.test", 80) == nil)
         #expect(host("d.test") == nil)

@@ -119,7 +119,7 @@ enum SimulationPolicies {
             return try PolicySnapshot(
                 configuration, generation: generation, following: previous,
                 sessions: TLSSessionCache(), images: SimulatedImages(), labels: labels
-            ) { HostReachability(host: $0) }
+            ) { EntryReachability(label: $0) }
         } catch {
             fatalError("\(error)")
         }

@@ -9,6 +9,7 @@ import subprocess
 import threading
 
 import pytest
+from support.gateway import free_port
 from support.origin import HTTPOrigin, OriginConnection, reply
 from support.wait import until
 from support.wire import Wire, request
@@ -362,3 +363,19 @@ def test_the_administration_takes_no_clients_place(gateway, origin):
     finally:
         for wire in watchers + clients:
             wire.close()
+
+
+def test_the_reachability_of_a_wildcard_is_that_of_each_server(gateway, origin):
+    there = origin(lambda _: reply(b"x", "200 OK", "Connection: close"))
+    running = gateway({"hosts": [{"match": ["*.wild.test"], "name": "wild"}]})
+    name = "pinfold_host_reachability"
+    assert running.metric(name, host="wild") == 0
+    closed = free_port()
+    for _ in range(2):
+        assert running.get(f"http://up.wild.test:{there.port}/").status == 200
+        assert running.get(f"http://down.wild.test:{closed}/").status == 502
+    assert running.metric(name, host="wild", state="reachable") == 1
+    assert running.metric(name, host="wild", state="not_reachable") == 1
+    transitions = "pinfold_host_reachability_transitions_total"
+    assert running.metric(transitions, host="wild", state="reachable") == 1
+    assert running.metric(transitions, host="wild", state="not_reachable") == 1

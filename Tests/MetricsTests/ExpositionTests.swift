@@ -79,8 +79,14 @@ enum Sample {
         ]
         service.activity = StateFigure(states: states, current: 1)
         service.reachability = [
-            LabelledState(label: "api", state: StateFigure(states: states, current: 0)),
-            LabelledState(label: "db", state: StateFigure(states: states, current: 1)),
+            ReachabilityFigures(
+                label: "api",
+                states: [
+                    .init(label: "off", servers: 1, transitions: 15),
+                    .init(label: "on", servers: 3, transitions: 16),
+                ]),
+            ReachabilityFigures(
+                label: "db", states: [.init(label: "on", servers: 0, transitions: 16)]),
         ]
         service.configurationGeneration = 17
         service.lastReloadSucceeded = false
@@ -243,7 +249,8 @@ struct ExpositionTests {
             ("pinfold_activity_state", ["state": "off"], 0),
             ("pinfold_activity_transitions_total", ["state": "off"], 15),
             ("pinfold_host_reachability", ["host": "api", "state": "off"], 1),
-            ("pinfold_host_reachability", ["host": "db", "state": "off"], 0),
+            ("pinfold_host_reachability", ["host": "api", "state": "on"], 3),
+            ("pinfold_host_reachability", ["host": "db", "state": "on"], 0),
             ("pinfold_host_reachability_transitions_total", ["host": "db", "state": "on"], 16),
             ("pinfold_config_generation", [:], 17),
             ("pinfold_config_last_reload_successful", [:], 0),

@@ -26,7 +26,8 @@ extension Environment {
         shared.logger.notice(
             "reachability changed",
             metadata: [
-                "host": "\(host.host)", "from": "\(change.from.label)", "to": "\(change.to.label)",
+                "host": "\(host.host)", "entry": "\(host.entry)", "from": "\(change.from.label)",
+                "to": "\(change.to.label)",
             ])
     }
 

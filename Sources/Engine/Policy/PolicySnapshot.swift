@@ -34,7 +34,7 @@ package final class PolicySnapshot: Sendable {
     let defaultRoute = RouteLabels.defaultHost
     private let entryPinsets: [[LabelIndex]]
     private let entryTimeouts: [TimeoutsConfiguration]
-    private let entryReachability: [[HostReachability]]
+    private let entryReachability: [EntryReachability]
     /// What the rules of each host entry do with messages; nil where it has none.
     private let entryTransformations: [RouteTransformation?]
     private let fingerprints: TrustFingerprints
@@ -58,7 +58,7 @@ package final class PolicySnapshot: Sendable {
     ///   - preparesTLS: the system's trust anchors are read, and the library's contexts made, now;
     ///     else by ``prepareTLS(host:port:)``, or when the first server is spoken to by TLS.
     ///   - labels: where routes get their label's index.
-    ///   - reachability: finds or makes the state of a configured host.
+    ///   - reachability: finds or makes the states of the servers of a host entry, by its name.
     /// - Throws: what makes a TLS policy impossible.
     package init(
         _ configuration: ConfigurationSnapshot, generation: UInt64,
@@ -66,7 +66,7 @@ package final class PolicySnapshot: Sendable {
         ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
         images: (any ImageTransforming)? = nil, showsChains: Bool = false,
         preparesTLS: Bool = true, labels: RouteLabels,
-        reachability: (String) -> HostReachability
+        reachability: (String) -> EntryReachability
     ) throws(TLSContextError) {
         self.generation = generation
         self.configuration = configuration
@@ -105,7 +105,12 @@ package final class PolicySnapshot: Sendable {
             configuration.timeouts.replaced(by: $0.timeouts)
         }
         entryReachability = configuration.hosts.entries.map { entry in
-            entry.match.map { reachability("\($0)") }
+            let states = reachability(entry.label)
+            // What has a name is there from the start.
+            for pattern in entry.match where pattern.exactName != nil {
+                _ = states.server("\(pattern)")
+            }
+            return states
         }
         entryTransformations = configuration.hosts.entries.map {
             RouteTransformation($0, images: images)
@@ -233,12 +238,15 @@ package final class PolicySnapshot: Sendable {
     /// What the server of a host has to prove.
     func demand(entryIndex: Int?) -> ServerDemand { demands.of(entry: entryIndex) }
 
-    /// The state of the pattern that makes an entry apply to a host.
+    /// The state of a host, told apart by its name, and by its port where the pattern has one.
     package func reachability(host: String, port: UInt16) -> HostReachability? {
-        guard let index = entry(host: host, port: port) else { return nil }
-        let patterns = configuration.hosts.entries[index].match
-        let match = patterns.firstIndex { $0.matches(host: host.utf8.span, port: port) }
-        return match.map { entryReachability[index][$0] }
+        guard let index = entry(host: host, port: port),
+            let pattern = configuration.hosts.entries[index].match
+                .first(where: { $0.matches(host: host.utf8.span, port: port) })
+        else { return nil }
+        let states = entryReachability[index]
+        if pattern.exactName != nil { return states.server("\(pattern)") }
+        return states.server(pattern.port == nil ? host : HostText.text(host, port: port))
     }
 
     /// The index of the host entry that applies; nil for none.

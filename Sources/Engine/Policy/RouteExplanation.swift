@@ -263,7 +263,7 @@ extension PolicySnapshot {
     ) throws(TLSContextError) {
         try self.init(
             configuration, generation: 1, sessions: TLSSessionCache(), labels: RouteLabels(),
-            reachability: { HostReachability(host: $0) })
+            reachability: { EntryReachability(label: $0) })
     }
 
     /// What TLS is spoken with to servers of a host entry; nil: of none.

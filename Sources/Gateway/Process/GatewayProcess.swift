@@ -35,7 +35,8 @@ package final class GatewayProcess {
     /// Started with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     var watched = WatchedFiles()
-    private var hosts: [String: HostReachability] = [:]
+    /// By the names of host entries.
+    private var reachability: [String: EntryReachability] = [:]
     private let sockets: ListenerSockets
     let workerCount: Int
     private let running = RunningWorkers()
@@ -45,8 +46,6 @@ package final class GatewayProcess {
 
     /// How long writing the rest of the operational log may take at the end.
     private static let logFlushMilliseconds: Int64 = 1000
-    /// Hosts whose reachability is told.
-    private static let hostLimit = 1000
 
     /// - Parameters:
     ///   - loaded: what to run, and the warnings about it.
@@ -110,10 +109,10 @@ package final class GatewayProcess {
             configuration, generation: generation, following: policy, sessions: sessions,
             ticketKeys: ticketKeys, issuer: issuer(for: configuration.interception),
             images: contents.images, labels: labels
-        ) { name in
-            if let known = hosts[name] { return known }
-            let made = HostReachability(host: name)
-            if hosts.count < Self.hostLimit { hosts[name] = made }
+        ) { label in
+            if let known = reachability[label] { return known }
+            let made = EntryReachability(label: label)
+            reachability[label] = made
             return made
         }
     }
@@ -245,7 +244,9 @@ package final class GatewayProcess {
     }
 
     private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
-        let hosts = hosts.values.sorted { $0.host < $1.host }
+        let labels = Set(configuration.hosts.entries.map(\.label))
+        reachability = reachability.filter { labels.contains($0.key) }
+        let hosts = reachability.values.sorted { $0.label < $1.label }
         published.reload.withLock { reload in
             reload.generation = policy.generation
             reload.loadedMilliseconds = UInt64(max(0, Clock.wallMilliseconds()))

@@ -25,7 +25,7 @@ final class PublishedState: Sendable {
         var loadedMilliseconds: UInt64 = 0
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
-        var hosts: [HostReachability] = []
+        var hosts: [EntryReachability] = []
         var pinsets: [PinsetFigures] = []
         var connectionLimit: UInt64?
         var waitingLimit: UInt64?
@@ -119,7 +119,7 @@ final class PublishedState: Sendable {
         service.waitingLimit = reload.waitingLimit
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
         service.pinsets = reload.pinsets
-        service.reachability = reload.hosts.map { LabelledState($0) }
+        service.reachability = reload.hosts.map { ReachabilityFigures($0) }
         service.configurationGeneration = shared?.generationInForce ?? reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable
         service.watchedFiles = reload.files
@@ -159,6 +159,19 @@ extension PinsetFigures {
             label: pinset.name, pins: pinset.mode == .none ? 0 : pinset.pins.count,
             isEnforced: pinset.isEnforced, expires: pinset.expires,
             isReportedAfter: pinset.afterExpiry == .report)
+    }
+}
+
+extension ReachabilityFigures {
+    /// What is known of an entry's servers.
+    init(_ entry: EntryReachability) {
+        self.init(
+            label: entry.label,
+            states: ReachabilityState.allCases.map {
+                State(
+                    label: $0.label, servers: UInt64(entry.count(in: $0)),
+                    transitions: entry.transitions(to: $0))
+            })
     }
 }
 

@@ -96,7 +96,7 @@ public final class SessionManager: Sendable {
                 snapshot, generation: 1, sessions: TLSSessionCache(),
                 showsChains: configuration.challenges != nil, preparesTLS: false,
                 labels: labels
-            ) { HostReachability(host: $0) }
+            ) { EntryReachability(label: $0) }
         } catch {
             throw ClientError(.invalidSecurityPolicy, "\(error)", underlying: error)
         }

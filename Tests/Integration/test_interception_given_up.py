@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+from pathlib import Path
 
 import pytest
 from support.interception import HOST, curl
@@ -67,6 +69,17 @@ def test_a_client_that_closes_after_the_handshake(running, there, authority):
         assert answer.status == 200
         shake(wire, authority, "http/1.1").close()
     told(running, there, "closed after the handshake", "http/1.1")
+
+
+def test_javas_older_client_sends_an_alert_where_its_newer_one_just_closes(running, there):
+    done = subprocess.run(
+        ["java", str(Path(__file__).parent / "clients/OlderClient.java"), str(running.proxy[1]),
+         f"https://{HOST}:{there.port}/"], capture_output=True, text=True, timeout=60)
+    assert "PKIX path building failed" in done.stderr
+    line = running.wait_log("does not accept the certificate")
+    assert 'sign="alert certificate_unknown"' in line
+    assert running.metric("pinfold_interception_rejections_total", host="ours") == 1
+    assert running.metric("pinfold_interception_given_up_total", host="ours") == 1
 
 
 def test_a_client_that_asks_for_something_is_not_told_of(running, there, authority):

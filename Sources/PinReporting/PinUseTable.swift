@@ -21,11 +21,11 @@ package struct PinUseTable: Sendable, Equatable {
     package struct Count: Sendable, Equatable {
         /// Judgements of servers, with whatever result.
         package var evaluations: UInt64
-        /// Judgements in which a server's chain had a pin, by the pin's index.
-        package var matches: [UInt64]
+        /// Judgements in which a server's chain had a pin, by the pin as it is written in reports.
+        package var matches: [String: UInt64]
 
         /// The given counts.
-        package init(evaluations: UInt64 = 0, matches: [UInt64] = []) {
+        package init(evaluations: UInt64 = 0, matches: [String: UInt64] = [:]) {
             self.evaluations = evaluations
             self.matches = matches
         }
@@ -40,8 +40,8 @@ package struct PinUseTable: Sendable, Equatable {
     /// Notes what has happened between two looks at the counters.
     ///
     /// - Parameters:
-    ///   - pins: the pins of each pinset, by their index, as they are written in reports. What is
-    ///     known of others is forgotten.
+    ///   - pins: the pins of each pinset, as they are written in reports. What is known of others
+    ///     is forgotten.
     ///   - now: seconds since 1970.
     package mutating func note(
         _ counts: [String: Count], since before: [String: Count], pins: [String: [String]],
@@ -54,9 +54,9 @@ package struct PinUseTable: Sendable, Equatable {
             let (count, earlier) = (counts[name] ?? Count(), before[name] ?? Count())
             if count.evaluations > earlier.evaluations { use.evaluated = now }
             var known: [String: PinUse] = [:]
-            for (index, text) in texts.enumerated() {
-                var pin = known[text] ?? use.pins[text] ?? PinUse(since: now)
-                if count.match(index) > earlier.match(index) { pin.matched = now }
+            for text in texts {
+                var pin = use.pins[text] ?? PinUse(since: now)
+                if count.matches[text] ?? 0 > earlier.matches[text] ?? 0 { pin.matched = now }
                 known[text] = pin
             }
             use.pins = known
@@ -126,12 +126,6 @@ package struct PinUseTable: Sendable, Equatable {
             return IdlePin(
                 index: index, text: text, since: since, hasMatched: pin.matched != nil)
         }
-    }
-}
-
-extension PinUseTable.Count {
-    fileprivate func match(_ index: Int) -> UInt64 {
-        matches.indices.contains(index) ? matches[index] : 0
     }
 }
 

@@ -15,15 +15,11 @@ enum PlainLayout {
     static func count(_ dimensions: MetricsDimensions) -> Int { failures + dimensions.reasons }
 }
 
-/// Where what lies in a pinset's block: its verdicts, and its matches by the pin.
+/// Where what lies in a pinset's block: its verdicts.
 enum PinsetLayout {
     /// Room for every `PinResult`.
     static var results: Int { 8 }
-    /// Pins of a pinset that are told apart, the shared last one included.
-    static var pins: Int { 16 }
-    static var cells: Int { results + pins }
-
-    static func pin(_ pin: Int) -> Int { results + min(max(0, pin), pins - 1) }
+    static var cells: Int { results }
 }
 
 /// Where what lies in a route's block: the request series, the histograms, and what is counted by

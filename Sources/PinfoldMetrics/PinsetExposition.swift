@@ -24,20 +24,13 @@ extension ExpositionWriter {
     private mutating func writeMatches(_ snapshot: MetricsSnapshot) {
         family(
             "pinfold_pin_matches", .counter,
-            help: "Judgements in which a server's chain had a pin, by pinset and the pin's index.")
-        let configured = Dictionary(
-            snapshot.service.pinsets.map { ($0.label, $0.pins) }, uniquingKeysWith: { $1 })
-        for pinset in snapshot.pinsets.inForceAndOther {
-            let known = configured[pinset.label] ?? 0
-            for pin in 0..<PinsetLayout.pins {
-                let total = snapshot.workers.reduce(UInt64(0)) {
-                    $0 &+ $1.pinMatches(pinset: pinset.index, pin: pin)
-                }
-                // Configured pins are listed from the start: a backup that never matches is at 0.
-                guard total > 0 || pin < known else { continue }
-                begin(LabelText("pinset", pinset.label))
-                label("pin", pin < PinsetLayout.pins - 1 ? "\(pin)" : "other")
-                end(total)
+            help: "Judgements in which a server's chain had a pin, by pinset and the pin's start.")
+        for pinset in snapshot.service.pinsets {
+            // Configured pins are listed from the start: a backup that never matches is at 0.
+            for pin in pinset.pins {
+                var labels = LabelText("pinset", pinset.label)
+                labels.append("pin", pin.label)
+                sample(labels, pin.matches)
             }
         }
     }

@@ -86,8 +86,8 @@ package struct WatchedFileFigures: Sendable, Equatable {
 package struct PinsetFigures: Sendable, Equatable {
     /// Its label.
     package var label: String
-    /// How many pins it has.
-    package var pins: Int
+    /// Its pins, each once; the last may stand for all that are not told apart.
+    package var pins: [PinFigure]
     /// Whether a server that no pin matches is refused.
     package var isEnforced: Bool
     /// When its time is over, in seconds since 1970; nil: never.
@@ -97,7 +97,7 @@ package struct PinsetFigures: Sendable, Equatable {
 
     /// A pinset of these figures.
     package init(
-        label: String, pins: Int, isEnforced: Bool = true, expires: Int64? = nil,
+        label: String, pins: [PinFigure] = [], isEnforced: Bool = true, expires: Int64? = nil,
         isReportedAfter: Bool = false
     ) {
         self.label = label

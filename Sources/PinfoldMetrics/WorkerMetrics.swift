@@ -174,12 +174,6 @@ package final class WorkerMetrics: Sendable {
         block(pinset, of: pinsets).add(1, to: Int(result.rawValue))
     }
 
-    /// Counts that a server's chain has a pin, by the index of the pin in the pinset; pins from the
-    /// sixteenth on count together.
-    package func recordPinMatch(pinset: LabelIndex, pin: Int) {
-        block(pinset, of: pinsets).add(1, to: PinsetLayout.pin(pin))
-    }
-
     // MARK: Reading, from any thread
 
     /// A counter's value.
@@ -195,11 +189,6 @@ package final class WorkerMetrics: Sendable {
     /// How many verdicts a pinset gave.
     package func pinEvaluations(pinset: LabelIndex, result: PinResult) -> UInt64 {
         reading(pinset, of: pinsets)?[Int(result.rawValue)] ?? 0
-    }
-
-    /// How often a server's chain had a pin.
-    package func pinMatches(pinset: LabelIndex, pin: Int) -> UInt64 {
-        reading(pinset, of: pinsets)?[PinsetLayout.pin(pin)] ?? 0
     }
 
     /// How many exchanges were refused, failed or cut off for a reason, by its index.

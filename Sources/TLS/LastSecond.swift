@@ -19,7 +19,8 @@ enum LastSecond {
             let certificate = X509_STORE_CTX_get_current_cert(building),
             let parameters = X509_STORE_CTX_get0_param(building)
         else { return false }
-        let isGiven = X509_VERIFY_PARAM_get_flags(parameters) & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
+        let flags = X509_VERIFY_PARAM_get_flags(parameters)
+        let isGiven = flags & UInt(X509_V_FLAG_USE_CHECK_TIME) != 0
         let now =
             isGiven
             ? Int64(X509_VERIFY_PARAM_get_time(parameters)) : Clock.coarseWallSeconds()

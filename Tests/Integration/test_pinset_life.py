@@ -9,6 +9,7 @@ from datetime import datetime, timezone
 import pytest
 from support.origin import reply
 from support.pki import Certificate
+from support.secure import reload
 from support.wait import until
 from support.wire import Response
 
@@ -149,12 +150,33 @@ def test_it_is_told_which_pins_match_and_when_certificates_end(gateway, origin, 
         pki, pins=[EMPTY_PIN, leaf.pin, pki.root.pin], expires=at(expires)))
     assert ask(running, there).status == 200
 
-    def matches(pin: int) -> float:
-        return running.metric("pinfold_pin_matches_total", pinset="wanted", pin=str(pin))
+    def matches(pin: str) -> float:
+        return running.metric("pinfold_pin_matches_total", pinset="wanted", pin=pin[:7 + 12])
 
-    assert [matches(pin) for pin in range(3)] == [0, 1, 1]
+    assert [matches(pin) for pin in (EMPTY_PIN, leaf.pin, pki.root.pin)] == [0, 1, 1]
     left = running.metric("pinfold_pinset_expiry_seconds", pinset="wanted")
     assert 99_000 < left <= 100_000
     certificate = running.metric("pinfold_host_certificate_expiry_seconds", host=HOST)
     chain = running.metric("pinfold_host_chain_expiry_seconds", host=HOST)
     assert 0 < chain <= certificate
+
+
+def test_a_pin_keeps_its_count_wherever_it_stands_after_a_rotation(gateway, origin, pki):
+    leaf = pki.intermediate.issue(HOST)
+    there = serve(origin, leaf)
+    running = gateway(configuration(pki, pins=[leaf.pin, EMPTY_PIN]))
+    assert ask(running, there).status == 200
+
+    def matches() -> dict[str, float]:
+        return {pin: running.metric("pinfold_pin_matches_total", pinset="wanted", pin=pin[:7 + 12])
+                for pin in (leaf.pin, EMPTY_PIN)}
+
+    assert matches() == {leaf.pin: 1, EMPTY_PIN: 0}
+    # The backup takes the first place, and the key that is in use goes behind a new one.
+    rotated = configuration(pki, pins=[EMPTY_PIN, pki.other_root.pin, leaf.pin])
+    reload(running, running.config | {"pinsets": rotated["pinsets"]})
+    assert matches() == {leaf.pin: 1, EMPTY_PIN: 0}
+    assert running.metric("pinfold_pin_matches_total", pinset="wanted",
+                          pin=pki.other_root.pin[:7 + 12]) == 0
+    assert ask(running, there).status == 200
+    assert matches() == {leaf.pin: 2, EMPTY_PIN: 0}

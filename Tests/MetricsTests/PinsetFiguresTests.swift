@@ -24,21 +24,25 @@ struct PinsetFiguresTests {
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
 
-    @Test func `matches are counted by pin, and configured pins are listed from the start`() throws
-    {
-        let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
-        for worker in workers {
-            worker.recordPinMatch(pinset: a, pin: 1)
-            worker.recordPinMatch(pinset: b, pin: 15)
-            worker.recordPinMatch(pinset: b, pin: 999)
-        }
-        workers[0].recordPinMatch(pinset: .other, pin: 0)
+    @Test func `matches are told by the beginning of the pin, and all from the start`() throws {
+        let key = "sha256/AbCdEfGhIjKlMnOpQrStUvWxYz0123456789abcdefg="
+        let certificate = String(repeating: "0123456789abcdef", count: 4)
         let parsed = try parsed(
-            workers, [PinsetFigures(label: "a", pins: 3), PinsetFigures(label: "b", pins: 0)])
+            [],
+            [
+                PinsetFigures(
+                    label: "a",
+                    pins: [
+                        PinFigure(text: key, matches: 2), PinFigure(text: certificate, matches: 0),
+                        PinFigure(text: nil, matches: 7),
+                    ]),
+                PinsetFigures(label: "b"),
+                PinsetFigures(label: "c", pins: [PinFigure(text: key, matches: 1)]),
+            ])
         let name = "pinfold_pin_matches_total"
         let expected: [(String, String, Double?)] = [
-            ("a", "0", 0), ("a", "1", 2), ("a", "2", 0), ("a", "3", nil), ("b", "0", nil),
-            ("b", "other", 4), ("other", "0", 1), ("other", "1", nil),
+            ("a", "sha256/AbCdEfGhIjKl", 2), ("a", "0123456789ab", 0), ("a", "other", 7),
+            ("b", "other", nil), ("c", "sha256/AbCdEfGhIjKl", 1),
         ]
         for (pinset, pin, count) in expected {
             #expect(
@@ -48,12 +52,12 @@ struct PinsetFiguresTests {
 
     @Test(
         arguments: [
-            (PinsetFigures(label: "a", pins: 1), 1, nil),
-            (PinsetFigures(label: "a", pins: 1, isEnforced: false), 0, nil),
-            (PinsetFigures(label: "a", pins: 1, expires: 1600), 1, 600),
-            (PinsetFigures(label: "a", pins: 1, expires: 400), 1, -600),
-            (PinsetFigures(label: "a", pins: 1, expires: 1000, isReportedAfter: true), 0, 0),
-            (PinsetFigures(label: "a", pins: 1, expires: 1001, isReportedAfter: true), 1, 1),
+            (PinsetFigures(label: "a"), 1, nil),
+            (PinsetFigures(label: "a", isEnforced: false), 0, nil),
+            (PinsetFigures(label: "a", expires: 1600), 1, 600),
+            (PinsetFigures(label: "a", expires: 400), 1, -600),
+            (PinsetFigures(label: "a", expires: 1000, isReportedAfter: true), 0, 0),
+            (PinsetFigures(label: "a", expires: 1001, isReportedAfter: true), 1, 1),
         ] as [(PinsetFigures, Double, Double?)])
     func `whether a pinset is in force, and for how long`(
         figures: PinsetFigures, enforced: Double, left: Double?
@@ -66,7 +70,7 @@ struct PinsetFiguresTests {
     @Test func `every pinset has figures of its own, however many there are`() throws {
         let names = (0..<500).map { "pinset\($0)" }
         var service = ServiceFigures()
-        service.pinsets = names.map { PinsetFigures(label: $0, pins: 1) }
+        service.pinsets = names.map { PinsetFigures(label: $0, pins: [PinFigure(text: "sha256/x", matches: 0)]) }
         let snapshot = MetricsSnapshot(
             workers: [], pinsets: LabelTable(names), service: service, process: nil,
             build: BuildFigures(version: "1"))
@@ -75,7 +79,7 @@ struct PinsetFiguresTests {
         let last = ["pinset": "pinset499"]
         #expect(parsed.value("pinfold_pinset_enforced", last) == 1)
         #expect(
-            parsed.value("pinfold_pin_matches_total", last.merging(["pin": "0"]) { $1 }) == 0)
+            parsed.value("pinfold_pin_matches_total", last.merging(["pin": "sha256/x"]) { $1 }) == 0)
         #expect(
             parsed.value(
                 "pinfold_pin_evaluations_total", last.merging(["result": "passed"]) { $1 }) == 0)

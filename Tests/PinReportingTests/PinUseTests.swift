@@ -31,7 +31,7 @@ struct PinUseTests {
         table.note([:], since: [:], pins: pins, now: 100)
         #expect(table.pinsets["p"]?.evaluated == nil)
         #expect(table.pinsets["p"]?.pins["a"] == Use(since: 100))
-        let first = ["p": Count(evaluations: 3, matches: [2, 0])]
+        let first = ["p": Count(evaluations: 3, matches: ["a": 2, "b": 0])]
         table.note(first, since: [:], pins: pins, now: 200)
         #expect(table.pinsets["p"]?.evaluated == 200)
         #expect(table.pinsets["p"]?.pins["a"] == Use(since: 100, matched: 200))
@@ -41,7 +41,8 @@ struct PinUseTests {
         table.note(first, since: first, pins: pins, now: 300)
         #expect(table == before)
         table.note(
-            ["p": Count(evaluations: 4, matches: [2, 1])], since: first, pins: pins, now: 400)
+            ["p": Count(evaluations: 4, matches: ["a": 2, "b": 1])], since: first, pins: pins,
+            now: 400)
         #expect(table.pinsets["p"]?.pins["b"] == Use(since: 100, matched: 400))
         #expect(table.pinsets["p"]?.pins["a"]?.matched == 200)
     }
@@ -49,7 +50,7 @@ struct PinUseTests {
     @Test func `follows a pin that has another place and forgets one that is gone`() {
         var table = PinUseTable()
         table.note(
-            ["p": Count(evaluations: 1, matches: [1])], since: [:], pins: ["p": ["a", "b"]],
+            ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": ["a", "b"]],
             now: 100)
         table.note([:], since: [:], pins: ["p": ["c", "a"]], now: 200)
         #expect(
@@ -63,7 +64,7 @@ struct PinUseTests {
     @Test func `knows a pin that is written twice by either place`() {
         var table = PinUseTable()
         table.note(
-            ["p": Count(evaluations: 1, matches: [0, 1])], since: [:], pins: ["p": ["a", "a"]],
+            ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": ["a", "a"]],
             now: 100)
         #expect(table.pinsets["p"]?.pins["a"]?.matched == 100)
     }
@@ -78,7 +79,8 @@ struct PinUseTests {
         // It has judged nobody: nothing is known of its pins.
         #expect(idle(100 * day) == [])
         table.note(
-            ["p": Count(evaluations: 1, matches: [1])], since: [:], pins: ["p": pins], now: day)
+            ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": pins], now: day
+        )
         #expect(idle(7 * day - 1) == [])
         #expect(
             table.idlePins(of: "p", pins: pins, now: 7 * day) == [
@@ -101,7 +103,7 @@ struct PinUseTests {
         var table = PinUseTable()
         #expect(PinUseTable(text: table.text) == table)
         table.note(
-            ["p": Count(evaluations: 1, matches: [1])], since: [:],
+            ["p": Count(evaluations: 1, matches: ["sha256/a+/=": 1])], since: [:],
             pins: ["p": ["sha256/a+/=", "AB:CD"], "q.r-s_t": []], now: 7)
         #expect(PinUseTable(text: table.text) == table)
         #expect(
@@ -123,7 +125,7 @@ struct PinUseTests {
         let folder = TemporaryFolder()
         var table = PinUseTable()
         table.note(
-            ["p": Count(evaluations: 1, matches: [1])], since: [:], pins: ["p": ["a", "b"]],
+            ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": ["a", "b"]],
             now: 7)
         let path = folder.file("made/too/pin-use")
         #expect(try PinUseFile.read(path) == nil)
@@ -149,21 +151,21 @@ struct PinUseTests {
         ) { _ in }
         recorder.look(wall: 100, now: 0)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"] == Use(since: 100))
-        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         recorder.look(wall: 200, now: 1)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == nil)
         // What was counted before a reload is the pins' of before, whenever it is looked at.
-        counts.set(["p": Count(evaluations: 2, matches: [2])])
+        counts.set(["p": Count(evaluations: 2, matches: ["a": 2])])
         recorder.note([
             ReporterCore.PinChange(counts: counts.value, pins: ["p": ["b", "a"]], wall: 300)
         ])
-        counts.set(["p": Count(evaluations: 3, matches: [2, 1])])
+        counts.set(["p": Count(evaluations: 3, matches: ["a": 3])])
         recorder.look(wall: 350, now: PinUseRecorder.intervalMilliseconds)
         #expect(
             try PinUseFile.read(path)?.pinsets["p"]?.pins == [
                 "a": Use(since: 100, matched: 350), "b": Use(since: 300),
             ])
-        counts.set(["p": Count(evaluations: 4, matches: [3, 1])])
+        counts.set(["p": Count(evaluations: 4, matches: ["a": 3, "b": 1])])
         recorder.look(wall: 400, now: PinUseRecorder.intervalMilliseconds + 1, atOnce: true)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
         // The next process goes on from there.
@@ -210,7 +212,7 @@ struct PinUseTests {
         var recorder = PinUseRecorder(
             PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": ["a"]], now: 0
         ) { told.append($0) }
-        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         recorder.look(wall: 1, now: 0, atOnce: true)
         recorder.look(wall: 2, now: 1, atOnce: true)
         #expect(told == [.useNotWritten("\(path): is no regular file")])
@@ -240,7 +242,7 @@ struct PinUseTests {
         #expect(mkdir(path, 0o700) == 0)
         let counts = Counter()
         var recorder = recorder(path, counts)
-        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         recorder.note([
             ReporterCore.PinChange(counts: counts.value, pins: ["p": ["b", "a"]], wall: 5)
         ])
@@ -263,8 +265,8 @@ struct PinUseTests {
         var second = recorder(path, other)
         first.look(wall: 1, now: 0, atOnce: true)
         second.look(wall: 2, now: 0, atOnce: true)
-        one.set(["p": Count(evaluations: 1, matches: [1, 0])])
-        other.set(["p": Count(evaluations: 1, matches: [0, 1])])
+        one.set(["p": Count(evaluations: 1, matches: ["a": 1, "b": 0])])
+        other.set(["p": Count(evaluations: 1, matches: ["a": 0, "b": 1])])
         first.look(wall: 3, now: 1, atOnce: true)
         second.look(wall: 4, now: 1, atOnce: true)
         let both = ["a": Use(since: 1, matched: 3), "b": Use(since: 1, matched: 4)]
@@ -302,7 +304,7 @@ struct PinUseTests {
         let counts = Counter()
         var first = recorder(path, counts)
         first.look(wall: 1, now: 0, atOnce: true)
-        counts.set(["p": Count(evaluations: 1, matches: [1])])
+        counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         first.begin(wall: 2)
         #expect(folder.names.count == 2)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 2)

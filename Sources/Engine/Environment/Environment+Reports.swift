@@ -53,11 +53,14 @@ extension Environment {
         }
         guard let facts else { return }
         if let end = facts.chainExpires { metrics.noteChain(host: server.route, notAfter: end) }
-        for (pinset, outcome) in zip(server.pinsets, facts.outcomes) {
+        for (position, outcome) in facts.outcomes.enumerated()
+        where server.pinsets.indices.contains(position) {
+            let pinset = server.pinsets[position]
             switch outcome {
             case .passed(let matches):
                 metrics.recordPinEvaluation(pinset: pinset, result: .passed)
-                for pin in matches.indexes { metrics.recordPinMatch(pinset: pinset, pin: pin) }
+                let counters = server.pinCounters(at: position)
+                for pin in matches.indexes { counters[pin].add() }
             case .reported(let failure):
                 metrics.recordPinEvaluation(pinset: pinset, result: .reported)
                 report(failure, server)

@@ -43,6 +43,15 @@ struct JudgedServer {
             ? policy.configuration.pinsets[pinsets[index]] : nil
     }
 
+    /// Where matches of the pins of an applying pinset are counted, by the pins' indexes in the
+    /// configuration by which the server was judged.
+    /// - Parameter position: of the pinset in ``pinsets``.
+    func pinCounters(at position: Int) -> [PinCounter] {
+        guard let entryIndex else { return [] }
+        return policy.pinCounters[
+            policy.configuration.hosts.entries[entryIndex].pinsets[position]]
+    }
+
     /// The pattern by which the host entry applies.
     var matchedPattern: HostPattern? {
         entryIndex.flatMap { index in

@@ -33,6 +33,8 @@ package final class PolicySnapshot: Sendable {
     private let entryRoutes: [LabelIndex]
     let defaultRoute = RouteLabels.defaultHost
     private let entryPinsets: [[LabelIndex]]
+    /// Where matches of each pinset's pins are counted (`RouteLabels.pinCounters`).
+    let pinCounters: [[PinCounter]]
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [EntryReachability]
     /// What the rules of each host entry do with messages; nil where it has none.
@@ -101,6 +103,9 @@ package final class PolicySnapshot: Sendable {
         entryRoutes = labels.hostIndexes(configuration.hosts.entries.map(\.label))
         let pinsets = labels.pinsetIndexes(configuration.pinsets.map(\.pinset.name))
         entryPinsets = configuration.hosts.entries.map { $0.pinsets.map { pinsets[$0] } }
+        pinCounters = configuration.pinsets.map {
+            labels.pinCounters(pinset: $0.pinset.name, toldApart: $0.pinset.pinsToldApart)
+        }
         entryTimeouts = configuration.hosts.entries.map {
             configuration.timeouts.replaced(by: $0.timeouts)
         }

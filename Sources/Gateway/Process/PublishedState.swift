@@ -89,13 +89,10 @@ final class PublishedState: Sendable {
         var counts: [String: PinUseTable.Count] = [:]
         for (index, name) in services.shared.labels.pinsetSnapshot.inForce {
             var count = PinUseTable.Count(
-                matches: [UInt64](repeating: 0, count: PinMatches.toldApart))
+                matches: services.shared.labels.pinMatches(pinset: name))
             for worker in services.workers {
                 for result in PinResult.allCases {
                     count.evaluations &+= worker.pinEvaluations(pinset: index, result: result)
-                }
-                for pin in count.matches.indices {
-                    count.matches[pin] &+= worker.pinMatches(pinset: index, pin: pin)
                 }
             }
             counts[name] = count
@@ -118,7 +115,11 @@ final class PublishedState: Sendable {
         service.connectionLimit = reload.connectionLimit
         service.waitingLimit = reload.waitingLimit
         if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
-        service.pinsets = reload.pinsets
+        service.pinsets = reload.pinsets.map { pinset in
+            var pinset = pinset
+            pinset.count(shared?.labels.pinMatches(pinset: pinset.label) ?? [:])
+            return pinset
+        }
         service.reachability = reload.hosts.map { ReachabilityFigures($0) }
         service.configurationGeneration = shared?.generationInForce ?? reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable
@@ -155,10 +156,24 @@ final class PublishedState: Sendable {
 extension PinsetFigures {
     /// What the configuration says.
     init(_ pinset: Pinset) {
+        var pins: [PinFigure] = []
+        if pinset.mode != .none {
+            for text in pinset.pinsToldApart where !pins.contains(where: { $0.text == text }) {
+                pins.append(PinFigure(text: text, matches: 0))
+            }
+            if pinset.pins.count > PinMatches.toldApart {
+                pins.append(PinFigure(text: nil, matches: 0))
+            }
+        }
         self.init(
-            label: pinset.name, pins: pinset.mode == .none ? 0 : pinset.pins.count,
+            label: pinset.name, pins: pins,
             isEnforced: pinset.isEnforced, expires: pinset.expires,
             isReportedAfter: pinset.afterExpiry == .report)
+    }
+
+    /// Takes over what has been counted, by the pins' texts (`RouteLabels`).
+    mutating func count(_ matches: [String: UInt64]) {
+        for index in pins.indices { pins[index].matches = matches[pins[index].text ?? ""] ?? 0 }
     }
 }
 

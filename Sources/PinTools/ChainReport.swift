@@ -61,6 +61,8 @@ package struct ChainReport: Sendable {
     package var name: String
     /// The host pattern of the entry; nil: a file does not say.
     package var host: String?
+    /// What the chain was judged by, as `tls.roots` has it; empty: by the default.
+    package var roots: [String]
     package var items: [PinnedItem]
     /// `TLS 1.3 with 192.0.2.1:443`; nil for a file.
     package var connection: String?
@@ -75,12 +77,14 @@ package struct ChainReport: Sendable {
     }
 
     package init(
-        source: String, name: String, host: String? = nil, items: [PinnedItem],
+        source: String, name: String, host: String? = nil, roots: [String] = [],
+        items: [PinnedItem],
         connection: String? = nil, verdict: Verdict? = nil
     ) {
         self.source = source
         self.name = name
         self.host = host
+        self.roots = roots
         self.items = items
         self.connection = connection
         self.verdict = verdict
@@ -157,6 +161,10 @@ package struct ChainReport: Sendable {
                 "hosts:", "  - match: [\"\(host)\"]", "    upgrade: https",
                 "    pinsets: [\(name)]",
             ]
+            if !roots.isEmpty {
+                let list = roots.map(JSONText.quoted).joined(separator: ", ")
+                lines.append("    tls: { roots: [\(list)] }")
+            }
         }
         lines += ["pinsets:", "  \(name):", "    mode: publicKey", "    pins:"]
         for item in proposed {

@@ -207,7 +207,11 @@ package struct AccessLogConfiguration: Sendable, Equatable {
         case combined
     }
 
-    /// The absolute path of the file, opened for appending and created when missing.
+    /// The path that stands for the process's standard output.
+    package static let standardOutput = "-"
+
+    /// The absolute path of the file, opened for appending and created when missing; or
+    /// ``standardOutput``.
     package var path = ""
     /// The shape of a line.
     package var format = Format.json

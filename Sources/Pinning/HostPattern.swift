@@ -4,6 +4,7 @@ import Notation
 /// Why a text is not a host pattern.
 package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
     case empty
+    case url
     case port
     case wildcardPosition
     case wildcardAlone
@@ -19,6 +20,7 @@ package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
     package var problem: String {
         switch self {
         case .empty: "the pattern is empty; expected a host name"
+        case .url: "it is a URL; write its host alone, as in 'example.com' or 'example.com:8443'"
         case .port: "the port is not a number from 1 to 65535"
         case .wildcardPosition:
             "a wildcard stands only at the start, as '*.' (one label) or '**.' (any depth)"
@@ -100,6 +102,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         guard !text.isEmpty else { throw .empty }
         var bytes = Array(text.utf8)
         guard bytes.allSatisfy({ $0 < 0x80 }) else { throw .notASCII }
+        guard text.firstRange(of: "://") == nil else { throw .url }
         port = try HostPattern.takePort(&bytes)
         if let address = IPAddress(literal: bytes.span) {
             shape = .address(address.unmapped)

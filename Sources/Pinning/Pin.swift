@@ -5,6 +5,7 @@ import Notation
 package enum PinError: Error, Hashable, Sendable {
     case empty
     case unsupportedHash
+    case missingHash(pin: String)
     case badDigest(DigestTextProblem)
     case badFingerprint
     case fingerprintLength
@@ -19,6 +20,7 @@ package enum PinError: Error, Hashable, Sendable {
     package var problem: String {
         switch self {
         case .empty: "the pin is empty; expected sha256/BASE64, a fingerprint or a file"
+        case .missingHash(let pin): "the pin does not name its hash; write \(pin)"
         case .unsupportedHash: "only SHA-256 is supported; expected sha256/BASE64"
         case .badDigest(let problem): problem.problem
         case .badFingerprint:
@@ -71,11 +73,26 @@ package enum Pin: Hashable, Sendable {
             ASCII.hexValue($0) != nil || $0 == UInt8(ascii: ":")
         }
         guard hexadecimal, bytes.count >= shortestFingerprintText else {
+            if let digest = bareDigest(bytes) {
+                throw .missingHash(pin: digest.keyPinText)
+            }
             return .file(String(decoding: bytes, as: UTF8.self))
         }
         guard let digest = Hexadecimal.decode(Array(bytes)) else { throw .badFingerprint }
         guard let fingerprint = SHA256Digest(digest.span) else { throw .fingerprintLength }
         return .literal([.certificateFingerprint(fingerprint)])
+    }
+
+    /// The digest that a text is in Base64, alone or behind its hash as other programs write it
+    /// (`sha256-…`, `sha256:…`): nobody names a file so.
+    private static func bareDigest(_ text: ArraySlice<UInt8>) -> SHA256Digest? {
+        var digits = text
+        if text.count > SHA256Digest.base64Count,
+            String(decoding: text.prefix(6).map(ASCII.lowercased), as: UTF8.self) == "sha256"
+        {
+            digits = text.dropFirst(7)
+        }
+        return try? SHA256Digest.parse(base64: digits)
     }
 
     /// A text of hex digits this long is meant as a fingerprint: those of MD5 have 32.

@@ -164,7 +164,7 @@ struct AuthorizationTests {
         ),
         (
             "{ digest: {} }",
-            ".digest: unknown key (did you mean \"basic\"?); expected one of basic, bearer, "
+            ".digest: unknown key; expected one of basic, bearer, "
                 + "clearText"
         ),
     ])

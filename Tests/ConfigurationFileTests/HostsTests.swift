@@ -72,7 +72,7 @@ struct HostsTests {
         Wrong("hosts: {}", "1: hosts: is a mapping; expected a list of entries with match"),
         Wrong(
             "hosts: [{ match: [a], timeouts: { idle: 1s } }]",
-            "1: hosts[0].timeouts.idle: unknown key (did you mean \"body\"?); "
+            "1: hosts[0].timeouts.idle: unknown key; "
                 + "expected one of connect, firstByte, body, tunnel, eventStream"),
         Wrong(
             "hosts: [{ match: [a], timeouts: { firstByte: 1s }, request: { timeout: 2s } }]",

@@ -56,7 +56,7 @@ struct KeyErrorTests {
         ),
         Wrong(
             "limits: { perClient: { requests: 1 } }",
-            "1: limits.perClient.requests: unknown key (did you mean \"connections\"?); "
+            "1: limits.perClient.requests: unknown key; "
                 + "expected one of connections, exchanges"
         ),
         Wrong(
@@ -70,7 +70,8 @@ struct KeyErrorTests {
                 + "expected a size from 1KiB to 1MiB, \(size)"),
         Wrong(
             "cache: { memory: 64mb }",
-            "1: cache.memory: \"64mb\" is not valid; expected a size from 0 to 1024TiB, \(size)"),
+            "1: cache.memory: \"64mb\" is not valid (did you mean 64MB?); "
+                + "expected a size from 0 to 1024TiB, \(size)"),
         Wrong(
             "cache: { disk: 65535 }",
             "1: cache.disk: 65535 is too small; expected 0 for no disk tier, or at least 64KiB"),
@@ -107,7 +108,7 @@ struct KeyErrorTests {
             "1: timeouts.idle: 25h is out of range; expected a duration from 1ms to 1d, \(units)"),
         Wrong(
             "timeouts: { connect: 5 }",
-            "1: timeouts.connect: \"5\" is not valid; "
+            "1: timeouts.connect: \"5\" is not valid (did you mean 5s?); "
                 + "expected a duration from 1ms to 1d, \(units)"),
         Wrong(
             "activity: { activationDelay: soon }",

@@ -39,6 +39,40 @@ struct QuantityTests {
         #expect(Quantity.milliseconds(text) == nil)
     }
 
+    @Test(
+        arguments: [
+            ("64M", "64MiB"), ("64m", "64MiB"), ("64mb", "64MB"), ("64 MiB", "64MiB"),
+            ("1k", "1KiB"), ("2Gi", "2GiB"), ("100 bytes", "100B"), ("64X", nil), ("M", nil),
+            ("1.5GiB", nil), ("-1", nil), ("9999999999999999K", nil),
+        ] as [(String, String?)])
+    func `a size in another program's units is understood well enough to say what to write`(
+        text: String, meant: String?
+    ) {
+        #expect(Quantity.meantBytes(text) == meant)
+        #expect(meant.map { Quantity.bytes($0) != nil } ?? true)
+    }
+
+    @Test(
+        arguments: [
+            ("30", "30s"), ("5min", "5m"), ("1 hour", "1h"), ("10S", "10s"), ("100msec", "100ms"),
+            ("2 Days", "2d"), ("1w", nil), ("1.5s", nil), ("", nil),
+        ] as [(String, String?)])
+    func `and so is a duration`(text: String, meant: String?) {
+        #expect(Quantity.meantDuration(text) == meant)
+        #expect(meant.map { Quantity.milliseconds($0) != nil } ?? true)
+    }
+
+    @Test func `an error says what was probably meant`() {
+        #expect(
+            errors(of: "cache: { memory: 64M }") == [
+                "gateway.yaml:1: cache.memory: \"64M\" is not valid (did you mean 64MiB?); "
+                    + "expected a size from 0 to 1024TiB, in bytes or with KB, MB, GB, TB, KiB, "
+                    + "MiB, GiB or TiB"
+            ])
+        #expect(
+            errors(of: "timeouts: { idle: 60 }").first?.contains("(did you mean 60s?)") == true)
+    }
+
     @Test func `texts are the shortest exact ones and read back the same`() {
         #expect(Quantity.text(bytes: 67_108_864) == "64MiB")
         #expect(Quantity.text(bytes: 1_000) == "1000")
@@ -77,6 +111,12 @@ struct NearestKeyTests {
     ) {
         #expect(NearestKey.distance(Array(left.utf8), Array(right.utf8)) == distance)
         #expect(NearestKey.distance(Array(right.utf8), Array(left.utf8)) == distance)
+    }
+
+    @Test(arguments: ["frobnicate", "xyz", "upstreams", "l", "proxy", "database"])
+    func `a key that is near to none is nearest to none`(written: String) {
+        #expect(
+            NearestKey.nearest(to: written, among: SectionName.allCases.map(\.rawValue)) == nil)
     }
 
     @Test func `without candidates there is no nearest key`() {

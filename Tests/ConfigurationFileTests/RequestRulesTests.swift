@@ -124,7 +124,7 @@ struct RequestRulesTests {
                 + "reloadIgnoringCache, returnCacheElseLoad, returnCacheDontLoad"),
         Wrong(
             hosts("{ headers: { replace: {} } }"),
-            "\(key).headers.replace: unknown key (did you mean \"rename\"?); "
+            "\(key).headers.replace: unknown key; "
                 + "expected one of remove, rename, set, add, defaults"),
         Wrong(
             hosts("{ headers: { remove: X-A } }"),

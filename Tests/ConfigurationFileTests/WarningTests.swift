@@ -189,6 +189,35 @@ struct WarningTests {
                 listeners: "listeners:\n- { address: '127.0.0.1:8081', kind: reverse, "
                     + "upstream: 'https://a.test' }") == [])
     }
+
+    @Test(
+        arguments: [
+            ("limits: { connections: 400 }", nil),
+            (
+                "limits: { connections: 600 }",
+                "limits.connections: so many connections and as many to"
+            ),
+            (
+                "limits: { upstreamPerHost: 2000 }",
+                "limits.upstreamPerHost: so many connections need"
+            ),
+            (
+                "limits: { connections: 400, perClient: { connections: 1001 } }",
+                "limits.perClient.connections: so many connections need 1001 open files"
+            ),
+            // Nobody has asked for the defaults.
+            ("limits: { fields: 100 }", nil), ("{}", nil),
+        ] as [(String, String?)])
+    func `a limit beyond what the system lets the process open is warned of`(
+        text: String, warning: String?
+    ) throws {
+        var environment = testEnvironment
+        environment.openFiles = 1000
+        let found = try ConfigurationLoader(environment: environment)
+            .load(text: Array(text.utf8), name: "gateway.yaml").warnings.map(\.description)
+        #expect(found.count == (warning == nil ? 0 : 1), "\(found)")
+        if let warning { #expect(found.first?.contains(warning) == true, "\(found)") }
+    }
 }
 
 /// What is warned of an entry without pinsets for hosts that another entry pins.

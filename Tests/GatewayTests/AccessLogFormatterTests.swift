@@ -129,6 +129,21 @@ struct AccessLogFormatterTests {
                 """#)
     }
 
+    @Test func `a combined line of a request in a tunnel has its host`() {
+        let session = ClientSession(
+            version: .tls13, cipherSuite: "AES", subject: nil,
+            inTunnelTo: BoundAuthority(host: "a.test", port: 8443))
+        let request = LoggedRequest(method: "GET", target: "/a?b")
+        let text = line(.combined, request, session: session)
+        #expect(text.contains(#""GET https://a.test:8443/a?b HTTP/1.1" "#), "\(text)")
+        // Whoever wrote a whole URL, or asks for no path, has said it.
+        for target in ["https://a.test:8443/", "*"] {
+            let request = LoggedRequest(method: "OPTIONS", target: target)
+            let text = line(.combined, request, session: session)
+            #expect(text.contains("\"OPTIONS \(target) HTTP/1.1\" "), "\(text)")
+        }
+    }
+
     @Test func `any bytes in the texts leave one line that a JSON reader takes`() throws {
         let (_, texts) = LoggedRequest(
             method: "abcd", target: "0123456789", userAgent: "x", referer: "y"

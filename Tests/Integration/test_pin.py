@@ -78,13 +78,26 @@ def test_the_configuration_that_is_printed_pins_the_server(gateway, origin, pki,
     file.write_text(done.stdout[done.stdout.index("# The server's own key"):])
     checked = run_pinfold("check", "--config", str(file))
     assert (checked.returncode, checked.stderr) == (0, "")
-    printed["hosts"][0]["tls"] = {"roots": [str(pki.root.pem_file)]}
+    # What it was judged by stands in the entry, too.
+    assert printed["hosts"][0]["tls"] == {"roots": [str(pki.root.pem_file)]}
     running = gateway(printed)
     answer = running.ask(request(f"http://127.0.0.1:{there.port}/", Connection="close"))
     assert (answer.status, answer.body) == (200, b"genuine")
     wrong = serve(origin, pki.root.issue("127.0.0.1"))
     answer = running.ask(request(f"http://127.0.0.1:{wrong.port}/", Connection="close"))
     assert answer.status == 502
+
+
+def test_roots_that_were_named_by_a_relative_path_are_printed_by_an_absolute_one(
+        origin, pki, workspace):
+    there = serve(origin, pki.intermediate.issue("127.0.0.1"))
+    (workspace / "corp.pem").write_bytes(pki.root.pem)
+    done = run_pinfold("pin", f"127.0.0.1:{there.port}", "--roots", "system", "--roots", "corp.pem",
+                       cwd=workspace)
+    printed = yaml.safe_load(done.stdout[done.stdout.index("hosts:"):])
+    assert printed["hosts"][0]["tls"] == {"roots": ["system", str(workspace / "corp.pem")]}
+    plain = run_pinfold("pin", f"127.0.0.1:{there.port}")
+    assert "roots:" not in plain.stdout
 
 
 def test_files_are_shown_one_after_the_other(pki, tmp_path):

@@ -133,6 +133,27 @@ def test_the_demonstration_shows_a_right_pin_a_wrong_one_and_a_refused_tunnel(
     assert "CONNECT tunnel failed, response 403" in tunnel.stderr
 
 
+def test_the_demonstration_says_what_to_try_and_warns_of_nothing() -> None:
+    proxy, server = free_port(), free_port()
+    process = subprocess.Popen(
+        [ROOT / "deploy/demo"], start_new_session=True,
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PINFOLD_BINARY": str(BINARY), "PROXY_PORT": str(proxy),
+             "SERVER_PORT": str(server)})
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        said.append(line)
+        if "listening" in line and "admin" in line:
+            break
+    process.send_signal(signal.SIGTERM)
+    said.append(process.communicate(timeout=20)[1])
+    text = "".join(said)
+    for command in [line for line in commands("curl -x") if ".localhost:8443/" in line]:
+        assert command.replace(":8080", f":{proxy}").replace(":8443", f":{server}") in text, text
+    assert "warning" not in text, text
+
+
 def test_the_demonstration_leaves_nothing_behind(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [ROOT / "deploy/demo"], start_new_session=True,

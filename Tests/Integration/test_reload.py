@@ -285,6 +285,20 @@ def test_a_listener_moves_to_another_address_on_its_port(gateway, origin, before
     until(served, f"it listens on {after}")
 
 
+def test_a_reload_tells_of_the_listeners_that_are_new(gateway):
+    running = gateway()
+    reload(running, {"timeouts": {"idle": "59s"}})
+    assert running.log().count("listening") == 2, running.log()
+    more = {"name": "more", "address": "127.0.0.1:0", "kind": "forward"}
+    reload(running, {"listeners": [*running.config["listeners"], more]})
+    running.wait_log("listening.*more|more.*listening")
+    assert running.log().count("listening") == 3, running.log()
+    # One that has been away is new again.
+    reload(running, {"listeners": running.config["listeners"][:1]})
+    reload(running, {"listeners": [*running.config["listeners"], more]})
+    assert running.log().count("listening") == 4, running.log()
+
+
 FOREIGN = """
 import socket, sys
 held = socket.socket()

@@ -74,7 +74,8 @@ struct HostPatternTests {
 
     @Test(
         arguments: [
-            ("", HostPatternError.empty), (":80", .empty),
+            ("", HostPatternError.empty), (":80", .empty), ("https://example.com", .url),
+            ("http://example.com:8443/path", .url), ("HTTPS://*.example.com/", .url),
             ("a:0", .port), ("a:", .port), ("a:65536", .port), ("a:x", .port), ("a:+1", .port),
             ("[::1]:", .port), ("*", .wildcardAlone), ("**", .wildcardAlone),
             ("*.", .wildcardAlone),

@@ -61,6 +61,9 @@ struct PinTests {
 
     static let wrong: [(String, PinError)] = [
         ("", PinError.empty), ("  ", .empty),
+        (base64, .missingHash(pin: "sha256/\(base64)")),
+        ("sha256-\(base64)", .missingHash(pin: "sha256/\(base64)")),
+        ("SHA256:\(base64)", .missingHash(pin: "sha256/\(base64)")),
         ("sha1/2jmj7l5rSw0yVb/vlWAYkK/YBwk=", .unsupportedHash),
         ("sha512/AAAA", .unsupportedHash),
         ("md5/AAAA", .unsupportedHash), ("sha256/\(base64);sha1/AAAA", .unsupportedHash),

@@ -115,6 +115,8 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     package var onlineCores: Int
     /// Whether it is looked at whether the paths that will be written can be.
     package var looksAtPaths = false
+    /// How many files the process may open, once it has raised its own limit; nil: it is not known.
+    package var openFiles: Int?
     /// The environment variables that secrets may be in.
     package var variables = EnvironmentVariables.fixed([:])
     /// The time at which certificates must be valid, in seconds since 1970.
@@ -147,6 +149,13 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         self.onlineCores = onlineCores
     }
 
+    /// The hard limit: the gateway raises the soft one to it.
+    private static var openFilesOfProcess: Int? {
+        var limit = rlimit()
+        guard getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return nil }
+        return Int(clamping: limit.rlim_max)
+    }
+
     /// The surroundings of this process: its environment variables, its working folder and the
     /// online cores.
     package static func ofProcess() -> ConfigurationEnvironment {
@@ -162,6 +171,7 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
             homeFolder: variable("HOME"), stateFolder: variable("XDG_STATE_HOME"),
             workingFolder: folder ?? "/", onlineCores: max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
         environment.looksAtPaths = true
+        environment.openFiles = openFilesOfProcess
         environment.variables = .ofProcess
         return environment
     }

@@ -28,11 +28,12 @@ struct Field {
 
     /// The result of a parser over the text; nil from the parser is an error.
     func parsed<Value>(
-        expected: String, _ parse: (String) -> Value?
+        expected: String, meant: (String) -> String? = { _ in nil }, _ parse: (String) -> Value?
     ) -> Value? {
         guard let text = text(expected: expected) else { return nil }
         guard let value = parse(text) else {
-            fail("\(quoted(text)) is not valid", expected: expected)
+            let hint = meant(text).map { " (did you mean \($0)?)" } ?? ""
+            fail("\(quoted(text)) is not valid\(hint)", expected: expected)
             return nil
         }
         return value
@@ -53,7 +54,9 @@ struct Field {
             \(Quantity.text(bytes: range.upperBound)), in bytes or with KB, MB, GB, TB, KiB, \
             MiB, GiB or TiB
             """
-        return within(range, expected: expected, shown: Quantity.text(bytes:), Quantity.bytes)
+        return within(
+            range, expected: expected, meant: Quantity.meantBytes, shown: Quantity.text(bytes:),
+            Quantity.bytes)
     }
 
     /// A duration: `170ms`, `5s`, `1m`, `24h`, `2d`.
@@ -63,7 +66,8 @@ struct Field {
             \(Quantity.text(milliseconds: range.upperBound)), with ms, s, m, h or d
             """
         return within(
-            range, expected: expected, shown: Quantity.text(milliseconds:), Quantity.milliseconds)
+            range, expected: expected, meant: Quantity.meantDuration,
+            shown: Quantity.text(milliseconds:), Quantity.milliseconds)
     }
 
     /// A duration of whole seconds.
@@ -80,10 +84,10 @@ struct Field {
     }
 
     private func within<Value>(
-        _ range: ClosedRange<Value>, expected: String, shown: (Value) -> String,
-        _ parse: (String) -> Value?
+        _ range: ClosedRange<Value>, expected: String, meant: (String) -> String? = { _ in nil },
+        shown: (Value) -> String, _ parse: (String) -> Value?
     ) -> Value? {
-        guard let value = parsed(expected: expected, parse) else { return nil }
+        guard let value = parsed(expected: expected, meant: meant, parse) else { return nil }
         guard range.contains(value) else {
             fail("\(shown(value)) is out of range", expected: expected)
             return nil

@@ -4,12 +4,15 @@ enum NearestKey {
     /// make the comparison slow.
     static let maximumCompared = 64
 
-    /// The candidate with the least edit distance, the first of several; nil without candidates.
+    /// The candidate with the least edit distance, the first of several; nil where none is near:
+    /// one letter in three, and one in any case, may be wrong.
     static func nearest(to key: String, among candidates: [String]) -> String? {
         let written = Array(key.lowercased().utf8.prefix(maximumCompared))
         var best: (candidate: String, distance: Int)?
         for candidate in candidates {
-            let distance = distance(written, Array(candidate.lowercased().utf8))
+            let known = Array(candidate.lowercased().utf8)
+            let distance = distance(written, known)
+            guard distance <= max(1, max(written.count, known.count) / 3) else { continue }
             if distance < (best?.distance ?? .max) { best = (candidate, distance) }
         }
         return best?.candidate

@@ -39,6 +39,43 @@ enum Quantity {
         return "\(milliseconds)ms"
     }
 
+    /// The size that one in another program's units was probably meant to be: `64M` is `64MiB`, as
+    /// in nginx and docker. Nil where that is not clear.
+    static func meantBytes(_ text: String) -> String? {
+        meant(text) { unit in
+            if ["b", "byte", "bytes"].contains(unit) { return "B" }
+            guard let prefix = unit.first, "kmgt".contains(prefix) else { return nil }
+            switch unit.dropFirst() {
+            case "", "i", "ib": return "\(prefix.uppercased())iB"
+            case "b": return "\(prefix.uppercased())B"
+            default: return nil
+            }
+        }
+    }
+
+    /// The same for a duration: `5min` is `5m`, a number alone is of seconds.
+    static func meantDuration(_ text: String) -> String? {
+        meant(text) { unit in
+            switch unit {
+            case "ms", "msec", "msecs", "millisecond", "milliseconds": "ms"
+            case "", "s", "sec", "secs", "second", "seconds": "s"
+            case "m", "min", "mins", "minute", "minutes": "m"
+            case "h", "hr", "hrs", "hour", "hours": "h"
+            case "d", "day", "days": "d"
+            default: nil
+            }
+        }
+    }
+
+    /// A whole number with the unit that is meant by what stands behind it, in lower case.
+    private static func meant(_ text: String, _ unit: (String) -> String?) -> String? {
+        let digits = text.prefix { ("0"..."9").contains($0) }
+        let rest = text.dropFirst(digits.count).drop { $0 == " " }
+        // A number of more digits is no better with another unit.
+        guard (1...15).contains(digits.count), rest.utf8.count <= 12 else { return nil }
+        return unit(rest.lowercased()).map { digits + $0 }
+    }
+
     /// A whole number without sign, then one of the units, nothing between them.
     private static func parse(_ text: String, units: [(String, Int)]) -> Int? {
         let digits = text.utf8.prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }

@@ -20,9 +20,10 @@ struct Section {
                 continue
             }
             let known = keys + later
-            let nearest = NearestKey.nearest(to: entry.key, among: known) ?? ""
+            let nearest = NearestKey.nearest(to: entry.key, among: known)
+            let hint = nearest.map { " (did you mean \(quoted($0))?)" } ?? ""
             field.validation.report(
-                entry.keyOrigin, path, "unknown key (did you mean \(quoted(nearest))?)",
+                entry.keyOrigin, path, "unknown key\(hint)",
                 expected: "one of \(known.joined(separator: ", "))")
         }
         self.values = values

@@ -98,7 +98,7 @@ extension SnapshotReader {
                 _ = element.text(expected: "a network, an address or a host pattern")
                 continue
             }
-            if text.contains("/") {
+            if text.contains("/"), text.firstRange(of: "://") == nil {
                 network(element).map { networks.append($0) }
             } else if let address = IPNetwork(text) {
                 networks.append(address)

@@ -30,6 +30,27 @@ extension LimitsConfiguration {
     }
 }
 
+extension SnapshotReader {
+    /// `limits`, and a warning of numbers written there that the system does not allow for.
+    func limits(_ field: Field?) -> LimitsConfiguration {
+        let (limits, section) = read(
+            field, by: LimitsConfiguration.table, over: LimitsConfiguration())
+        guard let openFiles = validation.environment.openFiles else { return limits }
+        let perClient = section?["perClient"]?.key("connections")
+        for (key, needed, whose) in [
+            (section?["connections"], 2 * limits.connections, " and as many to servers"),
+            (section?["upstreamPerHost"], limits.upstreamPerHost, ""),
+            (perClient, limits.perClient.connections, ""),
+        ] where needed > openFiles {
+            key?.warn(
+                "so many connections\(whose) need \(needed) open files, and the system allows "
+                    + "\(openFiles) (RLIMIT_NOFILE): raise that limit (LimitNOFILE=, ulimit -n), "
+                    + "or write less here")
+        }
+        return limits
+    }
+}
+
 /// `limits.perClient`.
 extension ClientLimits {
     static var table: KeyTable<Self> {

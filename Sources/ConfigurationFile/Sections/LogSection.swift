@@ -29,7 +29,7 @@ extension AccessLogConfiguration {
         KeyTable(keys: [
             .required(
                 "path", \.path, expected: "the path of the access log",
-                reading: { $1.filePath() }, text: YAMLText.quoted),
+                reading: { $1.outputPath() }, text: YAMLText.quoted),
             .choice("format", \.format),
         ])
     }
@@ -42,7 +42,7 @@ extension SnapshotReader {
         let (log, section) = read(
             field, by: AccessLogConfiguration.table, over: AccessLogConfiguration())
         guard !log.path.isEmpty else { return nil }
-        if validation.environment.looksAtPaths,
+        if validation.environment.looksAtPaths, log.path != AccessLogConfiguration.standardOutput,
             let problem = PathAccess.problemAppending(to: log.path)
         {
             section?["path"]?.fail(
@@ -50,5 +50,14 @@ extension SnapshotReader {
             )
         }
         return log
+    }
+}
+
+extension Field {
+    /// The path of a file, or the standard output.
+    fileprivate func outputPath() -> String? {
+        let standardOutput = AccessLogConfiguration.standardOutput
+        if case .scalar(standardOutput, _) = node.content { return standardOutput }
+        return filePath()
     }
 }

@@ -47,9 +47,7 @@ struct SnapshotReader {
             activity: read(
                 top?[.activity], by: ActivityConfiguration.table, over: ActivityConfiguration()
             ).values,
-            limits: read(
-                top?[.limits], by: LimitsConfiguration.table, over: LimitsConfiguration()
-            ).values,
+            limits: limits(top?[.limits]),
             timeouts: read(
                 top?[.timeouts], by: TimeoutsConfiguration.table, over: TimeoutsConfiguration()
             ).values,

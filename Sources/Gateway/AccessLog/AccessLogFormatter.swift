@@ -177,7 +177,7 @@ struct AccessLogFormatter {
     // MARK: Apache's combined format
 
     /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
-    /// reason or `-`.
+    /// reason or `-`. The target of a request in an intercepted tunnel is written as a whole URL.
     private mutating func appendCombined(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
@@ -191,6 +191,7 @@ struct AccessLogFormatter {
         } else {
             ApacheText.append(entry.method, to: &output)
             output.append(" ")
+            appendTunnel(of: entry, to: &output)
             Userinfo.redacting(entry.target) { ApacheText.append($0, to: &output) }
             if record.version != nil {
                 output.append(" ")
@@ -215,6 +216,14 @@ struct AccessLogFormatter {
         } else {
             output.append("-")
         }
+    }
+
+    /// What a request in an intercepted tunnel is for stands in its CONNECT alone: its own target
+    /// is a path.
+    private func appendTunnel(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
+        guard !entry.tunnel.isEmpty, entry.target.first == UInt8(ascii: "/") else { return }
+        output.append("https://")
+        ApacheText.append(entry.tunnel, to: &output)
     }
 
     private func append(orDash number: UInt64, to output: inout LineBuffer) {

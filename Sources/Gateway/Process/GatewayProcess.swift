@@ -38,6 +38,8 @@ package final class GatewayProcess {
     /// By the names of host entries.
     private var reachability: [String: EntryReachability] = [:]
     private let sockets: ListenerSockets
+    /// The listeners that the log has told of and that are still there.
+    private var announced: Set<String> = []
     let workerCount: Int
     private let running = RunningWorkers()
     private let contents: ContentServices
@@ -235,8 +237,11 @@ package final class GatewayProcess {
         shared.engine.ownListeners.withLock { $0 = own }
     }
 
+    /// Tells of the listeners that have not been told of.
     private func announce(_ perWorker: [[ListenerSocket]]) {
-        for socket in perWorker[0] {
+        let former = announced
+        announced = Set(perWorker[0].map { "\($0.name) \($0.endpoint)" })
+        for socket in perWorker[0] where !former.contains("\(socket.name) \(socket.endpoint)") {
             logger.info(
                 "listening",
                 metadata: ["listener": "\(socket.name)", "address": "\(socket.endpoint)"])

@@ -4,6 +4,8 @@ import HTTPTypes
 import PinfoldClient
 import Retries
 
+import enum Pinning.PinError
+
 /// What the commands of the client take about connections and requests.
 struct ConnectionOptions: ParsableArguments {
     @Option(
@@ -154,9 +156,12 @@ struct ConnectionOptions: ParsableArguments {
     private func policy() throws -> SecurityPolicy {
         var pinned: [CertificatePin] = []
         for pin in pins {
-            if let literal = try? CertificatePin(pin) {
-                pinned.append(literal)
-            } else {
+            do throws(ClientError) {
+                pinned.append(try CertificatePin(pin))
+            } catch let problem where problem.underlying is PinError {
+                // It is meant as one, and is no file's name.
+                throw ClientFailure(.pins, "--pin: \(problem.explanation)")
+            } catch {
                 pinned += try Self.pins(in: pin, "--pin", .pins)
             }
         }

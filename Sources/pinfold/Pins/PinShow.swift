@@ -114,9 +114,19 @@ struct PinShow: ParsableCommand {
         if let agreed = shown.version { version = ", TLS \(agreed.text)" }
         return ChainReport(
             source: "\(peer)", name: peer.host.contains(":") ? "pinned" : peer.host,
-            host: peer.host, items: try PinnedItem.chain(shown.certificates, anchors),
+            host: peer.host, roots: rootsToPaste,
+            items: try PinnedItem.chain(shown.certificates, anchors),
             connection: "connected to \(shown.endpoint)\(version)",
             verdict: Self.verdict(shown.failure))
+    }
+
+    /// The anchors as they are named wherever the configuration lies.
+    private var rootsToPaste: [String] {
+        guard roots != ["system"] else { return [] }
+        let folder = ConfigurationEnvironment.ofProcess().workingFolder
+        return roots.map { root in
+            root == "system" || root.hasPrefix("/") ? root : "\(folder)/\(root)"
+        }
     }
 
     /// The verdict in the words of the gateway's replies and log.

@@ -32,6 +32,8 @@ struct SocketState {
     var lateMessages = 0
     /// A server looks at its client's first messages; nil once there is nothing to look at.
     var gauge: ClientHelloGauge?
+    /// The first line of what the peer sent in the handshake, where it is HTTP in clear text.
+    private(set) var clearTextLine: String?
     /// Whether the client announced a longer one than is taken.
     private(set) var isHelloTooLong = false
 
@@ -89,6 +91,18 @@ struct SocketState {
         hasLostOutput = true
         return true
     }
+
+    /// Looks whether what came in the handshake is HTTP in clear text, by its first bytes: no
+    /// record of TLS begins with them.
+    mutating func noteClearText(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) {
+        let received = UnsafeRawBufferPointer(start: bytes, count: count)
+        guard clearTextLine == nil, received.starts(with: "HTTP/".utf8) else { return }
+        let line = received.prefix(Self.clearTextLineBytes).prefix { (0x20..<0x7F).contains($0) }
+        clearTextLine = String(decoding: line, as: UTF8.self)
+    }
+
+    /// How much of that line is kept.
+    private static let clearTextLineBytes = 100
 
     var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }
 
@@ -169,6 +183,9 @@ enum SocketBIO {
                 if received > 0 {
                     socket.pointee.isDrained = received < capacity
                     count?.pointee = received
+                    if socket.pointee.isShakingHands {
+                        socket.pointee.noteClearText(bytes, count: received)
+                    }
                     return socket.pointee.admits(bytes, count: received) ? 1 : -1
                 }
                 socket.pointee.isDrained = true

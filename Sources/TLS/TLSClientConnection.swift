@@ -108,6 +108,19 @@ package final class TLSClientConnection: TLSConnection {
 
     override func meaning(of error: TLSError) -> TLSError { certificateMeaning(of: error) }
 
+    /// A server that speaks clear text answers a ClientHello in it, or not at all.
+    override func ending(by error: TLSError) -> TLSError {
+        let hasNothing = BIO_number_read(SSL_get_rbio(ssl)) == 0
+        switch error {
+        case .notTLS:
+            return socket.pointee.clearTextLine.map { .clearText($0) } ?? error
+        case .truncated where hasNothing: return .unanswered(errorNumber: nil)
+        case .transport(let number) where hasNothing && [ECONNRESET, EPIPE].contains(number):
+            return .unanswered(errorNumber: number)
+        default: return error
+        }
+    }
+
     private static func isAddress(_ host: String) -> Bool {
         let bytes = Array(host.utf8)
         return IPAddress(literal: bytes.span) != nil

@@ -126,6 +126,9 @@ package class TLSConnection {
     /// What a side makes of an error of the library's.
     func meaning(of error: TLSError) -> TLSError { error }
 
+    /// What a side makes of the end of a handshake.
+    func ending(by error: TLSError) -> TLSError { error }
+
     /// Records why the connection is broken: `code` is of SSL_get_error.
     @discardableResult
     final func fail(_ code: Int32) -> TLSError {
@@ -149,7 +152,7 @@ package class TLSConnection {
             ERR_clear_error()
             error = .transport(errorNumber: socket.pointee.errorNumber)
         }
-        let told = reason(of: error)
+        let told = isOpen ? reason(of: error) : ending(by: reason(of: error))
         failure = told
         return told
     }

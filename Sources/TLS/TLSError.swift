@@ -16,6 +16,11 @@ package enum TLSError: Error, Hashable, Sendable {
     case versionRefused
     /// What the peer sent is not TLS.
     case notTLS
+    /// What the peer sent is HTTP in clear text: its first line, in printable ASCII.
+    case clearText(String)
+    /// The connection ended in the handshake before the peer had sent a byte: with this errno, or,
+    /// where there is none, by being closed.
+    case unanswered(errorNumber: Int32?)
     /// The connection ended without the peer's close_notify.
     case truncated
     /// The socket failed with this errno.
@@ -43,7 +48,8 @@ package enum TLSError: Error, Hashable, Sendable {
         case .certificateRequired: "client-certificate-required"
         case .certificateRejected: "client-certificate-rejected"
         case .versionRefused: "version-refused"
-        case .notTLS: "not-tls"
+        case .notTLS, .clearText: "not-tls"
+        case .unanswered: "unanswered"
         case .truncated: "truncated"
         case .transport: "transport-error"
         case .protocolViolation: "protocol-violation"
@@ -68,6 +74,16 @@ extension TLSError {
     }
 }
 
+extension TLSError {
+    /// Whether the peer seems to speak clear text.
+    package var looksLikeClearText: Bool {
+        switch self {
+        case .notTLS, .clearText, .unanswered: true
+        default: false
+        }
+    }
+}
+
 extension TLSError: CustomStringConvertible {
     /// One sentence for an error reply and the log.
     package var description: String { text(of: "server") }
@@ -83,6 +99,10 @@ extension TLSError: CustomStringConvertible {
             "the \(peer) does not accept the client certificate that it was given: it sent \(alert)"
         case .versionRefused: "the \(peer) supports no TLS version that is allowed"
         case .notTLS: "what the \(peer) sent is not TLS"
+        case .clearText(let line): "the \(peer) answered in clear text: \(line)"
+        case .unanswered(let number):
+            (number.map { transportText($0, peer) } ?? "the \(peer) closed the connection")
+                + " without a byte of TLS, as one does on a port for clear text"
         case .truncated: "the \(peer) closed the connection without ending the TLS session"
         case .transport(let number): transportText(number, peer)
         case .protocolViolation(let reason): "the \(peer) broke the TLS protocol: \(reason)"

@@ -59,9 +59,11 @@ enum EveryFault {
         case .tlsTimeout: .descriptorsExhausted
         case .descriptorsExhausted: .proxy(.timeout)
         case .proxy: .response(.malformedStatusLine)
-        case .response: .upstreamClosed
+        case .response: .upstreamSpeaksTLS
+        case .upstreamSpeaksTLS: .upstreamClosed
         case .upstreamClosed: .upstreamReset(.connectionReset)
-        case .upstreamReset: .upstreamSendTimeout
+        case .upstreamReset: .upstreamUnanswered(nil)
+        case .upstreamUnanswered: .upstreamSendTimeout
         case .upstreamSendTimeout: .firstByteTimeout
         case .firstByteTimeout: .upstreamBodyTimeout
         case .upstreamBodyTimeout: .upgradeOverInterimLimit
@@ -111,8 +113,9 @@ enum EveryFault {
                     .transparency(TransparencyFailure(minimum: 2, valid: 1, rejected: [])))),
             .alertReceived(code: 40, name: "handshake_failure"),
             .certificateRequired(.certificateRequired), .certificateRejected(.handshakeFailure),
-            .versionRefused, .notTLS,
-            .truncated, .transport(errorNumber: 104), .protocolViolation("bad record"),
+            .versionRefused, .notTLS, .clearText("HTTP/1.1 400 Bad Request"),
+            .unanswered(errorNumber: nil), .unanswered(errorNumber: 104), .truncated,
+            .transport(errorNumber: 104), .protocolViolation("bad record"),
             .tooManyMessages, .unauthenticated, .resources("no memory"),
         ]
 

@@ -81,6 +81,15 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
+    @Test(arguments: ["\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{28}", "\u{16}\u{3}\u{1}\0\u{4}"])
+    func `is told from a server that speaks TLS on its port`(_ record: String) throws {
+        let (consumer, peer) = try still.exchange(server)
+        peer.send(record)
+        still.turn(until: "it fails") { consumer.isOver }
+        #expect(consumer.failure == .server(.upstreamSpeaksTLS))
+        #expect(peer.hasEnded)
+    }
+
     @Test func `is closed when its consumer gives up, and tells it nothing more`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)

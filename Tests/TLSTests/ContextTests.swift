@@ -228,7 +228,8 @@ struct ContextTests {
         let errors: [TLSError] = [
             .trust(TrustFailure(.invalidPolicy)),
             .alertReceived(code: 40, name: "handshake_failure"),
-            .versionRefused, .notTLS, .truncated, .transport(errorNumber: ECONNRESET),
+            .versionRefused, .notTLS, .unanswered(errorNumber: nil), .truncated,
+            .transport(errorNumber: ECONNRESET),
             .protocolViolation("x"), .unauthenticated, .resources("x"),
         ]
         #expect(Set(errors.map(\.token)).count == errors.count)

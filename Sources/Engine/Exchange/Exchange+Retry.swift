@@ -29,7 +29,8 @@ extension ExchangeState<any UpstreamStream>.Failure.Cause {
     init(_ fault: ExchangeFault, responseStarted: Bool) {
         switch fault {
         case .superseded: self = .superseded
-        case .upstreamClosed, .upstreamReset, .tlsFailed(.truncated), .tlsFailed(.transport):
+        case .upstreamClosed, .upstreamReset, .upstreamUnanswered, .tlsFailed(.truncated),
+            .tlsFailed(.transport), .tlsFailed(.unanswered):
             self = .connectionDied(responseStarted: responseStarted)
         default: self = .other
         }

@@ -173,8 +173,8 @@ extension ExchangeFault {
     /// - Parameter status: of the response that was refused.
     fileprivate func failure(ofResponse status: UInt16) -> UpstreamFailure? {
         switch self {
-        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset, .firstByteTimeout,
-            .poolWaitTimeout, .tooManyPending, .tlsTimeout:
+        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset,
+            .upstreamUnanswered, .firstByteTimeout, .poolWaitTimeout, .tooManyPending, .tlsTimeout:
             .unreachable
         case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
         case .response: .status(502)

@@ -50,8 +50,12 @@ package enum ExchangeFault: Error, Sendable {
     // The upstream's answer.
     case response(WireError)
     case upstreamSpokeUnasked
+    case upstreamSpeaksTLS
     case upstreamClosed
     case upstreamReset(Errno)
+    /// A server that was asked in clear text, and never answered yet, closed the connection without
+    /// a byte, or reset it with this error.
+    case upstreamUnanswered(Errno?)
     case upstreamSendTimeout
     case firstByteTimeout
     case upstreamBodyTimeout
@@ -107,8 +111,9 @@ package enum ExchangeFault: Error, Sendable {
         case .tlsTimeout: .tls(.timeout)
         case .proxy(let fault): .proxy(fault.reason)
         case .upstreamSpokeUnasked: .server(.upstreamSpokeUnasked)
-        case .upstreamClosed: .server(.upstreamClosed)
-        case .upstreamReset: .server(.upstreamReset)
+        case .upstreamSpeaksTLS: .server(.upstreamSpeaksTLS)
+        case .upstreamClosed, .upstreamUnanswered(nil): .server(.upstreamClosed)
+        case .upstreamReset, .upstreamUnanswered: .server(.upstreamReset)
         case .upstreamSendTimeout: .server(.upstreamSendTimeout)
         case .firstByteTimeout: .server(.firstByteTimeout)
         case .upstreamBodyTimeout: .server(.upstreamBodyTimeout)
@@ -148,7 +153,15 @@ package enum ExchangeFault: Error, Sendable {
             "the destination is refused: access.destinations.deny names its network"
         case .destinationRefused(let refusal): Self.explanation(of: refusal)
         case .connectFailed(let error): "the connection to the server failed: \(error)"
-        case .tlsFailed(let error): "no secure connection to the server: \(error)"
+        case .tlsFailed(let error):
+            "no secure connection to the server: \(error)"
+                + (error.looksLikeClearText ? Self.clearTextKeys : "")
+        case .upstreamSpeaksTLS: reason.entry.meaning + ": " + Self.secureKeys
+        case .upstreamUnanswered(nil):
+            "\(reason.entry.meaning); if it speaks TLS on this port, \(Self.secureKeys)"
+        case .upstreamUnanswered(let error?):
+            "the connection to the server broke: \(error); if it speaks TLS on this port, "
+                + Self.secureKeys
         case .upstreamReset(let error): "the connection to the server broke: \(error)"
         case .transformation(let failure): Self.explanation(of: failure)
         case .proxy(let fault):
@@ -159,6 +172,13 @@ package enum ExchangeFault: Error, Sendable {
 }
 
 extension ExchangeFault {
+    /// What to write where a server that speaks TLS was asked in clear text, and the reverse.
+    private static let secureKeys =
+        "request https://, or write upgrade: https in its entry of hosts"
+    private static let clearTextKeys =
+        "; if its port is one for clear text, request http://, without upgrade: https in its entry "
+        + "of hosts"
+
     private static func explanation(of failure: TransformationFailure) -> String {
         let meaning = Reason.transformation(failure.problem).entry.meaning
         let place = failure.place.map { " (\($0))" } ?? ""

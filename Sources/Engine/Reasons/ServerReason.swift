@@ -7,6 +7,7 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
     case connectFailed
     // The response.
     case upstreamSpokeUnasked
+    case upstreamSpeaksTLS
     case upstreamClosed
     case upstreamReset
     case upstreamSendTimeout
@@ -44,12 +45,19 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
                 "upstream-spoke-unasked", .response, 502, .protocolError,
                 "the server sent something before it was asked, as if it were no HTTP server",
                 remedy: "The port is probably that of another protocol: correct the URL.")
+        case .upstreamSpeaksTLS:
+            ReasonEntry(
+                "upstream-speaks-tls", .response, 502, .protocolError,
+                "the server answered a request in clear text with TLS",
+                remedy: "Request `https://`, or write `upgrade: https` in the host's entry, or "
+                    + "`https://` in a reverse listener's upstream.")
         case .upstreamClosed:
             ReasonEntry(
                 "upstream-closed", .response, 502, .connectionTerminated,
                 "the server closed the connection before its response",
                 remedy: "Look at the server's log: it crashed, was restarted, or refuses the "
-                    + "request in this way.")
+                    + "request in this way. If its port is one for TLS, request `https://`, or "
+                    + "write `upgrade: https` in the host's entry.")
         case .upstreamReset:
             ReasonEntry(
                 "upstream-reset", .response, 502, .connectionTerminated,

@@ -8,6 +8,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
     case clientCertificateRejected
     case versionRefused
     case notTLS
+    case unanswered
     case truncated
     case transportError
     case protocolViolation
@@ -47,7 +48,16 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
         case .notTLS:
             Self.entry(
                 "tls-not-tls", .tlsProtocolError, "what the server sent is not TLS",
-                "The port is probably one for clear text: correct the URL's scheme or port.")
+                "The port is probably one for clear text: correct the URL's scheme or port; "
+                    + "`upgrade: https` in the host's entry, and `https://` in a reverse "
+                    + "listener's upstream, need a port that speaks TLS.")
+        case .unanswered:
+            Self.entry(
+                "tls-unanswered", .connectionTerminated,
+                "the server ended the connection without a byte of TLS",
+                "The port is probably one for clear text: correct the URL's scheme or port, or "
+                    + "`upgrade: https` in the host's entry. Else look at the server's log, and at "
+                    + "firewalls between.")
         case .truncated:
             Self.entry(
                 "tls-truncated", .connectionTerminated,
@@ -97,7 +107,8 @@ extension TLSError {
         case .certificateRequired: .tls(.clientCertificateRequired)
         case .certificateRejected: .tls(.clientCertificateRejected)
         case .versionRefused: .tls(.versionRefused)
-        case .notTLS: .tls(.notTLS)
+        case .notTLS, .clearText: .tls(.notTLS)
+        case .unanswered: .tls(.unanswered)
         case .truncated: .tls(.truncated)
         case .transport: .tls(.transportError)
         // The second and the third are of a server's connections only: no exchange with a server

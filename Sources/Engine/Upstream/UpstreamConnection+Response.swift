@@ -52,7 +52,9 @@ extension UpstreamConnection {
         do throws(WireError) {
             parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
         } catch {
-            fail(.response(error))
+            fail(
+                isAskedForTheFirstTime && bytes.beginsWithTLS
+                    ? .upstreamSpeaksTLS : .response(error))
             return false
         }
         guard let parsed else { return true }
@@ -294,9 +296,15 @@ extension UpstreamConnection {
 
     func fail(_ fault: ExchangeFault) {
         let (consumer, started) = (consumer, responseStarted)
+        let fault = isAskedForTheFirstTime && !started ? fault.ofUnanswered : fault
         self.consumer = nil
         close()
         consumer?.upstreamFailed(fault, responseStarted: started)
+    }
+
+    /// Whether nothing has shown yet that the server speaks HTTP in clear text on its port.
+    private var isAskedForTheFirstTime: Bool {
+        uses == 0 && !transport.isSecure && origin.forwards == nil
     }
 
     /// Called by the pool on an idle connection whose last exchange left an unread edge behind.
@@ -311,5 +319,24 @@ extension UpstreamConnection {
         budget.renew(environment.loop)
         if case .wouldBlock = transport.read(into: scratch.writable, spending: &budget) { return }
         pool.discardIdle(self)
+    }
+}
+
+extension ExchangeFault {
+    /// The same of a server that was asked in clear text and has not answered yet.
+    fileprivate var ofUnanswered: ExchangeFault {
+        switch self {
+        case .upstreamClosed: .upstreamUnanswered(nil)
+        case .upstreamReset(let error): .upstreamUnanswered(error)
+        default: self
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether it begins with a record of TLS as servers answer what is none: an alert, or a part
+    /// of the handshake (RFC 8446 §5.1).
+    fileprivate var beginsWithTLS: Bool {
+        count >= 3 && (self[0] == 21 || self[0] == 22) && self[1] == 3 && self[2] <= 4
     }
 }

@@ -79,10 +79,10 @@ extension TLSError {
     /// Whether the client may still be there, and read what it was sent.
     fileprivate var leavesSocketUsable: Bool {
         switch self {
-        case .truncated, .transport, .resources, .alertReceived, .certificateRequired,
+        case .truncated, .transport, .unanswered, .resources, .alertReceived, .certificateRequired,
             .certificateRejected:
             false
-        case .trust, .versionRefused, .notTLS, .protocolViolation, .tooManyMessages,
+        case .trust, .versionRefused, .notTLS, .clearText, .protocolViolation, .tooManyMessages,
             .unauthenticated, .identityRefused, .clientCertificate, .refusedByReview:
             true
         }
@@ -103,7 +103,7 @@ extension WorkerCounter {
     fileprivate static func clientHandshakeFailure(_ error: TLSError?) -> Self {
         switch error {
         case nil: .clientHandshakesTimeout
-        case .notTLS: .clientHandshakesNotTLS
+        case .notTLS, .clearText: .clientHandshakesNotTLS
         case .versionRefused: .clientHandshakesVersionRefused
         case .clientCertificate: .clientHandshakesCertificateRefused
         case .identityRefused(.handshakeFailure): .clientHandshakesServerRefused
@@ -111,7 +111,7 @@ extension WorkerCounter {
         case .alertReceived(let code, _):
             TLSAlert(code: code).isAboutCertificate
                 ? .clientHandshakesUntrusted : .clientHandshakesAlert
-        case .truncated, .transport: .clientHandshakesClosed
+        case .truncated, .transport, .unanswered: .clientHandshakesClosed
         case .trust, .protocolViolation, .tooManyMessages, .unauthenticated, .resources,
             .certificateRequired, .certificateRejected, .refusedByReview:
             .clientHandshakesProtocolError

@@ -237,7 +237,8 @@ extension ClientError.Reason {
         case .connectFailed, .destinationRefused, .ownListenerRefused, .poolWaitTimeout,
             .tooManyPending:
             self = .cannotConnect
-        case .tlsFailed(.truncated), .tlsFailed(.transport): self = .connectionLost
+        case .tlsFailed(.truncated), .tlsFailed(.transport), .tlsFailed(.unanswered):
+            self = .connectionLost
         case .tlsFailed(.certificateRequired): self = .clientCertificateRequired
         case .tlsFailed(.certificateRejected): self = .clientCertificateRejected
         case .tlsFailed: self = .secureConnectionFailed
@@ -248,10 +249,11 @@ extension ClientError.Reason {
             self = .timedOut
         case .descriptorsExhausted, .headBuffersFull, .connectionsFull, .clientExchangeLimit:
             self = .outOfResources
-        case .upstreamClosed, .upstreamReset, .upstreamSpokeUnasked, .response(.truncatedBody),
-            .response(.truncatedHead):
+        case .upstreamClosed, .upstreamReset, .upstreamUnanswered, .upstreamSpokeUnasked,
+            .response(.truncatedBody), .response(.truncatedHead):
             self = .connectionLost
-        case .response, .upgradeOverInterimLimit, .transformation, .storedBodyUnreadable:
+        case .response, .upstreamSpeaksTLS, .upgradeOverInterimLimit, .transformation,
+            .storedBodyUnreadable:
             self = .badResponse
         case .onlyIfCached: self = .notCached
         case .superseded: self = .sessionInvalidated

@@ -83,7 +83,7 @@ enum ClientExit: Int32, CaseIterable {
     private init?(_ fault: ExchangeFault) {
         switch fault {
         case .response(.truncatedBody): self = .incomplete
-        case .upstreamClosed: self = .empty
+        case .upstreamClosed, .upstreamUnanswered(nil): self = .empty
         case .tlsFailed(let error), .proxy(.tlsFailed(let error)): self.init(error)
         case .proxy(.unreachable(.nameNotResolved)): self = .proxyNameNotResolved
         case .proxy(.unreachable(.connectFailed)): self = .notConnected

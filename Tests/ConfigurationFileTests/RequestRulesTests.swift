@@ -37,7 +37,8 @@ struct RequestRulesTests {
                 query: { remove: [a b], rename: { 'ä': b }, set: { c: "1&2" }, add: { d: [x, y] },
                   defaults: { e: '' } },
                 parameters: byMethod,
-                body: { from: multipart, to: json, maximum: 1KiB, noTransform: refuse } }
+                body: { from: multipart, to: json, maximum: 1KiB, noTransform: refuse,
+                  arrays: indices } }
             """)
         #expect(read.cachePolicy == .reloadIgnoringCache)
         #expect(read.headers.remove == ["X-Debug", "x-trace"])
@@ -65,6 +66,7 @@ struct RequestRulesTests {
         var body = RequestBodyRules(from: .multipart, to: .json)
         body.maximumBytes = 1024
         body.noTransform = .refuse
+        body.arrays = .indices
         #expect(read.body == body)
     }
 
@@ -178,6 +180,13 @@ struct RequestRulesTests {
             hosts("{ body: { from: form, to: json, maximum: 1023, noTransform: change } }"),
             "\(key).body.maximum: 1023 is out of range; expected \(size)",
             "\(key).body.noTransform: \"change\" is not valid; expected one of pass, refuse"),
+        Wrong(
+            hosts("{ body: { from: form, to: json, arrays: rows } }"),
+            "\(key).body.arrays: \"rows\" is not valid; expected one of brackets, indices"),
+        Wrong(
+            hosts("{ body: { from: json, to: plist, arrays: indices } }"),
+            "\(key).body.arrays: there is no form whose names could say an index; expected a form "
+                + "as from or to, or parameters: byMethod"),
         Wrong(
             hosts("{ body: { from: form, to: json, maximum: 257MiB } }"),
             "\(key).body.maximum: 257MiB is out of range; expected \(size)"),

@@ -2,6 +2,7 @@ import Documents
 
 extension FuzzTarget {
     func checkForm(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+        try checkIndices(bytes)
         let value: DocumentValue
         do throws(DocumentError) {
             value = try FormReader.value(of: bytes, limits: .fuzzing)
@@ -20,6 +21,32 @@ extension FuzzTarget {
         return true
     }
 
+    /// With arrays by index, which say where each element ends, whatever it is.
+    private func checkIndices(_ bytes: [UInt8]) throws(FuzzFinding) {
+        guard
+            let value = try? FormReader.value(of: bytes, limits: .fuzzing, arrays: .indices)
+        else { return }
+        try value.checkLimits()
+        guard hasPlainKeys(value), let first = try? form(value, .indices) else { return }
+        let sorted = try reading { () throws(DocumentError) in
+            try FormReader.value(of: first, limits: .fuzzingAgain, arrays: .indices)
+        }
+        let second = try reading { () throws(DocumentError) in try form(sorted, .indices) }
+        guard first == second else { throw FuzzFinding("another form by index after reading") }
+    }
+
+    private func hasPlainKeys(_ value: DocumentValue) -> Bool {
+        switch value {
+        case .array(let elements): elements.allSatisfy(hasPlainKeys)
+        case .dictionary(let members):
+            members.members.allSatisfy { member in
+                !member.key.isEmpty && !member.key.utf8.contains { "[]".utf8.contains($0) }
+                    && hasPlainKeys(member.value)
+            }
+        default: true
+        }
+    }
+
     private func isPlain(_ value: DocumentValue) -> Bool {
         switch value {
         case .array: value.depth == 1
@@ -32,8 +59,10 @@ extension FuzzTarget {
         }
     }
 
-    private func form(_ value: DocumentValue) throws(DocumentError) -> [UInt8] {
-        var writer = FormWriter(limits: .fuzzingAgain)
+    private func form(
+        _ value: DocumentValue, _ arrays: FormArrayStyle = .brackets
+    ) throws(DocumentError) -> [UInt8] {
+        var writer = FormWriter(limits: .fuzzingAgain, arrays: arrays)
         try value.replay(into: &writer)
         return try writer.finish()
     }

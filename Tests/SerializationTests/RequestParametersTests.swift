@@ -1,4 +1,5 @@
 import Documents
+import HTTPTypes
 import Testing
 
 @testable import Serialization
@@ -43,6 +44,23 @@ struct RequestParametersTests {
         let query = try (["q": .string(text)] as RequestParameters).query()
         let bytes = query.dropFirst(2).split(separator: "%").map { UInt8($0, radix: 16)! }
         #expect(String(decoding: bytes, as: UTF8.self) == text)
+    }
+
+    @Test func `elements may have their index in their names`() throws {
+        let parameters: RequestParameters = [
+            "f": [["a": 1, "s": .set(["y", "x"])], ["a": 2]], "g": ["x", "y"],
+        ]
+        let query = "f[0][a]=1&f[0][s]=x&f[0][s]=y&f[1][a]=2&g[0]=x&g[1]=y"
+        let escaped = query.replacing("[", with: "%5B").replacing("]", with: "%5D")
+        #expect(try parameters.query(arrays: .indices) == escaped)
+        #expect(
+            try parameters.pairs(arrays: .indices).map { "\($0.name)=\($0.text ?? "")" }
+                .joined(separator: "&") == query)
+        var serializer = HTTPRequestSerializer()
+        serializer.arrayStyle = .indices
+        let head = HTTPRequest(method: .get, scheme: "http", authority: "a.test", path: "/")
+        let request = try serializer.serialize(head, parameters: parameters)
+        #expect(request.head.path == "/?" + escaped)
     }
 
     @Test func `sets are told by their names, wherever they are`() throws {

@@ -54,6 +54,7 @@ extension RequestBodyRules {
             .format("to", \.to, of: BodyFormat.allCases.filter { $0 != .multipart }),
             .bytes("maximum", \.maximumBytes, in: contentSizes),
             .choice("noTransform", \.noTransform),
+            .choice("arrays", \.arrays),
         ])
     }
 }
@@ -149,6 +150,14 @@ extension SnapshotReader {
         if body.from == body.to {
             place.fail(
                 "from and to are both \(body.from.rawValue)", expected: "two formats")
+        }
+        let forms: [BodyFormat] = [.form, .multipart]
+        if body.arrays == .indices, rules.parameters == .keep,
+            !forms.contains(body.from), !forms.contains(body.to)
+        {
+            place.key("arrays")?.fail(
+                "there is no form whose names could say an index",
+                expected: "a form as from or to, or parameters: byMethod")
         }
     }
 }

@@ -5,7 +5,8 @@ import Notation
 ///
 /// - `k=v` is a member. All values are strings: a form does not say what is a number.
 /// - `k` without `=` is null, `k=` the empty string.
-/// - `k[n]=v` is a member of a dictionary `k`, at any depth; `k[0]=v` too, whose key is `0`.
+/// - `k[n]=v` is a member of a dictionary `k`, at any depth; `k[0]=v` too, whose key is `0`, but
+///   with ``FormArrayStyle/indices``.
 /// - `k[]=v` is an element of an array `k`. `k[][n]=v` goes to the array's last dictionary where
 ///   that has no `n` yet, and begins a new one where it has. `k[][]=v` goes to the last array: what
 ///   arrays of arrays were, a form does not say.
@@ -21,17 +22,18 @@ public enum FormReader {
     ///   - bytes: the whole form.
     ///   - limits: of these `bytes`, `depth` (dictionaries and arrays within one another) and
     ///     `values` (dictionaries and arrays are values, too) hold here.
-    /// - Throws: a ``DocumentError``: `malformed` for an escape that is none, for a NUL, and for a
-    ///   name that is a dictionary and something else; `encoding` for what is not UTF-8; or what
-    ///   the sink throws.
+    ///   - arrays: what numbers between brackets are.
+    /// - Throws: a ``DocumentError``: `malformed` for an escape that is none, for a NUL, for a name
+    ///   that is a dictionary and something else, and for indices that are not those of an array;
+    ///   `encoding` for what is not UTF-8; or what the sink throws.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
-        into sink: inout some DocumentSink
+        arrays: FormArrayStyle = .brackets, into sink: inout some DocumentSink
     ) throws(DocumentError) {
         guard bytes.count <= limits.bytes else {
             throw DocumentError(.form, .tooLarge(maximum: limits.bytes))
         }
-        var tree = FormTree(format: .form, limits: limits)
+        var tree = FormTree(format: .form, limits: limits, arrays: arrays)
         var start = 0
         while start < bytes.count {
             let end = bytes[start...].firstIndex(of: UInt8(ascii: "&")) ?? bytes.count
@@ -43,11 +45,12 @@ public enum FormReader {
 
     /// Reads a form into a dictionary.
     public static func value(
-        of bytes: [UInt8], limits: DocumentLimits = .standard
+        of bytes: [UInt8], limits: DocumentLimits = .standard,
+        arrays: FormArrayStyle = .brackets
     ) throws(DocumentError) -> DocumentValue {
         var builder = DocumentBuilder()
         try bytes.withBytes { bytes throws(DocumentError) in
-            try read(bytes, limits: limits.ofTree, into: &builder)
+            try read(bytes, limits: limits.ofTree, arrays: arrays, into: &builder)
         }
         return builder.value ?? .null
     }

@@ -1,3 +1,5 @@
+import Notation
+
 /// What a form's names make of its values: dictionaries and arrays, by the rules that stand at
 /// ``FormReader``. Nodes are in one array, so that neither making nor giving them on recurses.
 struct FormTree {
@@ -28,12 +30,14 @@ struct FormTree {
 
     private let format: DocumentFormat
     private let limits: DocumentLimits
+    private let arrays: FormArrayStyle
     private var nodes: [Node] = [.dictionary([])]
     private var places: [Member: Int] = [:]
 
-    init(format: DocumentFormat, limits: DocumentLimits) {
+    init(format: DocumentFormat, limits: DocumentLimits, arrays: FormArrayStyle = .brackets) {
         self.format = format
         self.limits = limits
+        self.arrays = arrays
     }
 
     /// Adds one pair. `name` is UTF-8, its escapes undone.
@@ -50,7 +54,10 @@ struct FormTree {
     }
 
     /// Gives all that was added to a sink, as one dictionary.
-    func replay(into sink: inout some DocumentSink) throws(DocumentError) {
+    ///
+    /// - Throws: what the sink throws; `malformed` for numbers that are no array's.
+    mutating func replay(into sink: inout some DocumentSink) throws(DocumentError) {
+        if arrays == .indices { try makeArrays() }
         try sink.beginDictionary()
         var open: [(node: Int, next: Int)] = [(0, 0)]
         while let (node, next) = open.last {
@@ -243,5 +250,70 @@ struct FormTree {
             node = child
         }
         return false
+    }
+}
+
+// MARK: - Arrays by index
+
+extension FormTree {
+    /// Makes arrays of the dictionaries whose keys are indices. None is larger than its members
+    /// are many, whatever the indices.
+    private mutating func makeArrays() throws(DocumentError) {
+        // The whole is a dictionary, whatever its names.
+        for node in nodes.indices.dropFirst() {
+            guard case .dictionary(let members) = nodes[node] else { continue }
+            let indices = members.map { Self.index($0.key, below: members.count) }
+            guard indices.contains(where: { $0 != .key }) else { continue }
+            var elements = [Int](repeating: 0, count: members.count)
+            for (member, index) in zip(members, indices) {
+                switch index {
+                case .place(let place): elements[place] = member.node
+                case .key:
+                    throw malformed("one name is an array and a dictionary", node, member.key)
+                case .beyond:
+                    throw malformed("an index of an array without those before", node, member.key)
+                }
+            }
+            nodes[node] = .array(elements)
+        }
+    }
+
+    private enum Index: Equatable {
+        case key
+        case place(Int)
+        /// There are not so many members that this could be one's.
+        case beyond
+    }
+
+    /// `0`, or digits that do not begin with it.
+    private static func index(_ key: [UInt8], below count: Int) -> Index {
+        guard let first = key.first, key.allSatisfy(ASCII.isDigit), first != 0x30 || key.count == 1
+        else { return .key }
+        guard let place = Int(String(decoding: key, as: UTF8.self)), place < count else {
+            return .beyond
+        }
+        return .place(place)
+    }
+
+    private func malformed(_ text: String, _ node: Int, _ key: [UInt8]) -> DocumentError {
+        var (names, inner) = ([key], node)
+        // Each container comes behind the one that it is in.
+        for outer in nodes.indices.prefix(node).reversed() {
+            switch nodes[outer] {
+            case .dictionary(let members):
+                guard let member = members.first(where: { $0.node == inner }) else { continue }
+                names.append(member.key)
+            case .array(let elements):
+                guard let place = elements.firstIndex(of: inner) else { continue }
+                names.append(Array(String(place).utf8))
+            case .leaf: continue
+            }
+            inner = outer
+        }
+        let path = names.reversed().enumerated().map { depth, name in
+            let name = String(decoding: name.prefix(160), as: UTF8.self)
+            return depth == 0 ? name : "[\(name)]"
+        }
+        return DocumentError(format, .malformed(text), path: String(path.joined().prefix(160)))
     }
 }

@@ -3,27 +3,34 @@
 public struct FormWriter: DocumentSink {
     private let limits: DocumentLimits
     private let sets: Set<String>
+    private let arrays: FormArrayStyle
     private var builder = DocumentBuilder()
     private var depth = 0
     private var values = 0
 
     /// - Parameters:
     ///   - limits: of these `depth`, `values` and `output` hold here.
-    ///   - sets: as of ``QueryString/encode(_:sets:limits:)``.
-    public init(limits: DocumentLimits = .standard, sets: Set<String> = []) {
+    ///   - sets: as of ``QueryString/encode(_:sets:arrays:limits:)``.
+    ///   - arrays: how the names of elements are written.
+    public init(
+        limits: DocumentLimits = .standard, sets: Set<String> = [],
+        arrays: FormArrayStyle = .brackets
+    ) {
         self.limits = limits
         self.sets = sets
+        self.arrays = arrays
     }
 
     /// The form.
     ///
-    /// - Throws: what ``QueryString/encode(_:sets:limits:)`` does; `malformed` where the value is
-    ///   not whole.
+    /// - Throws: what ``QueryString/encode(_:sets:arrays:limits:)`` does; `malformed` where the
+    ///   value is not whole.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard let value = builder.value else {
             throw DocumentError(.form, .malformed("the value is not whole"))
         }
-        return Array(try QueryString.encode(value, sets: sets, limits: limits).utf8)
+        let form = try QueryString.encode(value, sets: sets, arrays: arrays, limits: limits)
+        return Array(form.utf8)
     }
 
     private mutating func count() throws(DocumentError) {

@@ -3,7 +3,8 @@ import Notation
 /// Query strings, by the rules of AFNetworking (`AFQueryStringFromParameters`).
 ///
 /// Members come in the order of their keys, by UTF-16 code units. A dictionary's are `k[n]`, an
-/// array's elements `k[]` in their order, a set's members `k` each, in the order of their texts.
+/// array's elements `k[]` in their order (or by ``FormArrayStyle/indices``), a set's members `k`
+/// each, in the order of their texts.
 /// Null is `k` alone; what is empty leaves nothing. True is `1` and false `0`, as `NSNumber`
 /// describes them, a number its own text, data is in Base64, and a date by RFC 3339 in UTC.
 ///
@@ -38,12 +39,14 @@ public enum QueryString {
     /// - Parameters:
     ///   - value: a dictionary.
     ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members have to be scalars.
+    ///   - arrays: how the names of elements are written.
     ///   - limits: of these `depth` and `values` hold here, and `output` for the names.
-    /// - Throws: as ``encode(_:sets:limits:)``.
+    /// - Throws: as ``encode(_:sets:arrays:limits:)``.
     public static func pairs(
-        _ value: DocumentValue, sets: Set<String> = [], limits: DocumentLimits = .standard
+        _ value: DocumentValue, sets: Set<String> = [], arrays: FormArrayStyle = .brackets,
+        limits: DocumentLimits = .standard
     ) throws(DocumentError) -> [Pair] {
-        var walk = PairWalk(sets: sets, limits: limits)
+        var walk = PairWalk(sets: sets, arrays: arrays, limits: limits)
         try walk.walk(value)
         return walk.pairs
     }
@@ -53,14 +56,17 @@ public enum QueryString {
     /// - Parameters:
     ///   - value: a dictionary.
     ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members have to be scalars.
+    ///   - arrays: how the names of elements are written.
     ///   - limits: of these `depth`, `values` and `output` hold here.
     /// - Throws: a ``DocumentError`` with the name as its path; `unrepresentable` for what is no
     ///   dictionary, and for a date outside of the years 0000 to 9999.
     public static func encode(
-        _ value: DocumentValue, sets: Set<String> = [], limits: DocumentLimits = .standard
+        _ value: DocumentValue, sets: Set<String> = [], arrays: FormArrayStyle = .brackets,
+        limits: DocumentLimits = .standard
     ) throws(DocumentError) -> String {
         var output: [UInt8] = []
-        for (index, pair) in try pairs(value, sets: sets, limits: limits).enumerated() {
+        let pairs = try pairs(value, sets: sets, arrays: arrays, limits: limits)
+        for (index, pair) in pairs.enumerated() {
             if index > 0 { output.append(UInt8(ascii: "&")) }
             append(pair.name, to: &output)
             if let text = pair.text {
@@ -113,10 +119,15 @@ private struct PairWalk {
         var children: [(key: String?, value: DocumentValue)]
         /// Bytes of its own name.
         var nameCount: Int
+        /// The children are elements with an index, of which none may be missing.
+        var isIndexed = false
+        /// How many pairs there were before it.
+        var pairsBefore = 0
         var next = 0
     }
 
     private let sets: Set<String>
+    private let arrays: FormArrayStyle
     private let limits: DocumentLimits
     private var open: [Open] = []
     /// That of the value at hand, in UTF-8.
@@ -126,8 +137,9 @@ private struct PairWalk {
     private var named = 0
     private(set) var pairs: [QueryString.Pair] = []
 
-    init(sets: Set<String>, limits: DocumentLimits) {
+    init(sets: Set<String>, arrays: FormArrayStyle, limits: DocumentLimits) {
         self.sets = sets
+        self.arrays = arrays
         self.limits = limits
     }
 
@@ -140,7 +152,7 @@ private struct PairWalk {
         while let last = open.indices.last {
             let next = open[last].next
             guard next < open[last].children.count else {
-                open.removeLast()
+                try leave(open.removeLast())
                 continue
             }
             open[last].next += 1
@@ -179,7 +191,13 @@ private struct PairWalk {
         }
         switch value {
         case .dictionary(let dictionary): try enter(Self.members(dictionary))
-        case .array(let elements) where isSet: try addSet(elements)
+        case .array(let elements) where isSet:
+            try addSet(elements)
+            if elements.isEmpty {
+                try checkElement(nameCount: name.count, pairsBefore: pairs.count)
+            }
+        case .array(let elements) where arrays == .indices:
+            try enter(elements.enumerated().map { (String($0), $1) }, areIndexed: true)
         case .array(let elements): try enter(elements.map { (nil, $0) })
         default:
             try check(value)
@@ -188,10 +206,24 @@ private struct PairWalk {
     }
 
     private mutating func enter(
-        _ children: [(key: String?, value: DocumentValue)]
+        _ children: [(key: String?, value: DocumentValue)], areIndexed: Bool = false
     ) throws(DocumentError) {
         guard open.count < limits.depth else { throw error(.tooDeep(maximum: limits.depth)) }
-        open.append(Open(children: children, nameCount: name.count))
+        open.append(
+            Open(
+                children: children, nameCount: name.count, isIndexed: areIndexed,
+                pairsBefore: pairs.count))
+    }
+
+    private mutating func leave(_ closed: Open) throws(DocumentError) {
+        try checkElement(nameCount: closed.nameCount, pairsBefore: closed.pairsBefore)
+    }
+
+    /// An element that leaves nothing would give its index to the next one, or be a hole.
+    private mutating func checkElement(nameCount: Int, pairsBefore: Int) throws(DocumentError) {
+        guard open.last?.isIndexed ?? false, pairs.count == pairsBefore else { return }
+        name.removeLast(name.count - nameCount)
+        throw error(.unrepresentable("an element of an array without a value"))
     }
 
     private mutating func addSet(_ members: [DocumentValue]) throws(DocumentError) {

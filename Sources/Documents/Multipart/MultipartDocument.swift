@@ -46,15 +46,17 @@ public enum MultipartDocument {
     ///   - files: what becomes of parts that have a file name.
     ///   - limits: of the body.
     ///   - documentLimits: of these `depth` and `values` hold here.
+    ///   - arrays: what numbers between brackets are.
     /// - Throws: as ``MultipartReader`` and ``FormReader`` do; `unrepresentable` for a file that is
     ///   refused, and for one that is named and not sent, with its part's name as the path;
     ///   `encoding` for a field that is not UTF-8, or that says another `charset`.
     public static func asDocument(
         _ body: [UInt8], boundary: String, files: MultipartFiles = .refused,
-        limits: MultipartLimits = .standard, documentLimits: DocumentLimits = .standard
+        limits: MultipartLimits = .standard, documentLimits: DocumentLimits = .standard,
+        arrays: FormArrayStyle = .brackets
     ) throws(DocumentError) -> DocumentValue {
         var builder = DocumentBuilder()
-        var fields = FieldCollector(files: files, limits: documentLimits.ofTree)
+        var fields = FieldCollector(files: files, limits: documentLimits.ofTree, arrays: arrays)
         try read(body, boundary: boundary, limits: limits, into: &fields)
         try fields.tree.replay(into: &builder)
         return builder.value ?? .null
@@ -90,9 +92,9 @@ private struct FieldCollector: MultipartSink {
     private var content: [UInt8] = []
     private var isEmpty = true
 
-    init(files: MultipartFiles, limits: DocumentLimits) {
+    init(files: MultipartFiles, limits: DocumentLimits, arrays: FormArrayStyle) {
         self.files = files
-        tree = FormTree(format: .multipart, limits: limits)
+        tree = FormTree(format: .multipart, limits: limits, arrays: arrays)
     }
 
     mutating func beginPart(_ part: MultipartPart) throws(DocumentError) {

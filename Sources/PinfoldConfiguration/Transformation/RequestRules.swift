@@ -137,11 +137,21 @@ package struct RequestBodyRules: Sendable, Equatable {
     package var maximumBytes = 1 << 20
     /// What is done where the request says `no-transform` (RFC 9111, section 5.2.1.6).
     package var noTransform = NoTransformMode.pass
+    /// How the names of forms say the elements of arrays, in content and in queries.
+    package var arrays = FormArrays.brackets
 
     package init(from: BodyFormat, to: BodyFormat) {
         self.from = from
         self.to = to
     }
+}
+
+/// How the names of a form say the elements of an array.
+package enum FormArrays: String, Sendable, Equatable, CaseIterable {
+    /// `k[]`; `k[0]` is a member named `0`.
+    case brackets
+    /// `k[0]`, `k[1]` and so on.
+    case indices
 }
 
 /// A format of content.

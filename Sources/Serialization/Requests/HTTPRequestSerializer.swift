@@ -11,7 +11,9 @@ public struct HTTPRequestSerializer: RequestSerializer {
     public var defaults: RequestDefaults
     /// Whose parameters are put in the query.
     public var methodsWithQuery: Set<HTTPRequest.Method> = [.get, .head, .delete]
-    /// In place of ``RequestParameters/query()``.
+    /// How the names of arrays' elements are written, in queries, bodies and multipart fields.
+    public var arrayStyle = FormArrayStyle.brackets
+    /// In place of ``RequestParameters/query(arrays:)``.
     public var queryEncoding: QueryEncoding?
 
     /// A serializer with the methods and the encoding of AFNetworking.
@@ -45,7 +47,7 @@ public struct HTTPRequestSerializer: RequestSerializer {
             }
         }
         do throws(DocumentError) {
-            return try parameters.query()
+            return try parameters.query(arrays: arrayStyle)
         } catch {
             throw .parameters(error)
         }

@@ -19,7 +19,7 @@ extension HTTPRequestSerializer {
         }
         var form = MultipartForm()
         do throws(DocumentError) {
-            for pair in try parameters?.pairs() ?? [] {
+            for pair in try parameters?.pairs(arrays: arrayStyle) ?? [] {
                 if case .data(let bytes) = pair.value {
                     form.append(bytes, name: pair.name)
                 } else {

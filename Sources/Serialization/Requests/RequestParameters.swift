@@ -72,29 +72,40 @@ public indirect enum RequestParameters: Sendable, Equatable {
 
     /// The pairs of a query or form, by the rules of ``QueryString``. Parameters that are no
     /// dictionary have no names, and are an error.
-    public func pairs() throws(DocumentError) -> [QueryString.Pair] {
+    ///
+    /// - Parameter arrays: How the names of elements are written.
+    public func pairs(
+        arrays: FormArrayStyle = .brackets
+    ) throws(DocumentError) -> [QueryString.Pair] {
         var sets: Set<String> = []
-        collectSets(at: "", into: &sets)
-        return try QueryString.pairs(document, sets: sets)
+        collectSets(at: "", arrays, into: &sets)
+        return try QueryString.pairs(document, sets: sets, arrays: arrays)
     }
 
     /// The query that says them, without `?`.
-    public func query() throws(DocumentError) -> String {
+    ///
+    /// - Parameter arrays: How the names of elements are written.
+    public func query(arrays: FormArrayStyle = .brackets) throws(DocumentError) -> String {
         var sets: Set<String> = []
-        collectSets(at: "", into: &sets)
-        return try QueryString.encode(document, sets: sets)
+        collectSets(at: "", arrays, into: &sets)
+        return try QueryString.encode(document, sets: sets, arrays: arrays)
     }
 
     /// The names, as in `k[n]`, of all sets.
-    private func collectSets(at name: String, into sets: inout Set<String>) {
+    private func collectSets(
+        at name: String, _ arrays: FormArrayStyle, into sets: inout Set<String>
+    ) {
         switch self {
         case .set: sets.insert(name)
         case .array(let values):
-            for value in values { value.collectSets(at: name + "[]", into: &sets) }
+            for (index, value) in values.enumerated() {
+                let key = arrays == .indices ? "\(index)" : ""
+                value.collectSets(at: "\(name)[\(key)]", arrays, into: &sets)
+            }
         case .dictionary(let members):
             for member in members {
                 let inner = name.isEmpty ? member.key : "\(name)[\(member.key)]"
-                member.value.collectSets(at: inner, into: &sets)
+                member.value.collectSets(at: inner, arrays, into: &sets)
             }
         default: break
         }

@@ -8,6 +8,8 @@ struct DocumentTranslation: Sendable {
     var removesNulls = false
     /// The form of a property list that is written.
     var propertyListForm = PropertyListForm.xml
+    /// How the names of forms, those that are read and those that are written, say elements.
+    var arrays = FormArrayStyle.brackets
 
     init(from: DocumentFormat, to: DocumentFormat) {
         self.from = from
@@ -69,7 +71,8 @@ struct DocumentTranslation: Sendable {
                 content, limits,
                 JSONWriter(limits: limits, capacity: content.bytes.count + 512))
         case .xml: try write(content, limits, XMLValueWriter(limits: limits))
-        case .form, .multipart: try write(content, limits, FormWriter(limits: limits))
+        case .form, .multipart:
+            try write(content, limits, FormWriter(limits: limits, arrays: arrays))
         case .plist where propertyListForm == .binary:
             try write(
                 content, limits,
@@ -87,11 +90,11 @@ struct DocumentTranslation: Sendable {
     ) throws(DocumentError) -> Product {
         guard removesNulls else {
             var writer = writer
-            try content.read(limits: limits, into: &writer)
+            try content.read(limits: limits, arrays: arrays, into: &writer)
             return Product(bytes: try writer.finish())
         }
         var removal = NullRemoval(writer)
-        try content.read(limits: limits, into: &removal)
+        try content.read(limits: limits, arrays: arrays, into: &removal)
         let bytes = try removal.withSink { sink throws(DocumentError) in try sink.finish() }
         return Product(bytes: bytes, removedNulls: removal.removed)
     }

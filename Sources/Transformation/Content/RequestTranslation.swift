@@ -8,12 +8,14 @@ package struct RequestTranslation: Sendable {
     package let maximumBytes: Int
     private let source: DocumentFormat
     private let target: DocumentFormat
+    private let arrays: FormArrayStyle
 
     /// Nil where there are rules neither for content nor for where parameters stand.
     package init?(_ rules: RequestRules) {
         guard rules.body != nil || rules.parameters == .byMethod else { return nil }
         source = rules.body?.from.document ?? .form
         target = rules.body?.to.document ?? .form
+        arrays = rules.body?.arrays == .indices ? .indices : .brackets
         maximumBytes = rules.body?.maximumBytes ?? Self.standardMaximumBytes
     }
 
@@ -53,7 +55,7 @@ package struct RequestTranslation: Sendable {
                 bytes: content, contentType: contentType ?? source.mediaTypes[0])
         }
         return try made(
-            by: DocumentTranslation(from: source, to: target), of: content, contentType, extent,
+            by: translation(from: source, to: target), of: content, contentType, extent,
             interlude)
     }
 
@@ -64,7 +66,7 @@ package struct RequestTranslation: Sendable {
         interlude: Interlude? = nil
     ) throws(TransformationFailure) -> String {
         let made = try made(
-            by: DocumentTranslation(from: source, to: .form), of: content, contentType, extent,
+            by: translation(from: source, to: .form), of: content, contentType, extent,
             interlude)
         return String(decoding: made.bytes, as: UTF8.self)
     }
@@ -75,8 +77,16 @@ package struct RequestTranslation: Sendable {
         fromQuery query: String
     ) throws(TransformationFailure) -> TranslatedContent {
         try made(
-            by: DocumentTranslation(from: .form, to: target),
+            by: translation(from: .form, to: target),
             of: Array(query.utf8), nil, .full, nil)
+    }
+
+    private func translation(
+        from source: DocumentFormat, to target: DocumentFormat
+    ) -> DocumentTranslation {
+        var translation = DocumentTranslation(from: source, to: target)
+        translation.arrays = arrays
+        return translation
     }
 
     private func made(

@@ -46,13 +46,17 @@ struct SourceContent {
     }
 
     /// Gives the document's events to a sink.
+    ///
+    /// - Parameter arrays: as of ``FormReader``, for forms and multipart content.
     func read(
-        limits: DocumentLimits, into sink: inout some DocumentSink
+        limits: DocumentLimits, arrays: FormArrayStyle = .brackets,
+        into sink: inout some DocumentSink
     ) throws(DocumentError) {
         if format == .multipart {
             let bounds = MultipartLimits(bytes: limits.bytes, partBytes: limits.bytes)
             let value = try MultipartDocument.asDocument(
-                bytes, boundary: boundary, limits: bounds, documentLimits: limits)
+                bytes, boundary: boundary, limits: bounds, documentLimits: limits,
+                arrays: arrays)
             return try value.replay(into: &sink)
         }
         // Two closures deep the sink cannot be `inout`.
@@ -60,7 +64,8 @@ struct SourceContent {
             try bytes.withBytes { bytes throws(DocumentError) in
                 switch format {
                 case .json: try JSONDocument.read(bytes, limits: limits, into: &sink.pointee)
-                case .form: try FormReader.read(bytes, limits: limits, into: &sink.pointee)
+                case .form:
+                    try FormReader.read(bytes, limits: limits, arrays: arrays, into: &sink.pointee)
                 case .plist:
                     try PropertyListReader.read(
                         bytes, limits: limits, encoding: encoding, into: &sink.pointee)

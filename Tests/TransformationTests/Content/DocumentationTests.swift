@@ -47,6 +47,22 @@ struct DocumentationTests {
         }
     }
 
+    @Test func `says what forms with arrays by index are as JSON, and the other way`() throws {
+        let rows = try rows(of: section("Arrays by index"))
+        #expect(rows.count == 5)
+        for row in rows {
+            let form = quoted(row.left)[0]
+            do throws(TransformationFailure) {
+                let made = try translated(form, .form, .json, arrays: .indices).text
+                #expect(made == quoted(row.right).first, "\(form)")
+                let again = try translated(made, .json, .form, arrays: .indices).text
+                #expect(!row.left.hasSuffix("`") || again.removingPercentEncoding == form)
+            } catch {
+                #expect(row.right.contains("refused: \(error.detail)"), "\(form)")
+            }
+        }
+    }
+
     @Test func `says what multipart content is as JSON`() throws {
         let rows = try rows(of: section("Multipart content and JSON"))
         #expect(rows.count == 6)

@@ -6,11 +6,12 @@ import Testing
 /// What a translation makes of content.
 func translated(
     _ content: String, _ from: BodyFormat, _ to: BodyFormat, type: String? = nil,
-    maximum: Int = 1 << 20
+    maximum: Int = 1 << 20, arrays: FormArrays = .brackets
 ) throws(TransformationFailure) -> (type: String, text: String) {
     var rules = RequestRules()
     rules.body = RequestBodyRules(from: from, to: to)
     rules.body?.maximumBytes = maximum
+    rules.body?.arrays = arrays
     guard let translation = RequestTranslation(rules) else { return ("", "no translation") }
     let made = try translation.translate(Array(content.utf8), contentType: type)
     return (made.contentType, String(decoding: made.bytes, as: UTF8.self))

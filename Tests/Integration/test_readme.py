@@ -174,8 +174,8 @@ def test_the_refusal_reads_as_printed(gateway) -> None:
     printed = next(block for block in blocks() if "403 destination-refused" in block).splitlines()
     assert printed[0].endswith(" http://10.0.0.1/")
     shown = gateway().get("http://10.0.0.1/").body.decode().splitlines()
-    assert shown[:2] == printed[1:3]
-    assert re.fullmatch(r"id: [0-9a-f]{16}", shown[2]) and re.fullmatch(r"id: [0-9a-f]{16}", printed[3])
+    assert shown[:3] == printed[1:4]
+    assert re.fullmatch(r"id: [0-9a-f]{16}", shown[3]) and re.fullmatch(r"id: [0-9a-f]{16}", printed[4])
 
 
 COMMUNITY = [ROOT / ".github/CONTRIBUTING.md", ROOT / ".github/SECURITY.md"]

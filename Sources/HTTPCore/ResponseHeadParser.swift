@@ -9,7 +9,8 @@ package struct ResponseContext: Sendable {
     /// Whether the recipient is the user agent itself, which passes the response on to nobody.
     package var isUserAgent: Bool
     /// Whether irregular lines are read, to be mended (``ResponseHead/repair(in:)``). Not in heads
-    /// that had to be written anew: one irregularity at a time.
+    /// that had to be written anew: one irregularity at a time; nor in what a proxy says of a
+    /// tunnel.
     package var mendsLines: Bool
 
     /// The context of a request.

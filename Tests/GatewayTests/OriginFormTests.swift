@@ -183,7 +183,7 @@ struct OriginFormTests {
     }
 
     @Test func `conditions are mapped though another protocol is asked for`() throws {
-        let ruled = try RuledWorker(Self.toPlist)
+        let ruled = try RuledWorker(Self.toPlist + ", switchProtocols: allow")
         let (client, peer, asked) = try ruled.forward(
             request(
                 ruled,

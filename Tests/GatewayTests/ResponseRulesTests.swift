@@ -406,8 +406,9 @@ struct ResponseRulesTests {
         ruled.still.await("</plist>", at: client)
     }
 
-    @Test func `in which another protocol begins is not looked at`() throws {
-        let ruled = try RuledWorker("response: { statusCodes: [200], validate: json }")
+    @Test func `in which another protocol begins is not looked at, where that is allowed`() throws {
+        let ruled = try RuledWorker(
+            "response: { statusCodes: [200], validate: json }, switchProtocols: allow")
         let names = String(repeating: "other, ", count: 300)
         let (client, peer, asked) = try ruled.forward(
             request(ruled, "Connection: Upgrade\r\nUpgrade: \(names)chat\r\n"))

@@ -190,13 +190,10 @@ final class ProxyTunnel: EventHandler {
     private func readHead(
         _ bytes: UnsafeRawBufferPointer
     ) throws(WireError) -> (length: Int, bytes: [UInt8])? {
-        let context = ResponseContext(method: .connect)
+        let context = ResponseContext(method: .connect, mendsLines: false)
         switch try parser.parse(bytes.octets, answering: context, into: &head) {
         case .needMore: return nil
-        case .complete(let length):
-            var received = Array(bytes[..<length])
-            received.withUnsafeMutableBytes { head.repair(in: $0) }
-            return (length, received)
+        case .complete(let length): return (length, Array(bytes[..<length]))
         case .bareLines(let length):
             let rewritten = try parser.parseRewritten(
                 UnsafeRawBufferPointer(rebasing: bytes[..<length]), answering: context,

@@ -308,3 +308,21 @@ def test_what_is_larger_passes_where_the_route_says_so(gateway, origin):
     strict = gateway(rules({"body": {"from": "json", "to": "plist"}, "maximum": "64KiB"}))
     told = strict.get(there.url())
     assert told.body.decode().startswith("502 response-body-too-large\n")
+
+
+@pytest.mark.parametrize("form,status,body", [
+    (b"f[1][a]=2&f[0][a]=1", 200, b'{"f":[{"a":"1"},{"a":"2"}]}'),
+    (b"f[999999999]=x", 400, None),
+])
+def test_numbers_in_names_of_forms_are_indices_where_a_route_says_so(
+    gateway, origin, form, status, body
+):
+    there = origin(lambda request: reply(request.body))
+    rules = {"from": "form", "to": "json", "arrays": "indices"}
+    running = gateway({"hosts": [{"match": ["127.0.0.1"], "request": {"body": rules}}]})
+    with running.wire() as wire:
+        response = wire.ask(request(
+            there.url(), method="POST", body=form, Content_Type=FORM))
+    assert response.status == status
+    assert body is None or response.body == body
+    assert len(there.requests) == (1 if status == 200 else 0)

@@ -157,6 +157,8 @@ def test_a_websocket_ends_when_a_reload_refuses_it(gateway, scripted_origin, pki
         configuration["hosts"][0]["response"] = {"validate": "json"}
         reload(running, configuration)
         assert wire.ended()
+    (line,) = running.wait_access(1)
+    assert line["reason"] == "tunnel-policy-changed"
 
 
 # What Content-Type says, and content that is absent

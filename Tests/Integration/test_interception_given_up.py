@@ -15,8 +15,8 @@ from support.origin import reply
 def running(gateway, pki, authority):
     return gateway({
         "workers": 1, "tls": {"roots": [str(pki.root.pem_file)]},
-        "hosts": [{"match": [HOST], "name": "ours"}],
-        "interception": authority.section | {"default": True}})
+        "hosts": [{"match": [HOST], "name": "ours", "intercept": True}],
+        "interception": authority.section})
 
 
 @pytest.fixture

@@ -19,15 +19,38 @@ package enum HostGauge: Int, Sendable, CaseIterable {
 
 /// Where what lies in a worker's cells of host entries.
 enum HostLayout {
-    /// Cells of a host entry: its gauges, the end of its latest server certificate, what clients
-    /// rejected, the end of the latest verified chain, and exchanges that failed, and
-    /// intercepted tunnels that clients gave up.
-    static var cells: Int { 8 }
-    static var notAfter: Int { 3 }
-    static var rejections: Int { 4 }
-    static var chain: Int { 5 }
-    static var failures: Int { 6 }
-    static var givenUp: Int { 7 }
+    /// Cells of a host entry: its gauges, what clients rejected, exchanges that failed, intercepted
+    /// tunnels that clients gave up, and the earliest ends of its servers' certificates and of the
+    /// chains that these were verified by.
+    static var cells: Int { 12 }
+    static var rejections: Int { 3 }
+    static var failures: Int { 4 }
+    static var givenUp: Int { 5 }
+    static var certificates: Int { 6 }
+    static var chains: Int { 9 }
+}
+
+/// The earliest of the ends that were noted lately: of the period at hand and of the one before it.
+/// So an entry's servers do not hide one another's, and a certificate that was renewed is forgotten.
+enum EarliestEnd {
+    /// In seconds.
+    static let period: Int64 = 3600
+
+    // Cells from the first on.
+    static var current: Int { 0 }
+    static var before: Int { 1 }
+    /// When the period at hand began, in seconds since 1970.
+    static var begin: Int { 2 }
+
+    /// The earliest of the ends that are noted in a block from the cell `first` on, and when its
+    /// period began, both in seconds since 1970; nil: none is. From any thread.
+    static func read(_ cells: CounterCells, at first: Int) -> (end: Int64, begin: Int64)? {
+        let (current, earlier) = (cells[first], cells[first + before])
+        guard current > 0 else { return nil }
+        return (
+            Int64(earlier > 0 ? min(current, earlier) : current), Int64(cells[first + begin])
+        )
+    }
 }
 
 extension WorkerMetrics {
@@ -42,16 +65,36 @@ extension WorkerMetrics {
         own(host)?.add(UInt64(bitPattern: change), to: gauge.rawValue)
     }
 
-    /// Notes when the certificate that a server of a host entry presented ends, in seconds since
-    /// 1970.
-    package func noteCertificate(host: LabelIndex, notAfter: Int64) {
-        own(host)?.set(UInt64(max(0, notAfter)), at: HostLayout.notAfter)
+    /// Notes when the certificate ends that a server of a host entry presented, trusted or not.
+    /// - Parameters:
+    ///   - notAfter: in seconds since 1970.
+    ///   - now: in seconds since 1970.
+    package func noteCertificate(host: LabelIndex, notAfter: Int64, at now: Int64) {
+        note(notAfter, at: now, host: host, HostLayout.certificates)
     }
 
     /// Notes when the first certificate ends of the chain that a server of a host entry was
-    /// verified by, in seconds since 1970.
-    package func noteChain(host: LabelIndex, notAfter: Int64) {
-        own(host)?.set(UInt64(max(0, notAfter)), at: HostLayout.chain)
+    /// verified by.
+    /// - Parameters:
+    ///   - notAfter: in seconds since 1970.
+    ///   - now: in seconds since 1970.
+    package func noteChain(host: LabelIndex, notAfter: Int64, at now: Int64) {
+        note(notAfter, at: now, host: host, HostLayout.chains)
+    }
+
+    private func note(_ end: Int64, at now: Int64, host: LabelIndex, _ first: Int) {
+        guard let cells = own(host) else { return }
+        // Nothing is noted where there is 0.
+        let end = UInt64(max(1, end))
+        let age = now - Int64(cells[first + EarliestEnd.begin])
+        if cells[first] > 0, (0..<EarliestEnd.period).contains(age) {
+            if end < cells[first] { cells.set(end, at: first) }
+            return
+        }
+        let isNext = (0..<2 * EarliestEnd.period).contains(age)
+        cells.set(isNext ? cells[first] : 0, at: first + EarliestEnd.before)
+        cells.set(end, at: first)
+        cells.set(UInt64(max(0, now)), at: first + EarliestEnd.begin)
     }
 
     /// Counts a client that does not accept the certificate that was issued for a host.
@@ -72,21 +115,8 @@ extension WorkerMetrics {
         Int64(bitPattern: value(host, gauge.rawValue))
     }
 
-    /// When the latest certificate ends, in seconds since 1970; nil: none was seen. From any
-    /// thread.
-    package func certificateEnd(host: LabelIndex) -> Int64? { end(host, HostLayout.notAfter) }
-
-    /// When the first certificate of the latest verified chain ends, in seconds since 1970; nil:
-    /// none was verified. From any thread.
-    package func chainEnd(host: LabelIndex) -> Int64? { end(host, HostLayout.chain) }
-
     private func value(_ host: LabelIndex, _ cell: Int) -> UInt64 {
         reading(host, of: hosts)?[cell] ?? 0
-    }
-
-    private func end(_ host: LabelIndex, _ cell: Int) -> Int64? {
-        let end = value(host, cell)
-        return end > 0 ? Int64(end) : nil
     }
 }
 
@@ -153,21 +183,24 @@ extension ExpositionWriter {
     private mutating func writeCertificates(_ hosts: [HostSeries], _ now: Int64) {
         family(
             "pinfold_host_certificate_expiry_seconds", .gauge,
-            help: "Time left for the latest certificate that a server of a host entry presented.",
+            help: "Time left for the certificate that ends first of those that servers presented.",
             unit: "seconds")
-        writeEnds(hosts, HostLayout.notAfter, now)
+        writeEnds(hosts, HostLayout.certificates, now)
         family(
             "pinfold_host_chain_expiry_seconds", .gauge,
-            help: "Time left for the latest chain that a server of a host entry was verified by.",
+            help: "Time left for the chain that ends first of those that servers were verified by.",
             unit: "seconds")
-        writeEnds(hosts, HostLayout.chain, now)
+        writeEnds(hosts, HostLayout.chains, now)
     }
 
     private mutating func writeEnds(_ hosts: [HostSeries], _ cell: Int, _ now: Int64) {
         for host in hosts {
-            // Of several workers' the one that ends last is the latest.
-            guard let end = host.blocks.map({ $0[cell] }).max(), end > 0 else { continue }
-            sample(host.labels, signed: Int64(end) - now)
+            let ends = host.blocks.compactMap { EarliestEnd.read($0, at: cell) }
+            guard let latest = ends.map({ $0.begin }).max() else { continue }
+            // A worker that has long seen no server may know of one that has been renewed since.
+            let lately = ends.filter { latest - $0.begin < 2 * EarliestEnd.period }
+            guard let end = lately.map({ $0.end }).min() else { continue }
+            sample(host.labels, signed: end - now)
         }
     }
 }

@@ -187,6 +187,15 @@ extension ExpositionWriter {
         sample(service.lastReloadSucceeded ? 1 : 0)
         writeWatchedFiles(service)
         family(
+            "pinfold_own_certificate_expiry_seconds", .gauge,
+            help: "Time left for a certificate that the gateway itself shows or issues with.",
+            unit: "seconds")
+        for certificate in service.ownCertificates {
+            var labels = LabelText("use", certificate.use.rawValue)
+            labels.append("file", certificate.file)
+            sample(labels, signed: certificate.notAfter - service.wallSeconds)
+        }
+        family(
             "pinfold_config_loaded_timestamp_seconds", .gauge,
             help: "When the configuration in force was taken over, in seconds since 1970.",
             unit: "seconds")

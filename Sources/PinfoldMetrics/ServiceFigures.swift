@@ -27,6 +27,8 @@ package struct ServiceFigures: Sendable {
     package var reachability: [ReachabilityFigures] = []
     /// The pinsets of the configuration in force.
     package var pinsets: [PinsetFigures] = []
+    /// The certificates that the gateway itself shows.
+    package var ownCertificates: [OwnCertificateFigures] = []
     /// The number of the configuration in force: 1 at the start, one more by each reload.
     package var configurationGeneration: UInt64 = 1
     /// Whether the latest reload was taken over, and no file that is watched is unusable; `true`
@@ -49,6 +51,32 @@ package struct ServiceFigures: Sendable {
 
     /// Figures at rest, to be filled in.
     package init() {}
+}
+
+/// A certificate that the gateway itself shows, or issues with.
+package struct OwnCertificateFigures: Sendable, Equatable {
+    /// Whom it is shown to; the label value.
+    package enum Use: String, Sendable {
+        /// The clients of a listener.
+        case listener
+        /// Nobody directly: it issues the certificates for intercepted tunnels.
+        case authority
+        /// Servers that ask for one.
+        case client
+    }
+
+    package var use: Use
+    /// The absolute path of its file.
+    package var file: String
+    /// When it ends, in seconds since 1970.
+    package var notAfter: Int64
+
+    /// A certificate of these figures.
+    package init(use: Use, file: String, notAfter: Int64) {
+        self.use = use
+        self.file = file
+        self.notAfter = notAfter
+    }
 }
 
 /// What is in force of a file that is taken up when it changes.

@@ -5,8 +5,12 @@ from __future__ import annotations
 import gzip
 import re
 import signal
+from datetime import datetime, timezone
 
+from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.origin import reply
+from support.secure import NAME, forward, tls_of
 from support.wait import until
 
 HOST = "named.series.test"
@@ -226,3 +230,47 @@ def test_failures_are_counted_from_the_start_by_reason_and_by_host_entry(gateway
     assert count(running, "pinfold_failures_total") == 2
     assert count(running, "pinfold_host_failures_total", host="denied") == 1
     assert count(running, "pinfold_host_failures_total", host=HOST) == 0
+
+
+def left_of(certificate) -> float:
+    return (certificate.not_valid_after_utc - datetime.now(timezone.utc)).total_seconds()
+
+
+def test_of_an_entrys_certificates_the_first_to_end_is_told_trusted_or_not(gateway, origin, pki):
+    def there(authority, host, days):
+        leaf = authority.issue(host, days=(-1, days))
+        return leaf, origin(lambda _: reply(b"x"), tls=leaf.server_context())
+
+    running = gateway({"workers": 1, "hosts": [
+        {"match": ["*.series.test"], "name": "series",
+         "tls": {"roots": [str(pki.root.pem_file)]}}]})
+    earliest = None
+    # One that is refused, one that ends later, one that ends before both, and the second again.
+    for authority, host, days, status in [
+        (pki.other_root, "a.series.test", 20, 502), (pki.root, "b.series.test", 30, 200),
+        (pki.root, "c.series.test", 10, 200), (pki.root, "d.series.test", 30, 200),
+    ]:
+        leaf, server = there(authority, host, days)
+        assert running.get(f"https://{host}:{server.port}/").status == status
+        if earliest is None or left_of(leaf.certificate) < left_of(earliest):
+            earliest = leaf.certificate
+        left = running.metric("pinfold_host_certificate_expiry_seconds", host="series")
+        assert abs(left - left_of(earliest)) < 60, (host, left)
+
+
+def test_the_gateways_own_certificates_are_told_by_use_and_file(gateway, pki, workspace):
+    listener = pki.intermediate.issue(NAME, "127.0.0.1", days=(-1, 12))
+    client = pki.other_root.issue("client", usage=ExtendedKeyUsageOID.CLIENT_AUTH, days=(-1, 9))
+    authority = pki.interception.section["certificate"]
+    running = gateway({
+        "listeners": [forward(tls_of(listener))], "interception": pki.interception.section,
+        "hosts": [{"match": [HOST], "tls": {"clientCertificate": str(client.chain_file()),
+                                            "clientKey": str(client.key_file)}}]})
+    with open(authority, "rb") as file:
+        made = x509.load_pem_x509_certificate(file.read())
+    for use, path, certificate in [
+        ("listener", tls_of(listener)["certificate"], listener.certificate),
+        ("client", str(client.chain_file()), client.certificate), ("authority", authority, made),
+    ]:
+        left = running.metric("pinfold_own_certificate_expiry_seconds", use=use, file=path)
+        assert abs(left - left_of(certificate)) < 60, use

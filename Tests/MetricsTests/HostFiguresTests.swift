@@ -41,15 +41,38 @@ struct HostFiguresTests {
         #expect(parsed.value("pinfold_origin_waiting_limit") == 1024)
     }
 
-    @Test func `the certificate that ends last is the latest, an ended one is below zero`() throws {
+    @Test func `of an entry's certificates the one that ends first is told`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
-        workers[0].noteCertificate(host: api, notAfter: 1500)
-        workers[1].noteCertificate(host: api, notAfter: 4600)
-        workers[1].noteCertificate(host: .other, notAfter: 400)
+        workers[0].noteCertificate(host: api, notAfter: 4600, at: 10)
+        workers[0].noteCertificate(host: api, notAfter: 1500, at: 20)
+        workers[0].noteCertificate(host: api, notAfter: 9000, at: 30)
+        workers[1].noteCertificate(host: api, notAfter: 4600, at: 40)
+        workers[1].noteCertificate(host: .other, notAfter: 400, at: 40)
         let parsed = try parsed(workers)
         let name = "pinfold_host_certificate_expiry_seconds"
-        #expect(parsed.value(name, ["host": "api"]) == 3600)
+        #expect(parsed.value(name, ["host": "api"]) == 500)
         #expect(parsed.value(name, ["host": "other"]) == -600)
         #expect(parsed.value(name, ["host": "none"]) == nil)
+    }
+
+    @Test func `a certificate that was renewed is forgotten two hours later at the latest`() throws
+    {
+        let name = "pinfold_host_certificate_expiry_seconds"
+        // Seconds after the renewal at which the new one is seen, and what is told then.
+        for (later, left) in [(3599, 500), (3600, 500), (7199, 500), (7200, 8000)] {
+            let worker = WorkerMetrics(dimensions: dimensions)
+            worker.noteCertificate(host: api, notAfter: 1500, at: 100)
+            worker.noteCertificate(host: api, notAfter: 9000, at: Int64(100 + later))
+            #expect(try parsed([worker]).value(name, ["host": "api"]) == Double(left), "\(later)")
+        }
+        // One period after the other, and by another worker than before.
+        let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
+        workers[0].noteCertificate(host: api, notAfter: 1500, at: 100)
+        workers[1].noteCertificate(host: api, notAfter: 9000, at: 200)
+        #expect(try parsed(workers).value(name, ["host": "api"]) == 500)
+        workers[1].noteCertificate(host: api, notAfter: 9000, at: 3800)
+        #expect(try parsed(workers).value(name, ["host": "api"]) == 500)
+        workers[1].noteCertificate(host: api, notAfter: 9000, at: 7400)
+        #expect(try parsed(workers).value(name, ["host": "api"]) == 8000)
     }
 }

@@ -87,12 +87,12 @@ struct PinsetFiguresTests {
 
     @Test func `the end of a verified chain is told beside that of the certificate`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
-        workers[0].noteCertificate(host: api, notAfter: 5000)
-        workers[0].noteChain(host: api, notAfter: 1300)
-        workers[1].noteChain(host: api, notAfter: 1100)
+        workers[0].noteCertificate(host: api, notAfter: 5000, at: 900)
+        workers[0].noteChain(host: api, notAfter: 1100, at: 900)
+        workers[1].noteChain(host: api, notAfter: 1300, at: 950)
         let parsed = try parsed(workers, [])
         #expect(parsed.value("pinfold_host_certificate_expiry_seconds", ["host": "api"]) == 4000)
-        #expect(parsed.value("pinfold_host_chain_expiry_seconds", ["host": "api"]) == 300)
+        #expect(parsed.value("pinfold_host_chain_expiry_seconds", ["host": "api"]) == 100)
         #expect(parsed.value("pinfold_host_chain_expiry_seconds", ["host": "none"]) == nil)
     }
 }

@@ -135,6 +135,29 @@ struct IdentitySourceTests {
         #expect(source.asked.count == 1)
     }
 
+    /// The certificate was chosen by the first: for its name, its protocols, and what keys it takes.
+    @Test(arguments: ["name", "protocols"])
+    func `a client whose second message asks for something else is refused`(what: String) throws {
+        let source = ScriptedSource(.present(try Self.identity(PKI.leaf)))
+        let sockets = SocketPair()
+        let server = try Self.server(sockets, source)
+        let client = LibraryClient(descriptor: sockets.far, version: TLS1_3_VERSION)
+        func offer(_ name: String, _ protocolName: String) {
+            let list = [UInt8(protocolName.utf8.count)] + Array(protocolName.utf8)
+            #expect(pinfold_SSL_set_host_name(client.ssl, name) == 1)
+            #expect(SSL_set_alpn_protos(client.ssl, list, UInt32(list.count)) == 0)
+        }
+        SSL_set_cipher_list(client.ssl, "DEFAULT")
+        #expect(pinfold_SSL_set1_groups_list(client.ssl, "ffdhe2048:X25519") == 1)
+        offer("service.test", "one")
+        #expect(!client.step().isDone)
+        #expect(server.handshake() == .wantRead)
+        offer(
+            what == "name" ? "other.test" : "service.test", what == "protocols" ? "two" : "one")
+        #expect(!client.step().isDone)
+        #expect(server.handshake() == .failed(.identityRefused(.illegalParameter)))
+    }
+
     @Test(arguments: [TLS1_2_VERSION, TLS1_3_VERSION])
     func `a first message in records of one byte is read`(version: Int32) throws {
         let probe = SocketPair()

@@ -49,10 +49,13 @@ extension Environment {
         shown: () -> ShownChain
     ) {
         if let certificateEnd {
-            metrics.noteCertificate(host: server.route, notAfter: certificateEnd)
+            metrics.noteCertificate(
+                host: server.route, notAfter: certificateEnd, at: wallSeconds)
         }
         guard let facts else { return }
-        if let end = facts.chainExpires { metrics.noteChain(host: server.route, notAfter: end) }
+        if let end = facts.chainExpires {
+            metrics.noteChain(host: server.route, notAfter: end, at: wallSeconds)
+        }
         for (position, outcome) in facts.outcomes.enumerated()
         where server.pinsets.indices.contains(position) {
             let pinset = server.pinsets[position]
@@ -109,16 +112,22 @@ extension Environment {
 
     /// Counts and tells of a server that is not trusted.
     ///
-    /// - Parameter shown: what the server has shown; asked for only if the failure is reported.
+    /// - Parameter shown: what the server has shown.
     func countRefused(
         _ server: JudgedServer, _ failure: TrustFailure, shown: () -> ShownChain
     ) {
+        let chain = shown()
+        if let leaf = chain.certificates.first,
+            let end = (try? CertificateInspection(certificate: leaf))?.notAfter
+        {
+            metrics.noteCertificate(host: server.route, notAfter: end, at: wallSeconds)
+        }
         let pinsets = server.pinsets
         if let failed = failure.pinsetIndex, pinsets.indices.contains(failed) {
             metrics.recordPinEvaluation(pinset: pinsets[failed], result: PinResult(failure))
         }
         shared.logger.warning("server refused", metadata: metadata(of: server, failure))
-        reportPinFailure(failure, server, isEnforced: true, shown)
+        reportPinFailure(failure, server, isEnforced: true) { chain }
     }
 
     /// Writes why an exchange was answered by the gateway.

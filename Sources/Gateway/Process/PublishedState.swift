@@ -27,6 +27,7 @@ final class PublishedState: Sendable {
         var diskLimit: UInt64 = 0
         var hosts: [EntryReachability] = []
         var pinsets: [PinsetFigures] = []
+        var ownCertificates: [OwnCertificateFigures] = []
         var connectionLimit: UInt64?
         var waitingLimit: UInt64?
     }
@@ -120,6 +121,7 @@ final class PublishedState: Sendable {
             pinset.count(shared?.labels.pinMatches(pinset: pinset.label) ?? [:])
             return pinset
         }
+        service.ownCertificates = reload.ownCertificates
         service.reachability = reload.hosts.map { ReachabilityFigures($0) }
         service.configurationGeneration = shared?.generationInForce ?? reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable

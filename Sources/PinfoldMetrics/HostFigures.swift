@@ -31,7 +31,7 @@ enum HostLayout {
 }
 
 /// The earliest of the ends that were noted lately: of the period at hand and of the one before it.
-/// So an entry's servers do not hide one another's, and a certificate that was renewed is forgotten.
+/// So an entry's servers do not hide one another's, and one that was renewed is forgotten.
 enum EarliestEnd {
     /// In seconds.
     static let period: Int64 = 3600

@@ -135,7 +135,7 @@ struct IdentitySourceTests {
         #expect(source.asked.count == 1)
     }
 
-    /// The certificate was chosen by the first: for its name, its protocols, and what keys it takes.
+    /// The certificate was chosen by the first: by its name, its protocols, and the keys it takes.
     @Test(arguments: ["name", "protocols"])
     func `a client whose second message asks for something else is refused`(what: String) throws {
         let source = ScriptedSource(.present(try Self.identity(PKI.leaf)))
@@ -149,11 +149,12 @@ struct IdentitySourceTests {
         }
         SSL_set_cipher_list(client.ssl, "DEFAULT")
         #expect(pinfold_SSL_set1_groups_list(client.ssl, "ffdhe2048:X25519") == 1)
-        offer("service.test", "one")
+        offer("service.test", "http/1.1")
         #expect(!client.step().isDone)
         #expect(server.handshake() == .wantRead)
         offer(
-            what == "name" ? "other.test" : "service.test", what == "protocols" ? "two" : "one")
+            what == "name" ? "other.test" : "service.test",
+            what == "protocols" ? "http/1.0" : "http/1.1")
         #expect(!client.step().isDone)
         #expect(server.handshake() == .failed(.identityRefused(.illegalParameter)))
     }

@@ -12,17 +12,18 @@ import TLSWire
 ///     200 to CONNECT│ greeting │ ───────────► │ answering │ ────────────────────► │ finishing │
 ///                   └──────────┘              └───────────┘                       └───────────┘
 ///                        │ not TLS, another name    │ TLS 1.3   ┌─────────┐ proved      │
-///                        ▼                          ├─────────► │ probing │ ─┬─────► relayed
-///                    ┌──────────┐   not proved      │           └─────────┘  ▼ a HelloRetryRequest
-///                    │ refusing │ ◄─────────────────┤           ┌───────────┐ │  ┌──────────┐
-///                    └──────────┘                   └─────────► │ verifying │ └► │ retrying │
-///                   an alert, and the end                       └───────────┘    └──────────┘
-///                                                                intercepted        relayed
+///                        ▼                          ├─────────► │ probing │ ───────► relayed
+///                    ┌──────────┐   not proved      │           └─────────┘   or retrying
+///                    │ refusing │ ◄─────────────────┤           ┌───────────┐
+///                    └──────────┘                   └─────────► │ verifying │ ──► intercepted
+///                   an alert, and the end                       └───────────┘
+///
+///     The server asks for another ClientHello: retrying ──► the two agree, it goes on ──► relayed
 ///
 /// Until the server is trusted the client's ClientHello is all that the server gets, and an alert
 /// of its own all that the client does. A second ClientHello that the server asks for goes to it
-/// once it agrees with the first (``HelloRetry``). While the handshake is finished both are still looked at
-/// (``HandshakeEnding``); from the first encrypted byte on it is a tunnel as any other.
+/// once it agrees with the first (``HelloRetry``). While the handshake is finished both are still
+/// looked at (``HandshakeEnding``); from the first encrypted byte on it is a tunnel as any other.
 final class InspectedTunnel: EventHandler, UnfinishedInput {
     /// How it goes on.
     enum Outcome {

@@ -78,3 +78,41 @@ public enum DocumentValue: Sendable, Equatable {
         }
     }
 }
+
+extension DocumentValue: CustomStringConvertible {
+    /// The value as JSON, whatever its size; data is in Base64, a date by RFC 3339. A date outside
+    /// of the years 0000 to 9999 is its number of seconds.
+    public var description: String {
+        let limits = DocumentLimits(depth: .max, output: .max)
+        guard let bytes = try? JSONWriter.bytes(of: self, limits: limits) else {
+            // Nothing else is refused without limits.
+            return withNumbersForDates.description
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    private var withNumbersForDates: DocumentValue {
+        switch self {
+        case .date(let seconds) where DateText.text(seconds) == nil:
+            return DocumentNumber(seconds).map { .number($0) } ?? .null
+        case .array(let values): return .array(values.map(\.withNumbersForDates))
+        case .dictionary(let dictionary):
+            return .dictionary(
+                DocumentDictionary(
+                    members: dictionary.members.map {
+                        .init(key: $0.key, value: $0.value.withNumbersForDates)
+                    }))
+        default: return self
+        }
+    }
+}
+
+extension DocumentDictionary: CustomStringConvertible {
+    /// The dictionary as JSON; see ``DocumentValue/description``.
+    public var description: String { DocumentValue.dictionary(self).description }
+}
+
+extension DocumentNumber: CustomStringConvertible {
+    /// Its text.
+    public var description: String { text }
+}

@@ -57,7 +57,7 @@ struct InterludeTests {
     @Test func `XML has them while it is read`() throws {
         let counter = Counter()
         let text = "<a>\(String(repeating: "<b c='d'/>", count: Self.values))</a>"
-        _ = try XMLDocument(Array(text.utf8), limits: limits(counter))
+        _ = try XMLTree(Array(text.utf8), limits: limits(counter))
         #expect(counter.runs >= Self.values / 100)
     }
 

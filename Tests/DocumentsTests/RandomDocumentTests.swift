@@ -92,15 +92,15 @@ struct RandomDocumentTests {
         var refused = 0
         let whole = Array(XmltodictVectors.rows.map(\.xml).joined(separator: "").utf8)
         let bytes = Array("<r>".utf8) + whole + Array("</r>".utf8)
-        let document = try XMLDocument(bytes)
-        #expect(try XMLDocument(document.write()) == document)
+        let document = try XMLTree(bytes)
+        #expect(try XMLTree(document.write()) == document)
         for _ in 0..<3000 {
             var changed = bytes
             changed[.random(in: 0..<changed.count, using: &random)] = .random(
                 in: 0...255, using: &random)
             do {
-                let document = try XMLDocument(changed)
-                #expect(try XMLDocument(document.write()) == document, "seed \(seed)")
+                let document = try XMLTree(changed)
+                #expect(try XMLTree(document.write()) == document, "seed \(seed)")
                 _ = try XMLValueReader.value(of: changed)
             } catch { refused += 1 }
         }

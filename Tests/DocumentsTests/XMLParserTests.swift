@@ -39,7 +39,7 @@ private func events(
     _ bytes: [UInt8], part: Int = .max, limits: DocumentLimits = .standard,
     encoding: String? = nil, reportsComments: Bool = false
 ) throws(DocumentError) -> [String] {
-    let parser = XMLParser(
+    let parser = XMLPushParser(
         Recorder(), limits: limits, encoding: encoding, reportsComments: reportsComments)
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -178,7 +178,7 @@ struct XMLParserTests {
     }
 
     @Test func `stays refused`() throws {
-        let parser = XMLParser(Recorder())
+        let parser = XMLPushParser(Recorder())
         var errors: [DocumentError] = []
         for text in ["</a>", "<a/>"] {
             do {
@@ -191,7 +191,7 @@ struct XMLParserTests {
     }
 
     @Test func `reads a long tag in parts without starting again at each`() throws {
-        let parser = XMLParser(Recorder())
+        let parser = XMLPushParser(Recorder())
         let part = [UInt8](repeating: UInt8(ascii: "v"), count: 1024)
         let parts =
             [Array("<a b='".utf8)] + Array(repeating: part, count: 1024) + [Array("'/>".utf8)]
@@ -208,12 +208,12 @@ struct XMLParserTests {
 struct XMLDocumentTests {
     @Test func `has attributes and mixed content in their order`() throws {
         let text = "<a z='1' y='2'>t<b/>u<![CDATA[<]]><b>v</b></a>"
-        let document = try XMLDocument(Array(text.utf8))
+        let document = try XMLTree(Array(text.utf8))
         #expect(document.root.attributes == [XMLAttribute("z", "1"), XMLAttribute("y", "2")])
         #expect(
             document.root.content == [
-                .text("t"), .element(XMLElement("b")), .text("u<"),
-                .element(XMLElement("b", content: [.text("v")])),
+                .text("t"), .element(XMLTree.Element("b")), .text("u<"),
+                .element(XMLTree.Element("b", content: [.text("v")])),
             ])
         #expect(document.root.text == "tu<")
         #expect(document.root.children.map(\.line) == [1, 1])
@@ -223,49 +223,52 @@ struct XMLDocumentTests {
 
     @Test func `is written so that it is read as it was`() throws {
         let hard = "&<>\"' \t\n\rß漢😀]]>\u{85}"
-        let root = XMLElement(
+        let root = XMLTree.Element(
             "p:é", attributes: [XMLAttribute("x", hard), XMLAttribute("xml:y", "")],
-            content: [.text(hard), .element(XMLElement("b")), .text(hard)])
-        let bytes = try XMLDocument(root: root).write()
-        #expect(try XMLDocument(bytes) == XMLDocument(root: root))
+            content: [.text(hard), .element(XMLTree.Element("b")), .text(hard)])
+        let bytes = try XMLTree(root: root).write()
+        #expect(try XMLTree(bytes) == XMLTree(root: root))
     }
 
     @Test(
         arguments: [
-            (XMLElement("a b"), .unrepresentable("the name \"a b\"")),
-            (XMLElement(""), .unrepresentable("the name \"\"")),
-            (XMLElement("1"), .unrepresentable("the name \"1\"")),
-            (XMLElement("a×"), .unrepresentable("the name \"a×\"")),
-            (XMLElement("a", content: [.text("\0")]), .unrepresentable("the character U+0000")),
+            (XMLTree.Element("a b"), .unrepresentable("the name \"a b\"")),
+            (XMLTree.Element(""), .unrepresentable("the name \"\"")),
+            (XMLTree.Element("1"), .unrepresentable("the name \"1\"")),
+            (XMLTree.Element("a×"), .unrepresentable("the name \"a×\"")),
             (
-                XMLElement("a", attributes: [XMLAttribute("b", "\u{FFFF}")]),
+                XMLTree.Element("a", content: [.text("\0")]),
+                .unrepresentable("the character U+0000")
+            ),
+            (
+                XMLTree.Element("a", attributes: [XMLAttribute("b", "\u{FFFF}")]),
                 .unrepresentable("the character U+FFFF")
             ),
             (
-                XMLElement("a", attributes: [XMLAttribute("=", "")]),
+                XMLTree.Element("a", attributes: [XMLAttribute("=", "")]),
                 .unrepresentable("the name \"=\"")
             ),
             (
-                XMLElement("a", attributes: [XMLAttribute("b", ""), XMLAttribute("b", "")]),
+                XMLTree.Element("a", attributes: [XMLAttribute("b", ""), XMLAttribute("b", "")]),
                 .duplicateKey("b")
             ),
-        ] as [(XMLElement, DocumentError.Reason)])
+        ] as [(XMLTree.Element, DocumentError.Reason)])
     func `is not written where XML cannot say it`(
-        root: XMLElement, reason: DocumentError.Reason
+        root: XMLTree.Element, reason: DocumentError.Reason
     ) {
-        let error = #expect(throws: DocumentError.self) { try XMLDocument(root: root).write() }
+        let error = #expect(throws: DocumentError.self) { try XMLTree(root: root).write() }
         #expect(error?.reason == reason)
     }
 
     @Test func `is bounded when it is written, and in its depth`() throws {
         let error = #expect(throws: DocumentError.self) {
-            try XMLDocument(root: XMLElement("a", content: [.text("0123456789")]))
+            try XMLTree(root: XMLTree.Element("a", content: [.text("0123456789")]))
                 .write(limits: .init(output: 50))
         }
         #expect(error?.reason == .outputTooLarge(maximum: 50))
         let deep = String(repeating: "<a>", count: 129) + String(repeating: "</a>", count: 129)
         let other = #expect(throws: DocumentError.self) {
-            try XMLDocument(Array(deep.utf8), limits: .init(depth: 10_000))
+            try XMLTree(Array(deep.utf8), limits: .init(depth: 10_000))
         }
         #expect(other?.reason == .tooDeep(maximum: 128))
     }

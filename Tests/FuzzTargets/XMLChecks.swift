@@ -3,9 +3,9 @@ import Documents
 extension FuzzTarget {
     func checkXML(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         let chunks = parsedInChunks(bytes)
-        let document: XMLDocument
+        let document: XMLTree
         do throws(DocumentError) {
-            document = try XMLDocument(bytes, limits: .fuzzing)
+            document = try XMLTree(bytes, limits: .fuzzing)
         } catch {
             // A tree of elements is refused where its events are, and the other way round.
             guard chunks == nil else { throw FuzzFinding("refused whole, not in parts: \(error)") }
@@ -13,7 +13,7 @@ extension FuzzTarget {
         }
         guard chunks != nil else { throw FuzzFinding("refused in parts, not whole") }
         let again = try reading { () throws(DocumentError) in
-            try XMLDocument(document.write(limits: .fuzzingAgain), limits: .fuzzingAgain)
+            try XMLTree(document.write(limits: .fuzzingAgain), limits: .fuzzingAgain)
         }
         guard again == document else { throw FuzzFinding("read otherwise after writing") }
         try checkXMLValue(bytes)
@@ -35,8 +35,8 @@ extension FuzzTarget {
     /// How many events there are when the document comes a few bytes at a time.
     private func parsedInChunks(_ bytes: [UInt8]) -> Int? {
         var limits = DocumentLimits.fuzzing
-        limits.depth = min(limits.depth, XMLDocument.maximumDepth)
-        let parser = XMLParser(CountingSink(), limits: limits, reportsComments: false)
+        limits.depth = min(limits.depth, XMLTree.maximumDepth)
+        let parser = XMLPushParser(CountingSink(), limits: limits, reportsComments: false)
         do throws(DocumentError) {
             var start = 0
             while start < bytes.count {

@@ -16,6 +16,38 @@ BUILT = BINARY.parent
 # Modules whose public symbols a caller of the library meets are imported so.
 _PUBLIC_IMPORT = re.compile(r"^(?:@_exported )?public import (\w+)$", re.MULTILINE)
 
+# What comes with the library: whole modules, and single types of others.
+_EXPORTS = re.compile(
+    r"^@_exported public import (?:(?:struct|enum|class|protocol) )?(\w+)(?:\.(\w+))?$", re.MULTILINE)
+
+_TYPES = {"swift.struct", "swift.enum", "swift.class", "swift.protocol", "swift.typealias"}
+
+# Arguments with which a generic type is named where a type within it is.
+_ARGUMENTS = {
+    "HTTPSessionManager": "JSONResponseSerializer", "DecodableResponseSerializer": "Int",
+    "SessionTask": "Int", "SerializedResponse": "Int",
+}
+
+# Members of types that come from other modules, and modules whose names might be taken twice.
+_MEMBERS = """
+import Foundation
+import FoundationNetworking
+import FoundationXML
+import PinfoldClient
+
+func member(_ status: NetworkStatus) -> Int { status.code }
+func member(_ kind: InterfaceKind) -> String { kind.rawValue }
+func member(_ cookie: Cookie) -> String { cookie.name }
+func member(_ jar: CookieJar) -> Int { jar.cookies.count }
+func member(_ source: borrowing MemoryPressureSource) -> Int32 { source.descriptor }
+func member(_ value: DocumentValue) -> DocumentValue? { value["a"] }
+func member(_ event: ServerSentEvent) -> String { event.data }
+func member(_ policy: RetryPolicy) -> Int { policy.maximumAttempts }
+func member(_ request: HTTPRequest) -> HTTPFields { request.headerFields }
+func member(_ form: inout MultipartForm) { form.append("a", name: "b") }
+func member(_ limits: CookieJar.Limits, _ outcome: CookieJar.Outcome) {}
+"""
+
 
 def modules() -> list[str]:
     """`PinfoldClient`, and the modules of this repository that are part of its interface."""
@@ -66,6 +98,71 @@ def undocumented(found: list[dict]) -> list[str]:
         return "".join(line["text"] for line in symbol.get("docComment", {}).get("lines", []))
 
     return sorted(name(symbol) for symbol in found if not text(symbol).strip())
+
+
+def exports() -> dict[str, set[str] | None]:
+    """The types of each module that come with the library; None: all of them."""
+    found: dict[str, set[str] | None] = {"PinfoldClient": None}
+    text = (ROOT / "Sources/PinfoldClient/Exports.swift").read_text()
+    for module, name in _EXPORTS.findall(text):
+        if not name:
+            found[module] = None
+        elif (names := found.setdefault(module, set())) is not None:
+            names.add(name)
+    return {module: names for module, names in found.items() if (ROOT / "Sources" / module).is_dir()}
+
+
+def exported(graphs: dict[str, list[dict]]) -> list[dict]:
+    """The symbols that whoever imports the library can name."""
+    return [
+        symbol for module, names in exports().items() for symbol in graphs[module]
+        if names is None or symbol["pathComponents"][0] in names]
+
+
+@pytest.fixture(scope="module")
+def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict]]:
+    """The public symbols of each module of the interface."""
+    folder = tmp_path_factory.mktemp("graphs")
+    return {module: symbols(module, BUILT / "Modules", folder) for module in modules()}
+
+
+def test_all_types_that_the_interface_mentions_come_with_it(graphs: dict[str, list[dict]]) -> None:
+    own = {
+        symbol["identifier"]["precise"]: ".".join(symbol["pathComponents"])
+        for found in graphs.values() for symbol in found}
+    named = {symbol["identifier"]["precise"] for symbol in exported(graphs)}
+    missing = {
+        f"{'.'.join(symbol['pathComponents'])} mentions {own[mentioned]}"
+        for symbol in exported(graphs) for fragment in symbol["declarationFragments"]
+        if (mentioned := fragment.get("preciseIdentifier", "")) in own and mentioned not in named}
+    assert sorted(missing) == []
+
+
+def compiled_outside(source: Path) -> str:
+    """What the compiler says of a file of another package."""
+    maps = [*ROOT.glob("Sources/C*/module.modulemap"), *BUILT.glob("*.build/module.modulemap")]
+    told = subprocess.run(
+        ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors",
+         "-enable-upcoming-feature", "MemberImportVisibility", "-I", BUILT / "Modules",
+         *(argument for file in maps for argument in ("-I", file.parent)), source],
+        capture_output=True, text=True, timeout=300)
+    return told.stderr or f"exit code {told.returncode}" * (told.returncode != 0)
+
+
+def test_every_public_type_can_be_named_from_outside_beside_foundations(
+    graphs: dict[str, list[dict]], tmp_path: Path
+) -> None:
+    lines = []
+    for symbol in exported(graphs):
+        if symbol["kind"]["identifier"] not in _TYPES:
+            continue
+        *outer, name = symbol["pathComponents"]
+        outer = [f"{one}<{_ARGUMENTS[one]}>" if one in _ARGUMENTS else one for one in outer]
+        lines.append(f"typealias Name{len(lines)} = {'.'.join([*outer, name])}\n")
+    assert len(lines) > 150
+    source = tmp_path / "Names.swift"
+    source.write_text(_MEMBERS + "".join(sorted(lines)))
+    assert compiled_outside(source) == ""
 
 
 def test_the_interface_has_these_modules() -> None:

@@ -1,4 +1,9 @@
+import Addressing
 import Engine
+import EventLoop
+import Pinning
+import Resolver
+import TLS
 import Testing
 
 @testable import PinfoldClient
@@ -27,5 +32,57 @@ struct ClientErrorTests {
         let error = ClientError(ExchangeFault.descriptorsExhausted)
         #expect(error.explanation == "the process has no file descriptor left")
         #expect(error.token == "descriptors-exhausted")
+    }
+
+    /// Words of whoever runs a gateway, and marks of its file's keys.
+    private static let foreign = [
+        "gateway", "entry", "pinset", "listener", "configuration", "reload", "upgrade:", "tunnel:",
+        "mode:", "clearText", "`", "access.", "timeouts.", "limits.", "tls.", "cache.", "resolver.",
+        "the route", "this client",
+    ]
+
+    private func isForeign(_ text: String) -> Bool {
+        Self.foreign.contains { text.contains($0) }
+    }
+
+    @Test(arguments: Reason.allCases)
+    func `speaks of no gateway's file, whatever the reason`(reason: Engine.Reason) {
+        #expect(!isForeign(ClientError.meaning(of: reason)), "\(reason.token)")
+    }
+
+    @Test(
+        arguments: [
+            .clearTextRefused, .pinnedPortRefused, .tunnelRefused, .connectPortRefused(1),
+            .connectFailed(.connectionRefused), .upstreamReset(.connectionReset), .superseded,
+            .tlsFailed(.certificateRequired(TLSAlert(code: 116))), .tlsFailed(.refusedByReview),
+            .nameNotResolved(.cancelled), .nameNotResolved(.clientLimit), .eventStreamTimeout,
+            .request(.headTooLarge), .response(.spaceBeforeColon),
+            .proxy(.unreachable(.nameNotResolved(.nxdomain))),
+            .proxy(.unreachable(.connectFailed(.connectionRefused))),
+            .proxy(.unreachable(.destinationRefused(.multicast))),
+            .proxy(.tlsFailed(.notTLS)),
+        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeFault])
+    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeFault) {
+        #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
+    }
+
+    @Test(
+        arguments: [
+            .noPinMatches(expected: ["sha256/a"], chain: []), .pinsetWithoutPins, .invalidPolicy,
+            .chain(.selfSigned(subject: "CN=a")),
+        ] as [TrustFailure.Reason])
+    func `does not name the engine's set of pins`(reason: TrustFailure.Reason) {
+        let failure = TrustFailure(reason, pinsetIndex: 0, pinset: "session")
+        let error = ClientError(ExchangeFault.tlsFailed(.trust(failure)))
+        #expect(!isForeign(error.explanation) && !error.explanation.contains("session"))
+        #expect(error.explanation.hasPrefix("no secure connection to the server: "))
+    }
+
+    @Test(arguments: PinsetProblem.allCases)
+    func `of a policy speaks of its properties`(problem: PinsetProblem) {
+        let error = ClientError(problem)
+        #expect(error.reason == .invalidSecurityPolicy && !isForeign(error.explanation))
+        #expect(
+            !isForeign(ClientError(TLSContextError.pinset(name: "session", problem)).explanation))
     }
 }

@@ -1,4 +1,5 @@
 import Documents
+import FoundationEssentials
 import HTTPTypes
 import Serialization
 import Testing
@@ -93,10 +94,59 @@ struct CodableTests {
         #expect(sent.head.headerFields[.contentType] == "application/vnd.user+json")
     }
 
-    @Test func `a value that JSON cannot say is an error`() {
+    @Test func `a value that JSON cannot say is an error that says where`() throws {
         let request = HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/")
-        #expect(throws: RequestSerializationError.self) {
-            try EncodableRequestSerializer().serialize(request, json: [Double.infinity])
+        let error = try #require(throws: RequestSerializationError.self) {
+            try EncodableRequestSerializer().serialize(request, json: ["a": [1, Double.infinity]])
         }
+        #expect(error.description.hasSuffix("(a[1])"))
+    }
+
+    @Test func `a value is encoded as parameters`() throws {
+        let user = User(name: "Ada", age: 36, tags: ["b", "a"])
+        let parameters = try RequestParameters(encoding: user)
+        #expect(parameters == ["age": 36, "name": "Ada", "tags": ["b", "a"]])
+        #expect(try parameters.query() == "age=36&name=Ada&tags%5B%5D=b&tags%5B%5D=a")
+        #expect(try RequestParameters(encoding: ["b": 2, "a": 1]) == ["a": 1, "b": 2])
+        #expect(
+            try RequestParameters(encoding: Date(timeIntervalSince1970: 0))
+                == "1970-01-01T00:00:00Z")
+        #expect(try RequestParameters(encoding: User?.none) == .null)
+        let tenth = try #require(DocumentNumber("0.1"))
+        #expect(try RequestParameters(encoding: 0.1) == .number(tenth))
+    }
+
+    @Test func `members of any types are parameters in their order`() throws {
+        let (name, page, tags) = ("Ada", 3, ["x"])
+        let inner: RequestParameters = ["set": .set(["b", "a"]), "data": .data([1])]
+        let parameters = try RequestParameters(members: [
+            "name": name, "page": page, "exact": true, "tags": tags, "none": String?.none,
+            "inner": inner, "user": User(name: "B"),
+        ])
+        #expect(
+            parameters == [
+                "name": "Ada", "page": 3, "exact": true, "tags": ["x"], "none": nil, "inner": inner,
+                "user": ["name": "B", "tags": []],
+            ])
+        let error = try #require(throws: RequestSerializationError.self) {
+            try RequestParameters(members: ["a": ["b": [1, Double.nan]]])
+        }
+        #expect(error.description.hasSuffix("(a.b[1])"))
+    }
+
+    @Test func `parameters are encoded as what they say`() throws {
+        let parameters: RequestParameters = [
+            "a": [1, -2.5, nil, true, "x"], "s": .set([1]),
+            "n": .number(DocumentNumber(UInt64.max)),
+        ]
+        let sent = try EncodableRequestSerializer().serialize(
+            HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/"), json: parameters)
+        guard case .bytes(let bytes)? = sent.body else {
+            Issue.record("no content")
+            return
+        }
+        #expect(
+            String(decoding: bytes, as: UTF8.self)
+                == #"{"a":[1,-2.5,null,true,"x"],"n":18446744073709551615,"s":[1]}"#)
     }
 }

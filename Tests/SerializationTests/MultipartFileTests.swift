@@ -38,7 +38,10 @@ struct MultipartFileTests {
         arguments: [
             ("a.json", "application/json"), ("a.tar.gz", "application/gzip"), ("a", nil),
             ("a.", nil),
-            ("a.unknown", nil), ("png", nil),
+            ("a.unknown", nil), ("png", nil), ("a.cer", "application/x-x509-ca-cert"),
+            ("A.CRT", "application/x-x509-ca-cert"), ("a.der", "application/x-x509-ca-cert"),
+            ("a.pem", "application/x-x509-ca-cert"), ("a.p12", "application/x-pkcs12"),
+            ("a.pfx", "application/x-pkcs12"),
         ] as [(String, String?)])
     func `the type of a file by its name`(name: String, type: String?) {
         #expect(FileTypes.contentType(of: name) == type ?? "application/octet-stream")

@@ -160,7 +160,7 @@ struct RequestSerializerTests {
     @Test(
         arguments: [
             (["b": [1, nil], "a": "ä"], #"{"b":[1,null],"a":"ä"}"#), ([:], "{}"), (nil, nil),
-            (["a": .set(["y", "x"])], #"{"a":["y","x"]}"#),
+            (["a": "\(1 + 1) x"], #"{"a":"2 x"}"#),
         ] as [(RequestParameters?, String?)])
     func `parameters as JSON`(parameters: RequestParameters?, text: String?) throws {
         let result = try JSONRequestSerializer().serialize(
@@ -168,6 +168,42 @@ struct RequestSerializerTests {
         #expect(content(result) == text)
         #expect(
             result.head.headerFields[.contentType] == (text == nil ? nil : "application/json"))
+    }
+
+    @Test(
+        arguments: [
+            (["a": [1, .data([1])]], "a[1]", "data"), (["a": ["b": .date(0)]], "a.b", "a date"),
+            (["a": .set(["y"])], "a", "a set"), (.data([]), "", "data"),
+            (["a": [["b": .init(Double.nan)]]], "a[0].b", "the number nan"),
+            (["a": .set([.init(-Double.infinity)])], "a", "a set"),
+        ] as [(RequestParameters, String, String)])
+    func `what JSON cannot say is an error that says where`(
+        parameters: RequestParameters, path: String, kind: String
+    ) throws {
+        let error = try #require(throws: RequestSerializationError.self) {
+            try JSONRequestSerializer().serialize(request(.post), parameters: parameters)
+        }
+        guard case .parameters(let reason) = error else {
+            Issue.record("\(error)")
+            return
+        }
+        #expect(reason.reason == .unrepresentable(kind) && reason.path == path)
+    }
+
+    @Test(
+        arguments: [.init(Double.nan), ["a": .set([.init(Double.infinity)])]] as [RequestParameters]
+    )
+    func `a number that is not finite is an error in every format`(
+        parameters: RequestParameters
+    ) throws {
+        let serializers: [any RequestSerializer] = [
+            HTTPRequestSerializer(), JSONRequestSerializer(), PropertyListRequestSerializer(),
+        ]
+        for serializer in serializers {
+            #expect(throws: RequestSerializationError.self) {
+                try serializer.serialize(request(.post), parameters: ["n": parameters])
+            }
+        }
     }
 
     @Test func `parameters beyond the limits are an error`() {

@@ -62,11 +62,37 @@ struct ResponseSerializerTests {
         #expect(throws: ResponseSerializationError.self) { try result.get() }
     }
 
+    @Test(
+        arguments: [
+            ("application/problem+json", true), ("application/vnd.api+json; charset=utf-8", true),
+            ("Model/GLTF+JSON", true), ("application/problem+xml", false),
+            ("application/json+zip", false), ("application/jsonp", false),
+        ])
+    func `types with the suffix of JSON are JSON (RFC 6839)`(type: String, isJSON: Bool) throws {
+        let content = bytes("{\"a\":1}")
+        let value = JSONResponseSerializer().serialize(response(200, type), content: content).value
+        #expect((value?["a"] == .number(1)) == isJSON)
+        let decoded = DecodableResponseSerializer([String: Int].self)
+            .serialize(response(200, type), content: content)
+        #expect((decoded.value == ["a": 1]) == isJSON)
+        // Not where the caller names the types.
+        var strict = JSONResponseSerializer()
+        strict.acceptance.contentTypes = ["application/json"]
+        #expect(strict.serialize(response(200, type), content: content).value == nil)
+    }
+
+    @Test(arguments: ["application/atom+xml", "image/svg+xml"])
+    func `types with the suffix of XML are XML (RFC 6839)`(type: String) throws {
+        let tree = try XMLDocumentResponseSerializer()
+            .serialize(response(200, type), content: bytes("<a/>")).get()
+        #expect(tree?.root.name == "a")
+    }
+
     @Test func `errors carry the response and its content, and those under them`() {
         let html = bytes("<html>")
         let page = response(500, "text/html")
         let error = JSONResponseSerializer().serialize(page, content: html).error
-        let types = ["application/json", "text/json", "text/javascript"]
+        let types = ["application/json", "text/json", "text/javascript", "+json"]
         #expect(
             error?.chain.map(\.reason) == [
                 .status(500), .contentType("text/html", accepted: types),
@@ -86,7 +112,7 @@ struct ResponseSerializerTests {
         #expect(
             error?.description
                 == "the status is 500; the content is text/html, expected application/json, "
-                + "text/json, text/javascript")
+                + "text/json, text/javascript, +json")
     }
 
     @Test func `without a response nothing is checked`() {

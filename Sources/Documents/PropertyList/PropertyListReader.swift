@@ -114,7 +114,7 @@ public enum PropertyListReader {
         var elements = limits
         elements.values = min(limits.values, Int.max / 2 - 8) * 2 + 8
         elements.depth = min(limits.depth, Int.max - 2) + 2
-        let parser = XMLParser(
+        let parser = XMLPushParser(
             PropertyListEvents(sink, limits: limits),
             ExpatOptions(
                 limits: elements, encoding: encoding, reportsComments: false, format: .plist))

@@ -33,8 +33,8 @@ public enum XMLValueReader {
         _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ encoding: String?
     ) throws(DocumentError) -> DocumentValue {
         var limits = limits
-        limits.depth = min(limits.depth, XMLDocument.maximumDepth)
-        let parser = XMLParser(XMLValueBuilder(), limits: limits, encoding: encoding)
+        limits.depth = min(limits.depth, XMLTree.maximumDepth)
+        let parser = XMLPushParser(XMLValueBuilder(), limits: limits, encoding: encoding)
         try parser.read(bytes)
         return parser.sink.value
     }

@@ -58,7 +58,7 @@ public struct XMLValueWriter: DocumentSink {
     }
 
     private mutating func enter() throws(DocumentError) {
-        let maximum = min(limits.depth, XMLDocument.maximumDepth)
+        let maximum = min(limits.depth, XMLTree.maximumDepth)
         guard depth < maximum else { throw DocumentError(.xml, .tooDeep(maximum: maximum)) }
         depth += 1
     }

@@ -49,7 +49,9 @@ package enum AndroidFormat {
         }.inOrder
     }
 
-    private static func unknown(_ element: XMLElement, in parent: XMLElement) -> PinFormatError {
+    private static func unknown(_ element: XMLTree.Element, in parent: XMLTree.Element)
+        -> PinFormatError
+    {
         PinFormatError(
             element.place, "\(element.name) is not known in \(parent.name)",
             expected: "domain, pin-set, trust-anchors or domain-config")
@@ -61,12 +63,12 @@ package enum AndroidFormat {
     }
 
     private static func read(
-        _ config: XMLElement, inherited: PinSet?, into found: inout [HostPins]
+        _ config: XMLTree.Element, inherited: PinSet?, into found: inout [HostPins]
     ) throws(PinFormatError) {
         var patterns: [String] = []
         var set = inherited
         var notes: [String] = []
-        var nested: [XMLElement] = []
+        var nested: [XMLTree.Element] = []
         if config.attribute("cleartextTrafficPermitted") == "true" {
             notes.append("clear text was permitted here: see clearText")
         }
@@ -100,7 +102,7 @@ package enum AndroidFormat {
         for one in nested { try read(one, inherited: set, into: &found) }
     }
 
-    private static func pinSet(_ element: XMLElement) throws(PinFormatError) -> PinSet {
+    private static func pinSet(_ element: XMLTree.Element) throws(PinFormatError) -> PinSet {
         var set = PinSet()
         if let expiration = element.attribute("expiration") {
             set.expires = try PinFormat.day(expiration, at: element.place)

@@ -6,9 +6,9 @@ enum PinDocument {
     private static let limits = DocumentLimits(depth: 64, values: 100_000)
 
     /// The root element of a document.
-    static func xml(_ contents: [UInt8]) throws(PinFormatError) -> XMLElement {
+    static func xml(_ contents: [UInt8]) throws(PinFormatError) -> XMLTree.Element {
         do {
-            return try XMLDocument(contents, limits: limits).root
+            return try XMLTree(contents, limits: limits).root
         } catch {
             throw PinFormatError(error, expected: "well-formed XML")
         }
@@ -41,7 +41,7 @@ extension PinFormatError {
     }
 }
 
-extension XMLElement {
+extension XMLTree.Element {
     /// Where it is, for errors.
     var place: String { "line \(line ?? 1)" }
 

@@ -88,9 +88,11 @@ public struct CertificatePin: Sendable, Hashable {
                 pin = pins[0]
                 return
             }
-        } catch {
+        } catch  where error != .empty {
             throw ClientError(
                 .invalidSecurityPolicy, "the pin \(text): \(error.problem)", underlying: error)
+        } catch {
+            // Said below: no file is expected here.
         }
         throw ClientError(
             .invalidSecurityPolicy, "the pin \(text): expected one sha256/BASE64 or fingerprint")

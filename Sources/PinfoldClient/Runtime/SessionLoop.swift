@@ -138,8 +138,8 @@ final class SessionLoop {
         if started { transfer.begin() } else { transfer.wait() }
     }
 
-    /// Whether a transfer was given its turn already, and begins as soon as this turn of the loop is
-    /// over.
+    /// Whether a transfer was given its turn already, and begins as soon as this turn of the loop
+    /// is over.
     func hasTurn(_ transfer: Transfer) -> Bool { queue.isActive(transfer.number) }
 
     /// The requests under way whose end a transfer waits for.

@@ -213,12 +213,6 @@ extension ClientError {
         return text[...colon] + rest.prefix { "/\\".contains($0) } + "***" + text[sign...]
     }
 
-    /// The fault's own, but for those that speak of a gateway.
-    private static func explanation(of fault: ExchangeFault) -> String {
-        if case .descriptorsExhausted = fault { return "the process has no file descriptor left" }
-        return fault.explanation
-    }
-
     /// That of the gateway's page, but for what no gateway does.
     private static func token(of fault: ExchangeFault) -> String {
         if case .tlsFailed(.refusedByReview) = fault { return "server-trust-refused" }

@@ -17,14 +17,17 @@ extension HTTPSessionManager {
     ///
     /// - Parameters:
     ///   - url: As for ``get(_:parameters:fields:options:)``, as are those not named here.
-    ///   - type: What the content is decoded into, by ``DecodableResponseSerializer``.
-    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` where the status is not
-    ///   accepted, or the content is none of that type, or there is none.
+    ///   - type: What the content is decoded into, by ``DecodableResponseSerializer`` with
+    ///     ``decoder``. Where it is an optional type, no content (204) is nil.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` where the response is
+    ///   not accepted, or the content is none of that type, or there is none. Which statuses are
+    ///   accepted the manager's ``responses`` say, and which types of content, too, where these are
+    ///   read as JSON.
     public func get<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        try await reading(DecodableResponseSerializer(type))
+        try await decoding(type)
             .get(url, parameters: parameters, fields: fields, options: options).required()
     }
 
@@ -41,7 +44,7 @@ extension HTTPSessionManager {
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
-        try await reading(DecodableResponseSerializer(type))
+        try await decoding(type)
             .send(method, url, json: value, fields: fields, options: options).required()
     }
 
@@ -58,16 +61,49 @@ extension HTTPSessionManager {
         _ fields: HTTPFields
     ) throws(ClientError) -> SerializedRequest {
         try serialized(method, url, fields) { (request) throws(RequestSerializationError) in
-            try EncodableRequestSerializer(defaults: requests.defaults)
+            let defaults = requests.defaults
+            let serializer = encoder.map {
+                EncodableRequestSerializer(defaults: defaults, encoder: $0)
+            }
+            return try (serializer ?? EncodableRequestSerializer(defaults: defaults))
                 .serialize(request, json: value)
         }
     }
+
+    /// A manager of the same session that reads JSON into a type, and accepts what this one does.
+    private func decoding<Value: Decodable & Sendable>(
+        _ type: Value.Type
+    ) -> HTTPSessionManager<DecodableResponseSerializer<Value>> {
+        var serializer =
+            decoder.map { DecodableResponseSerializer(type, decoder: $0) }
+            ?? DecodableResponseSerializer(type)
+        if let own = responses as? any JSONReading {
+            (serializer.acceptance, serializer.limits) = (own.acceptance, own.limits)
+        } else {
+            serializer.acceptance.statusCodes = responses.acceptance.statusCodes
+        }
+        return reading(serializer)
+    }
+}
+
+/// A type with a value that says that there is none.
+private protocol Absentable {
+    static var absent: Self { get }
+}
+
+extension Optional: Absentable {
+    fileprivate static var absent: Self { nil }
 }
 
 extension HTTPSessionManager.Reply {
     /// The value, where there must be one.
     fileprivate func required() throws(ClientError) -> Responses.Output {
         guard let value else {
+            if let type = Responses.Output.self as? any Absentable.Type,
+                let absent = type.absent as? Responses.Output
+            {
+                return absent
+            }
             throw ClientError(
                 .serialization, "the response has no content; expected \(Responses.Output.self)",
                 of: response.request)

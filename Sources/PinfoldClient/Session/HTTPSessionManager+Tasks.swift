@@ -132,7 +132,7 @@ extension HTTPSessionManager {
     public func post(
         multipart url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         throttle: Throttle? = nil, options: RequestOptions? = nil,
-        build: (inout MultipartForm) throws(MultipartError) -> Void,
+        build: (inout MultipartForm) throws -> Void,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
         let serialized = try serialized(multipart: url, parameters, fields, throttle, build)

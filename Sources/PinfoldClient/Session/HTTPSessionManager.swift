@@ -27,6 +27,12 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     public var requests: any RequestSerializer
     /// Checks and reads responses.
     public var responses: Responses
+    /// Makes the encoder of values that are sent as JSON (`json:`); nil: as
+    /// ``EncodableRequestSerializer`` does.
+    public var encoder: JSONEncoderFactory?
+    /// Makes the decoder of responses that are read into types (`as:`); nil: one with Foundation's
+    /// own strategies.
+    public var decoder: JSONDecoderFactory?
 
     /// - Parameters:
     ///   - baseURL: What URLs are relative to: `http` or `https`. One whose path does not end in
@@ -66,6 +72,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     init<Others>(_ other: HTTPSessionManager<Others>, responses: Responses) {
         (session, baseURL, base) = (other.session, other.baseURL, other.base)
         (requests, self.responses) = (other.requests, responses)
+        (encoder, decoder) = (other.encoder, other.decoder)
     }
 
     // MARK: Requests
@@ -142,11 +149,12 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     ///   - url: As for ``get(_:parameters:fields:options:)``, as are those not named here.
     ///   - parameters: Fields that come before the parts that `build` appends.
     ///   - throttle: How fast the form is sent.
-    ///   - build: Appends parts.
+    ///   - build: Appends parts. What it throws is ``ClientError/underlying`` of the error, within
+    ///     a ``RequestSerializationError``.
     public func post(
         multipart url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         throttle: Throttle? = nil, options: RequestOptions? = nil,
-        build: (inout MultipartForm) throws(MultipartError) -> Void
+        build: (inout MultipartForm) throws -> Void
     ) async throws(ClientError) -> Reply {
         try await send(
             try serialized(multipart: url, parameters, fields, throttle, build), options)
@@ -165,7 +173,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
 
     func serialized(
         multipart url: String, _ parameters: RequestParameters?, _ fields: HTTPFields,
-        _ throttle: Throttle?, _ build: (inout MultipartForm) throws(MultipartError) -> Void
+        _ throttle: Throttle?, _ build: (inout MultipartForm) throws -> Void
     ) throws(ClientError) -> SerializedRequest {
         try serialized(.post, url, fields) { (request) throws(RequestSerializationError) in
             try HTTPRequestSerializer(defaults: requests.defaults).serialize(
@@ -183,8 +191,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         }
     }
 
-    private func request(
-        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields
+    func request(
+        _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields = [:]
     ) throws(ClientError) -> HTTPRequest {
         guard let reference = URIReference(url),
             let request = HTTPRequest(

@@ -1,6 +1,6 @@
 /// What held the places that a request waited for in vain: ``ClientError/underlying`` of
-/// ``ClientError/Reason/timedOut``, where ``SessionConfiguration/queueTimeout`` was over. Nothing of
-/// the request was sent.
+/// ``ClientError/Reason/timedOut``, where ``SessionConfiguration/queueTimeout`` was over. Nothing
+/// of the request was sent.
 public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
     /// What makes requests wait.
     public enum Limit: Hashable, Sendable {

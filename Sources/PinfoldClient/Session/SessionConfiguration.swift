@@ -126,7 +126,7 @@ public struct SessionConfiguration: Sendable {
         var pinsets: [PinsetEntry] = []
         if let pinset = securityPolicy.pinset {
             if let problem = pinset.problem {
-                throw ClientError(.invalidSecurityPolicy, problem.problem)
+                throw ClientError(problem)
             }
             pinsets = [PinsetEntry(pinset: pinset)]
             entry.pinsets = [0]

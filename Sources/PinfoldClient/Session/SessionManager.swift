@@ -98,7 +98,7 @@ public final class SessionManager: Sendable {
                 labels: labels
             ) { EntryReachability(label: $0) }
         } catch {
-            throw ClientError(.invalidSecurityPolicy, "\(error)", underlying: error)
+            throw ClientError(error)
         }
         let mailbox: Mailbox<EngineMessage>
         do throws(Errno) {

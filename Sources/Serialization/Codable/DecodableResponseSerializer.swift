@@ -2,6 +2,9 @@ public import Documents
 public import FoundationEssentials
 public import HTTPTypes
 
+/// Makes the decoder of a response; its strategies for keys, dates and data are the caller's.
+public typealias JSONDecoderFactory = @Sendable () -> JSONDecoder
+
 /// Reads JSON into a type of the caller's own.
 ///
 ///     struct User: Decodable, Sendable { var name: String }
@@ -9,9 +12,11 @@ public import HTTPTypes
 ///
 /// The content is checked as ``JSONResponseSerializer`` checks it (grammar, encoding, duplicate
 /// names, limits), and then decoded by Foundation's `JSONDecoder`.
-public struct DecodableResponseSerializer<Value: Decodable & Sendable>: ResponseSerializer {
-    /// Makes the decoder of a response; its strategies for keys, dates and data are the caller's.
-    public typealias DecoderFactory = @Sendable () -> JSONDecoder
+public struct DecodableResponseSerializer<Value: Decodable & Sendable>: ResponseSerializer,
+    JSONReading
+{
+    /// See ``JSONDecoderFactory``.
+    public typealias DecoderFactory = JSONDecoderFactory
 
     public var acceptance: ResponseAcceptance
     /// What the content may have at most.
@@ -24,7 +29,7 @@ public struct DecodableResponseSerializer<Value: Decodable & Sendable>: Response
     public init(
         _ type: Value.Type = Value.self, decoder: @escaping DecoderFactory = { JSONDecoder() }
     ) {
-        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.json.mediaTypes)
+        acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfJSON)
         self.decoder = decoder
     }
 
@@ -72,11 +77,28 @@ public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible 
             case .dataCorrupted(let context)?: (context, context.debugDescription)
             default: (nil, "\(error)")
             }
-        path = Self.path(context?.codingPath ?? [])
+        path = CodingProblem.path(context?.codingPath ?? [])
         self.problem = problem
     }
 
-    private static func path(_ keys: [any CodingKey]) -> String {
+    public var description: String {
+        "the content is no \(expected): \(problem)" + (path.isEmpty ? "" : " at \(path)")
+    }
+}
+
+/// What Foundation's errors of encoding and decoding have to say.
+enum CodingProblem {
+    /// What is wrong with a value that refuses to be encoded, and where.
+    static func text(_ error: any Error) -> String {
+        guard case .invalidValue(_, let context)? = error as? EncodingError else {
+            return "\(error)"
+        }
+        let path = path(context.codingPath)
+        return context.debugDescription + (path.isEmpty ? "" : " (\(path))")
+    }
+
+    /// Where a value is, as in `users[2].name`.
+    static func path(_ keys: [any CodingKey]) -> String {
         keys.reduce(into: "") { path, key in
             if let index = key.intValue {
                 path += "[\(index)]"
@@ -84,9 +106,5 @@ public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible 
                 path += (path.isEmpty ? "" : ".") + key.stringValue
             }
         }
-    }
-
-    public var description: String {
-        "the content is no \(expected): \(problem)" + (path.isEmpty ? "" : " at \(path)")
     }
 }

@@ -1,12 +1,15 @@
 public import FoundationEssentials
 public import HTTPTypes
 
+/// Makes the encoder of a request; its strategies for keys, dates and data are the caller's.
+public typealias JSONEncoderFactory = @Sendable () -> JSONEncoder
+
 /// Makes JSON of values of the caller's own types the content of requests.
 ///
 /// Its names are sorted, so that equal values have equal content.
 public struct EncodableRequestSerializer: Sendable {
-    /// Makes the encoder of a request; its strategies are the caller's.
-    public typealias EncoderFactory = @Sendable () -> JSONEncoder
+    /// See ``JSONEncoderFactory``.
+    public typealias EncoderFactory = JSONEncoderFactory
 
     /// The fields and the properties that every request is given.
     public var defaults: RequestDefaults

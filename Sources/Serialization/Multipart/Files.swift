@@ -71,14 +71,20 @@ enum SystemErrorText {
 
 /// Types of files by the extension of their names (the registry of media types).
 enum FileTypes {
+    /// What servers and systems give certificates to install, in DER and PEM; that of RFC 2585 is
+    /// rare.
+    private static let certificate = "application/x-x509-ca-cert"
+    private static let keysAndCertificates = "application/x-pkcs12"
     private static let types = [
         "aac": "audio/aac", "avif": "image/avif", "bin": "application/octet-stream",
-        "bmp": "image/bmp", "css": "text/css", "csv": "text/csv", "gif": "image/gif",
+        "bmp": "image/bmp", "cer": certificate, "crt": certificate, "css": "text/css",
+        "csv": "text/csv", "der": certificate, "gif": "image/gif",
         "gz": "application/gzip", "heic": "image/heic", "htm": "text/html", "html": "text/html",
         "ico": "image/vnd.microsoft.icon", "jpeg": "image/jpeg", "jpg": "image/jpeg",
         "js": "text/javascript", "json": "application/json", "m4a": "audio/mp4",
         "md": "text/markdown", "mov": "video/quicktime", "mp3": "audio/mpeg", "mp4": "video/mp4",
         "oga": "audio/ogg", "ogg": "audio/ogg", "ogv": "video/ogg", "pdf": "application/pdf",
+        "p12": keysAndCertificates, "pem": certificate, "pfx": keysAndCertificates,
         "plist": "application/x-plist", "png": "image/png", "rtf": "text/rtf",
         "svg": "image/svg+xml", "tar": "application/x-tar", "tif": "image/tiff",
         "tiff": "image/tiff", "txt": "text/plain", "wasm": "application/wasm",

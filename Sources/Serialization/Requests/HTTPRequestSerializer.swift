@@ -67,7 +67,7 @@ extension RequestSerializer {
     /// A request whose parameters are its body, or, for the methods that have none, its query.
     func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?, with query: HTTPRequestSerializer,
-        as type: String, by write: (DocumentValue) throws(DocumentError) -> [UInt8]
+        as format: DocumentFormat, by write: (DocumentValue) throws(DocumentError) -> [UInt8]
     ) throws(RequestSerializationError) -> SerializedRequest {
         guard !query.methodsWithQuery.contains(request.method) else {
             return try query.serialize(request, parameters: parameters)
@@ -76,7 +76,8 @@ extension RequestSerializer {
         defaults.apply(to: &result.head)
         guard let parameters else { return result }
         do throws(DocumentError) {
-            result.setBody(try write(parameters.document), type: type)
+            result.setBody(
+                try write(try parameters.document(in: format)), type: format.mediaTypes[0])
         } catch {
             throw .parameters(error)
         }
@@ -109,13 +110,14 @@ public struct JSONRequestSerializer: RequestSerializer {
         query = HTTPRequestSerializer(defaults: defaults)
     }
 
-    /// - Throws: ``RequestSerializationError/parameters(_:)`` where the parameters are more than
-    ///   the limits allow.
+    /// - Throws: ``RequestSerializationError/parameters(_:)``, with the path of the value, for what
+    ///   JSON cannot say (data, dates, sets, numbers that are not finite), and where the parameters
+    ///   are more than the limits allow.
     public func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?
     ) throws(RequestSerializationError) -> SerializedRequest {
         try serialize(
-            request, parameters: parameters, with: query, as: "application/json"
+            request, parameters: parameters, with: query, as: .json
         ) { (document) throws(DocumentError) in
             var writer = JSONWriter(limits: limits)
             try document.replay(into: &writer)
@@ -144,13 +146,14 @@ public struct PropertyListRequestSerializer: RequestSerializer {
         self.form = form
     }
 
-    /// - Throws: ``RequestSerializationError/parameters(_:)`` for null, which no property list can
-    ///   say, and where the parameters are more than the limits allow.
+    /// - Throws: ``RequestSerializationError/parameters(_:)``, with the path of the value, for what
+    ///   no property list can say (null, sets, numbers that are not finite), and where the
+    ///   parameters are more than the limits allow.
     public func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?
     ) throws(RequestSerializationError) -> SerializedRequest {
         try serialize(
-            request, parameters: parameters, with: query, as: "application/x-plist"
+            request, parameters: parameters, with: query, as: .plist
         ) { (document) throws(DocumentError) in
             switch form {
             case .xml:

@@ -7,12 +7,14 @@ extension HTTPRequestSerializer {
     /// - Parameters:
     ///   - request: Of any method that has content.
     ///   - throttle: How fast the content is to be sent.
-    ///   - build: Appends parts after those of the parameters; its errors are thrown on.
-    /// - Throws: ``RequestSerializationError/methodWithoutContent(_:)`` for GET and HEAD.
+    ///   - build: Appends parts after those of the parameters.
+    /// - Throws: ``RequestSerializationError/methodWithoutContent(_:)`` for GET and HEAD, and what
+    ///   `build` throws: ``RequestSerializationError/part(_:)`` for a ``MultipartError``, else
+    ///   ``RequestSerializationError/build(_:)``.
     public func serialize(
         multipart request: HTTPRequest, parameters: RequestParameters? = nil,
         throttle: Throttle? = nil,
-        build: (inout MultipartForm) throws(MultipartError) -> Void
+        build: (inout MultipartForm) throws -> Void
     ) throws(RequestSerializationError) -> SerializedRequest {
         guard request.method != .get, request.method != .head else {
             throw .methodWithoutContent(request.method)
@@ -29,10 +31,10 @@ extension HTTPRequestSerializer {
         } catch {
             throw .parameters(error)
         }
-        do throws(MultipartError) {
-            try build(&form)
-        } catch {
+        do { try build(&form) } catch let error as MultipartError {
             throw .part(error)
+        } catch {
+            throw .build(error)
         }
         var result = SerializedRequest(head: request, properties: defaults.properties)
         defaults.apply(to: &result.head)

@@ -9,6 +9,8 @@ public indirect enum RequestParameters: Sendable, Equatable {
     case boolean(Bool)
     /// A number, digit by digit.
     case number(DocumentNumber)
+    /// An infinity, or what is no number: an error where it is to be sent, whatever the format.
+    case notFinite(Double)
     /// A string.
     case string(String)
     /// Bytes that are no text.
@@ -36,6 +38,11 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
+    /// A number; see ``notFinite(_:)``.
+    public init(_ value: Double) {
+        self = DocumentNumber(value).map(RequestParameters.number) ?? .notFinite(value)
+    }
+
     /// The same value as parameters; there are no sets in it.
     public init(_ value: DocumentValue) {
         switch value {
@@ -52,11 +59,11 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    /// As a document, in which a set is an array of its values. Of members with the same key the
-    /// last counts.
+    /// As a document, in which a set is an array of its values, and null stands for a number that
+    /// is not finite. Of members with the same key the last counts.
     public var document: DocumentValue {
         switch self {
-        case .null: return .null
+        case .null, .notFinite: return .null
         case .boolean(let value): return .boolean(value)
         case .number(let number): return .number(number)
         case .string(let text): return .string(text)
@@ -77,6 +84,7 @@ public indirect enum RequestParameters: Sendable, Equatable {
     public func pairs(
         arrays: FormArrayStyle = .brackets
     ) throws(DocumentError) -> [QueryString.Pair] {
+        let document = try document(in: .form)
         var sets: Set<String> = []
         collectSets(at: "", arrays, into: &sets)
         return try QueryString.pairs(document, sets: sets, arrays: arrays)
@@ -86,9 +94,53 @@ public indirect enum RequestParameters: Sendable, Equatable {
     ///
     /// - Parameter arrays: How the names of elements are written.
     public func query(arrays: FormArrayStyle = .brackets) throws(DocumentError) -> String {
+        let document = try document(in: .form)
         var sets: Set<String> = []
         collectSets(at: "", arrays, into: &sets)
         return try QueryString.encode(document, sets: sets, arrays: arrays)
+    }
+
+    /// As a document of a format that can say all of it.
+    ///
+    /// - Throws: ``DocumentError/Reason/unrepresentable(_:)`` with the path of the first value that
+    ///   the format has no way to say: in any, a number that is not finite; in JSON data, dates and
+    ///   sets; in property lists sets.
+    func document(in format: DocumentFormat) throws(DocumentError) -> DocumentValue {
+        try check(format, at: DocumentPath())
+        return document
+    }
+
+    private func check(
+        _ format: DocumentFormat, at path: DocumentPath
+    ) throws(DocumentError) {
+        if let name = nameOfWhatCannotBeSaid(in: format) {
+            throw DocumentError(format, .unrepresentable(name), path: path.text)
+        }
+        switch self {
+        case .array(let values), .set(let values):
+            for (index, value) in values.enumerated() {
+                var inner = path
+                inner.append(index)
+                try value.check(format, at: inner)
+            }
+        case .dictionary(let members):
+            for member in members {
+                var inner = path
+                inner.append(name: member.key)
+                try member.value.check(format, at: inner)
+            }
+        default: break
+        }
+    }
+
+    private func nameOfWhatCannotBeSaid(in format: DocumentFormat) -> String? {
+        switch (self, format) {
+        case (.notFinite(let number), _): "the number \(number)"
+        case (.data, .json): "data"
+        case (.date, .json): "a date"
+        case (.set, .json), (.set, .plist): "a set"
+        default: nil
+        }
     }
 
     /// The names, as in `k[n]`, of all sets.
@@ -112,7 +164,7 @@ public indirect enum RequestParameters: Sendable, Equatable {
     }
 }
 
-extension RequestParameters: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral,
+extension RequestParameters: ExpressibleByStringInterpolation, ExpressibleByIntegerLiteral,
     ExpressibleByFloatLiteral, ExpressibleByBooleanLiteral, ExpressibleByNilLiteral,
     ExpressibleByArrayLiteral, ExpressibleByDictionaryLiteral
 {
@@ -122,12 +174,15 @@ extension RequestParameters: ExpressibleByStringLiteral, ExpressibleByIntegerLit
     public init(nilLiteral: ()) { self = .null }
     public init(arrayLiteral elements: RequestParameters...) { self = .array(elements) }
 
-    /// A literal is finite unless it is beyond what a double can say, and then it is null.
-    public init(floatLiteral value: Double) {
-        self = DocumentNumber(value).map(RequestParameters.number) ?? .null
-    }
+    public init(floatLiteral value: Double) { self.init(value) }
 
     public init(dictionaryLiteral elements: (String, RequestParameters)...) {
         self = .dictionary(elements.map { Member($0.0, $0.1) })
     }
+}
+
+extension RequestParameters: CustomStringConvertible {
+    /// As JSON; see ``DocumentValue/description``. Of a set it is an array, of a number that is not
+    /// finite null.
+    public var description: String { document.description }
 }

@@ -72,16 +72,19 @@ public enum RequestSerializationError: Error, Sendable, CustomStringConvertible 
     case noPath
     /// A part of multipart content could not be opened or is of unknown length.
     case part(MultipartError)
+    /// What the caller builds multipart content with failed, by an error of its own.
+    case build(any Error)
 
     public var description: String {
         switch self {
         case .parameters(let error): "the parameters cannot be sent: \(error)"
-        case .value(let error): "the value cannot be sent: \(error)"
+        case .value(let error): "the value cannot be sent: \(CodingProblem.text(error))"
         case .query(let error): "the query could not be made: \(error)"
         case .methodWithoutContent(let method):
             "\(method) has no content: expected POST, PUT or PATCH for multipart content"
         case .noPath: "the request has no path"
         case .part(let error): "\(error)"
+        case .build(let error): "the parts could not be made: \(error)"
         }
     }
 }

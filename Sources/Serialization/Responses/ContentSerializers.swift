@@ -21,9 +21,15 @@ public struct HTTPResponseSerializer: ResponseSerializer {
     }
 }
 
+/// Reads JSON, by limits of its own: what it accepts holds for JSON that is read into types, too.
+package protocol JSONReading {
+    var acceptance: ResponseAcceptance { get }
+    var limits: DocumentLimits { get }
+}
+
 /// Reads JSON. No content, or a single space, is nothing and no error: some servers answer a HEAD
 /// or an empty success so.
-public struct JSONResponseSerializer: ResponseSerializer {
+public struct JSONResponseSerializer: ResponseSerializer, JSONReading {
     public var acceptance: ResponseAcceptance
     /// What the content may have at most.
     public var limits = DocumentLimits.standard
@@ -32,8 +38,7 @@ public struct JSONResponseSerializer: ResponseSerializer {
 
     /// A serializer that accepts JSON's types with a status from 200 to 299.
     public init(removesNulls: Bool = false) {
-        acceptance = ResponseAcceptance(
-            contentTypes: DocumentFormat.json.mediaTypes)
+        acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfJSON)
         self.removesNulls = removesNulls
     }
 
@@ -76,14 +81,14 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
 
     /// A serializer that accepts XML's types with a status from 200 to 299.
     public init() {
-        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.xml.mediaTypes)
+        acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfXML)
     }
 
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
-    ) -> SerializedResponse<XMLDocument> {
+    ) -> SerializedResponse<XMLTree> {
         readDocument(response, content: content) { (content) throws(DocumentError) in
-            try XMLDocument(
+            try XMLTree(
                 content, limits: limits, encoding: response.charset(ofXML: content))
         }
     }
@@ -100,7 +105,7 @@ public struct PendingXML: Sendable {
 
     /// Parses the content into a sink, and gives the sink back.
     public func parse<Sink: XMLSink>(into sink: Sink) throws(DocumentError) -> Sink {
-        let parser = XMLParser(sink, limits: limits, encoding: encoding)
+        let parser = XMLPushParser(sink, limits: limits, encoding: encoding)
         try content.withBytes { (bytes) throws(DocumentError) in try parser.push(bytes) }
         try parser.finish()
         return parser.sink
@@ -115,7 +120,7 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
 
     /// A serializer that accepts XML's types with a status from 200 to 299.
     public init() {
-        acceptance = ResponseAcceptance(contentTypes: DocumentFormat.xml.mediaTypes)
+        acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfXML)
     }
 
     public func serialize(

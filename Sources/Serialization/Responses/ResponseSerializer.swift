@@ -101,8 +101,13 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
 public struct ResponseAcceptance: Sendable, Equatable {
     /// Ranges of status codes; nil for all.
     public var statusCodes: [ClosedRange<Int>]?
-    /// Types of content in lower case, without parameters; nil for all.
+    /// Types of content in lower case, without parameters; nil for all. One that begins with a plus
+    /// sign, as `+json` does, stands for all types with that suffix (RFC 6839), such as
+    /// `application/problem+json`.
     public var contentTypes: [String]?
+
+    static let typesOfJSON = DocumentFormat.json.mediaTypes + ["+json"]
+    static let typesOfXML = DocumentFormat.xml.mediaTypes + ["+xml"]
 
     /// By default any type with a status from 200 to 299.
     public init(
@@ -128,7 +133,9 @@ public struct ResponseAcceptance: Sendable, Equatable {
         guard let response else { return .accepted }
         var verdict = Verdict.accepted
         let type = response.contentType?.essence
-        if let contentTypes, !contentTypes.contains(type ?? ""), type != nil || !content.isEmpty {
+        if let contentTypes, !Self.isType(type ?? "", among: contentTypes),
+            type != nil || !content.isEmpty
+        {
             verdict =
                 content.isEmpty
                 ? .nothing
@@ -149,6 +156,12 @@ public struct ResponseAcceptance: Sendable, Equatable {
             .status(status), response: response, content: content)
         if case .refused(let underlying) = verdict { error.underlying = underlying }
         return .refused(error)
+    }
+
+    private static func isType(_ type: String, among accepted: [String]) -> Bool {
+        accepted.contains { entry in
+            entry == type || entry.utf8.first == UInt8(ascii: "+") && type.hasSuffix(entry)
+        }
     }
 }
 

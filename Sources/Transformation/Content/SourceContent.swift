@@ -82,7 +82,7 @@ struct SourceContent {
         switch format {
         case .json: try JSONValidator.validate(bytes, limits: limits)
         case .xml:
-            let parser = XMLParser(DiscardedXML(), limits: limits, encoding: encoding)
+            let parser = XMLPushParser(DiscardedXML(), limits: limits, encoding: encoding)
             try bytes.withBytes { bytes throws(DocumentError) in try parser.push(bytes) }
             try parser.finish()
         case .plist, .form, .multipart:

@@ -1,4 +1,5 @@
-/// Reads XML 1.0 in parts, as they arrive, and gives its events to a sink (expat).
+/// Reads XML 1.0 in parts, as they arrive, and gives its events to a sink (expat). (`XMLParser` is
+/// Foundation's.)
 ///
 /// It stops at once, with the place, at anything that is not well formed, at the limits (bytes,
 /// depth, and elements and attributes together as values), and at
@@ -6,7 +7,7 @@
 ///   XML has: there is nothing that could be expanded. A document type that only names where its
 ///   declarations are, as property lists have one, is let through; nothing is ever fetched;
 /// - an encoding other than UTF-8, UTF-16, US-ASCII and ISO-8859-1.
-public final class XMLParser<Sink: XMLSink> {
+public final class XMLPushParser<Sink: XMLSink> {
     private let box: SinkBox<Sink>
     private let expat: Expat
 

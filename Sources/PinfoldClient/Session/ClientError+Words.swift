@@ -1,0 +1,90 @@
+import Engine
+import Pinning
+import TLS
+
+// What is said of faults to whoever uses the library. The engine's own texts are for whoever runs a
+// gateway: some of them name keys of its file.
+extension ClientError {
+    /// One sentence: what was wrong, and what was expected where that helps.
+    static func explanation(of fault: ExchangeFault) -> String {
+        switch fault {
+        case .tlsFailed(let error): "no secure connection to the server: \(words(for: error))"
+        case .proxy(.unreachable(.connectFailed)): fault.explanation
+        case .proxy(.unreachable(let inner)):
+            "\(meaning(of: fault.reason)): \(explanation(of: inner))"
+        // They tell what this exchange has met, in terms of HTTP and of the system.
+        case .request, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
+        default: meaning(of: fault.reason)
+        }
+    }
+
+    /// What a reason means where a library's user meets it.
+    static func meaning(of reason: Engine.Reason) -> String {
+        switch reason {
+        case .access(.clearTextRefused), .access(.pinnedPortRefused):
+            "the security policy has pins, which prove nothing without TLS; expected an https URL"
+        case .access(.destinationRefused): "the address is not one that may be connected to"
+        // Of a gateway that others use, and of its rules: no session has any.
+        case .access, .tunnel, .transformation, .profile, .revocation:
+            "the request was refused"
+        case .gateway(let reason): meaning(of: reason)
+        case .name(.clientLimit): "too many names are being looked up"
+        case .name(.cancelled): "the runtime was closed"
+        case .server(.eventStreamTimeout):
+            "the server sent nothing in its stream of events for too long"
+        case .trust: "the server is not trusted"
+        case .tls(.clientCertificateRequired):
+            "the server asks for a client certificate, and the session has none for its host"
+        case .tls(.clientCertificateRejected):
+            "the server does not accept the session's client certificate"
+        case .request, .response, .name, .tls, .server, .proxy: reason.entry.meaning
+        }
+    }
+
+    private static func meaning(of reason: GatewayReason) -> String {
+        switch reason {
+        case .descriptorsExhausted: "the process has no file descriptor left"
+        case .superseded: "the session ended while the request was waiting"
+        case .clientTimeout: "nothing of the response was taken for too long"
+        case .tunnelIdleTimeout, .tunnelPolicyChanged: "the tunnel was closed"
+        case .clientExchangeLimit: "too many requests are under way"
+        default: reason.entry.meaning
+        }
+    }
+
+    /// The error's own, without the name that the engine has for the session's pins.
+    private static func words(for error: TLSError) -> String {
+        guard case .trust(var failure) = error else { return "\(error)" }
+        failure.pinset = nil
+        return "\(failure)"
+    }
+
+    /// A policy that nobody could pass.
+    init(_ problem: PinsetProblem) {
+        let text =
+            switch problem {
+            case .pinsetWithoutPins:
+                "a mode that compares pins needs some; expected at least one, or mode none"
+            case .keyPinInCertificateMode:
+                "mode certificate compares certificates; expected pins that are certificates or "
+                    + "fingerprints, or mode publicKey"
+            case .hostNameWithoutPins:
+                "allowsInvalidCertificates without pins proves no host name; expected pins, or "
+                    + "validatesDomainName to be false"
+            }
+        self.init(.invalidSecurityPolicy, text)
+    }
+
+    /// A policy whose pins or anchors cannot be used.
+    init(_ error: TLSContextError) {
+        let text =
+            switch error {
+            case .pin(_, let error): "a pin: \(error)"
+            case .anchor(_, let index, let error), .root(_, let index, let error):
+                "anchors[\(index)]: \(error)"
+            case .pinset(_, let problem): ClientError(problem).explanation
+            case .rootsFile, .identity, .library: "\(error)"
+            }
+        self.init(.invalidSecurityPolicy, text, underlying: error)
+    }
+}

@@ -1,0 +1,251 @@
+public import HTTPTypes
+public import Serialization
+
+// Parameters of the caller's own: texts and numbers in variables, dictionaries, structures. The
+// methods are those of ``HTTPSessionManager`` whose parameters are ``RequestParameters``, which
+// literals are where they can be; where they cannot, the compiler comes to these.
+//
+//     try await api.get("users", parameters: ["name": name, "page": page, "tags": tags])
+//     try await api.get("users", parameters: search)     // a dictionary, or any Encodable type
+//
+// A dictionary of values of one type, and what is no literal, is encoded as a whole (`some
+// Encodable`), with its names sorted. A literal of values of several types is a `KeyValuePairs`,
+// each of whose values is encoded.
+
+extension HTTPSessionManager {
+    /// Nil for what is encoded as null: there are none.
+    func encoded(
+        _ parameters: some Encodable, for url: String
+    ) throws(ClientError) -> RequestParameters? {
+        let made = try reporting(url) { () throws(RequestSerializationError) in
+            try RequestParameters(encoding: parameters)
+        }
+        return made == .null ? .none : .some(made)
+    }
+
+    func encoded(
+        _ members: KeyValuePairs<String, any Encodable & Sendable>, for url: String
+    ) throws(ClientError) -> RequestParameters? {
+        try reporting(url) { () throws(RequestSerializationError) in
+            try RequestParameters(members: members)
+        }
+    }
+
+    private func reporting(
+        _ url: String, _ encode: () throws(RequestSerializationError) -> RequestParameters
+    ) throws(ClientError) -> RequestParameters {
+        do throws(RequestSerializationError) { return try encode() } catch {
+            throw ClientError(
+                .serialization, "\(error)", of: try request(.get, url), underlying: error)
+        }
+    }
+}
+
+// MARK: Members of any types
+
+extension HTTPSessionManager {
+    /// Asks for something with GET. The parameters are encoded
+    /// (``RequestParameters/init(members:)``).
+    @_disfavoredOverload
+    public func get(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await get(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks for the head of a response with HEAD. The parameters are encoded
+    /// (``RequestParameters/init(members:)``).
+    @_disfavoredOverload
+    public func head(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await head(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with POST. The parameters are encoded
+    /// (``RequestParameters/init(members:)``).
+    @_disfavoredOverload
+    public func post(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await post(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with PUT. The parameters are encoded
+    /// (``RequestParameters/init(members:)``).
+    @_disfavoredOverload
+    public func put(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await put(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with PATCH. The parameters are encoded
+    /// (``RequestParameters/init(members:)``).
+    @_disfavoredOverload
+    public func patch(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await patch(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks to delete something. The parameters are encoded
+    /// (``RequestParameters/init(members:)``).
+    @_disfavoredOverload
+    public func delete(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await delete(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends a request of any method. The parameters are encoded.
+    @_disfavoredOverload
+    public func send(
+        _ method: HTTPRequest.Method, _ url: String,
+        parameters: KeyValuePairs<String, any Encodable & Sendable>, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await send(method, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks for JSON with GET, and reads it into a type. The parameters are encoded.
+    @_disfavoredOverload
+    public func get<Value: Decodable & Sendable>(
+        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
+        let parameters = try encoded(parameters, for: url)
+        return try await get(
+            url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Sends a form with files with POST. The parameters, its first fields, are encoded.
+    @_disfavoredOverload
+    public func post(
+        multipart url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        fields: HTTPFields = [:], throttle: Throttle? = nil, options: RequestOptions? = nil,
+        build: (inout MultipartForm) throws -> Void
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await post(
+            multipart: url, parameters: parameters, fields: fields, throttle: throttle,
+            options: options, build: build)
+    }
+}
+
+// MARK: Any value
+
+extension HTTPSessionManager {
+    /// Asks for something with GET. The parameters are encoded
+    /// (``RequestParameters/init(encoding:encoder:)``).
+    @_disfavoredOverload
+    public func get(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await get(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks for the head of a response with HEAD. The parameters are encoded
+    /// (``RequestParameters/init(encoding:encoder:)``).
+    @_disfavoredOverload
+    public func head(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await head(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with POST. The parameters are encoded
+    /// (``RequestParameters/init(encoding:encoder:)``).
+    @_disfavoredOverload
+    public func post(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await post(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with PUT. The parameters are encoded
+    /// (``RequestParameters/init(encoding:encoder:)``).
+    @_disfavoredOverload
+    public func put(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await put(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends parameters as content with PATCH. The parameters are encoded
+    /// (``RequestParameters/init(encoding:encoder:)``).
+    @_disfavoredOverload
+    public func patch(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await patch(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks to delete something. The parameters are encoded
+    /// (``RequestParameters/init(encoding:encoder:)``).
+    @_disfavoredOverload
+    public func delete(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await delete(url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Sends a request of any method. The parameters are encoded.
+    @_disfavoredOverload
+    public func send(
+        _ method: HTTPRequest.Method, _ url: String, parameters: some Encodable,
+        fields: HTTPFields = [:], options: RequestOptions? = nil
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await send(method, url, parameters: parameters, fields: fields, options: options)
+    }
+
+    /// Asks for JSON with GET, and reads it into a type. The parameters are encoded.
+    @_disfavoredOverload
+    public func get<Value: Decodable & Sendable>(
+        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
+        let parameters = try encoded(parameters, for: url)
+        return try await get(
+            url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Sends a form with files with POST. The parameters, its first fields, are encoded.
+    @_disfavoredOverload
+    public func post(
+        multipart url: String, parameters: some Encodable, fields: HTTPFields = [:],
+        throttle: Throttle? = nil, options: RequestOptions? = nil,
+        build: (inout MultipartForm) throws -> Void
+    ) async throws(ClientError) -> Reply {
+        let parameters = try encoded(parameters, for: url)
+        return try await post(
+            multipart: url, parameters: parameters, fields: fields, throttle: throttle,
+            options: options, build: build)
+    }
+}

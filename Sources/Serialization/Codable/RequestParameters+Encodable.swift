@@ -1,0 +1,128 @@
+import Documents
+public import FoundationEssentials
+
+// Values of the caller's own types as parameters.
+extension RequestParameters {
+    /// What a value is encoded as.
+    ///
+    ///     struct Search: Encodable { var words: [String], page: Int }
+    ///     let parameters = try RequestParameters(encoding: Search(words: ["a"], page: 2))
+    ///
+    /// - Parameters:
+    ///   - value: Of any type. Parameters stay what they are.
+    ///   - encoder: By default one that sorts names and writes dates by RFC 3339; data is in
+    ///     Base64.
+    /// - Throws: ``RequestSerializationError/value(_:)`` where the value refuses to be encoded, as
+    ///   a number that is not finite does.
+    public init(
+        encoding value: some Encodable, encoder: JSONEncoder? = nil
+    ) throws(RequestSerializationError) {
+        if let parameters = value as? RequestParameters {
+            self = parameters
+            return
+        }
+        let text: Data
+        do { text = try (encoder ?? Self.encoder()).encode(value) } catch { throw .value(error) }
+        do throws(DocumentError) {
+            let limits = DocumentLimits(bytes: DocumentLimits.standard.output)
+            self = RequestParameters(try JSONDocument.value(of: Array(text), limits: limits))
+        } catch {
+            throw .parameters(error)
+        }
+    }
+
+    /// Members in their order, each encoded as by ``init(encoding:encoder:)``.
+    ///
+    ///     let parameters = try RequestParameters(members: ["words": words, "page": page])
+    public init(
+        members: KeyValuePairs<String, any Encodable & Sendable>
+    ) throws(RequestSerializationError) {
+        var made: [Member] = []
+        made.reserveCapacity(members.count)
+        for (key, value) in members {
+            do throws(RequestSerializationError) {
+                made.append(Member(key, try Self(encoding: value)))
+            } catch {
+                throw error.within(MemberKey(stringValue: key))
+            }
+        }
+        self = .dictionary(made)
+    }
+
+    private static func encoder() -> JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .custom { date, encoder in
+            guard let text = DateText.text(date.timeIntervalSince1970) else {
+                throw EncodingError.invalidValue(
+                    date,
+                    EncodingError.Context(
+                        codingPath: encoder.codingPath,
+                        debugDescription: "The date is outside of the years 0000 to 9999."))
+            }
+            var container = encoder.singleValueContainer()
+            try container.encode(text)
+        }
+        return encoder
+    }
+}
+
+/// A member's.
+private struct MemberKey: CodingKey {
+    let stringValue: String
+    var intValue: Int? { nil }
+
+    init(stringValue: String) { self.stringValue = stringValue }
+    init?(intValue: Int) { nil }
+}
+
+extension RequestSerializationError {
+    /// The same error of a value that is a member.
+    fileprivate func within(_ key: MemberKey) -> RequestSerializationError {
+        guard case .value(let error) = self,
+            case .invalidValue(let value, let context)? = error as? EncodingError
+        else { return self }
+        let outer = EncodingError.Context(
+            codingPath: [key] + context.codingPath, debugDescription: context.debugDescription,
+            underlyingError: context.underlyingError)
+        return .value(EncodingError.invalidValue(value, outer))
+    }
+}
+
+extension RequestParameters: Encodable {
+    /// As what it says: a set as its values in their order, a number as one that the encoder knows.
+    public func encode(to encoder: any Encoder) throws {
+        switch self {
+        case .array(let values), .set(let values):
+            var container = encoder.unkeyedContainer()
+            for value in values { try container.encode(value) }
+        case .dictionary(let members):
+            var container = encoder.container(keyedBy: MemberKey.self)
+            for member in members {
+                try container.encode(member.value, forKey: MemberKey(stringValue: member.key))
+            }
+        default:
+            var container = encoder.singleValueContainer()
+            try encodeScalar(into: &container)
+        }
+    }
+
+    private func encodeScalar(into container: inout any SingleValueEncodingContainer) throws {
+        switch self {
+        case .boolean(let value): try container.encode(value)
+        case .number(let number):
+            if let integer = number.integer {
+                try container.encode(integer)
+            } else if let decimal = Decimal(string: number.text) {
+                try container.encode(decimal)
+            } else {
+                try container.encode(number.double)
+            }
+        case .notFinite(let value): try container.encode(value)
+        case .string(let text): try container.encode(text)
+        case .data(let bytes): try container.encode(Data(bytes))
+        case .date(let seconds): try container.encode(Date(timeIntervalSince1970: seconds))
+        case .null, .array, .set, .dictionary: try container.encodeNil()
+        }
+    }
+}

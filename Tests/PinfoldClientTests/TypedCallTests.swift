@@ -1,0 +1,156 @@
+import FoundationEssentials
+import HTTPTypes
+import Serialization
+import Testing
+
+@testable import PinfoldClient
+
+private struct Item: Codable, Sendable, Equatable {
+    var firstName: String
+}
+
+private struct Trouble: Error {}
+
+@Suite("A call with the caller's own types")
+struct TypedCallTests {
+    /// A service, asked by a manager that reads JSON.
+    private func withService(
+        _ answer: @escaping TestServer.Answer,
+        _ body: (HTTPSessionManager<JSONResponseSerializer>, TestServer) async throws -> Void
+    ) async throws {
+        try await withServer(answer) { server, runtime in
+            let api = try HTTPSessionManager(
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: JSONResponseSerializer())
+            try await body(api, server)
+        }
+    }
+
+    private static func answer(
+        _ status: String, _ type: String?, _ content: String
+    ) -> TestServer.Answer {
+        { connection, _ in
+            connection.respond(status, type.map { ["Content-Type: \($0)"] } ?? [], content)
+            return true
+        }
+    }
+
+    @Test func `accepts what the manager's serializer accepts`() async throws {
+        let answer = Self.answer("418 No", "text/x-own", #"{"firstName":"Ada"}"#)
+        try await withService(answer) { api, _ in
+            let error = await #expect(throws: ClientError.self) {
+                try await api.get("x", as: Item.self)
+            }
+            #expect(error?.reason == .serialization)
+            var lenient = api
+            lenient.responses.acceptance.statusCodes = [200...299, 418...418]
+            lenient.responses.acceptance.contentTypes = ["text/x-own"]
+            let got = try await lenient.get("x", as: Item.self)
+            #expect(got == Item(firstName: "Ada"))
+            let sent = try await lenient.send(.put, "x", json: [1], as: Item.self)
+            #expect(sent.firstName == "Ada")
+            lenient.responses.limits.bytes = 3
+            await #expect(throws: ClientError.self) { try await lenient.get("x", as: Item.self) }
+            // Another format's types are none of JSON; its statuses count.
+            var plain = api.reading(HTTPResponseSerializer())
+            plain.responses.acceptance.statusCodes = nil
+            await #expect(throws: ClientError.self) { try await plain.get("x", as: Item.self) }
+        }
+    }
+
+    @Test func `reads and writes by the manager's own coders`() async throws {
+        let answer = Self.answer("200 OK", "application/hal+json", #"{"first_name":"Ada"}"#)
+        try await withService(answer) { api, server in
+            await #expect(throws: ClientError.self) { try await api.get("x", as: Item.self) }
+            var snake = api
+            snake.decoder = {
+                let decoder = JSONDecoder()
+                decoder.keyDecodingStrategy = .convertFromSnakeCase
+                return decoder
+            }
+            snake.encoder = {
+                let encoder = JSONEncoder()
+                encoder.keyEncodingStrategy = .convertToSnakeCase
+                return encoder
+            }
+            let item = Item(firstName: "Ada")
+            let sent = try await snake.send(.post, "x", json: item, as: Item.self)
+            #expect(sent == item)
+            #expect(server.requests.last?.text == #"{"first_name":"Ada"}"#)
+        }
+    }
+
+    @Test(arguments: ["204 No Content", "200 OK"])
+    func `gives nil for no content where the type is optional`(status: String) async throws {
+        let answer: TestServer.Answer = { connection, _ in
+            guard status.hasPrefix("204") else {
+                connection.respond(status, ["Content-Type: application/json"])
+                return true
+            }
+            connection.send("HTTP/1.1 204 No Content\r\n\r\n")
+            return true
+        }
+        try await withService(answer) { api, _ in
+            let got = try await api.get("x", as: Item?.self)
+            #expect(got == nil)
+            let sent = try await api.send(.put, "x", json: [1], as: [Item]?.self)
+            #expect(sent == nil)
+            await #expect(throws: ClientError.self) { try await api.get("x", as: Item.self) }
+        }
+    }
+
+    @Test func `takes parameters in variables, of any types`() async throws {
+        let answer = Self.answer("200 OK", "application/json", "{}")
+        try await withService(answer) { api, server in
+            let (name, page, tags) = ("A b", 2, ["x", "y"])
+            let fields = ["b": "2", "a": "1"]
+            let none: [String: String]? = nil
+            _ = try await api.get("1", parameters: ["name": name])
+            _ = try await api.get("2", parameters: ["page": page, "name": name, "tags": tags])
+            _ = try await api.get("3", parameters: ["name": "\(name)!", "page": 1, "on": true])
+            _ = try await api.get("4", parameters: fields)
+            _ = try await api.get("5", parameters: Item(firstName: "Ada"))
+            _ = try await api.get("6", parameters: none)
+            _ = try await api.get("7", parameters: ["a": 1, "b": "x", "c": [1, "y"], "d": nil])
+            #expect(
+                server.requests.map(\.path) == [
+                    "/1?name=A%20b", "/2?name=A%20b&page=2&tags%5B%5D=x&tags%5B%5D=y",
+                    "/3?name=A%20b%21&on=1&page=1", "/4?a=1&b=2", "/5?firstName=Ada", "/6",
+                    "/7?a=1&b=x&c%5B%5D=1&c%5B%5D=y&d",
+                ])
+            var json = api
+            json.requests = JSONRequestSerializer()
+            _ = try await json.post("8", parameters: ["name": name, "page": page])
+            #expect(server.requests.last?.text == #"{"name":"A b","page":2}"#)
+            let error = await #expect(throws: ClientError.self) {
+                try await api.get("9", parameters: ["n": [Double.nan], "name": name])
+            }
+            #expect(error?.reason == .serialization && error?.url == server.url + "/9")
+            #expect(error?.explanation.hasSuffix("(n[0])") == true)
+            #expect(server.requests.count == 8)
+        }
+    }
+
+    @Test func `takes a form's parts from a closure that throws anything`() async throws {
+        let answer = Self.answer("200 OK", "application/json", "{}")
+        try await withService(answer) { api, server in
+            let missing = await #expect(throws: ClientError.self) {
+                try await api.post(multipart: "x") { form in
+                    try form.append(file: "/nothing/here", name: "f")
+                }
+            }
+            guard case .part(.file)? = missing?.underlying as? RequestSerializationError else {
+                Issue.record("\(String(describing: missing))")
+                return
+            }
+            let failed = await #expect(throws: ClientError.self) {
+                try await api.post(multipart: "x") { _ in throw Trouble() }
+            }
+            guard case .build(let error)? = failed?.underlying as? RequestSerializationError else {
+                Issue.record("\(String(describing: failed))")
+                return
+            }
+            #expect(error is Trouble && server.requests.isEmpty)
+        }
+    }
+}

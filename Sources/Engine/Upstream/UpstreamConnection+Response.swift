@@ -53,7 +53,7 @@ extension UpstreamConnection {
             parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
         } catch {
             fail(
-                isAskedForTheFirstTime && bytes.beginsWithTLS
+                isAskedForTheFirstTime && UnsafeRawBufferPointer(bytes).beginsWithTLS
                     ? .upstreamSpeaksTLS : .response(error))
             return false
         }

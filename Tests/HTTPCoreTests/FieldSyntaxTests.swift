@@ -63,7 +63,7 @@ struct FieldSyntaxTests {
         #expect(request.isComplete == (error == nil))
         // The same lines are refused from an upstream, unless they can be mended (LineRepairTests),
         // and in a trailer section.
-        let mended = ["X : y", "X\t: y", "Host : a", "\n z", "\n\tz", "\n \r"]
+        let mended = ["X : y", "X\t: y", "X \t : y", "Host : a", "\n z", "\n\tz", "\n \r"]
         let response = responseOutcome("HTTP/1.1 204 No\r\n" + fields)
         let expected = mended.contains { fields.contains($0) } ? nil : error
         #expect(response.error == expected)

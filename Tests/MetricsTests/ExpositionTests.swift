@@ -187,7 +187,7 @@ struct ExpositionTests {
         let last = samples.filter { $0.labels["host"] == "route \"1299\"" }
         #expect(last.reduce(0) { $0 + $1.value } == 16 * 2)
         let connections = try #require(parsed["pinfold_host_connections"]?.samples)
-        #expect(Set(connections.compactMap { $0.labels["host"] }).count == 1300)
+        #expect(Set(connections.compactMap { $0.labels["host"] }).count == 1301)
     }
 
     @Test func `a host without traffic has no series of exchanges`() throws {

@@ -70,7 +70,8 @@ struct PinsetFiguresTests {
     @Test func `every pinset has figures of its own, however many there are`() throws {
         let names = (0..<500).map { "pinset\($0)" }
         var service = ServiceFigures()
-        service.pinsets = names.map { PinsetFigures(label: $0, pins: [PinFigure(text: "sha256/x", matches: 0)]) }
+        let pin = PinFigure(text: "sha256/x", matches: 0)
+        service.pinsets = names.map { PinsetFigures(label: $0, pins: [pin]) }
         let snapshot = MetricsSnapshot(
             workers: [], pinsets: LabelTable(names), service: service, process: nil,
             build: BuildFigures(version: "1"))
@@ -79,7 +80,7 @@ struct PinsetFiguresTests {
         let last = ["pinset": "pinset499"]
         #expect(parsed.value("pinfold_pinset_enforced", last) == 1)
         #expect(
-            parsed.value("pinfold_pin_matches_total", last.merging(["pin": "sha256/x"]) { $1 }) == 0)
+            parsed.value("pinfold_pin_matches_total", last.merging(["pin": pin.label]) { $1 }) == 0)
         #expect(
             parsed.value(
                 "pinfold_pin_evaluations_total", last.merging(["result": "passed"]) { $1 }) == 0)

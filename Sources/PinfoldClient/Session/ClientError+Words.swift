@@ -14,6 +14,9 @@ extension ClientError {
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
         // They tell what this exchange has met, in terms of HTTP and of the system.
         case .request, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
+        case .upstreamUnanswered:
+            "\(meaning(of: fault.reason)); if it speaks TLS on this port, expected an https URL"
+        case .upstreamSpeaksTLS: "\(meaning(of: fault.reason)); expected an https URL"
         default: meaning(of: fault.reason)
         }
     }
@@ -47,6 +50,7 @@ extension ClientError {
         case .superseded: "the session ended while the request was waiting"
         case .clientTimeout: "nothing of the response was taken for too long"
         case .tunnelIdleTimeout, .tunnelPolicyChanged: "the tunnel was closed"
+        case .headBuffersFull: "the memory for what is unfinished is full"
         case .clientExchangeLimit: "too many requests are under way"
         default: reason.entry.meaning
         }

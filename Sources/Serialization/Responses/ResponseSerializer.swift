@@ -143,7 +143,8 @@ public struct ResponseAcceptance: Sendable, Equatable {
                     ResponseSerializationError(
                         .contentType(
                             type == ContentType.malformed
-                                ? response.headerFields[.contentType] : type,
+                                ? response.headerFields[values: .contentType]
+                                    .joined(separator: ", ") : type,
                             accepted: contentTypes),
                         response: response,
                         content: content))

@@ -8,7 +8,10 @@ import Testing
 @Suite("A request that waits for its turn")
 struct QueueTimeoutTests {
     /// A server with responses of many kinds, by their paths.
+    ///
+    /// - Parameter goesOn: whether the slow one sends its content.
     private func withResponses(
+        goesOn: Locked<Bool> = Locked(true),
         _ body: (TestServer, ClientRuntime) async throws -> Void
     ) async throws {
         try await withServer { connection, request in
@@ -22,10 +25,11 @@ struct QueueTimeoutTests {
                 connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             case "/slow":
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 110\r\n\r\n")
+                while !goesOn.withLock({ $0 }) { _ = poll(nil, 0, 5) }
                 for _ in 0..<110 {
                     connection.send("x")
                     // The pace of the content, which the client must bear.
-                    _ = poll(nil, 0, 20)
+                    _ = poll(nil, 0, 30)
                 }
                 return true
             case "/events":
@@ -116,14 +120,19 @@ struct QueueTimeoutTests {
     }
 
     @Test func `goes on waiting while those ahead come nearer to their end`() async throws {
-        try await withResponses { server, runtime in
+        let isOrdered = Locked(false)
+        try await withResponses(goesOn: isOrdered) { server, runtime in
+            defer { isOrdered.withLock { $0 = true } }
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             configuration.queueTimeout = .milliseconds(1500)
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let slow = try await response("/slow", server, session)
             async let read = slow.content.collect(atMost: 200)
-            let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
+            async let answer = session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
+            while session.tasks.count < 2 { await Task.yield() }
+            isOrdered.withLock { $0 = true }
+            let next = try await answer
             #expect(next.text == "/next")
             let queued = try #require(next.metrics.transactions.first).queued
             #expect(queued > .milliseconds(1500))

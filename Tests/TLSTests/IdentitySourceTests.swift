@@ -1,7 +1,8 @@
 import CLinux
 import COpenSSL
-import TLS
 import Testing
+
+@testable import TLS
 
 /// Answers as a test says, and notes what it was asked.
 private final class ScriptedSource: TLSIdentitySource {

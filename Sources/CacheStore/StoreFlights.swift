@@ -20,6 +20,8 @@ struct StoreFlights {
         var serial: UInt32 = 0
         /// Next slot of the bucket, or of the free list; -1 at the end.
         var chain: Int32 = -1
+        /// The slot of the bucket before it; -1 for the first. Many may be under way for one key.
+        var previous: Int32 = -1
         var isFree = true
         /// The key was invalidated since the request was sent.
         var isVoid = false
@@ -46,6 +48,7 @@ struct StoreFlights {
         free = slots[index].chain
         slots[index] = Slot(
             hash: hash, serial: serial, chain: buckets[home], isFree: false, isVoid: false)
+        if buckets[home] >= 0 { slots[Int(buckets[home])].previous = slot }
         buckets[home] = slot
         count += 1
         return StoreFlight(hash: hash, slot: slot, serial: serial)
@@ -68,14 +71,13 @@ struct StoreFlights {
     mutating func end(_ flight: StoreFlight) {
         guard isUnderWay(flight) else { return }
         let index = Int(flight.slot)
-        let home = bucket(flight.hash)
-        if buckets[home] == flight.slot {
-            buckets[home] = slots[index].chain
+        let (next, previous) = (slots[index].chain, slots[index].previous)
+        if previous < 0 {
+            buckets[bucket(flight.hash)] = next
         } else {
-            var before = Int(buckets[home])
-            while slots[before].chain != flight.slot { before = Int(slots[before].chain) }
-            slots[before].chain = slots[index].chain
+            slots[Int(previous)].chain = next
         }
+        if next >= 0 { slots[Int(next)].previous = previous }
         slots[index].chain = free
         slots[index].isFree = true
         free = flight.slot
@@ -116,6 +118,8 @@ struct StoreFlights {
         for index in 0..<first where !slots[index].isFree {
             let home = bucket(slots[index].hash)
             slots[index].chain = buckets[home]
+            slots[index].previous = -1
+            if buckets[home] >= 0 { slots[Int(buckets[home])].previous = Int32(index) }
             buckets[home] = Int32(index)
         }
     }

@@ -126,6 +126,8 @@ extension Exchange {
             framing: request.framing, method: request.method, asksForUpgrade: asksForUpgrade,
             acceptsTrailers: request.acceptsTrailers,
             expectsContinue: request.expectsContinue, isUserAgents: !isIntermediary)
+        let restatesExpectation = restatesExpectation
+        let omitted = omittedFields(restatesExpectation)
         return withRequestHead { bytes in
             let authority = origin.authority
             var head: HeadDraft
@@ -136,7 +138,7 @@ extension Exchange {
                 head = upstream.makeHead(
                     for: request, in: bytes, host: authority.span, room: room)
             }
-            head.fields.appendForwardedFields(request.fields, of: bytes, omitting: omittedFields)
+            head.fields.appendForwardedFields(request.fields, of: bytes, omitting: omitted)
             if restatesExpectation { head.fields.append(field: .expect, "100-continue") }
             forwarded?.append(for: request, in: bytes, to: &head.fields)
             appendConditions(bytes, to: &head.fields)
@@ -150,9 +152,11 @@ extension Exchange {
 
     /// Whether `100-continue` is expected in more words than one, which not every server reads as
     /// the list that it is.
-    private var restatesExpectation: Bool {
-        request.expectsContinue
-            && request.fields.only(.expect)?.value.count != UInt32("100-continue".utf8.count)
+    private var restatesExpectation: Bool { request.expectsContinue && expectsInOtherWords() }
+
+    @inline(never)
+    private func expectsInOtherWords() -> Bool {
+        request.fields.only(.expect)?.value.count != UInt32("100-continue".utf8.count)
     }
 
     /// Host's value where a reverse route keeps what the client sent; nil: the origin's own.
@@ -167,7 +171,7 @@ extension Exchange {
         return Int(validation.entityTag.count) + Int(validation.lastModified.count)
     }
 
-    private var omittedFields: FieldIDSet {
+    private func omittedFields(_ restatesExpectation: Bool) -> FieldIDSet {
         var omitted = Self.replacedFields
         if validation != nil { omitted.formUnion(Validation.replacedFields) }
         if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }

@@ -24,6 +24,8 @@ struct FlightTable<Flight: AnyObject> {
     private struct Place {
         var hash: UInt64 = 0
         var leader: Flight?
+        /// What `alone` has for the hash, so that it need not be looked for there.
+        var aloneUntil: Int64 = 0
     }
 
     private var places: ContiguousArray<Place>
@@ -50,10 +52,11 @@ struct FlightTable<Flight: AnyObject> {
         let index = index(of: hash)
         if places[index].hash == hash {
             if let leader = places[index].leader { return .follow(leader) }
+            if now < places[index].aloneUntil { return .alone }
         } else if places[index].leader != nil {
             return .alone
         }
-        if !alone.isEmpty, let end = alone.use(hash) {
+        if !alone.isEmpty, let end = alone.value(of: hash) {
             if now < end { return .alone }
             alone.remove(hash)
         }
@@ -72,5 +75,7 @@ struct FlightTable<Flight: AnyObject> {
     /// - Parameter client: whose miss has shown that waiting is of no use.
     mutating func goAlone(hash: UInt64, until time: Int64, for client: IPNetwork?) {
         alone.set(time, for: hash, of: client)
+        let index = index(of: hash)
+        if places[index].leader == nil { places[index] = Place(hash: hash, aloneUntil: time) }
     }
 }

@@ -23,31 +23,31 @@ CASES = {
     "a newer list beside an old one": (lambda p, leaf: [
         crl(p.root), crl(p.intermediate, days=(-9, -2)), crl(p.intermediate)], "trusted"),
     "the leaf revoked": (lambda p, leaf: [
-        crl(p.root), crl(p.intermediate, leaf)], "certificate-revoked"),
+        crl(p.root), crl(p.intermediate, leaf)], "tls-certificate-revoked"),
     "the intermediate revoked": (lambda p, leaf: [
-        crl(p.root, p.intermediate), crl(p.intermediate)], "certificate-revoked"),
+        crl(p.root, p.intermediate), crl(p.intermediate)], "tls-certificate-revoked"),
     "the leaf's serial in the list of another issuer": (lambda p, leaf: [
         crl(p.root, leaf), crl(p.intermediate)], "trusted"),
-    "no list of the intermediate": (lambda p, leaf: [crl(p.root)], "crl-missing"),
-    "no list of the root": (lambda p, leaf: [crl(p.intermediate)], "crl-missing"),
+    "no list of the intermediate": (lambda p, leaf: [crl(p.root)], "tls-crl-missing"),
+    "no list of the root": (lambda p, leaf: [crl(p.intermediate)], "tls-crl-missing"),
     "the leaf's list is old": (lambda p, leaf: [
-        crl(p.root), crl(p.intermediate, days=(-9, -2))], "crl-expired"),
+        crl(p.root), crl(p.intermediate, days=(-9, -2))], "tls-crl-expired"),
     "the root's list is old": (lambda p, leaf: [
-        crl(p.root, days=(-9, -2)), crl(p.intermediate)], "crl-expired"),
+        crl(p.root, days=(-9, -2)), crl(p.intermediate)], "tls-crl-expired"),
     "a list of the future": (lambda p, leaf: [
-        crl(p.root), crl(p.intermediate, days=(2, 9))], "crl-invalid"),
+        crl(p.root), crl(p.intermediate, days=(2, 9))], "tls-crl-invalid"),
     "signed by another key": (lambda p, leaf: [
-        crl(p.root), crl(p.intermediate, signer=p.rogue_root)], "crl-invalid"),
+        crl(p.root), crl(p.intermediate, signer=p.rogue_root)], "tls-crl-invalid"),
     "of another authority of the same name": (lambda p, leaf: [
-        crl(p.root), crl(twin(p, p.intermediate))], "crl-missing"),
+        crl(p.root), crl(twin(p, p.intermediate))], "tls-crl-missing"),
     "old and revoking": (lambda p, leaf: [
-        crl(p.root), crl(p.intermediate, leaf, days=(-9, -2))], "crl-expired"),
+        crl(p.root), crl(p.intermediate, leaf, days=(-9, -2))], "tls-crl-expired"),
     "only for authorities": (lambda p, leaf: [
         crl(p.root), crl(p.intermediate, extensions=[(x509.IssuingDistributionPoint(
-            None, None, False, True, None, False, False), True)])], "crl-missing"),
+            None, None, False, True, None, False, False), True)])], "tls-crl-missing"),
     "an unknown critical extension": (lambda p, leaf: [
         crl(p.root), crl(p.intermediate, extensions=[(x509.UnrecognizedExtension(
-            x509.ObjectIdentifier("1.2.3.4.5"), b"\x05\x00"), True)])], "crl-invalid"),
+            x509.ObjectIdentifier("1.2.3.4.5"), b"\x05\x00"), True)])], "tls-crl-invalid"),
 }
 
 
@@ -66,7 +66,7 @@ def test_lists_may_be_der_in_files_of_their_own(workspace, pki, lists):
     files = [lists.hold("root", crl(pki.root), encoding=DER),
              lists.hold("leaf", crl(pki.intermediate, leaf), encoding=DER)]
     config = configuration(pki, files)
-    assert judged(workspace, config, leaf)["reason"] == "certificate-revoked"
+    assert judged(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
     other = pki.intermediate.issue(HOST)
     assert judged(workspace, config, other)["reason"] == "trusted"
 
@@ -75,7 +75,7 @@ def test_the_verdict_is_that_of_the_day_that_is_asked_for(workspace, pki, lists)
     leaf = pki.intermediate.issue(HOST)
     config = configuration(pki, [lists.hold("all", crl(pki.root), crl(pki.intermediate))])
     later = (datetime.now(timezone.utc) + timedelta(days=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert judged(workspace, config, leaf, "--at", later)["reason"] == "crl-expired"
+    assert judged(workspace, config, leaf, "--at", later)["reason"] == "tls-crl-expired"
     # And the verdict of today ends with the lists, before the certificates do.
     end = datetime.now(timezone.utc) + timedelta(days=7)
     assert end.strftime("%Y-%m-%d") in judged(workspace, config, leaf)["detail"]
@@ -99,7 +99,7 @@ def test_a_revoked_way_gives_way_to_another(workspace, pki, lists):
     leaf = authority.issue(HOST, append=[authority.cross_signed(pki.other_root)])
     file = lists.hold("all", crl(pki.root, authority), crl(authority), crl(pki.other_root))
     config = configuration(pki, [file])
-    assert judged(workspace, config, leaf)["reason"] == "certificate-revoked"
+    assert judged(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
     config["hosts"][0]["tls"]["roots"].append(str(pki.other_root.pem_file))
     assert judged(workspace, config, leaf)["reason"] == "trusted"
 

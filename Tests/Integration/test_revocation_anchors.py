@@ -17,7 +17,7 @@ def test_an_anchor_needs_no_list_of_its_issuer(workspace, pki, lists):
     assert judged(workspace, config, leaf)["reason"] == "trusted"
     config = configuration(pki, [lists.hold("one", crl(pki.intermediate, leaf))])
     config["hosts"][0]["tls"]["roots"] = [str(pki.intermediate.pem_file)]
-    assert judged(workspace, config, leaf)["reason"] == "certificate-revoked"
+    assert judged(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
 
 
 @pytest.mark.parametrize("keyed", [True, False])
@@ -50,7 +50,7 @@ def test_an_anchor_that_another_anchor_has_revoked_is_refused(
     for order in (roots, roots[::-1]):
         config["hosts"][0]["tls"]["roots"] = order
         answer = judged(workspace, config, leaf)
-        wanted = "certificate-revoked" if "intermediate" in above else "trusted"
+        wanted = "tls-certificate-revoked" if "intermediate" in above else "trusted"
         assert answer["reason"] == wanted, answer
 
 
@@ -70,7 +70,7 @@ def test_a_pinset_may_have_the_anchor_that_revokes_another(workspace, pki, lists
             "pins": {"mode": "certificate", "pins": files, "allowInvalidCertificates": True},
         }[held]}
         answer = judged(workspace, config, leaf)
-        assert answer["reason"] == ("certificate-revoked" if revoked else "trusted"), answer
+        assert answer["reason"] == ("tls-certificate-revoked" if revoked else "trusted"), answer
 
 
 def test_a_list_of_a_root_for_servers_only_is_enough(workspace, pki, lists):
@@ -84,22 +84,22 @@ def test_a_list_of_a_root_for_servers_only_is_enough(workspace, pki, lists):
 ANCHORED = {
     # The leaf's list, whether the server sends the issuer's certificate, and the verdict.
     "revoked": (lambda p, leaf, keyed: [crl(p.intermediate, leaf, keyed=keyed)], True,
-                "certificate-revoked"),
+                "tls-certificate-revoked"),
     "revoked, its issuer left out": (
         lambda p, leaf, keyed: [crl(p.intermediate, leaf, keyed=keyed)], False,
-        "certificate-revoked"),
+        "tls-certificate-revoked"),
     "not revoked": (lambda p, leaf, keyed: [crl(p.intermediate, keyed=keyed)], True, "trusted"),
     "not revoked, its issuer left out": (
-        lambda p, leaf, keyed: [crl(p.intermediate, keyed=keyed)], False, "crl-missing"),
+        lambda p, leaf, keyed: [crl(p.intermediate, keyed=keyed)], False, "tls-crl-missing"),
     "no list of its issuer": (lambda p, leaf, keyed: [crl(p.root, keyed=keyed)], True,
-                              "crl-missing"),
+                              "tls-crl-missing"),
     "no list of its issuer, which is left out": (
-        lambda p, leaf, keyed: [crl(p.root, keyed=keyed)], False, "crl-missing"),
+        lambda p, leaf, keyed: [crl(p.root, keyed=keyed)], False, "tls-crl-missing"),
     "its issuer revoked": (lambda p, leaf, keyed: [
         crl(p.root, p.intermediate, keyed=keyed), crl(p.intermediate, keyed=keyed)], True,
         "trusted"),
     "old": (lambda p, leaf, keyed: [crl(p.intermediate, keyed=keyed, days=(-9, -2))], True,
-            "crl-expired"),
+            "tls-crl-expired"),
 }
 
 
@@ -137,7 +137,7 @@ def test_a_pinned_certificate_is_looked_up_in_the_list_of_its_root(
         config["pinsets"] = {"leaf": {
             "mode": "certificate", "pins": [str(leaf.pem_file)], **fields}}
         answer = judged(workspace, config, leaf)
-        assert answer["reason"] == ("certificate-revoked" if revoked else "trusted"), answer
+        assert answer["reason"] == ("tls-certificate-revoked" if revoked else "trusted"), answer
 
 
 def test_a_revoked_leaf_that_is_the_anchor_is_refused(gateway, pki, lists, origin):

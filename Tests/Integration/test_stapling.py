@@ -67,41 +67,41 @@ CASES = {
         leaf, p.intermediate, algorithm=hashes.SHA256()), "trusted"),
     "a delegated responder": (lambda p, leaf: delegated(
         leaf, p.intermediate, delegate(p.intermediate)), "trusted"),
-    "none": (lambda p, leaf: None, "ocsp-missing"),
-    "text": (lambda p, leaf: b"hello", "ocsp-invalid"),
+    "none": (lambda p, leaf: None, "tls-ocsp-missing"),
+    "text": (lambda p, leaf: b"hello", "tls-ocsp-invalid"),
     "try later": (lambda p, leaf: ocsp.OCSPResponseBuilder.build_unsuccessful(
         ocsp.OCSPResponseStatus.TRY_LATER).public_bytes(serialization.Encoding.DER),
-        "ocsp-invalid"),
-    "damaged": (lambda p, leaf: response(leaf, p.intermediate)[:-1] + b"\0", "ocsp-invalid"),
-    "revoked": (lambda p, leaf: response(leaf, p.intermediate, status=REVOKED), "ocsp-revoked"),
-    "unknown": (lambda p, leaf: response(leaf, p.intermediate, status=UNKNOWN), "ocsp-unknown"),
-    "old": (lambda p, leaf: response(leaf, p.intermediate, days=(-9, -2)), "ocsp-expired"),
-    "of the future": (lambda p, leaf: response(leaf, p.intermediate, days=(2, 9)), "ocsp-invalid"),
+        "tls-ocsp-invalid"),
+    "damaged": (lambda p, leaf: response(leaf, p.intermediate)[:-1] + b"\0", "tls-ocsp-invalid"),
+    "revoked": (lambda p, leaf: response(leaf, p.intermediate, status=REVOKED), "tls-ocsp-revoked"),
+    "unknown": (lambda p, leaf: response(leaf, p.intermediate, status=UNKNOWN), "tls-ocsp-unknown"),
+    "old": (lambda p, leaf: response(leaf, p.intermediate, days=(-9, -2)), "tls-ocsp-expired"),
+    "of the future": (lambda p, leaf: response(leaf, p.intermediate, days=(2, 9)), "tls-ocsp-invalid"),
     "without an end": (lambda p, leaf: response(
-        leaf, p.intermediate, days=(-1, None)), "ocsp-invalid"),
+        leaf, p.intermediate, days=(-1, None)), "tls-ocsp-invalid"),
     "of another certificate": (lambda p, leaf: response(
-        p.intermediate.issue(HOST), p.intermediate), "ocsp-invalid"),
-    "of another authority": (lambda p, leaf: response(leaf, p.other_root), "ocsp-invalid"),
+        p.intermediate.issue(HOST), p.intermediate), "tls-ocsp-invalid"),
+    "of another authority": (lambda p, leaf: response(leaf, p.other_root), "tls-ocsp-invalid"),
     "of another authority of the same name": (lambda p, leaf: response(
-        leaf, twin(p, p.intermediate)), "ocsp-invalid"),
+        leaf, twin(p, p.intermediate)), "tls-ocsp-invalid"),
     "signed by the root": (lambda p, leaf: response(
-        leaf, p.intermediate, signer=p.root, attach=[p.root]), "ocsp-invalid"),
+        leaf, p.intermediate, signer=p.root, attach=[p.root]), "tls-ocsp-invalid"),
     "signed by another authority": (lambda p, leaf: response(
-        leaf, p.intermediate, signer=p.rogue_root, attach=[p.rogue_root]), "ocsp-invalid"),
+        leaf, p.intermediate, signer=p.rogue_root, attach=[p.rogue_root]), "tls-ocsp-invalid"),
     "signed by another in the issuer's name": (lambda p, leaf: response(
         leaf, p.intermediate, signer=twin(p, p.intermediate),
-        named=ocsp.OCSPResponderEncoding.NAME), "ocsp-invalid"),
+        named=ocsp.OCSPResponderEncoding.NAME), "tls-ocsp-invalid"),
     "signed by the server itself": (lambda p, leaf: response(
-        leaf, p.intermediate, signer=leaf, attach=[leaf]), "ocsp-invalid"),
+        leaf, p.intermediate, signer=leaf, attach=[leaf]), "tls-ocsp-invalid"),
     "a responder without the purpose": (lambda p, leaf: delegated(
         leaf, p.intermediate, delegate(p.intermediate, ExtendedKeyUsageOID.SERVER_AUTH)),
-        "ocsp-invalid"),
+        "tls-ocsp-invalid"),
     "a responder of another authority": (lambda p, leaf: delegated(
-        leaf, p.intermediate, delegate(p.other_root)), "ocsp-invalid"),
+        leaf, p.intermediate, delegate(p.other_root)), "tls-ocsp-invalid"),
     "a responder of the root": (lambda p, leaf: delegated(
-        leaf, p.intermediate, delegate(p.root)), "ocsp-invalid"),
+        leaf, p.intermediate, delegate(p.root)), "tls-ocsp-invalid"),
     "a responder that has expired": (lambda p, leaf: delegated(
-        leaf, p.intermediate, delegate(p.intermediate, days=(-9, -2))), "ocsp-invalid"),
+        leaf, p.intermediate, delegate(p.intermediate, days=(-9, -2))), "tls-ocsp-invalid"),
 }
 
 
@@ -135,13 +135,13 @@ RESPONDERS = {
     # nocheck, what the lists revoke (None: there are none), profile → reason
     "with nocheck": (True, None, "strict", "trusted"),
     "with nocheck, in no list": (True, [], "strict", "trusted"),
-    "with nocheck, revoked": (True, ["responder"], "strict", "ocsp-invalid"),
+    "with nocheck, revoked": (True, ["responder"], "strict", "tls-ocsp-invalid"),
     "in no list": (False, [], "strict", "trusted"),
-    "revoked": (False, ["responder"], "strict", "ocsp-invalid"),
-    "revoked, lenient": (False, ["responder"], "lenient", "ocsp-invalid"),
-    "its server revoked as well": (False, ["leaf", "responder"], "strict", "certificate-revoked"),
-    "that nobody can look up": (False, None, "strict", "ocsp-invalid"),
-    "that nobody can look up, pedantic": (False, None, "pedantic", "ocsp-invalid"),
+    "revoked": (False, ["responder"], "strict", "tls-ocsp-invalid"),
+    "revoked, lenient": (False, ["responder"], "lenient", "tls-ocsp-invalid"),
+    "its server revoked as well": (False, ["leaf", "responder"], "strict", "tls-certificate-revoked"),
+    "that nobody can look up": (False, None, "strict", "tls-ocsp-invalid"),
+    "that nobody can look up, pedantic": (False, None, "pedantic", "tls-ocsp-invalid"),
     "that nobody can look up, lenient": (False, None, "lenient", "trusted"),
     "of a private authority": (False, None, None, "trusted"),
 }
@@ -162,11 +162,11 @@ def test_a_responder_may_itself_be_revoked(workspace, pki, lists, name):
         tls["crls"] = [lists.hold("all", crl(pki.root), crl(issuer, *ones))]
     answer = judged(workspace, pki, leaf, delegated(leaf, issuer, responder), config=config)
     assert answer["reason"] == reason, answer
-    if reason == "ocsp-invalid":
+    if reason == "tls-ocsp-invalid":
         assert ("revoked" if revoked else "id-pkix-ocsp-nocheck") in answer["detail"]
 
 
-@pytest.mark.parametrize("digest, reason", [("sha256", "trusted"), ("sha1", "ocsp-invalid")])
+@pytest.mark.parametrize("digest, reason", [("sha256", "trusted"), ("sha1", "tls-ocsp-invalid")])
 def test_a_response_of_sha1_proves_nothing_by_pss_either(workspace, pki, digest, reason):
     leaf, issuer = pki.intermediate.issue(HOST), pki.intermediate
     signer = delegate(issuer, key=rsa.generate_private_key(public_exponent=65537, key_size=2048))
@@ -177,7 +177,7 @@ def test_a_response_of_sha1_proves_nothing_by_pss_either(workspace, pki, digest,
     assert reason == "trusted" or "SHA-1" in answer["detail"]
 
 
-@pytest.mark.parametrize("digest, reason", [("sha256", "trusted"), ("sha1", "ocsp-invalid")])
+@pytest.mark.parametrize("digest, reason", [("sha256", "trusted"), ("sha1", "tls-ocsp-invalid")])
 def test_a_response_of_sha1_proves_nothing(workspace, pki, digest, reason):
     leaf, issuer = pki.intermediate.issue(HOST), pki.intermediate
     made = signed_by_openssl(workspace, leaf, issuer, issuer, "-rmd", digest)
@@ -206,7 +206,7 @@ def test_the_verdict_holds_no_longer_than_the_response(workspace, pki):
     end = ocsp.load_der_ocsp_response(made).next_update_utc + timedelta(minutes=5)
     assert end.strftime("%Y-%m-%dT%H:%M:%SZ") in judged(workspace, pki, leaf, made)["detail"]
     later = (datetime.now(timezone.utc) + timedelta(days=6)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert judged(workspace, pki, leaf, made, "--at", later)["reason"] == "ocsp-expired"
+    assert judged(workspace, pki, leaf, made, "--at", later)["reason"] == "tls-ocsp-expired"
 
 
 def test_a_pinset_that_verifies_no_chain_leaves_nothing_to_judge_by(workspace, pki):
@@ -215,7 +215,7 @@ def test_a_pinset_that_verifies_no_chain_leaves_nothing_to_judge_by(workspace, p
     config["pinsets"] = {"p": {"mode": "publicKey", "pins": [leaf.pin],
                                "allowInvalidCertificates": True}}
     made = response(leaf, pki.intermediate)
-    assert judged(workspace, pki, leaf, made, config=config)["reason"] == "ocsp-invalid"
+    assert judged(workspace, pki, leaf, made, config=config)["reason"] == "tls-ocsp-invalid"
     done = run_pinfold("check", "--config", str(workspace / "judged.yaml"))
     assert done.returncode == 0
     assert "refuses every server" in done.stderr
@@ -267,10 +267,10 @@ def test_connections_are_held_to_it(gateway, pki, stapler, version):
             if reason == "trusted":
                 assert answer.status == 200, (name, answer)
             else:
-                assert (answer.status, token(answer)) == (502, f"tls-{reason}"), (name, answer)
+                assert (answer.status, token(answer)) == (502, reason), (name, answer)
         if reason != "trusted":
             assert running.metric("pinfold_http_request_failures_total",
-                                  reason=f"tls-{reason}") >= 2
+                                  reason=reason) >= 2
 
 
 def test_what_is_not_required_is_not_asked_for(gateway, pki, stapler):
@@ -287,7 +287,7 @@ def test_an_inspected_tunnel_is_held_to_it_where_the_client_asks(
         gateway, pki, stapler, workspace, name):
     make, reason = CASES.get(name, CASES["good"])
     asks = name != "not asked for"
-    reason = reason if asks else "ocsp-missing"
+    reason = reason if asks else "tls-ocsp-missing"
     leaf = pki.intermediate.issue(HOST)
     there = stapler(leaf, make(pki, leaf), "1.2")
     running = gateway(configuration(pki, tunnel="inspect"))
@@ -301,7 +301,7 @@ def test_an_inspected_tunnel_is_held_to_it_where_the_client_asks(
         assert "Verify return code: 0" in done.stdout, done.stdout + done.stderr
     else:
         assert "BEGIN CERTIFICATE" not in done.stdout
-        until(lambda: any(line.get("reason") == f"tls-{reason}"
+        until(lambda: any(line.get("reason") == reason
                           for line in running.access_lines()), lambda: running.log()[-2000:])
 
 

@@ -83,7 +83,7 @@ def servers(pki) -> dict[str, Server]:
     made = {
         "valid": pki.intermediate.issue("*.valid.af.test"),
         "wrong-host": pki.intermediate.issue("another.af.test"),
-        "expired": pki.intermediate.issue("*.expired.af.test", days=(-1, 0)),
+        "expired": pki.intermediate.issue("*.expired.af.test", days=(-2, -1)),
         "self-signed": pki.self_signed("*.self-signed.af.test"),
         "untrusted": rogue.issue("*.untrusted.af.test", append=[pki.rogue_root.certificate]),
     }

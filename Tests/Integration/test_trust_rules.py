@@ -427,14 +427,15 @@ def test_a_certificate_is_valid_in_its_first_and_its_last_second(which, profile)
     reasons = [answer["reason"] for answer in ask([
         {**question, "at": moment.strftime("%Y-%m-%dT%H:%M:%SZ")}
         for moment in (begin - timedelta(seconds=1), begin, end, end + timedelta(seconds=1))])]
-    assert reasons == ["certificate-not-yet-valid", "trusted", "trusted", "certificate-expired"]
+    assert reasons == [
+        "tls-certificate-not-yet-valid", "trusted", "trusted", "tls-certificate-expired"]
 
 
 @pytest.mark.parametrize("which", ["leaf", "middle", "root"])
 @pytest.mark.parametrize("serial", ["81", "80", "ff", "ff7f", "80" + "01" * 19])
 def test_no_certificate_of_a_chain_may_have_a_negative_serial_number(which, serial):
     made = chain(attribute(which, "serial", bytes.fromhex(serial)))
-    assert ask([made.question(profile="strict")])[0]["reason"] == "serial-not-positive"
+    assert ask([made.question(profile="strict")])[0]["reason"] == "tls-serial-not-positive"
 
 
 class TestPaths:

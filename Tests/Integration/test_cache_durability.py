@@ -229,6 +229,7 @@ def test_a_part_of_a_long_body_that_is_damaged_comes_from_the_origin(gateway, or
 def test_cache_files_deleted_while_running_are_noticed(gateway, origin, names):
     there = origin(summed)
     running = gateway({"cache": {"memory": "0"}})
+    running.wait_for_disk()
     fill(running, there)
     until(lambda: running.metric("pinfold_cache_disk_writes_total") >= 30, "they are on disk")
     for name in names:
@@ -316,6 +317,7 @@ def test_a_full_disk_turns_the_disk_tier_off(gateway, origin):
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
     running = gateway(preexec=limit)
+    running.wait_for_disk()
     with running.wire() as wire:
         for number in range(100):
             response = wire.ask(request(there.url(f"/{number}")))

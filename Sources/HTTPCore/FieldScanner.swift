@@ -43,67 +43,94 @@ struct FieldScanner: Sendable {
     mutating func scan(
         _ bytes: HeadBytes, into fields: inout FieldSection, limit: Int
     ) throws(WireError) -> Bool {
-        // A local copy can live in registers: self may not, for all that the compiler knows.
-        var scanner = self
-        defer { self = scanner }
-        return try scanner.advance(bytes, &fields, limit)
-    }
-
-    @inline(__always)
-    private mutating func advance(
-        _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
-    ) throws(WireError) -> Bool {
         while true {
-            switch state {
-            case .name:
-                if position == lineStart, let end = bytes.nearColon(from: lineStart) {
-                    // A known name needs no look at its bytes one by one.
-                    id = FieldID.recognise(bytes, from: lineStart, to: end)
-                    if id != .other {
-                        nameEnd = end
-                        position = end &+ 1
-                        state = .value
-                        continue
-                    }
-                    if let unknown = FieldID.unknown(bytes, from: lineStart, to: end) {
-                        id = unknown
-                        nameEnd = end
-                        position = end &+ 1
-                        state = .value
-                        continue
-                    }
-                }
-                position = bytes.endOfToken(from: position)
-                guard position < bytes.count else { return false }
-                if bytes[position] == Byte.colon, position != lineStart {
-                    nameEnd = position
-                    id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
-                    position &+= 1
-                    state = .value
-                } else if let irregular = irregularity(bytes[position], isFirst: fields.isEmpty) {
-                    nameEnd = position
-                    state = irregular
-                } else {
-                    guard try isEmptyLine(bytes, first: fields.isEmpty) else { return false }
+            if case .name = state, position == lineStart {
+                lineStart = try takeWholeLines(bytes, &fields, limit)
+                position = lineStart
+                if position &+ 1 < bytes.count, bytes[position] == Byte.carriageReturn,
+                    bytes[position &+ 1] == Byte.lineFeed
+                {
                     fields.end = UInt32(truncatingIfNeeded: lineStart)
+                    position &+= 2
                     return true
                 }
-            case .value:
-                guard try findValueEnd(bytes) else { return false }
-                guard fields.count < limit else { throw .tooManyFields }
-                append(value: bytes.trimmed(from: nameEnd &+ 1, to: position), bytes, &fields)
-                position &+= 2
-                lineStart = position
-                state = .name
-            case .space, .spacedValue, .fold:
-                guard try scanIrregular(bytes, &fields, limit) else { return false }
+            }
+            switch try readLine(bytes, &fields, limit) {
+            case .field: continue
+            case .empty: return true
+            case .incomplete: return false
             }
         }
     }
 
+    /// Appends the fields of all lines that have come whole and whose names end near their
+    /// beginnings: of most heads all at once. Keeps nothing of a line in the scanner, so that all
+    /// of it is in registers.
+    ///
+    /// - Returns: where the first line begins that is not one of these.
+    @inline(__always)
+    private func takeWholeLines(
+        _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
+    ) throws(WireError) -> Int {
+        var start = lineStart
+        while start < bytes.count, bytes[start] != Byte.carriageReturn,
+            let colon = bytes.nearColon(from: start)
+        {
+            // A known name needs no look at its bytes one by one.
+            var id = FieldID.recognise(bytes, from: start, to: colon)
+            if id == .other {
+                guard let unknown = FieldID.unknown(bytes, from: start, to: colon) else { break }
+                id = unknown
+            }
+            var end = colon &+ 1
+            guard try bytes.findValueEnd(&end) else { break }
+            guard fields.count < limit else { throw .tooManyFields }
+            fields.append(
+                id, name: ByteRange(from: start, to: colon),
+                value: bytes.trimmed(from: colon &+ 1, to: end), bytes)
+            start = end &+ 2
+        }
+        return start
+    }
+
+    /// How far a line was read.
+    private enum LineProgress { case field, empty, incomplete }
+
+    /// Reads on in one line, byte by byte where need be.
+    @inline(never)
+    private mutating func readLine(
+        _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
+    ) throws(WireError) -> LineProgress {
+        if case .name = state {
+            position = bytes.endOfToken(from: position)
+            guard position < bytes.count else { return .incomplete }
+            nameEnd = position
+            if bytes[position] == Byte.colon, position != lineStart {
+                id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+                position &+= 1
+                state = .value
+            } else if let irregular = irregularity(bytes[position], isFirst: fields.isEmpty) {
+                state = irregular
+            } else {
+                guard try isEmptyLine(bytes, first: fields.isEmpty) else { return .incomplete }
+                fields.end = UInt32(truncatingIfNeeded: lineStart)
+                return .empty
+            }
+        }
+        guard case .value = state else {
+            return try scanIrregular(bytes, &fields, limit) ? .field : .incomplete
+        }
+        guard try bytes.findValueEnd(&position) else { return .incomplete }
+        guard fields.count < limit else { throw .tooManyFields }
+        fields.append(
+            id, name: ByteRange(from: lineStart, to: nameEnd),
+            value: bytes.trimmed(from: nameEnd &+ 1, to: position), bytes)
+        endLine()
+        return .field
+    }
+
     /// What a line is that has `byte` in the place of its colon or of its name's first byte; nil:
     /// not one that is mended.
-    @inline(__always)
     private func irregularity(_ byte: UInt8, isFirst: Bool) -> State? {
         guard repair != .none, ASCII.isWhitespace(byte) else { return nil }
         if position != lineStart { return .space }
@@ -111,7 +138,6 @@ struct FieldScanner: Sendable {
     }
 
     /// Reads on in a line that is mended. False when more bytes are needed.
-    @inline(never)
     private mutating func scanIrregular(
         _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
     ) throws(WireError) -> Bool {
@@ -128,15 +154,17 @@ struct FieldScanner: Sendable {
             state = .spacedValue
         }
         guard case .fold = state else {
-            guard try findValueEnd(bytes) else { return false }
+            guard try bytes.findValueEnd(&position) else { return false }
             guard fields.count < limit else { throw .tooManyFields }
             let colon = bytes.first(Byte.colon, from: nameEnd, to: position) ?? nameEnd
-            append(value: bytes.trimmed(from: colon &+ 1, to: position), bytes, &fields)
+            fields.append(
+                id, name: ByteRange(from: lineStart, to: nameEnd),
+                value: bytes.trimmed(from: colon &+ 1, to: position), bytes)
             endIrregularLine(&fields)
             return true
         }
         guard let last = fields.last, repair.mends(last.id) else { throw .obsoleteLineFolding }
-        guard try findValueEnd(bytes) else { return false }
+        guard try bytes.findValueEnd(&position) else { return false }
         let more = bytes.trimmed(from: lineStart, to: position)
         guard repair.mends(fieldNamed(at: more, bytes)) else { throw .obsoleteLineFolding }
         if !more.isEmpty {
@@ -162,38 +190,13 @@ struct FieldScanner: Sendable {
 
     private mutating func endIrregularLine(_ fields: inout FieldSection) {
         fields.isIrregular = true
+        endLine()
+    }
+
+    private mutating func endLine() {
         position &+= 2
         lineStart = position
         state = .name
-    }
-
-    /// Appends the line's field.
-    @inline(__always)
-    private func append(value: ByteRange, _ bytes: HeadBytes, _ fields: inout FieldSection) {
-        fields.append(Field(id: id, name: ByteRange(from: lineStart, to: nameEnd), value: value))
-        if id == .other {
-            fields.unknownNames.insert(
-                count: nameEnd &- lineStart,
-                middle: bytes[(lineStart &+ nameEnd) &>> 1], last: bytes[nameEnd &- 1])
-        }
-    }
-
-    /// Moves to the CR that ends the value; false when its line feed has not come yet.
-    @inline(__always)
-    private mutating func findValueEnd(_ bytes: HeadBytes) throws(WireError) -> Bool {
-        while true {
-            position = bytes.endOfFieldValue(from: position)
-            guard position < bytes.count else { return false }
-            switch bytes[position] {
-            case Byte.carriageReturn:
-                guard position &+ 1 < bytes.count else { return false }
-                guard bytes[position &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }
-                return true
-            case Byte.tab: position &+= 1
-            case Byte.lineFeed: throw .bareLineFeed
-            default: throw .badFieldValueByte
-            }
-        }
     }
 
     /// Whether the line is the empty one: false when its line feed has not come yet. Throws what is
@@ -245,6 +248,42 @@ extension FieldScanner {
             }
         }
         return nil
+    }
+}
+
+extension FieldSection {
+    /// Appends a field that has been read from a line.
+    @inline(__always)
+    fileprivate mutating func append(
+        _ id: FieldID, name: ByteRange, value: ByteRange, _ bytes: HeadBytes
+    ) {
+        append(Field(id: id, name: name, value: value))
+        if id == .other {
+            let (start, end) = (Int(name.start), Int(name.end))
+            unknownNames.insert(
+                count: end &- start, middle: bytes[(start &+ end) &>> 1], last: bytes[end &- 1])
+        }
+    }
+}
+
+extension HeadBytes {
+    /// Moves `position` on to the CR that ends a field value; false when its line feed has not come
+    /// yet.
+    @inline(__always)
+    fileprivate func findValueEnd(_ position: inout Int) throws(WireError) -> Bool {
+        while true {
+            position = endOfFieldValue(from: position)
+            guard position < count else { return false }
+            switch self[position] {
+            case Byte.carriageReturn:
+                guard position &+ 1 < count else { return false }
+                guard self[position &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }
+                return true
+            case Byte.tab: position &+= 1
+            case Byte.lineFeed: throw .bareLineFeed
+            default: throw .badFieldValueByte
+            }
+        }
     }
 }
 

@@ -33,6 +33,14 @@ extension HeadWriter {
             fields, of: bytes, omitting: omitted.union(.hopByHop), dropsNominated: true)
     }
 
+    /// The same of a request's fields; the section is not copied, which one that is an object's is
+    /// where it is handed over by itself.
+    package mutating func appendForwardedFields(
+        of head: borrowing RequestHead, in bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
+    ) {
+        appendForwardedFields(head.fields, of: bytes, omitting: omitted)
+    }
+
     /// Appends the method's bytes as received.
     package mutating func appendMethod(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
         append(head.methodRange, of: bytes)

@@ -84,6 +84,9 @@ package final class WorkerMetrics: Sendable {
     let hosts = SlotBlocks(cells: HostLayout.cells)
     let pinsets = SlotBlocks(cells: PinsetLayout.cells)
     private let routes: RouteBlocks
+    /// Whose block the last exchange was counted in, which the next one's mostly is, too. The
+    /// owning thread's only.
+    nonisolated(unsafe) private var lastRoute: (route: RouteIndex, block: CounterCells)?
     private let durations = HistogramBuckets.durations
     private let sizes = HistogramBuckets.sizes
 
@@ -135,7 +138,15 @@ package final class WorkerMetrics: Sendable {
     /// A route's block; that of `other` for a name whose slot has been given to another one.
     @inline(__always)
     func block(ofRoute route: RouteIndex) -> CounterCells {
-        routes.forWriting(route) ?? routes.ofOther()
+        if let lastRoute, lastRoute.route == route { return lastRoute.block }
+        return findBlock(ofRoute: route)
+    }
+
+    @inline(never)
+    private func findBlock(ofRoute route: RouteIndex) -> CounterCells {
+        let block = routes.forWriting(route) ?? routes.ofOther()
+        lastRoute = (route, block)
+        return block
     }
 
     /// A block by a label, likewise.

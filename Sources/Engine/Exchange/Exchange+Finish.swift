@@ -9,9 +9,9 @@ extension Exchange {
     /// may be done with it afterwards: it may already be another one.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
-        endStoreFlight()
+        if storeFlight != nil { endStoreFlight() }
         if sentAt != 0, !request.isSafe { invalidateUnanswered() }
-        leaveFlight()
+        if case .none = collapsing {} else { leaveFlight() }
         leaveAccount()
         uploadEnded()
         let stream = client.take()

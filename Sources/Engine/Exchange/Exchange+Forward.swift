@@ -138,7 +138,7 @@ extension Exchange {
                 head = upstream.makeHead(
                     for: request, in: bytes, host: authority.span, room: room)
             }
-            head.fields.appendForwardedFields(request.fields, of: bytes, omitting: omitted)
+            head.fields.appendForwardedFields(of: request, in: bytes, omitting: omitted)
             if restatesExpectation { head.fields.append(field: .expect, "100-continue") }
             forwarded?.append(for: request, in: bytes, to: &head.fields)
             appendConditions(bytes, to: &head.fields)

@@ -51,13 +51,13 @@ final class DiskIntake: Sendable {
     }
 
     /// Takes room in the queue for a response that is written from memory; nil: it is full, which
-    /// is counted.
+    /// is counted while the disk is on.
     func reserve(_ response: CachedResponse, isInMemory: Bool) -> Int? {
         let count = response.rowBytes
         if budget.reserve(count, within: isInMemory ? budget.limit / 2 : budget.limit) {
             return count
         }
-        passOver()
+        if index.phase == .ready { passOver() }
         return nil
     }
 
@@ -83,7 +83,8 @@ final class DiskIntake: Sendable {
     /// A response is leaving memory to make room. Under the lock of its shard: what memory alone
     /// had passes to the disk at the same moment, so that an invalidation finds it there.
     func takeOver(_ response: CachedResponse) -> Departure? {
-        guard response.token == .none, let bytes = bytes(of: response),
+        // Before the index is read, and while the disk is off, its journal has the key already.
+        guard index.phase == .ready, response.token == .none, let bytes = bytes(of: response),
             let reserved = reserve(response, isInMemory: false)
         else { return nil }
         let (token, removals) = index.admit(

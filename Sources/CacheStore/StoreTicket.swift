@@ -19,7 +19,8 @@ package enum StoreOutcome: Sendable {
 package final class StoreTicket {
     private let store: CacheStore
     private let hash: UInt64
-    private let varyKey: VaryKey
+    /// The variant that the response is.
+    package let varyKey: VaryKey
     private let metadata: StoredMetadata
     private let policy: UInt64
     private let expected: UInt64?
@@ -33,8 +34,8 @@ package final class StoreTicket {
     /// The body is being gathered in memory.
     private var hasCopy = true
     private var stream: DiskStream?
-    /// The disk could not take it and is not asked again.
-    private var isDiskRefused: Bool
+    /// Why the disk does not take it, and is not asked again; nil: it may.
+    private var diskRefusal: StoreRefusal?
     private var received: UInt64 = 0
     /// Bytes of key, head and Vary key.
     private var textCount = 0
@@ -62,11 +63,11 @@ package final class StoreTicket {
         self.policy = policy
         self.expected = expected
         self.flight = flight
-        isDiskRefused = store.disk.index.phase != .ready
+        diskRefusal = store.disk.index.phase == .ready ? nil : .diskOff
         let text = key.bytes.count + head.count + varyKey.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
         guard store.memory.isValid(flight) else { throw .invalidated }
-        if let expected { try Self.check(expected, store, hasDisk: !isDiskRefused) }
+        if let expected { try Self.check(expected, store, diskRefusal) }
         let small = UInt64(store.options.memoryFileBytes)
         let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
         // Refused now if it must be: a small response that has begun to be stored is stored.
@@ -81,7 +82,9 @@ package final class StoreTicket {
         guard let expected else { return }
         if expected > UInt64(store.options.wholeBodyBytes) { startStream() }
         if expected > UInt64(copyLimit) { dropCopy() }
-        guard hasCopy ? mayBeKept(Int(expected)) : stream != nil else { throw .queueFull }
+        guard hasCopy ? mayBeKept(Int(expected)) : stream != nil else {
+            throw diskRefusal ?? .queueFull
+        }
     }
 
     /// Whether a body that is gathered will find a place, as it looks now: the disk's queue counts
@@ -94,16 +97,16 @@ package final class StoreTicket {
     deinit { abandon() }
 
     private static func check(
-        _ count: UInt64, _ store: CacheStore, hasDisk: Bool
+        _ count: UInt64, _ store: CacheStore, _ diskRefusal: StoreRefusal?
     ) throws(StoreRefusal) {
         if count <= UInt64(store.memory.objectLimit) { return }
         guard count <= UInt64(clamping: store.options.diskBytes / 2) else { throw .tooLarge }
-        guard hasDisk else { throw .diskOff }
+        if let diskRefusal { throw diskRefusal }
     }
 
     /// The largest body that is gathered in memory: for the memory tier, or to be written at once.
     private var copyLimit: Int {
-        max(store.memory.objectLimit, isDiskRefused ? 0 : store.options.wholeBodyBytes)
+        max(store.memory.objectLimit, diskRefusal == nil ? store.options.wholeBodyBytes : 0)
     }
 
     /// The disk is behind by more than half of what may wait for it. A caller that can slow its
@@ -120,11 +123,11 @@ package final class StoreTicket {
         let total = received + UInt64(bytes.count)
         if let expected, total > expected { return refuse(.lengthMismatch) }
         do throws(StoreRefusal) {
-            try Self.check(total, store, hasDisk: !isDiskRefused)
+            try Self.check(total, store, diskRefusal)
         } catch {
             return refuse(error)
         }
-        if total > UInt64(store.options.wholeBodyBytes), stream == nil, !isDiskRefused {
+        if total > UInt64(store.options.wholeBodyBytes), stream == nil, diskRefusal == nil {
             startStream()
         }
         if hasCopy, total > UInt64(copyLimit) { dropCopy() }
@@ -136,9 +139,7 @@ package final class StoreTicket {
             giveUpDisk()
             if hasCopy, total > UInt64(copyLimit) { dropCopy() }
         }
-        guard hasCopy || stream != nil else {
-            return refuse(isDiskRefused ? .queueFull : .tooLarge)
-        }
+        guard hasCopy || stream != nil else { return refuse(diskRefusal ?? .tooLarge) }
         received = total
         return true
     }
@@ -188,9 +189,13 @@ package final class StoreTicket {
 
     /// The disk cannot follow, and is not asked again.
     private func giveUpDisk() {
-        isDiskRefused = true
         stream = nil
-        store.disk.intake.passOver()
+        if store.disk.index.phase == .ready {
+            diskRefusal = .queueFull
+            store.disk.intake.passOver()
+        } else {
+            diskRefusal = .diskOff
+        }
         store.disk.budget.release(rowReserved)
         rowReserved = 0
     }
@@ -213,7 +218,7 @@ package final class StoreTicket {
         guard let stream = DiskStream(store.disk) else {
             store.disk.budget.release(rowReserved)
             rowReserved = 0
-            isDiskRefused = true
+            diskRefusal = .diskOff
             return
         }
         guard let large else {
@@ -303,7 +308,7 @@ package final class StoreTicket {
         guard let body = stream.finish() else {
             giveUpDisk()
             let fits = hasCopy && received <= UInt64(store.memory.objectLimit)
-            return fits ? finishWhole() : .refused(.queueFull)
+            return fits ? finishWhole() : .refused(diskRefusal ?? .queueFull)
         }
         guard let block = block.take() else { return .refused(.memory) }
         let copy = hasCopy ? large : nil

@@ -224,4 +224,23 @@ struct ConsistencyTests {
         [UInt8(1)].withUnsafeBytes { large.note($0, vary: nil, in: .off(.locked)) }
         #expect(large.isOverflowed)
     }
+
+    @Test func `what leaves memory while the database is being opened is no change of it`() throws {
+        var options = CacheStoreOptions.small(folder)
+        let before = CacheStore(options: options).ready()
+        before.put("http://old/", body(100))
+        before.close()
+        options.memoryBytes = 1 << 20
+        let store = CacheStore(withoutThreads: options, onEvent: { _ in })
+        // Fewer than are noted, and more than half of them: most have left memory when the disk is
+        // there.
+        for number in 0..<IndexJournal.maximumChanges * 3 / 4 {
+            store.put("http://new/\(number)", body(1000))
+        }
+        #expect(store.statistics().memoryEvictions > IndexJournal.maximumChanges / 2)
+        store.disk.start()
+        _ = store.ready()
+        #expect(store.loaded("http://old/").map { store.bytes($0) } == [body(100)])
+        store.close()
+    }
 }

@@ -55,6 +55,21 @@ struct DiskBehindTests {
         store.close()
     }
 
+    @Test func `without a disk a store is refused for that, and nothing counts as passed over`() {
+        var options = options()
+        options.memoryBytes = 32 << 20
+        options.wholeBodyBytes = 100_000
+        let store = CacheStore(withoutThreads: options, onEvent: { _ in })
+        #expect(throws: StoreRefusal.diskOff) { try store.begin("http://a/", length: 20 << 20) }
+        let ticket = try? store.begin("http://a/", length: nil)
+        let piece = body(1 << 20)
+        while piece.withUnsafeBytes({ ticket?.append($0) ?? false }) {}
+        #expect(ticket?.refusal == .diskOff)
+        for number in 0..<40 { store.put("http://a/\(number)", body(30_000, seed: number)) }
+        #expect(store.statistics().diskPassedOver == 0)
+        store.close()
+    }
+
     @Test func `what memory alone has is written when it leaves memory`() {
         var options = options()
         options.memoryBytes = 1 << 20

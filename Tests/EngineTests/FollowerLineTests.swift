@@ -1,5 +1,6 @@
 import Testing
 
+@testable import CachePolicy
 @testable import Engine
 
 @Suite("Waiting for another's response")
@@ -36,20 +37,26 @@ struct FollowerLineTests {
         #expect(FollowerWait(in: line, patience: 50, now: 115).left(now: 120) == 45)
     }
 
-    @Test func `of those who waited in vain one is stored, unless the leader is`() {
+    @Test func `of those who waited in vain one of each variant is stored`() {
+        let (english, german) = (VaryKey(unchecked: [1]), VaryKey(unchecked: [2]))
         let line = FollowerLine(now: 0)
-        line.hasHeir = true
-        #expect(line.mayStore(isHeir: true))
-        #expect(!line.mayStore(isHeir: false))
-        line.heirStored = true
-        #expect(!line.mayStore(isHeir: true))
-        let ended = FollowerLine(now: 0)
-        ended.hasHeir = true
-        ended.end = .stored
-        #expect(!ended.mayStore(isHeir: true))
-        // Nobody is left who could store it.
-        let failed = FollowerLine(now: 0)
-        failed.end = .failed
-        #expect(failed.mayStore(isHeir: false))
+        #expect(line.claim(english))
+        #expect(!line.claim(english))
+        #expect(line.claim(german))
+        #expect(!line.hasStored(english))
+        line.noteStored(english)
+        #expect(line.hasStored(english))
+        #expect(!line.claim(english))
+        // The one that would have stored it did not.
+        line.release(german)
+        #expect(!line.hasStored(german))
+        #expect(line.claim(german))
+    }
+
+    @Test func `what the leader has stored is not stored again`() {
+        let line = FollowerLine(now: 0)
+        line.noteStored(.none)
+        #expect(!line.claim(.none))
+        #expect(line.claim(VaryKey(unchecked: [1])))
     }
 }

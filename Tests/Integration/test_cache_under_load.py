@@ -185,7 +185,48 @@ def test_of_those_who_waited_in_vain_one_response_is_stored(gateway, scripted_or
     assert running.metric(STORES) == 1
     assert "hit" in running.get(url).cache_status
     release.set()
-    assert leader.read().body == b"body"
+    late = leader.read()
+    assert late.body == b"body" and late.cache_status["detail"] == "duplicate"
+    assert running.metric(STORES) == 1
+    for wire in [leader, *wires]:
+        wire.close()
+
+
+def test_of_those_who_waited_in_vain_one_response_of_each_variant_is_stored(
+    gateway, scripted_origin
+):
+    together = threading.Barrier(3)
+    release = threading.Event()
+    asked: list[str] = []
+
+    def script(connection: OriginConnection) -> None:
+        while (seen := connection.read_request()) is not None:
+            language = seen.get("accept-language")
+            asked.append(language)
+            if len(asked) == 1:
+                release.wait(20)
+            else:
+                together.wait(20)
+            connection.send(reply(language.encode(), "200 OK", FRESH, "Vary: Accept-Language"))
+
+    url = scripted_origin(script).url("/")
+    running = gateway({**ONE, "timeouts": {"collapse": "500ms"}})
+    leader = running.wire()
+    leader.send(request(url, Accept_Language="en"))
+    until(lambda: asked, "the first one is under way")
+    wires = [running.wire() for _ in range(3)]
+    for wire, language in zip(wires, ("en", "de", "de")):
+        wire.send(request(url, Accept_Language=language))
+    english, *german = [wire.read().cache_status for wire in wires]
+    assert "stored" in english
+    assert sorted("stored" in one for one in german) == [False, True]
+    assert [one["detail"] for one in german if "stored" not in one] == ["duplicate"]
+    release.set()
+    assert leader.read().cache_status["detail"] == "duplicate"
+    for language in ("en", "de"):
+        with running.wire() as wire:
+            response = wire.ask(request(url, Accept_Language=language))
+        assert "hit" in response.cache_status and response.body == language.encode()
     for wire in [leader, *wires]:
         wire.close()
 

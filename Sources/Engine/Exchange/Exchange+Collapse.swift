@@ -27,8 +27,9 @@ extension Exchange {
         case follows(FollowerWait)
         /// The response it waited for has come.
         case answered
-        /// It has waited long enough. `isHeir`: it was the first of its line.
-        case gaveUp(FollowerLine, isHeir: Bool)
+        /// It has waited long enough. `storing`: the variant of its response, once that is being
+        /// stored.
+        case gaveUp(FollowerLine, storing: VaryKey?)
     }
 
     /// How a leader's flight ends for those who wait.
@@ -43,8 +44,13 @@ extension Exchange {
 
     /// The response of the flight that the exchange leads is not stored.
     func endFlight(unstoredBecause reason: NotStoredReason?) {
-        // After an invalidation it is the next one's that may answer those who wait.
-        endFlight(reason == .invalidated ? .failed : .notStored)
+        switch reason {
+        // It is the next one's that may answer those who wait.
+        case .invalidated: endFlight(.failed)
+        // That of one who did not wait so long is.
+        case .duplicate: endFlight(.stored)
+        default: endFlight(.notStored)
+        }
     }
 
     /// How long misses of a key go alone after one was not helped by another's response.
@@ -148,21 +154,28 @@ extension Exchange {
         let left = wait.left(now: environment.loop.now)
         guard left <= 0 else { return environment.loop.setDeadline(self, after: left) }
         line.waiting.remove(self)
-        collapsing = .gaveUp(line, isHeir: !line.hasHeir)
-        line.hasHeir = true
+        collapsing = .gaveUp(line, storing: nil)
         lookUpAgain()
     }
 
-    /// Whether the response that the exchange waited for in vain, or another's of those who did, is
-    /// stored in place of its own.
-    var leavesStoringToOthers: Bool {
-        guard case .gaveUp(let line, let isHeir) = collapsing else { return false }
-        return !line.mayStore(isHeir: isHeir)
+    /// Whether the same variant of another's response is stored in place of its own: of one that it
+    /// waited for in vain, or that did so with it; for a leader, of one that has waited in vain.
+    func leavesStoringToOthers(_ variant: VaryKey) -> Bool {
+        if let followers { return followers.hasStored(variant) }
+        guard case .gaveUp(let line, let storing) = collapsing else { return false }
+        if let storing { line.release(storing) }
+        let isClaimed = line.claim(variant)
+        collapsing = .gaveUp(line, storing: isClaimed ? variant : nil)
+        return !isClaimed
     }
 
     /// Its response is stored.
-    func tellLineOfStore() {
-        if case .gaveUp(let line, _) = collapsing { line.heirStored = true }
+    func tellLineOfStore(_ variant: VaryKey) {
+        if case .gaveUp(let line, _) = collapsing {
+            line.noteStored(variant)
+            collapsing = .gaveUp(line, storing: nil)
+        }
+        followers?.noteStored(variant)
         endFlight(.stored)
     }
 
@@ -176,8 +189,8 @@ extension Exchange {
     func leaveFlight() {
         switch collapsing {
         case .none, .answered: break
-        case .gaveUp(let line, let isHeir):
-            if isHeir { line.hasHeir = false }
+        case .gaveUp(let line, let storing):
+            if let storing { line.release(storing) }
             collapsing = .none
         case .leads: endFlight(.failed)
         case .follows(let wait):

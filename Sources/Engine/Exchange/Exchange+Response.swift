@@ -168,6 +168,7 @@ extension Exchange {
             followers?.hold(now: environment.loop.now)
             return false
         }
+        if let followers { followers.goOn(now: environment.loop.now) }
         return !waitsForStore()
     }
 

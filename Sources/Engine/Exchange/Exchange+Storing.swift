@@ -30,7 +30,7 @@ extension Exchange {
         case .doNotStore(let reason):
             notStored(because: reason)
             return false
-        case .store where leavesStoringToOthers:
+        case .store(let storable) where leavesStoringToOthers(storable.vary):
             notStored(because: .duplicate)
             return false
         case .store(let storable):
@@ -140,7 +140,7 @@ extension Exchange {
         switch ticket.finish() {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)
-            tellLineOfStore()
+            tellLineOfStore(ticket.varyKey)
         case .refused(let refusal): gaveUp(refusal)
         }
     }

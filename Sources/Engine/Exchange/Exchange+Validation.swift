@@ -71,7 +71,7 @@ extension Exchange {
         if let notStored {
             endFlight(unstoredBecause: notStored)
         } else {
-            endFlight(.stored)
+            tellLineOfStore(current.varyKey)
         }
         confirmed = ConfirmedResponse(
             stored: current, freshened: freshened,

@@ -1,3 +1,4 @@
+import CachePolicy
 import EventLoop
 
 /// Those who wait for the response to one request, the leader's. It outlives the exchange that they
@@ -16,10 +17,10 @@ final class FollowerLine {
     private var held: Int64 = 0
     /// Since when it does; nil: it does not.
     private var heldSince: Int64?
-    /// One that has waited in vain asks for itself, and its response may be stored.
-    var hasHeir = false
-    /// The response to one that has waited in vain is stored.
-    var heirStored = false
+    /// The variants that are stored: the leader's response, or one to those who have waited in vain.
+    private var stored: Set<VaryKey> = []
+    /// The variants that one of those who have waited in vain is storing.
+    private var claimed: Set<VaryKey> = []
 
     init(now: Int64) { progressed = now }
 
@@ -39,12 +40,24 @@ final class FollowerLine {
     /// For how long the response has been held up.
     func heldTime(now: Int64) -> Int64 { held + (heldSince.map { now - $0 } ?? 0) }
 
-    /// Whether the response to one that has waited in vain may be stored: where each of them was,
-    /// one response would be stored as often as there are clients.
-    func mayStore(isHeir: Bool) -> Bool {
-        guard end != .stored, !heirStored else { return false }
-        return isHeir || end != nil && !hasHeir
+    /// Whether the response to one that has waited in vain is to be stored: where each of them was,
+    /// one response would be stored as often as there are clients. If so, no other's of the same
+    /// variant is until the claim is released.
+    func claim(_ variant: VaryKey) -> Bool {
+        !stored.contains(variant) && claimed.insert(variant).inserted
     }
+
+    /// The response that was to be stored of a variant is not.
+    func release(_ variant: VaryKey) { claimed.remove(variant) }
+
+    /// A variant's response is stored.
+    func noteStored(_ variant: VaryKey) {
+        claimed.remove(variant)
+        stored.insert(variant)
+    }
+
+    /// Whether a variant's response is stored.
+    func hasStored(_ variant: VaryKey) -> Bool { stored.contains(variant) }
 }
 
 /// The wait of one exchange in a line.

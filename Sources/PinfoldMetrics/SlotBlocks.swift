@@ -139,6 +139,11 @@ struct SlotBlocks: ~Copyable, @unchecked Sendable {
         return block
     }
 
+    /// Whose the block of a slot is; nil: there is none. For the writing thread.
+    func owner(ofSlot slot: UInt32) -> UInt64? {
+        directory.ownPointer(slot).map { CounterCells(atOwner: $0, count: cells).owner(.relaxed) }
+    }
+
     /// The block of `other`, whose slot has never another name. For the writing thread.
     func ofOther() -> CounterCells {
         let other = LabelIndex.other.slot
@@ -185,8 +190,21 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
         return Self.blocks(at: memory).pointee.forWriting(route.host.slot, owner: route.owner)
     }
 
+    /// The block in place of one that belongs to a later name of either slot: that of the listener's
+    /// other hosts if only the host entry's slot has been given away. For the writing thread.
+    func ofOther(insteadOf route: RouteIndex) -> CounterCells {
+        let others = RouteIndex(listener: route.listener, host: .other)
+        if let memory = listeners.ownPointer(route.listener.slot),
+            let owner = Self.blocks(at: memory).pointee.owner(ofSlot: route.host.slot),
+            SlotOwner.first(of: owner) == route.listener.use, let block = forWriting(others)
+        {
+            return block
+        }
+        return ofOther()
+    }
+
     /// The block of what has no names. For the writing thread.
-    func ofOther() -> CounterCells {
+    private func ofOther() -> CounterCells {
         let other = LabelIndex.other.slot
         return Self.blocks(at: listeners.ownPointer(other) ?? make(other)).pointee.ofOther()
     }
@@ -216,6 +234,9 @@ enum SlotOwner {
     static func of(_ one: LabelIndex, _ other: LabelIndex) -> UInt64 {
         UInt64(one.use) << 32 | UInt64(other.use)
     }
+
+    /// The first of two names, of an owner that is a pair.
+    static func first(of pair: UInt64) -> UInt32 { UInt32(pair >> 32) }
 
     /// Whether an owner came after another one: neither of its names before, and one after.
     static func isLater(_ owner: UInt64, than other: UInt64) -> Bool {

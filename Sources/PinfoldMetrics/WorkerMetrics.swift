@@ -144,7 +144,7 @@ package final class WorkerMetrics: Sendable {
 
     @inline(never)
     private func findBlock(ofRoute route: RouteIndex) -> CounterCells {
-        let block = routes.forWriting(route) ?? routes.ofOther()
+        let block = routes.forWriting(route) ?? routes.ofOther(insteadOf: route)
         lastRoute = (route, block)
         return block
     }

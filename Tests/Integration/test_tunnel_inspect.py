@@ -221,6 +221,24 @@ def test_a_client_that_cannot_be_inspected_is_refused(gateway, pki, scripted_ori
     assert heard == [b""]
 
 
+def test_a_refused_tunnel_keeps_its_reason_when_its_client_begins_others(gateway, pki, origin):
+    """What is refused is told so for a while: it makes way for nothing then."""
+    host = "hello.test"
+    config = inspected(host, [pki.intermediate.pin], [pki.root.pem_file])
+    gate = gateway({**config, "workers": 1, "limits": {"bufferBytes": "1MiB"}})
+    there = origin(lambda _: reply(b"", "200 OK"), tls=leaf(pki, host).server_context())
+    lied = opened(gate, host, there.port)
+    lied.send(hello_of("other.test"))
+    begun = [opened(gate, host, there.port) for _ in range(30)]
+    for wire in begun:
+        wire.send(b"\x16\x03\x01")
+    until(lambda: gate.metric("pinfold_client_heads_evicted_total") > 0, "some make way")
+    for wire in [lied, *begun]:
+        wire.close()
+    lines = gate.wait_access(31)
+    assert [line.get("reason") for line in lines].count("tunnel-name-mismatch") == 1
+
+
 def test_a_server_that_speaks_first_speaks_no_tls(gateway, pki, scripted_origin):
     gate = gateway(inspected("first.test", None, [pki.root.pem_file]))
     there = scripted_origin(

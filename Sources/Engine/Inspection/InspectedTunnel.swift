@@ -339,6 +339,8 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         dropServer()
         held = []
         input = nil
+        // It waits for nothing, and is not to make way with another fault than its own.
+        environment.releases(self)
         go(to: .refusing, within: Self.lingerMilliseconds)
         environment.loop.requeue(self)
     }

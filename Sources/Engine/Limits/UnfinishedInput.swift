@@ -12,7 +12,8 @@ package protocol UnfinishedInput: AnyObject {
 }
 
 // The memory of what clients have not finished: one budget for the process. Clients that begin
-// something and do not finish it cost no more than that, and none of them has more than half of it.
+// something and do not finish it cost no more than that, and none of them has more than half of it,
+// but for what each worker keeps of its own part of the budget.
 extension Environment {
     /// What one client may have of the budget.
     private static func clientShare(of limit: Int) -> Int { limit / 2 }

@@ -69,15 +69,22 @@ struct OriginTableTests {
 
     @Test func `after a burst those that nothing uses any more are forgotten`() throws {
         let policy = try testPolicy()
-        let burst = try (0..<3000).map { try table.named("n\($0).test", under: policy) }
-        for origin in burst { origin.open = 1 }
-        for origin in burst.dropLast(10) {
+        for number in 0..<3000 { try table.named("n\(number).test", under: policy).open = 1 }
+        for number in 0..<2990 {
+            let origin = try table.named("n\(number).test", under: policy)
             origin.open = 0
-            table.becameUnused()
+            table.becameUnused(origin)
         }
         #expect(table.all.count < 1500)
-        let kept = Set(table.all.map { ObjectIdentifier($0) })
-        #expect(burst.suffix(10).allSatisfy { kept.contains(ObjectIdentifier($0)) })
+        #expect(table.all.count { $0.open == 1 } == 10)
+    }
+
+    @Test func `an origin that comes to nothing again and again makes none be forgotten`() throws {
+        let policy = try testPolicy()
+        try fill(100, policy)
+        let failing = try table.named("down.test", under: policy)
+        for _ in 0..<5000 { table.becameUnused(failing) }
+        #expect(table.all.count == 101)
     }
 
     @Test(arguments: [(0, false), (1, true), (255, true), (256, false), (5000, false)])
@@ -235,7 +242,8 @@ struct OriginTableTests {
 
     @Test func `beyond the capacity only the unused are forgotten`() throws {
         let policy = try testPolicy()
-        let unused = try table.named("unused.test", under: policy)
+        weak let unused = try table.named("unused.test", under: policy)
+        let held = try table.named("held.test", under: policy)
         let open = try table.named("open.test", under: policy)
         let connecting = try table.named("connecting.test", under: policy)
         let waiting = try table.named("waiting.test", under: policy)
@@ -244,12 +252,15 @@ struct OriginTableTests {
         open.open = 1
         connecting.connecting = 1
         waiting.waiters.append(IdleConsumer(), wantsFresh: false)
-        try fill(capacity - 4, policy)
+        try fill(capacity - 5, policy)
         // At the capacity nothing is forgotten.
         #expect(table.all.count == capacity + 1)
-        #expect(try table.named("unused.test", under: policy) === unused)
+        #expect(unused != nil)
         let last = try table.named("one-more.test", under: policy)
-        #expect(table.all.count == 5)
+        #expect(table.all.count == 6)
+        #expect(unused == nil)
+        // Whoever holds it will ask for a connection, which others are to find.
+        #expect(try table.named("held.test", under: policy) === held)
         #expect(try table.named("open.test", under: policy) === open)
         #expect(try table.named("connecting.test", under: policy) === connecting)
         #expect(try table.named("waiting.test", under: policy) === waiting)
@@ -258,7 +269,6 @@ struct OriginTableTests {
             table.origin(
                 of: ReverseUpstream(host: "r.test", port: 80, isSecure: false), policy: policy)
                 === reverse)
-        #expect(try table.named("unused.test", under: policy) !== unused)
     }
 
     @Test func `origins in use are kept beyond the capacity`() throws {
@@ -301,14 +311,18 @@ struct OriginTableTests {
             """)
         let next = try testPolicy(configuration, generation: 2, following: first)
         let origin = try table.named("h1.test", under: first)
-        let reverse = table.origin(
-            of: ReverseUpstream(host: "r.test", port: 80, isSecure: false), policy: first)
+        let upstream = ReverseUpstream(host: "r.test", port: 80, isSecure: false)
+        weak let reverse = table.origin(of: upstream, policy: first)
+        let held = table.origin(
+            of: ReverseUpstream(host: "held.test", port: 80, isSecure: false), policy: first)
         table.adopt(next)
         #expect(try table.named("h1.test", under: next) === origin)
         #expect(origin.policy === next)
         #expect(origin.timeouts.firstByteMilliseconds == 7000)
         #expect(!origin.cacheStores)
         // Its listener may be gone, and nothing uses it: found again if it is not.
-        #expect(!table.all.contains { $0 === reverse })
+        #expect(reverse == nil)
+        #expect(table.all.contains { $0 === held })
+        #expect(held.policy === next)
     }
 }

@@ -268,11 +268,16 @@ struct ProxiedOriginsTests {
 
     @Test func `are forgotten when there are too many, and their proxies with them`() throws {
         let policy = try testPolicy()
+        let held = try named("a.test", ProxyRoute(proxy), under: policy)
         for number in 0..<3000 {
             let proxy = UpstreamProxy(host: "p\(number)", port: 1, isSecure: false)
             _ = try named("a.test", ProxyRoute(proxy), under: policy)
         }
         #expect(table.all.count <= 1026)
+        // An exchange that holds one will ask for a connection of its proxy, which others share.
+        let again = try named("a.test", ProxyRoute(proxy), under: policy)
+        #expect(again === held)
+        #expect(table.all.contains { $0 === held.carrier })
     }
 
     private func named(

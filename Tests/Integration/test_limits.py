@@ -437,6 +437,31 @@ def test_uploads_that_trickle_leave_connections_for_others(gateway, scripted_ori
             assert {wire.read().body for wire in uploads} == {b"got 100000"}, "all arrive whole"
 
 
+@pytest.mark.parametrize("names", [1, 4300])
+def test_a_connection_is_found_by_others_however_long_its_request_took_to_arrive(
+        gateway, scripted_origin, names):
+    """While the upload arrives, others make the gateway forget origins: by one name that is asked
+    for in vain many times, or by many names."""
+
+    def script(connection: OriginConnection) -> None:
+        while (asked := connection.read_request()) is not None:
+            connection.send(reply(asked.body))
+
+    there = scripted_origin(script)
+    running = gateway({**NO_CACHE, "workers": 1, "limits": {"upstreamPerHost": 1},
+                       "timeouts": {"connect": "500ms"}})
+    with running.wire() as slow, running.wire() as failing:
+        slow.send(upload_head(there.url("/"), 10) + "12345")
+        until(lambda: running.metric("pinfold_http_requests_in_flight") == 1, "it has begun")
+        for number in range(max(names, 1100)):
+            url = f"http://n{number % names}.localhost:1/"
+            assert failing.ask(request(url)).status == 502
+        slow.send("67890")
+        assert slow.read().body == b"1234567890"
+        assert failing.ask(request(there.url("/"))).status == 200, "on the idle connection"
+    assert running.metric("pinfold_upstream_connections_open") == 1
+
+
 def test_an_upload_streams_while_connections_are_plenty(gateway, scripted_origin):
     """The origin may answer before the content has ended, and the client may wait for that."""
 

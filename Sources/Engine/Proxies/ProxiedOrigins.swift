@@ -62,13 +62,10 @@ struct ProxiedOrigins {
         return made
     }
 
+    /// What waits or runs through a carrier refers to the origin that it is for.
     private mutating func forgetUnused() {
-        // Requests through a carrier wait there, and are not seen at their own origin.
-        servers = servers.filter { !($0.value.carrier ?? $0.value).isUnused }
-        let carriers = Set(servers.values.compactMap { $0.carrier.map { ObjectIdentifier($0) } })
-        proxies = proxies.filter {
-            !$0.value.isUnused || carriers.contains(ObjectIdentifier($0.value))
-        }
+        servers.keepNeeded()
+        proxies.keepNeeded()
         limit = max(Self.capacity, (servers.count + proxies.count) * 2)
     }
 }

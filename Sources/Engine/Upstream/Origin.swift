@@ -85,6 +85,8 @@ package final class Origin {
     var connecting = 0
     /// Connections established: idle and in use.
     var open = 0
+    /// The table of origins has been told that nothing uses it, and has not looked since.
+    var isCountedUnused = false
     /// It waits for a place among all connections.
     var isStarved = false
     /// The limit of connections to it, of all workers; nil until one is made.
@@ -176,8 +178,33 @@ package final class Origin {
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 
-    /// Nothing refers to it but the table.
+    /// There is neither a connection to it nor anybody who waits for one.
     var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
+
+    /// Whether a table has to go on knowing an origin that it holds by this reference.
+    ///
+    /// One without use may be what an exchange has found and will ask for a connection later: when
+    /// its content has come, or the disk has answered. If the table made another one meanwhile, the
+    /// connection would take up a place of the limit that both share, and once it is idle nobody
+    /// would find it there.
+    static func isStillNeeded(_ origin: inout Origin) -> Bool {
+        guard origin.isUnused, isKnownUniquelyReferenced(&origin) else {
+            origin.isCountedUnused = false
+            return true
+        }
+        return false
+    }
+}
+
+extension Dictionary where Value == Origin {
+    /// Forgets the origins that nothing uses and nobody else refers to.
+    mutating func keepNeeded() {
+        var known = Array(self)
+        self = [:]
+        for index in known.indices where Origin.isStillNeeded(&known[index].value) {
+            self[known[index].key] = known[index].value
+        }
+    }
 }
 
 extension ForwardingConfiguration {

@@ -15,11 +15,11 @@ package final class OriginTable {
     private var reverse: [ReverseUpstream: Origin] = [:]
     private var proxied = ProxiedOrigins()
     private var count = 0
-    /// How often an origin has become unused since those without use were looked for.
+    /// How many origins have become unused since those without use were looked for.
     private var unused = 0
 
     private struct Entry {
-        let origin: Origin
+        var origin: Origin
         let host: [UInt8]
         let port: UInt16
         let scheme: Scheme
@@ -146,8 +146,11 @@ package final class OriginTable {
     }
 
     /// Nothing uses one any more. After a burst of names their memory is given back, and need not
-    /// wait for another burst: looking again costs each name constant time.
-    func becameUnused() {
+    /// wait for another burst: looking again costs each name constant time. One that is asked for
+    /// in vain again and again is counted once.
+    func becameUnused(_ origin: Origin) {
+        guard !origin.isCountedUnused else { return }
+        origin.isCountedUnused = true
         unused += 1
         if unused >= Self.capacity / 4, unused >= count / 2 { forgetUnused() }
     }
@@ -155,11 +158,13 @@ package final class OriginTable {
     private func forgetUnused() {
         unused = 0
         forgetLatest()
-        byHash = byHash.compactMapValues { entries in
-            let used = entries.filter { !$0.origin.isUnused }
-            return used.isEmpty ? nil : used
+        var known = byHash.flatMap { hash, entries in entries.map { (hash: hash, entry: $0) } }
+        byHash = [:]
+        count = 0
+        for index in known.indices where Origin.isStillNeeded(&known[index].entry.origin) {
+            byHash[known[index].hash, default: []].append(known[index].entry)
+            count += 1
         }
-        count = byHash.values.reduce(0) { $0 + $1.count }
         limit = max(Self.capacity, count * 2)
     }
 
@@ -169,7 +174,7 @@ package final class OriginTable {
 
     /// Takes all origins over to another snapshot, under which their connections may be used on.
     func adopt(_ policy: PolicySnapshot) {
-        reverse = reverse.filter { !$0.value.isUnused }
+        reverse.keepNeeded()
         for origin in all { origin.adopt(policy) }
     }
 

@@ -198,7 +198,7 @@ extension UpstreamPool {
             byLimit[ObjectIdentifier(limit)] === origin
         else { return }
         byLimit[ObjectIdentifier(limit)] = nil
-        environment.origins.becameUnused()
+        environment.origins.becameUnused(origin)
     }
 
     // MARK: Asking the other workers

@@ -41,6 +41,7 @@ final class UpstreamPool: UpstreamSource {
         let mayConnect = takePlaces(origin)
         guard mayConnect || mayWait(origin) else {
             leaveLineIfNobodyWaits(origin)
+            forgetIfUnused(origin)
             environment.metrics.add(.poolWaitRefusals)
             if environment.traces { traceRefusal(origin, consumer) }
             consumer.upstreamFailed(.tooManyPending, responseStarted: false)
@@ -373,6 +374,7 @@ final class UpstreamPool: UpstreamSource {
         }
         environment.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin, .outdated)
+        forgetIfUnused(origin)
     }
 
     /// Closes the idle connections of an origin, which hold it as it holds them.

@@ -227,7 +227,7 @@ final class ScriptedStream: UpstreamStream {
         case 3: fault = started ? .upstreamBodyTimeout : .firstByteTimeout
         default: fault = .response(.truncatedHead)
         }
-        consumer.upstreamFailed(fault, responseStarted: started)
+        consumer.upstreamFailed(StreamFailure(fault, responseStarted: started))
     }
 
     private func sendInterim(to consumer: any UpstreamConsumer) {

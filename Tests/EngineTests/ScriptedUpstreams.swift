@@ -58,7 +58,7 @@ final class ScriptedUpstreams: UpstreamSource {
         let wait = Wait(origin, exchange, fresh: fresh)
         switch world.isSettling ? 0 : world.random.below(100) {
         case 0..<45: handOut(wait, at: world.peer)
-        case 45..<50: refuse(exchange, connectFault())
+        case 45..<50: refuse(exchange, StreamFailure(connectFault()))
         case 50..<65:
             waits.append(wait)
             connect(wait)
@@ -79,14 +79,14 @@ final class ScriptedUpstreams: UpstreamSource {
     }
 
     private func connected(
-        _ wait: Wait, _ result: Result<EstablishedConnection, ExchangeFault>
+        _ wait: Wait, _ result: Result<EstablishedConnection, StreamFailure>
     ) {
         guard let index = waits.firstIndex(where: { $0 === wait }) else {
             return world.fail("a connection is made for nobody")
         }
         waits.remove(at: index)
         switch result {
-        case .failure(let fault): refuse(wait.consumer, fault)
+        case .failure(let failure): refuse(wait.consumer, failure)
         case .success(let made):
             // What is sent to the server goes to its stream.
             made.transport.close()
@@ -113,7 +113,7 @@ final class ScriptedUpstreams: UpstreamSource {
         if world.isSettling || world.random.chance(75) {
             handOut(wait, at: world.peer)
         } else {
-            refuse(wait.consumer, connectFault())
+            refuse(wait.consumer, StreamFailure(connectFault()))
         }
         return true
     }
@@ -160,15 +160,15 @@ final class ScriptedUpstreams: UpstreamSource {
         waits.removeAll { $0.origin.policy.trustGeneration != generation }
         for wait in outdated {
             wait.operation?.cancel()
-            refuse(wait.consumer, .superseded)
+            refuse(wait.consumer, StreamFailure(.superseded))
         }
     }
 
     /// Who is told that there is no stream gives its wait up, which is over by then.
-    private func refuse(_ exchange: Exchange, _ fault: ExchangeFault) {
+    private func refuse(_ exchange: Exchange, _ failure: StreamFailure) {
         world.note("no stream for", 0, world.number(of: exchange))
         refused = exchange
-        exchange.upstreamFailed(fault, responseStarted: false)
+        exchange.upstreamFailed(failure)
         refused = nil
     }
 

@@ -15,7 +15,7 @@ struct OriginVerificationTests {
     /// A verification that has begun, and what it was answered.
     private final class Begun {
         private(set) var verification: OriginVerification!
-        private(set) var outcomes: [Result<OriginVerification.Server, ExchangeFault>] = []
+        private(set) var outcomes: [Result<OriginVerification.Server, StreamFailure>] = []
 
         init(_ still: StillWorker, _ server: ScriptedServer) throws {
             verification = OriginVerification(
@@ -26,7 +26,9 @@ struct OriginVerificationTests {
 
         var servers: [OriginVerification.Server] { outcomes.compactMap { try? $0.get() } }
         var faults: [Reason] {
-            outcomes.compactMap { if case .failure(let fault) = $0 { fault.reason } else { nil } }
+            outcomes.compactMap {
+                if case .failure(let failure) = $0 { failure.fault.reason } else { nil }
+            }
         }
     }
 

@@ -243,9 +243,10 @@ final class ScriptedConsumer: UpstreamConsumer {
             upgrade: [])
     }
 
-    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+    func upstreamFailed(_ failure: StreamFailure) {
         upstream = nil
-        events.append(.failed(fault.reason, responseStarted: responseStarted))
+        events.append(
+            .failed(failure.fault.reason, responseStarted: failure.responseStarted))
     }
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
@@ -287,7 +288,7 @@ final class ScriptedConnect {
             hostMatch: DestinationRules.HostMatch()
         ) { [unowned self] result in
             if case .success(let made) = result { descriptor = made.transport.descriptor }
-            outcomes.append(result.map(\.endpoint))
+            outcomes.append(result.map(\.endpoint).mapError(\.fault))
         }
         operation.start(timeoutMilliseconds: timeoutMilliseconds)
     }

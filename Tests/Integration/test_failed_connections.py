@@ -137,3 +137,19 @@ def test_a_failed_handshake_is_told_with_the_address(gateway, dns, origin, pki):
     assert f"server=127.0.0.1:{there.port}" in running.wait_log("server refused")
     (access,) = running.wait_access(1)
     assert access["upstream"] == f"127.0.0.1:{there.port}"
+
+
+def test_a_pipelined_request_is_told_with_its_own_server(gateway):
+    """It is judged while the one before it is being answered."""
+    port = free_port()
+    running = gateway({})
+    with running.wire() as wire:
+        wire.send(request(f"http://127.0.0.1:{port}/first") + request("http://10.1.2.3/second"))
+        first, second = wire.read(), wire.read()
+    assert f"\ntried: 127.0.0.1:{port}: Connection refused" in first.body.decode()
+    assert second.status == 403
+    assert "tried:" not in second.body.decode()
+    assert "next-hop" not in second.proxy_status
+    assert str(port) not in line(running, "destination-refused")
+    assert {entry["target"]: entry.get("upstream") for entry in running.wait_access(2)} == {
+        f"http://127.0.0.1:{port}/first": f"127.0.0.1:{port}", "http://10.1.2.3/second": None}

@@ -90,7 +90,7 @@ extension Environment {
             "host": "\(server.host)", "port": "\(server.port)",
             "reason": "\(Reason(failure).token)", "detail": "\(failure)",
         ]
-        if let tried = failedAttempts?.text { metadata["server"] = "\(tried)" }
+        if let endpoint = server.endpoint { metadata["server"] = "\(endpoint)" }
         return metadata
     }
 
@@ -132,7 +132,6 @@ extension Environment {
 
     /// Writes why an exchange was answered by the gateway.
     package func log(_ fault: ExchangeFault, of exchange: Exchange) {
-        if let failedAttempts { exchange.failedAttempts = failedAttempts }
         guard shared.logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "id": "\(exchange.idText)", "status": "\(fault.status)",

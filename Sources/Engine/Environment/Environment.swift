@@ -62,10 +62,6 @@ package final class Environment {
     /// The last reading of the monotonic clock, in microseconds, and the turn it was taken in.
     private var reading: (turn: UInt64, microseconds: Int64) = (.max, 0)
 
-    /// What a connection was tried to while those who wait for it are told that there is none; nil
-    /// otherwise. They are told in the same call, from whoever tried to whoever logs and replies.
-    private(set) var failedAttempts: FailedAttempts?
-
     /// Exchange objects kept for the next request.
     private static let keptExchanges = 64
 
@@ -135,14 +131,6 @@ package final class Environment {
             if let exchange = handler as? Exchange { return exchange.translatedStored(result) }
             (handler as? ResponseFilter)?.worked(result)
         }
-    }
-
-    /// Tells those who wait for a connection, by `body`, that there is none.
-    func failing(_ attempts: FailedAttempts, _ body: () -> Void) {
-        let outer = failedAttempts
-        failedAttempts = attempts
-        body()
-        failedAttempts = outer
     }
 
     // MARK: Time
@@ -309,7 +297,7 @@ package protocol UpstreamSource: AnyObject {
 /// In place of a pool that is not made yet, or not there any more.
 private final class NoUpstreams: UpstreamSource {
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
-        consumer.upstreamFailed(.superseded, responseStarted: false)
+        consumer.upstreamFailed(StreamFailure(.superseded))
     }
 
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {}

@@ -1,3 +1,4 @@
+import Addressing
 import PinfoldConfiguration
 import PinfoldMetrics
 import Pinning
@@ -7,6 +8,8 @@ import TLS
 struct JudgedServer {
     let host: String
     let port: UInt16
+    /// Where it was connected to; nil: that is not known.
+    let endpoint: Endpoint?
     /// The label of its metrics.
     let route: LabelIndex
     /// The labels' indexes of the pinsets that apply, in the order of evaluation.
@@ -16,8 +19,9 @@ struct JudgedServer {
     /// The port that the request named, by which the host entry was found.
     private let requestedPort: UInt16
 
-    init(_ origin: Origin) {
+    init(_ origin: Origin, at endpoint: Endpoint) {
         (host, port) = (origin.key.host, origin.key.port)
+        self.endpoint = endpoint
         route = origin.route
         policy = origin.policy
         entryIndex = origin.entryIndex
@@ -26,8 +30,12 @@ struct JudgedServer {
     }
 
     /// The server of a tunnel.
-    init(_ authority: BoundAuthority, _ policy: PolicySnapshot, entryIndex: Int?) {
+    init(
+        _ authority: BoundAuthority, _ policy: PolicySnapshot, entryIndex: Int?,
+        at endpoint: Endpoint? = nil
+    ) {
         (host, port) = (authority.host, authority.port)
+        self.endpoint = endpoint
         route = policy.route(entryIndex: entryIndex)
         self.policy = policy
         self.entryIndex = entryIndex

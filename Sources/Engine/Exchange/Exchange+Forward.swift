@@ -213,14 +213,14 @@ extension Exchange {
         if !contentHasEnded { client?.resumeContent() }
     }
 
-    package func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+    package func upstreamFailed(_ failure: StreamFailure) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
         let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
-            fault, responseStarted: responseStarted)
+            failure.fault, responseStarted: failure.responseStarted)
         wasLeftUnanswered =
             cause == .connectionDied(responseStarted: false) && reusesConnection
             && firstByteMicroseconds == nil
-        fail(fault, cause)
+        fail(failure.fault, cause, failure.attempts)
     }
 }
 

@@ -49,16 +49,22 @@ extension Exchange {
 
     /// Ends the exchange for a reason: tries again if that may help, else with a reply if none has
     /// begun, else by cutting it off.
-    func fail(_ fault: ExchangeFault, _ cause: State.Failure.Cause = .other) {
+    ///
+    /// - Parameter attempts: the addresses that no connection came of, where that is the reason.
+    func fail(
+        _ fault: ExchangeFault, _ cause: State.Failure.Cause = .other,
+        _ attempts: FailedAttempts? = nil
+    ) {
         abandonStore()
         translating = nil
         // The client has seen nothing of a response then.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
         switch handle(.failed(State.Failure(cause: cause, headWithdrawn: withdrawn))) {
         case .forwardAgain(let reason): sendAgain(reason)
-        case .reply: tell(fault)
+        case .reply: tell(fault, attempts)
         case .end(let cut):
             self.fault = fault
+            failedAttempts = attempts
             // Nobody else is told of what fails in the background.
             if client == nil { environment.log(fault, of: self) }
             end(cut: cut)
@@ -67,8 +73,9 @@ extension Exchange {
     }
 
     /// Replies with a fault, or with what is stored in its place.
-    func tell(_ fault: ExchangeFault) {
+    func tell(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
+        failedAttempts = attempts
         reply(with: fault, closing: !contentHasEnded)
     }
 

@@ -43,9 +43,9 @@ extension Exchange {
             }
             opening = nil
             switch result {
-            case .failure(let fault):
-                environment.note(reachability, fault)
-                fail(fault)
+            case .failure(let failure):
+                environment.note(reachability, failure.fault)
+                fail(failure.fault, .other, failure.attempts)
             case .success(let made):
                 environment.note(reachability, nil)
                 upstreamEndpoint = made.endpoint

@@ -49,7 +49,7 @@ extension InspectedTunnel {
         }
         let entry = standing.entryIndex
         let context = policy.tls(entryIndex: entry)
-        let server = JudgedServer(authority, policy, entryIndex: entry)
+        let server = JudgedServer(authority, policy, entryIndex: entry, at: endpoint)
         let shown = ServerTimestamps(handshake: proof.timestamps, status: proof.staple)
         switch context.judge(
             chain: proof.chain, host: authority.host, staple: proof.staple, timestamps: shown)

@@ -146,7 +146,7 @@ extension InspectedTunnel {
                     return refuse(.superseded, .internalError)
                 }
                 intercept(interception, name, verified)
-            case .failure(let fault): refuse(fault, .handshakeFailure)
+            case .failure(let failure): refuse(failure.fault, .handshakeFailure)
             }
         }
         opened = verification

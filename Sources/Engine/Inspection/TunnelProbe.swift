@@ -44,7 +44,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
             connecting = nil
             switch result {
             case .success(let made): connected(made)
-            case .failure(let fault): end(.failure(fault))
+            case .failure(let failure): end(.failure(failure.fault))
             }
         }
         connecting = operation
@@ -116,7 +116,8 @@ final class TunnelProbe: EventHandler, TunnelOpening {
     }
 
     private var judged: JudgedServer {
-        JudgedServer(server.authority, policy, entryIndex: entryIndex)
+        JudgedServer(
+            server.authority, policy, entryIndex: entryIndex, at: server.endpoint)
     }
 
     private func drop() {

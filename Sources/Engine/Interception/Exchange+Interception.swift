@@ -36,8 +36,9 @@ extension Exchange {
             opening = nil
             if token != .none { environment.loop.setDeadline(self, after: nil) }
             switch result {
-            case .failure(.superseded): verifyAnew(authority, name)
-            case .failure(let fault): fail(fault)
+            case .failure(let failure):
+                if case .superseded = failure.fault { return verifyAnew(authority, name) }
+                fail(failure.fault, .other, failure.attempts)
             case .success(let server):
                 // What the client is shown may have changed, without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {

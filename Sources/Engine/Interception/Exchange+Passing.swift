@@ -36,8 +36,8 @@ extension Exchange {
                 upstreamEndpoint = server.endpoint
                 if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
                 give(handover, to: tunnel(interception, .verified(server.certificate)))
-            case .refused(let handover, let interception, let fault):
-                note(fault)
+            case .refused(let handover, let interception, let failure):
+                note(failure.fault, failure.attempts)
                 give(handover, to: tunnel(interception, .refused))
             case .passed(let handover, let transport, let endpoint, let timeouts, let pass):
                 interceptionPass = pass
@@ -49,8 +49,8 @@ extension Exchange {
                     TunnelBasis(
                         authority, by: .tunnel, from: peer, at: endpoint, proof: .none,
                         under: environment.policy, since: generation))
-            case .ended(let fault):
-                if let fault { note(fault) }
+            case .ended(let failure):
+                if let failure { note(failure.fault, failure.attempts) }
                 endQuietly()
             }
         }
@@ -59,8 +59,9 @@ extension Exchange {
     }
 
     /// What goes wrong after the answer is told to the logs and the metrics.
-    func note(_ fault: ExchangeFault) {
+    func note(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
         self.fault = fault
+        failedAttempts = attempts
         environment.log(fault, of: self)
     }
 }

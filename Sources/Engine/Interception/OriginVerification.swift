@@ -16,13 +16,13 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     private let environment: Environment
     private let origin: Origin
     let clientNetwork: IPNetwork?
-    private var completion: ((Result<Server, ExchangeFault>) -> Void)?
+    private var completion: ((Result<Server, StreamFailure>) -> Void)?
     var response = ResponseHead()
 
     /// - Parameter completion: called once, within `start()` or later; not after `cancel()`.
     init(
         environment: Environment, origin: Origin, client: IPNetwork?,
-        completion: @escaping (Result<Server, ExchangeFault>) -> Void
+        completion: @escaping (Result<Server, StreamFailure>) -> Void
     ) {
         self.environment = environment
         self.origin = origin
@@ -46,9 +46,9 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         end(.success(server))
     }
 
-    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) { end(.failure(fault)) }
+    func upstreamFailed(_ failure: StreamFailure) { end(.failure(failure)) }
 
-    private func end(_ result: Result<Server, ExchangeFault>) {
+    private func end(_ result: Result<Server, StreamFailure>) {
         let completion = completion
         self.completion = nil
         completion?(result)

@@ -23,12 +23,12 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         /// The server is who it is to be.
         case intercepted(DownstreamHandover, InterceptionPolicy, OriginVerification.Server)
         /// The client speaks TLS, and the server must not be shown in a certificate.
-        case refused(DownstreamHandover, InterceptionPolicy, ExchangeFault)
+        case refused(DownstreamHandover, InterceptionPolicy, StreamFailure)
         /// What both sides say is relayed.
         case passed(
             DownstreamHandover, to: Transport, Endpoint, TimeoutsConfiguration, InterceptionPass)
         /// It is over, and closed.
-        case ended(ExchangeFault?)
+        case ended(StreamFailure?)
     }
 
     private enum Step { case listening, verifying, joining, over }
@@ -207,9 +207,10 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
                     return close(.superseded)
                 }
                 end(.intercepted(release(), interception, server))
-            // A reload has come meanwhile.
-            case .failure(.superseded): verify()
-            case .failure(let fault): refuse(fault)
+            case .failure(let failure):
+                // A reload has come meanwhile.
+                if case .superseded = failure.fault { return verify() }
+                refuse(failure.fault, failure.attempts)
             }
         }
         opening = verification
@@ -218,13 +219,13 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     }
 
     /// Has the client be told by an alert, for it has its 200.
-    private func refuse(_ fault: ExchangeFault) {
+    private func refuse(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
         guard let interception = environment.policy.interception(for: authority) else {
-            return close(fault)
+            return close(fault, attempts)
         }
         opening?.cancel()
         opening = nil
-        end(.refused(release(), interception, fault))
+        end(.refused(release(), interception, StreamFailure(fault, attempts)))
     }
 
     // MARK: Anything else
@@ -258,9 +259,9 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
             case .success(let made):
                 environment.note(reachability, nil)
                 connected(Server(made, of: self, under: trustGeneration))
-            case .failure(let fault):
-                environment.note(reachability, fault)
-                close(fault)
+            case .failure(let failure):
+                environment.note(reachability, failure.fault)
+                close(failure.fault, failure.attempts)
             }
         }
         opening = operation
@@ -321,14 +322,14 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     func givesUp() { close(.headBuffersFull) }
 
     /// Closes both connections.
-    func close(_ fault: ExchangeFault?) {
+    func close(_ fault: ExchangeFault?, _ attempts: FailedAttempts? = nil) {
         guard step != .over else { return }
         dropServer()
         environment.loop.remove(self)
         handover.transport.close()
         output.discard()
         handover.closed()
-        end(.ended(fault))
+        end(.ended(fault.map { StreamFailure($0, attempts) }))
     }
 
     private func end(_ outcome: Outcome) {

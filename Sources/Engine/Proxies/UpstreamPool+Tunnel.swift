@@ -11,7 +11,7 @@ extension UpstreamPool {
             try establish(origin, made, times, in: session)
         } catch {
             made.transport.close()
-            failed(origin, error)
+            failed(origin, StreamFailure(error))
         }
     }
 
@@ -28,7 +28,7 @@ extension UpstreamPool {
                 var times = times
                 times.tunnel = opened.microseconds
                 establishOrFail(origin, made, times, in: opened.session)
-            case .failure(let fault): failed(origin, fault)
+            case .failure(let fault): failed(origin, StreamFailure(fault))
             }
         }
         tunnel.start(timeoutMilliseconds: origin.timeouts.connectMilliseconds)

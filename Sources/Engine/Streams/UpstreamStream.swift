@@ -86,9 +86,8 @@ package protocol UpstreamStream: AnyObject {
 package protocol UpstreamConsumer: AnyObject {
     /// A stream is the consumer's until the response has ended or either side gave up.
     func upstreamReady(_ upstream: any UpstreamStream)
-    /// There is no connection, or it failed. `responseStarted`: some byte of the final response
-    /// had been received.
-    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool)
+    /// There is no connection, or it failed.
+    func upstreamFailed(_ failure: StreamFailure)
     /// A head arrived, interim ones included; it is parsed into `response` and its bytes are valid
     /// during the call.
     func upstreamHead(_ head: UnsafeRawBufferPointer)

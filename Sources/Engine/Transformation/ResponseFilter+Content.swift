@@ -120,7 +120,8 @@ extension ResponseFilter {
         let exchange = exchange.take()
         if let head { tellOfChange(head, to: exchange) }
         end()
-        exchange?.upstreamFailed(.transformation(failure), responseStarted: true)
+        exchange?.upstreamFailed(
+            StreamFailure(.transformation(failure), responseStarted: true))
     }
 
     /// What the request has changed at the server is changed, whatever the answer is worth, and
@@ -241,7 +242,7 @@ extension ResponseFilter {
         } catch {
             let exchange = exchange.take()
             end()
-            exchange?.upstreamFailed(.response(error), responseStarted: true)
+            exchange?.upstreamFailed(StreamFailure(.response(error), responseStarted: true))
             return nil
         }
     }

@@ -165,11 +165,11 @@ extension ResponseFilter: UpstreamConsumer {
     var mayBeRepeated: Bool { exchange?.mayBeRepeated ?? false }
     var clientNetwork: IPNetwork? { exchange?.clientNetwork }
 
-    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+    func upstreamFailed(_ failure: StreamFailure) {
         streamHasEnded = true
         let exchange = exchange.take()
         end()
-        exchange?.upstreamFailed(fault, responseStarted: responseStarted)
+        exchange?.upstreamFailed(failure)
     }
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {

@@ -13,7 +13,7 @@ package struct EstablishedConnection {
 /// what remains (RFC 8305).
 final class ConnectOperation: EventHandler {
     /// How an operation ends; called once, never from within `start`.
-    typealias Completion = (Result<EstablishedConnection, ExchangeFault>) -> Void
+    typealias Completion = (Result<EstablishedConnection, StreamFailure>) -> Void
 
     /// One attempt's socket.
     private final class Attempt: EventHandler {
@@ -282,9 +282,8 @@ final class ConnectOperation: EventHandler {
     private func finish(_ result: Result<EstablishedConnection, ExchangeFault>) {
         guard !finished, let completion else { return }
         close()
-        guard case .failure(let fault) = result else { return completion(result) }
-        count(fault)
-        environment.failing(failedAttempts) { completion(result) }
+        if case .failure(let fault) = result { count(fault) }
+        completion(result.mapError { StreamFailure($0, failedAttempts) })
     }
 
     private static let toldRefusals = 16

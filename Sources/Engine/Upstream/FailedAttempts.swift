@@ -65,3 +65,21 @@ package struct FailedAttempts: Sendable {
         }
     }
 }
+
+/// Why there is no stream to a server, or why the one that there was has failed.
+package struct StreamFailure: Error {
+    package var fault: ExchangeFault
+    /// The addresses that were tried; nil: none was, or the failure is not about one.
+    package var attempts: FailedAttempts?
+    /// Some byte of the final response had been received.
+    package var responseStarted: Bool
+
+    /// A failure for the reason `fault`.
+    package init(
+        _ fault: ExchangeFault, _ attempts: FailedAttempts? = nil, responseStarted: Bool = false
+    ) {
+        self.fault = fault
+        self.attempts = attempts
+        self.responseStarted = responseStarted
+    }
+}

@@ -299,7 +299,7 @@ extension UpstreamConnection {
         let fault = isAskedForTheFirstTime && !started ? fault.ofUnanswered : fault
         self.consumer = nil
         close()
-        consumer?.upstreamFailed(fault, responseStarted: started)
+        consumer?.upstreamFailed(StreamFailure(fault, responseStarted: started))
     }
 
     /// Whether nothing has shown yet that the server speaks HTTP in clear text on its port.

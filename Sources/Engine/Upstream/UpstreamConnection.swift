@@ -137,17 +137,15 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             times.handshake = Int64(duration)
             environment.metrics.record(.tlsHandshake, microseconds: duration)
-            environment.countTrusted(JudgedServer(origin), tls)
+            environment.countTrusted(JudgedServer(origin, at: endpoint), tls)
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             if !beginReview(of: tls) { established(tls) }
         case .failed(let error):
-            environment.failing(FailedAttempts(connectedTo: endpoint)) {
-                environment.countHandshakeFailure(error, JudgedServer(origin), tls)
-                if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
-                close()
-                pool.handshakeEnded(self, .tlsFailed(error))
-            }
+            environment.countHandshakeFailure(error, JudgedServer(origin, at: endpoint), tls)
+            if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
+            close()
+            pool.handshakeEnded(self, .tlsFailed(error))
         }
     }
 
@@ -254,9 +252,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             environment.metrics.add(.tlsHandshakesTimeout)
             if environment.traces { traceHandshakeFailure(.tlsTimeout) }
             close()
-            environment.failing(FailedAttempts(connectedTo: endpoint)) {
-                pool.handshakeEnded(self, .tlsTimeout)
-            }
+            pool.handshakeEnded(self, .tlsTimeout)
         case .active:
             // The client is the slow one; its own deadline runs.
             if paused, output.isEmpty { return }

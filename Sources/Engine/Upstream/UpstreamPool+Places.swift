@@ -261,7 +261,7 @@ extension UpstreamPool {
             let consumer = takeWaiter(origin, isFresh: true, .refused)
         {
             environment.metrics.add(.poolWaitRefusals)
-            consumer.upstreamFailed(.tooManyPending, responseStarted: false)
+            consumer.upstreamFailed(StreamFailure(.tooManyPending))
         }
         leaveLineIfNobodyWaits(origin)
         forgetIfUnused(origin)

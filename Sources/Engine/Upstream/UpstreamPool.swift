@@ -44,7 +44,7 @@ final class UpstreamPool: UpstreamSource {
             forgetIfUnused(origin)
             environment.metrics.add(.poolWaitRefusals)
             if environment.traces { traceRefusal(origin, consumer) }
-            consumer.upstreamFailed(.tooManyPending, responseStarted: false)
+            consumer.upstreamFailed(StreamFailure(.tooManyPending))
             return
         }
         origin.waiters.append(
@@ -165,12 +165,15 @@ final class UpstreamPool: UpstreamSource {
     }
 
     private func connected(
-        _ origin: Origin, _ result: Result<EstablishedConnection, ExchangeFault>,
+        _ origin: Origin, _ result: Result<EstablishedConnection, StreamFailure>,
         _ times: ConnectionTimes
     ) {
         switch result {
-        case .failure(let fault):
-            failed(origin, origin.tunnelProxy == nil ? fault : .init(onTheWayToProxy: fault))
+        case .failure(var failure):
+            if origin.tunnelProxy != nil {
+                failure.fault = ExchangeFault(onTheWayToProxy: failure.fault)
+            }
+            failed(origin, failure)
         case .success(let made):
             if let proxy = origin.tunnelProxy { return openTunnel(origin, proxy, made, times) }
             establishOrFail(origin, made, times)
@@ -218,7 +221,9 @@ final class UpstreamPool: UpstreamSource {
     /// A handshake's outcome.
     func handshakeEnded(_ connection: UpstreamConnection, _ fault: ExchangeFault?) {
         if let fault {
-            failed(connection.origin, fault)
+            failed(
+                connection.origin,
+                StreamFailure(fault, FailedAttempts(connectedTo: connection.endpoint)))
         } else {
             ready(connection)
         }
@@ -242,17 +247,20 @@ final class UpstreamPool: UpstreamSource {
         let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
-        consumer?.upstreamFailed(.upstreamSpokeUnasked, responseStarted: false)
+        consumer?.upstreamFailed(StreamFailure(.upstreamSpokeUnasked))
     }
 
-    func failed(_ origin: Origin, _ fault: ExchangeFault) {
+    func failed(_ origin: Origin, _ failure: StreamFailure) {
         origin.connecting -= 1
         establishing -= 1
         giveBack([.origin, .total], of: origin)
-        let fault = origin.forwards == nil ? fault : ExchangeFault(onTheWayToProxy: fault)
-        environment.note(origin, fault)
+        var failure = failure
+        if origin.forwards != nil {
+            failure.fault = ExchangeFault(onTheWayToProxy: failure.fault)
+        }
+        environment.note(origin, failure.fault)
         if let consumer = takeWaiter(origin, isFresh: true, .failed) {
-            consumer.upstreamFailed(fault, responseStarted: false)
+            consumer.upstreamFailed(failure)
         }
         connectForWaiters(origin)
         forgetIfUnused(origin)
@@ -370,7 +378,7 @@ final class UpstreamPool: UpstreamSource {
         leaveLineIfNobodyWaits(origin)
         for waiter in waiters {
             waitEnded(waiter, origin, .superseded)
-            waiter.consumer.upstreamFailed(.superseded, responseStarted: false)
+            waiter.consumer.upstreamFailed(StreamFailure(.superseded))
         }
         environment.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin, .outdated)

@@ -102,12 +102,12 @@ final class Probe: EventHandler, UpstreamConsumer {
         _ = upstream.finish(trailers: nil)
     }
 
-    func upstreamFailed(_ fault: ExchangeFault, responseStarted: Bool) {
+    func upstreamFailed(_ failure: StreamFailure) {
         isWaiting = false
         upstream = nil
         // What this gateway lacks or does says nothing about the host: the next probe will tell.
-        guard !fault.isOwn else { return }
-        let hasAnswered = fault.reachabilityEvidence == .responseReceived
+        guard !failure.fault.isOwn else { return }
+        let hasAnswered = failure.fault.reachabilityEvidence == .responseReceived
         worker.environment.note(reachability, hasAnswered ? .probeSucceeded : .probeFailed)
     }
 

@@ -221,6 +221,90 @@ def test_no_content_satisfies_a_schema_or_is_an_image(
     assert head.status == 200, "of what HEAD is answered nothing is said"
 
 
+def no_content(status: str, framing: str, *fields: str) -> bytes:
+    end = {"length": "Content-Length: 0\r\n\r\n", "close": "Connection: close\r\n\r\n",
+           "chunks": "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"}[framing]
+    return "\r\n".join([f"HTTP/1.1 {status}", *fields, end]).encode()
+
+
+def answer_once(there, answer: bytes):
+    def script(connection: OriginConnection) -> None:
+        while connection.read_request() is not None:
+            connection.send(answer)
+            if b"Connection: close" in answer:
+                return
+
+    return there(script)
+
+
+HELD = {
+    "schema": {"validate": "json", "schema": "any.json"},
+    "image": {"validate": "image"},
+}
+
+
+def held(kind: str, workspace, **more) -> dict:
+    (workspace / "any.json").write_text("{}")
+    found = {**HELD[kind], **more}
+    return {**found, "schema": str(workspace / "any.json")} if "schema" in found else found
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("kind", [*HELD, "xml"])
+def test_what_is_said_without_content_passes_where_content_is_held_to_something(
+        gateway, scripted_origin, workspace, kind, framing):
+    """Redirects, challenges, errors, and success for what asks for no representation (RFC 9110
+    §15.3.2, §15.4, §15.5.2, §9.3.3 to §9.3.8)."""
+    table = [
+        ("GET", "302 Found", "Location: /next"), ("GET", "303 See Other", "Location: /next"),
+        ("GET", "401 Unauthorized", "WWW-Authenticate: Basic realm=a"),
+        ("GET", "407 Proxy Authentication Required", "X-A: b"),
+        ("GET", "404 Not Found", "X-A: b"), ("GET", "202 Accepted", "X-A: b"),
+        ("GET", "416 Range Not Satisfiable", "Content-Range: bytes */5"),
+        ("GET", "503 Service Unavailable", "Retry-After: 3"),
+        ("POST", "201 Created", "Location: /new"), ("POST", "303 See Other", "Location: /next"),
+        ("PUT", "200 OK", "X-A: b"), ("PUT", "201 Created", "X-A: b"),
+        ("PATCH", "200 OK", "X-A: b"), ("DELETE", "200 OK", "X-A: b"),
+        ("DELETE", "202 Accepted", "X-A: b"),
+        ("OPTIONS", "200 OK", "Access-Control-Allow-Origin: *")]
+    # XML is asked for in the head: of Content-Length: 0 nothing is parsed.
+    wanted = {"validate": "xml"} if kind == "xml" else held(kind, workspace)
+    running = gateway(rules(wanted))
+    for method, status, field in table:
+        there = answer_once(scripted_origin, no_content(status, framing, field))
+        told = running.ask(request(there.url("/"), method=method, Connection="close"))
+        name, _, value = field.partition(": ")
+        assert (f"{told.status}", told.body) == (status[:3], b""), (method, status, told.body)
+        assert told.get(name) == value, (method, status)
+
+
+@pytest.mark.parametrize("framing", ["length", "chunks", "close"])
+@pytest.mark.parametrize("kind", HELD)
+def test_the_representation_that_was_asked_for_has_content(
+        gateway, scripted_origin, workspace, kind, framing):
+    reason = {"schema": "response-schema-violated", "image": "response-image-refused"}[kind]
+    running = gateway(rules(held(kind, workspace)))
+    for method, status in [
+            ("GET", "200 OK"), ("POST", "200 OK"), ("GET", "203 Non-Authoritative Information")]:
+        there = answer_once(scripted_origin, no_content(status, framing))
+        told = running.ask(request(there.url("/"), method=method, Connection="close"))
+        assert told.status == 502, (method, status)
+        assert told.body.startswith(f"502 {reason}\n".encode())
+
+
+@pytest.mark.parametrize(("method", "status", "passes"), [
+    ("POST", "201 Created", False), ("GET", "202 Accepted", False), ("PUT", "201 Created", True),
+    ("DELETE", "200 OK", True), ("GET", "302 Found", True), ("POST", "204 No Content", True)])
+@pytest.mark.parametrize("kind", HELD)
+def test_a_success_that_the_rules_name_has_content(
+        gateway, scripted_origin, workspace, kind, method, status, passes):
+    running = gateway(rules(held(kind, workspace, statusCodes=["200-202", "204", "302"])))
+    framing = "close" if status.startswith("204") else "length"
+    there = answer_once(scripted_origin, no_content(status, framing))
+    told = running.ask(request(there.url("/"), method=method, Connection="close"))
+    assert told.status == (int(status[:3]) if passes else 502)
+
+
 @pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content", "304 Not Modified"])
 def test_a_status_that_has_no_content_needs_none(gateway, origin, workspace, status):
     (workspace / "any.json").write_text("{}")

@@ -21,10 +21,12 @@ extension ResponseFilter {
         let tellsOfContent = method == .head && type != nil
         try checks.check(contentType: type, hasContent: hasContent || tellsOfContent)
         guard hasContent else {
-            if mayHaveContent { try checks.refuseNothing(contentType: type) }
+            if checks.needsContent(answering: method, status: response.status) {
+                try checks.refuseNothing(contentType: type)
+            }
             return passOn(head, as: headOfNoContent(type, bytes))
         }
-        guard let plan = try checks.plan(for: response, in: bytes) else {
+        guard let plan = try checks.plan(for: response, in: bytes, answering: method) else {
             return passOn(head, as: nil)
         }
         guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
@@ -39,11 +41,6 @@ extension ResponseFilter {
         step = .gathering(
             HeldResponse(
                 Array(head), response, plan, codings, environment.shared.transformationWork))
-    }
-
-    /// Whether content could have come (RFC 9110, section 6.4.1).
-    private var mayHaveContent: Bool {
-        method != .head && response.status != 204 && response.status != 205
     }
 
     /// Passes on that what is stored, or what the client has, is still what it was. What the server

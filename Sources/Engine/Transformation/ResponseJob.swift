@@ -135,12 +135,15 @@ extension ResponseChecks {
 
     /// What is done with the content of a response; nil: it is passed on unseen.
     func plan(
-        for response: borrowing ResponseHead, in bytes: Span<UInt8>
+        for response: borrowing ResponseHead, in bytes: Span<UInt8>, answering method: Method
     ) throws(TransformationFailure) -> ContentPlan? {
-        try plan(
+        // Of 416 it says how long the representation is of which nothing comes (RFC 9110 §14.4).
+        let hasRange = response.fields.contains(.contentRange) && response.status != 416
+        return try plan(
             contentType: contentType(of: response, in: bytes),
-            isPartial: response.status == 206 || response.fields.contains(.contentRange),
-            noTransform: MessageFacts.noTransform(response: response, in: bytes))
+            isPartial: response.status == 206 || hasRange,
+            noTransform: MessageFacts.noTransform(response: response, in: bytes),
+            needsContent: needsContent(answering: method, status: response.status))
     }
 }
 

@@ -82,7 +82,7 @@ extension HeldResponse {
         guard response.framing != .none, response.framing != .length(0) else { return nil }
         let plan: ContentPlan?
         do throws(TransformationFailure) {
-            plan = try checks.plan(for: response, in: head.span)
+            plan = try checks.plan(for: response, in: head.span, answering: .get)
         } catch {
             throw .refused(error)
         }

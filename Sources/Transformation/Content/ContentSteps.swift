@@ -12,6 +12,8 @@ struct ContentSteps: Sendable {
     private(set) var image: ImageRules?
     /// Whether an image that would be changed is refused.
     private var refusesImageChanges = false
+    /// Whether nothing is refused where it cannot be what content is to be.
+    var needsContent = true
     private let schema: (any JSONSchemaChecking)?
     private let images: (any ImageTransforming)?
 
@@ -51,6 +53,7 @@ struct ContentSteps: Sendable {
     /// Throws where nothing cannot be what content is to be: no schema is satisfied by it, and it
     /// is no image.
     func refuseNothing() throws(TransformationFailure) {
+        guard needsContent else { return }
         if needsSchema {
             throw TransformationFailure(
                 .responseSchemaViolated, "there is no content that could satisfy the schema")
@@ -81,6 +84,8 @@ struct ContentSteps: Sendable {
             throw TransformationFailure(
                 .responseBodyTooLarge, "it has more than \(limits.bytes) bytes")
         }
+        // However it is framed: of `Content-Length: 0` nothing is gathered.
+        if content.isEmpty, !needsContent { return PlannedContent() }
         if let format = validate?.document ?? (needsSchema ? .json : nil) {
             // A translation of the same format finds the same faults.
             if needsSchema || translation?.from != format {

@@ -1,4 +1,5 @@
 import Documents
+import HTTPCore
 import PinfoldConfiguration
 
 /// What is asked, and made, of the responses to a route's requests.
@@ -50,10 +51,26 @@ package struct ResponseChecks: Sendable {
             .responseTypeRefused, "\(found), expected was \(accepted.joined(separator: ", "))")
     }
 
+    /// Whether a response has to have content where that is held to a schema or has to be an image:
+    /// where it is the representation that was asked for (RFC 9110 §15.3.1, §15.3.4, §15.3.7), or a
+    /// success that the rules name. Redirects, challenges and errors say what they have to say in
+    /// their heads, as does success for OPTIONS, PUT, PATCH and DELETE. That of POST is asked for:
+    /// an origin that has nothing to tell of it answers 204, or 201.
+    package func needsContent(answering method: Method = .get, status: UInt16) -> Bool {
+        switch (method, status) {
+        case (.head, _), (.options, _), (.put, _), (.patch, _), (.delete, _): false
+        case (_, 204), (_, 205): false
+        case (_, 200), (_, 203), (_, 206): true
+        default:
+            (200..<300).contains(status)
+                && rules.statusCodes?.contains { $0.contains(status) } == true
+        }
+    }
+
     /// Throws ``TransformationProblem/responseSchemaViolated`` or
-    /// ``TransformationProblem/responseImageRefused`` where a response that could have content has
-    /// none, and content is held to a schema or has to be an image. Content that only has to parse
-    /// may be absent.
+    /// ``TransformationProblem/responseImageRefused`` for a response without content where content
+    /// is held to a schema or has to be an image, unless it needs none
+    /// (``needsContent(answering:status:)``). Content that only has to parse may be absent.
     ///
     /// - Parameter contentType: the field's value; nil where there is none.
     package func refuseNothing(contentType: String?) throws(TransformationFailure) {
@@ -76,12 +93,14 @@ package struct ResponseChecks: Sendable {
     /// - Parameters:
     ///   - isPartial: it is a part of a representation (206, Content-Range).
     ///   - noTransform: its sender wants it unchanged (RFC 9111, section 5.2.2.6).
+    ///   - needsContent: as of ``needsContent(answering:status:)``.
     /// - Throws: ``TransformationProblem/responsePartial`` for a part of what would have to be
     ///   checked, ``TransformationProblem/responseNoTransform`` where the rules refuse.
     package func plan(
-        contentType: String?, isPartial: Bool, noTransform: Bool
+        contentType: String?, isPartial: Bool, noTransform: Bool, needsContent: Bool = true
     ) throws(TransformationFailure) -> ContentPlan? {
         var steps = steps.forContent(ofType: ContentType(contentType))
+        steps.needsContent = needsContent
         guard !steps.isEmpty else { return nil }
         if isPartial {
             guard steps.checks || rules.noTransform == .refuse else { return nil }

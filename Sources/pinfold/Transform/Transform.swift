@@ -150,7 +150,9 @@ struct Transform: ParsableCommand {
         }
         let content = readContent(upTo: maximum)
         try checks.check(contentType: contentType, hasContent: !content.isEmpty)
-        let plan = try checks.plan(contentType: contentType, isPartial: false, noTransform: false)
+        let plan = try checks.plan(
+            contentType: contentType, isPartial: false, noTransform: false,
+            needsContent: checks.needsContent(status: status ?? 200))
         guard let plan else { return passUnseen(content) }
         guard content.count <= plan.maximumBytes else {
             guard plan.larger == .pass else {

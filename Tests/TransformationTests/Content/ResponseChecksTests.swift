@@ -1,3 +1,4 @@
+import HTTPCore
 import PinfoldConfiguration
 import Testing
 
@@ -163,6 +164,53 @@ struct ResponseChecksTests {
                     == (isImage ? .responseImageRefused : nil))
         }
         #expect(try problem("application/json") { $0.body = .init(from: .json, to: .plist) } == nil)
+    }
+
+    /// RFC 9110 §9.3, §15.3, §15.4.
+    @Test func `content is needed where it is the representation that was asked for`() throws {
+        let plain = try checks { $0.validate = .image }
+        let naming = try checks {
+            $0.validate = .image
+            $0.statusCodes = [200...206, 300...599]
+        }
+        for method in Method.allCases {
+            let asks = ![.head, .options, .put, .patch, .delete].contains(method)
+            for status in 200...599 as ClosedRange<UInt16> {
+                let isRepresentation = [200, 203, 206].contains(status)
+                #expect(
+                    plain.needsContent(answering: method, status: status)
+                        == (asks && isRepresentation))
+                let isNamed = [201, 202].contains(status)
+                #expect(
+                    naming.needsContent(answering: method, status: status)
+                        == (asks && (isRepresentation || isNamed)))
+            }
+        }
+    }
+
+    @Test func `content that is not needed may be absent, however that is framed`() throws {
+        let all: [(inout ResponseRules) -> Void] = [
+            {
+                $0.validate = .json
+                $0.schema = SchemaFile(path: "/s", text: [])
+            }, { $0.validate = .image }, { $0.validate = .xml },
+            { $0.body = ResponseBodyRules(from: .xml, to: .json) },
+        ]
+        for change in all {
+            let checks = try checks(schema: SatisfiedSchema(), change)
+            for needsContent in [true, false] {
+                let plan = try #require(
+                    try checks.plan(
+                        contentType: "text/xml", isPartial: false, noTransform: false,
+                        needsContent: needsContent))
+                if needsContent {
+                    #expect(throws: TransformationFailure.self) { try plan.run([]) }
+                } else {
+                    #expect(try plan.run([]) == PlannedContent())
+                }
+                #expect(throws: TransformationFailure.self) { try plan.run(Array("!".utf8)) }
+            }
+        }
     }
 
     // MARK: Changes

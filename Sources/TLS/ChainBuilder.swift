@@ -58,6 +58,19 @@ struct ChainBuilder {
         return search.others(than: first)
     }
 
+    /// Checks a chain up to one of its certificates, the leaf's issuer or above, which is the
+    /// anchor; of those in between nothing else is taken.
+    func attempt(_ chain: CertificateStack, endingAt end: Int) -> Attempt {
+        guard let intermediates = CertificateStack(), let anchors = CertificateStack(),
+            let anchor = chain[end]
+        else { return Attempt(result: .failure(.outOfMemory)) }
+        for index in 1..<end {
+            if let one = chain[index] { intermediates.append(one) }
+        }
+        anchors.append(anchor)
+        return attempt(sent: intermediates.pointer, store: nil, trusted: anchors)
+    }
+
     /// Verifies the chain that the library builds of these certificates, and applies the profile.
     func attempt(
         sent: OpaquePointer?, store: OpaquePointer?, trusted: CertificateStack?

@@ -151,19 +151,22 @@ struct PeerEvidence: TrustEvidence {
         _ pinset: Int, host: String?
     ) -> Result<BuiltChain, ChainFailure> {
         guard let pinned = pinnedCertificates(pinset) else { return .failure(.outOfMemory) }
-        let result = build(store: nil, trusted: pinned, host: host)
-        let fingerprints = judge.pinsets[pinset].fingerprints
-        guard case .failure = result, !fingerprints.isEmpty,
+        let builder = builder(store: nil, trusted: pinned, host: host)
+        let result = builder.build()
+        guard case .failure(let failure) = result,
             case .success(let first) = underRoots(pinset: pinset, host: nil)
         else { return result }
-        // A root that no server sends may be at the end of another chain.
-        let more = others(than: first, pinset: pinset, host: nil).compactMap { chain in
-            chain.verified.certificates.lastIndex { fingerprints.contains($0.fingerprint) }
-                .flatMap { chain.certificates[$0] }
+        // What leads to a pin need not have been sent: it may be among the roots.
+        var best = failure
+        for chain in [first] + others(than: first, pinset: pinset, host: nil) {
+            guard let end = judge.pinsets[pinset].lastIndex(in: chain), end > 0 else { continue }
+            switch builder.attempt(chain.certificates, endingAt: end).result {
+            case .success(let chain): return .success(chain)
+            // A chain that reached a pin and then broke a rule says more than none.
+            case .failure(let other): if best.isMissingAnchor { best = other }
+            }
         }
-        guard !more.isEmpty else { return result }
-        for certificate in more { pinned.append(certificate) }
-        return build(store: nil, trusted: pinned, host: host)
+        return .failure(best)
     }
 
     /// The pinned certificates: those given whole, and those that the server sent, or that complete

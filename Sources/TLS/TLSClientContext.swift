@@ -221,4 +221,15 @@ struct PinsetCertificates: Sendable {
         self.pinned = pinned
         self.fingerprints = fingerprints
     }
+
+    /// Where the last certificate of a chain that is pinned is in it; nil: none is.
+    func lastIndex(in chain: BuiltChain) -> Int? {
+        chain.verified.certificates.indices.last { index in
+            if fingerprints.contains(chain.verified.certificates[index].fingerprint) { return true }
+            guard let one = chain.certificates[index] else { return false }
+            return (0..<pinned.count).contains { position in
+                pinned[position].map { X509_cmp($0, one) == 0 } ?? false
+            }
+        }
+    }
 }

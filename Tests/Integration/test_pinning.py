@@ -333,6 +333,45 @@ def test_pins_are_compared_with_the_chain_that_was_verified(gateway, origin, pki
         fails(running, there, "tls-no-pin-matches")
 
 
+LEFT_OUT = {
+    # Who is trusted, what the server sends behind its certificate, whose pin: may it pass?
+    "the root above a trusted intermediate": (["intermediate", "root"], [], "root", True),
+    "a trusted intermediate": (["intermediate", "root"], [], "intermediate", True),
+    "a root that is not trusted": (["intermediate", "root"], [], "other", False),
+    "a root across": (["root", "across", "other"], ["intermediate"], "other", True),
+    "a root that nothing leads to": (["root", "other"], ["intermediate"], "other", False),
+}
+
+
+def left_out(
+        pki, case: str, host: str = HOST) -> tuple[Certificate, list[Certificate], Certificate, bool]:
+    """A leaf, what is trusted, who is pinned, and whether that may pass."""
+    trusted, sent, pinned, right = LEFT_OUT[case]
+    across = pki.root.crossed(pki.other_root)
+    known = {"intermediate": pki.intermediate, "root": pki.root, "other": pki.other_root,
+             "across": across}
+    leaf = pki.intermediate.issue(host)
+    leaf.chain = [known[one].certificate for one in sent]
+    return leaf, [known[one] for one in trusted], known[pinned], right
+
+
+@pytest.mark.parametrize("form", ["key", "fingerprint", "file"])
+@pytest.mark.parametrize("case", LEFT_OUT)
+def test_a_pin_holds_where_what_leads_to_it_is_trusted_and_not_sent(
+        gateway, origin, pki, case, form):
+    """Roots with the intermediate among them are the usual mend for servers that leave it out."""
+    leaf, trusted, pinned, right = left_out(pki, case)
+    pin = {"key": pinned.pin, "fingerprint": pinned.fingerprint,
+           "file": str(pinned.pem_file)}[form]
+    mode = "publicKey" if form == "key" else "certificate"
+    running, there = policy_case(
+        gateway, origin, pki, leaf, {"mode": mode, "pins": [pin]}, trusted)
+    if right:
+        passes(running, there)
+    else:
+        fails(running, there, "tls-no-pin-matches")
+
+
 @pytest.mark.parametrize("first", ["root", "other"])
 @pytest.mark.parametrize("pinned", ["root", "other"])
 @pytest.mark.parametrize("mode", ["publicKey", "certificate"])

@@ -481,6 +481,30 @@ class TestPaths:
             for root in roots for sent in (middles, middles[::-1])])
         assert [one["verdict"] for one in answers] == ["pass"] * 4, answers
 
+    @pytest.mark.parametrize("mode", ["publicKey", "certificate"])
+    @pytest.mark.parametrize("as_file", [False, True])
+    def test_a_pin_is_found_above_what_is_trusted_and_was_not_sent(self, mode, as_file):
+        """An intermediate, and an authority's certificate by another."""
+        leaf, (middle, _), _ = self.crossed(lambda _: None, lambda _: None)
+        drafts = [authority(f"Root {i}", key("p256", f"root {i}")) for i in range(2)]
+        roots = [one.made(None) for one in drafts]
+        across = authority("Root 0", key("p256", "root 0"), drafts[1].key).made(drafts[1])
+
+        def pin(certificate: bytes) -> str:
+            return pem(certificate) if as_file else hashlib.sha256(certificate).hexdigest()
+
+        table = [
+            ([leaf], [middle, roots[0]], roots[0], "pass"),
+            ([leaf], [middle, roots[0]], middle, "pass"),
+            ([leaf], [middle, roots[0]], roots[1], "fail"), ([leaf], [middle], roots[0], "fail"),
+            ([leaf, middle], [roots[0], across, roots[1]], roots[1], "pass"),
+            ([leaf, middle], [roots[0], across, roots[1]], across, "pass"),
+            ([leaf, middle], roots, roots[1], "fail"), ([leaf], roots, roots[0], "fail")]
+        answers = ask([
+            {"chain": pem(*sent), "roots": pem(*trusted), "host": HOST, "mode": mode,
+             "pins": [pin(pinned)]} for sent, trusted, pinned, _ in table])
+        assert [one["verdict"] for one in answers] == [row[3] for row in table], answers
+
     def test_two_chains_that_are_refused_are_refused(self):
         leaf, middles, roots = self.crossed(
             lambda m: m.criticality(BASIC, False), lambda m: setattr(m, "days", (-9, -5)))

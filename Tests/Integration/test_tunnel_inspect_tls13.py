@@ -18,6 +18,7 @@ from support.secondhello import SecondHelloClient, handshake_records
 from support.secure import reload
 from support.wait import until
 from test_interception_pinning import FAULTS, context, host_of
+from test_pinning import LEFT_OUT, left_out
 
 PROTOCOL_VERSION, ACCESS_DENIED, ILLEGAL_PARAMETER, UNRECOGNIZED_NAME = 70, 49, 47, 112
 HOST = "new.test"
@@ -208,6 +209,25 @@ def test_a_pin_holds_in_whatever_order_the_intermediates_are_sent(
     for pin in (pki.root.pin, pki.other_root.pin):
         gate = gateway(configured(pki, "probe", pins=[pin]))
         assert ask(through(gate, HOST, there.port, careless(version)), HOST).body == b"served"
+
+
+@pytest.mark.parametrize("case", LEFT_OUT)
+@pytest.mark.parametrize("version", ["1.2", "1.3"])
+@pytest.mark.parametrize("mode", ["publicKey", "certificate"])
+def test_a_pin_holds_where_what_leads_to_it_is_trusted_and_not_sent(
+        gateway, pki, origin, mode, version, case):
+    leaf, trusted, pinned, right = left_out(pki, case, HOST)
+    pin = pinned.pin if mode == "publicKey" else pinned.fingerprint
+    there = origin(lambda _: reply(b"served"), tls=leaf.server_context())
+    config = inspected(HOST, [pin], [one.pem_file for one in trusted], tls13Tunnel="probe")
+    config["pinsets"]["p"]["mode"] = mode
+    gate = gateway(config)
+    if right:
+        assert ask(through(gate, HOST, there.port, careless(version)), HOST).body == b"served"
+    else:
+        with pytest.raises(ssl.SSLError):
+            through(gate, HOST, there.port, careless(version))
+        assert gate.wait_access(1)[0]["reason"] == "tls-no-pin-matches"
 
 
 # MARK: a second ClientHello

@@ -135,6 +135,57 @@ struct SeveralChainsTests {
         }
     }
 
+    /// What a server leaves out is trusted itself, as is the usual mend; or what leads on to another
+    /// root is among the roots.
+    @Test(arguments: [PinningMode.publicKey, .certificate])
+    func `passes by a pin above what the server has left out`(mode: PinningMode) throws {
+        let across = TestCertificate(
+            Profile(name: "A", isAuthority: true), issuer: Self.second, key: Self.first)
+        let forms: [TestCertificate.PinForm] =
+            mode == .publicKey ? [.key, .fingerprint, .keyFile] : [.fingerprint, .certificateFile]
+        let leftOut = PKI.roots(Self.byFirst, Self.first)
+        let led = PKI.roots(Self.first, across, Self.second)
+        for form in forms {
+            for (sent, roots, pinned, passes) in [
+                ([], leftOut, Self.first, true), ([], leftOut, Self.byFirst, true),
+                ([], leftOut, Self.leaf, true), ([], leftOut, Self.bySecond, mode == .publicKey),
+                ([], leftOut, Self.second, false), ([Self.bySecond], leftOut, Self.second, false),
+                ([], PKI.roots(Self.byFirst), Self.first, false),
+                ([Self.byFirst], led, Self.second, true), ([Self.byFirst], led, across, true),
+                ([Self.byFirst], PKI.roots(Self.first, Self.second), Self.second, false),
+            ] {
+                // The fingerprint of a certificate that nobody has is no pin on its key.
+                if form == .fingerprint, mode == .publicKey, pinned === Self.bySecond { continue }
+                // A certificate that is given whole is an anchor itself.
+                let isAnchor = form == .certificateFile && sent.contains { $0 === Self.bySecond }
+                let verdict = try judge(sent, [pinset(mode, pinned.pins(form))], roots: roots)
+                #expect(
+                    (outcomes(verdict) == [.passed(PinMatches([0]))]) == (passes || isAnchor),
+                    "\(form) \(verdict)")
+                if !passes, !isAnchor { #expect(isRefusedForPins(verdict)) }
+            }
+        }
+    }
+
+    @Test func `passes by no pin above one that is not valid`() throws {
+        let old = Self.middle(Self.first, key: Self.byFirst, validUntil: -60)
+        for form: TestCertificate.PinForm in [.fingerprint, .certificateFile] {
+            let pins = pinset(.certificate, Self.first.pins(form))
+            let verdict = try judge([], [pins], roots: PKI.roots(old, Self.first))
+            #expect(outcomes(verdict) == nil)
+            // Another name than the leaf's, where invalid chains pass.
+            let careless = pinset(.certificate, Self.first.pins(form), allowInvalid: true)
+            let other = try TLSClientContext.make(
+                [careless], roots: PKI.roots(Self.byFirst, Self.first)
+            ).judge(chain: [Self.leaf.der], host: "other.test")
+            guard case .refused(let failure) = other, case .chain(.hostMismatch) = failure.reason
+            else {
+                Issue.record("\(other)")
+                continue
+            }
+        }
+    }
+
     @Test func `is judged at bounded cost, however many are sent`() throws {
         let many = (0..<60).map { _ in Self.middle(Self.second, key: Self.byFirst) }
         let context = try TLSClientContext.make(

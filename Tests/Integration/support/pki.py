@@ -126,10 +126,13 @@ class Authority(Certificate):
         made = self.issue(name, authority=True, usage=None)
         return Authority(made.certificate, made.key, made.chain, made.folder, made.name)
 
-    def cross_signed(self, issuer: Authority) -> x509.Certificate:
+    def crossed(self, issuer: Authority) -> Certificate:
         """A certificate for the same name and key by another authority."""
         name = self.certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value
-        return issuer.issue(name, authority=True, usage=None, key=self.key).certificate
+        return issuer.issue(name, authority=True, usage=None, key=self.key)
+
+    def cross_signed(self, issuer: Authority) -> x509.Certificate:
+        return self.crossed(issuer).certificate
 
     @property
     def _is_root(self) -> bool:

@@ -8,8 +8,13 @@ import Notation
 /// A protocol that is HTTP or TLS ends here. Whoever switches to it would speak HTTP past the rules
 /// and logs of everybody in between; h2c needs HTTP2-Settings besides, which is for one hop only;
 /// and which version of HTTP and TLS a server is spoken to in is for its own hop to settle. What is
-/// no protocol by the grammar, which another reader may take for one of these, ends here, too.
+/// no protocol by the grammar, which another reader may take for one of these, ends here, too, and
+/// so do all behind the first ``limit``.
 package enum UpgradeProtocols {
+    /// Protocols that are offered to a server at most, and that it may switch to at once: each that
+    /// it names is looked for among all that were offered.
+    package static let limit = 16
+
     /// The protocols that may go on to the next hop, in their order.
     package static func forwarded(
         of fields: FieldSection, in bytes: Span<UInt8>
@@ -19,7 +24,7 @@ package enum UpgradeProtocols {
             guard let bytes = HeadBytes(buffer, count: buffer.count) else { return }
             forEach(of: fields, in: bytes) { member in
                 if isForwarded(member, bytes) { found.append(member) }
-                return true
+                return found.count < limit
             }
         }
         return found

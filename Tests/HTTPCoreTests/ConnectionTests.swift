@@ -119,6 +119,21 @@ struct ConnectionTests {
         #expect(head.wantsUpgrade == !forwarded.isEmpty)
     }
 
+    /// Each that a server names is looked for among them.
+    @Test(arguments: [1, 15, 16, 17, 2000])
+    func `no more than sixteen protocols are passed on`(count: Int) throws {
+        let names = (0..<count).map { "p\($0)" }
+        let half = count / 2
+        for lines in [[names], [Array(names[..<half]), Array(names[half...])]] {
+            let fields = lines.map { "Upgrade: h2c, \($0.joined(separator: ","))\r\n" }.joined()
+            let text = "GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\n\(fields)\r\n"
+            let head = try requestHead(text)
+            let bytes = latin1(text)
+            let found = UpgradeProtocols.forwarded(of: head.fields, in: bytes.span)
+            #expect(found.map { bytes.span.text(at: $0) } == Array(names.prefix(16)))
+        }
+    }
+
     @Test(arguments: [
         ("1.1", "Expect: 100-continue\r\n", true), ("1.1", "expect: 100-Continue\r\n", true),
         ("1.0", "Expect: 100-continue\r\n", false), ("1.1", "", false),

@@ -636,6 +636,31 @@ def test_a_server_switches_only_to_what_was_asked_for(
         assert wire.read().status == (101 if switches else 502)
 
 
+@pytest.mark.parametrize(("answered", "switches"), [
+    (["p0"], True), (["p15"], True), (["p16"], False), ([f"p{n}" for n in range(16)], True),
+    (["p0"] * 16, True), (["p0"] * 17, False)])
+@pytest.mark.parametrize("lines", [1, 2])
+def test_at_most_sixteen_protocols_are_offered_and_switched_to(
+        shared_gateway, scripted_origin, lines, answered, switches):
+    """Each that a server names is looked for among all that it was offered."""
+    offered: list[str] = []
+
+    def script(connection: OriginConnection) -> None:
+        offered.extend(connection.read_request_head().get("upgrade").split(", "))
+        half = len(answered) // 2 if lines == 2 else 0
+        parts = [part for part in (answered[:half], answered[half:]) if part]
+        fields = "".join(f"Upgrade: {', '.join(part)}\r\n" for part in parts)
+        connection.send(f"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\n{fields}\r\n")
+        connection.read_to_end()
+
+    there = scripted_origin(script)
+    with shared_gateway.wire() as wire:
+        asked = ", ".join(f"p{n}" for n in range(40))
+        wire.send(request(there.url("/"), Connection="Upgrade", Upgrade=asked))
+        assert wire.read().status == (101 if switches else 502)
+    assert offered == [f"p{n}" for n in range(16)]
+
+
 def test_a_101_that_was_not_asked_for_is_refused(shared_gateway, scripted_origin):
     there = scripted_origin(lambda connection: (
         connection.read_request(),

@@ -128,17 +128,18 @@ extension Exchange {
     private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
         withRequestHead { head in
             let offered = UpgradeProtocols.forwarded(of: request.fields, in: head)
-            var isNamed = false
+            var named = 0
             for field in response.fields where field.id == .upgrade {
-                for name in bytes.listMembers(field.value) {
-                    let wasOffered = offered.contains {
+                let areOffered = bytes.allListMembers(field.value) { name in
+                    named += 1
+                    guard named <= UpgradeProtocols.limit else { return false }
+                    return offered.contains {
                         head.extracting($0.indices).equalsIgnoringCase(bytes.extracting(name))
                     }
-                    guard wasOffered else { return false }
-                    isNamed = true
                 }
+                guard areOffered else { return false }
             }
-            return isNamed
+            return named > 0
         }
     }
 
@@ -229,20 +230,22 @@ extension InspectedTunnel: TunnelCarrier {}
 extension UndecidedTunnel: TunnelCarrier {}
 
 extension Span where Element == UInt8 {
-    /// The members of a list of tokens, which the head's parser has found to be one.
-    fileprivate func listMembers(_ value: ByteRange) -> [Range<Int>] {
-        var members: [Range<Int>] = []
+    /// Whether all members of a list of tokens, which the head's parser has found to be one, are
+    /// as asked; it asks no further than to the first that is not.
+    fileprivate func allListMembers(
+        _ value: ByteRange, satisfy isRight: (Range<Int>) -> Bool
+    ) -> Bool {
         var start: Int?
         for index in Int(value.start)...Int(value.end) {
             let isEnd = index == Int(value.end)
             let separates = isEnd || self[index] == 0x2C || self[index] == 0x20 || self[index] == 9
             if separates, let begun = start {
-                members.append(begun..<index)
+                guard isRight(begun..<index) else { return false }
                 start = nil
             } else if !separates, start == nil {
                 start = index
             }
         }
-        return members
+        return true
     }
 }

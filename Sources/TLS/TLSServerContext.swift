@@ -145,9 +145,9 @@ package final class TLSServerContext: @unchecked Sendable {
         )
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT) {
             isVerified, verification in
-            guard LastSecond.callback(isVerified, verification) == 0, let verification else {
-                return 1
-            }
+            guard let verification else { return 0 }
+            let outcome = LastSecond.callback(isVerified, verification)
+            guard outcome == 0 else { return outcome }
             let index = SSL_get_ex_data_X509_STORE_CTX_idx()
             if let ssl = X509_STORE_CTX_get_ex_data(verification, index) {
                 TLSServerConnection.from(OpaquePointer(ssl))?.refuseCertificate(

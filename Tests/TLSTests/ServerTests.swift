@@ -23,6 +23,14 @@ struct ServerTests {
         #expect(pair.client.readAll().bytes == Array("answer".utf8))
     }
 
+    @Test func `a client's certificate is not taken where nothing was verified`() throws {
+        let identity = try TLSServerIdentity(certificate: PKI.leaf.x509, key: PKI.leaf.key)
+        let server = try TLSServerContext(
+            source: TLSIdentityList([identity]), clientRoots: PKI.roots(PKI.root))
+        let verdict = try #require(SSL_CTX_get_verify_callback(server.context))
+        for isVerified: Int32 in [0, 1] { #expect(verdict(isVerified, nil) == 0) }
+    }
+
     @Test func `bytes that were read before the handshake are used, split at every byte`() throws {
         let (client, server) = (try TLSClientContext.make(), try TLSServerContext.make())
         let probe = try Pair(client: client, server: server)

@@ -128,22 +128,31 @@ package struct ClientHello: Hashable, Sendable {
             return .unknown
         }
         guard let content = extensions[ExtensionType.encryptedClientHello] else { return .none }
-        return isOuter(content) ? .outer : .unknown
+        return OuterEncryptedHello(content) == nil ? .unknown : .outer
     }
+}
 
-    /// Whether it is the form that a client sends openly (RFC 9849 §5): type, suite, the
-    /// configuration's number, an encapsulated key and a payload.
-    private static func isOuter(_ content: ArraySlice<UInt8>) -> Bool {
+/// An encrypted ClientHello in the form that a client sends openly (RFC 9849 §5).
+struct OuterEncryptedHello {
+    /// What derives the keys, and what encrypts.
+    let suite: ArraySlice<UInt8>
+    /// The number of the server's configuration.
+    let configuration: UInt8
+    /// The encapsulated key; empty in a second ClientHello.
+    let key: ArraySlice<UInt8>
+
+    /// - Parameter content: of the extension. Nil: it has another form.
+    init?(_ content: ArraySlice<UInt8>) {
         var reader = WireReader(content, "the encrypted ClientHello")
         do throws(TLSWireError) {
-            guard try reader.byte() == 0 else { return false }
-            _ = try reader.take(5)
-            _ = try reader.vector(lengthBytes: 2)
-            guard try !reader.vector(lengthBytes: 2).isEmpty else { return false }
+            guard try reader.byte() == 0 else { return nil }
+            suite = try reader.take(4)
+            configuration = try reader.byte()
+            key = try reader.vector(lengthBytes: 2)
+            guard try !reader.vector(lengthBytes: 2).isEmpty else { return nil }
             try reader.end()
-            return true
         } catch {
-            return false
+            return nil
         }
     }
 }

@@ -26,13 +26,16 @@ package struct HelloRetry {
 
     private let first: ClientHello
     private let request: HelloRetryRequest
+    /// Whether the server may read an encrypted ClientHello.
+    private let readsEncryptedHello: Bool
     private var client: HandshakeStream
     private var server = HandshakeStream(stage: .afterRetry(skipsEarlyData: false))
     private var second: ClientHello?
 
-    init(of first: ClientHello, by request: HelloRetryRequest) {
+    init(of first: ClientHello, by request: HelloRetryRequest, readsEncryptedHello: Bool) {
         self.first = first
         self.request = request
+        self.readsEncryptedHello = readsEncryptedHello
         client = HandshakeStream(stage: .afterRetry(skipsEarlyData: first.offersEarlyData))
     }
 
@@ -56,7 +59,8 @@ package struct HelloRetry {
                     throw .unexpected("something else than a second ClientHello")
                 }
                 let hello = try ClientHello(message.body)
-                try first.requireSame(in: hello, for: request)
+                try first.requireSame(
+                    in: hello, for: request, readsEncryptedHello: readsEncryptedHello)
                 second = hello
                 return .agrees(count: bytes.count - rest.count)
             }

@@ -78,12 +78,14 @@ extension ClientHello {
     ]
 
     /// Checks that a client's second ClientHello is this one without modification, but for the
-    /// exceptions that RFC 8446 §4.1.2 lists.
+    /// exceptions that RFC 8446 §4.1.2 lists, and that of RFC 9849 §6.1.5 where the server reads no
+    /// encrypted ClientHello: what it cannot read changes nothing of what it is asked for.
     ///
+    /// - Parameter readsEncryptedHello: whether the server may read one.
     /// - Throws: `changed`: the first difference, the server's name before all others; `malformed`
     ///   for an extension with exceptions that is not as its structure has it.
     func requireSame(
-        in second: ClientHello, for request: HelloRetryRequest
+        in second: ClientHello, for request: HelloRetryRequest, readsEncryptedHello: Bool
     ) throws(TLSWireError) {
         guard second.serverName == serverName else { throw .changedName }
         guard second.legacyVersion == legacyVersion else { throw .changed("the version") }
@@ -96,8 +98,11 @@ extension ClientHello {
             throw .changed("the list of extensions")
         }
         for (one, other) in zip(before, after) where one.content != other.content {
-            guard one.type == ExtensionType.keyShare, request.group != nil else {
-                throw .changed(Self.text(of: one.type))
+            switch one.type {
+            case ExtensionType.keyShare where request.group != nil: continue
+            case ExtensionType.encryptedClientHello
+            where !readsEncryptedHello && Self.isAnew(other.content, after: one.content): continue
+            default: throw .changed(Self.text(of: one.type))
             }
         }
         if let group = request.group, try second.keyShareGroups() != [group] {
@@ -109,6 +114,17 @@ extension ClientHello {
 
     private var unchangeable: [HelloExtensions.Entry] {
         extensions.entries.filter { !Self.changeable.contains($0.type) }
+    }
+
+    /// Whether a ClientHello is the same client's encryption of its second one: by the same cipher
+    /// suite and configuration, and without the key that the first has brought (RFC 9849 §6.1.5).
+    private static func isAnew(
+        _ second: ArraySlice<UInt8>, after first: ArraySlice<UInt8>
+    ) -> Bool {
+        guard let before = OuterEncryptedHello(first), let after = OuterEncryptedHello(second)
+        else { return false }
+        return after.suite == before.suite && after.configuration == before.configuration
+            && !before.key.isEmpty && after.key.isEmpty
     }
 
     private static func text(of type: UInt16) -> StaticText {

@@ -90,14 +90,16 @@ package struct ServerFlight {
 
     /// How it goes on where the server asks for another ClientHello; nil: it does not.
     ///
+    /// - Parameter readsEncryptedHello: whether the server may read an encrypted ClientHello.
     /// - Throws: for a request that no client would follow, and for what may not come behind it.
-    package func retry() throws(TLSWireError) -> HelloRetry? {
+    package func retry(readsEncryptedHello: Bool) throws(TLSWireError) -> HelloRetry? {
         guard let server, server.asksForRetry else { return nil }
         let request = try HelloRetryRequest(server, answering: hello)
         guard stream.isBetweenMessages else {
             throw .unexpected("more than a request for another ClientHello")
         }
-        var retry = HelloRetry(of: hello, by: request)
+        var retry = HelloRetry(
+            of: hello, by: request, readsEncryptedHello: readsEncryptedHello)
         let answer = try behind.withUnsafeBufferPointer { bytes throws(TLSWireError) in
             try retry.takeFromServer(UnsafeRawBufferPointer(bytes))
         }

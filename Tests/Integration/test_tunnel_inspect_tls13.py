@@ -299,6 +299,37 @@ def test_a_second_hello_that_is_the_first_is_let_through(gateway, pki, retrying,
     assert set(retrying.names) == {HOST}
 
 
+def encrypted(key: bytes, payload: bytes, configuration: int = 42) -> bytes:
+    """An encrypted ClientHello as it goes by openly (RFC 9849, section 5)."""
+    fields = b"".join(len(one).to_bytes(2, "big") + one for one in (key, payload))
+    return b"\0\0\x01\0\x01" + bytes([configuration]) + fields
+
+
+@pytest.mark.parametrize(("second", "passes"), [
+    (encrypted(b"", b"other"), True), (encrypted(b"key", b"first"), True),
+    (encrypted(b"key", b"other"), False), (encrypted(b"", b"other", 43), False)])
+def test_a_second_hello_may_be_encrypted_anew_where_no_server_reads_it(
+        gateway, pki, retrying, second, passes):
+    """RFC 9849 §6.1.5. What OpenSSL makes of a hello that was changed on its way is no matter."""
+    gate = gateway(with_secret(pki))
+    hellos = iter((encrypted(b"key", b"first"), second))
+
+    def change(flight: bytes) -> bytes:
+        start = 6 if flight.startswith(b"\x14") else 0  # behind a change of cipher
+        return flight[:start] + with_extension(flight[start:], 0xFE0D, next(hellos))
+
+    with asked_twice(gate, retrying.port) as client:
+        client.wire.send(change(client.hello()))
+        client.take(client.wire.socket.recv(1 << 16))
+        client.wire.send(change(client.hello()))
+        told = client.wire.socket.recv(1 << 16)
+    if passes:
+        assert told[:1] == b"\x16" and told[5] == 2, "a ServerHello"
+    else:
+        assert alert_in(told) == ILLEGAL_PARAMETER
+        assert gate.wait_access(1)[0]["reason"] == "tunnel-hello-changed"
+
+
 def test_a_second_hello_with_something_between_its_fragments_is_refused(gateway, pki, retrying):
     gate = gateway(with_secret(pki))
     with asked_twice(gate, retrying.port) as client:

@@ -64,12 +64,13 @@ enum Retry {
 
     /// How it goes on after a first ClientHello and what came of the server.
     static func start(
-        _ first: [UInt8], _ answer: [UInt8], pieces: Int = 1 << 16, then: [UInt8] = []
+        _ first: [UInt8], _ answer: [UInt8], pieces: Int = 1 << 16, then: [UInt8] = [],
+        readsEncryptedHello: Bool = false
     ) throws -> HelloRetry? {
         var flight = ServerFlight(answering: try ClientHello(first))
         let bytes = Wire.handshake(answer) + then
         #expect(try Wire.finding(bytes, &flight, pieces: pieces) == .encrypted)
-        return try flight.retry()
+        return try flight.retry(readsEncryptedHello: readsEncryptedHello)
     }
 
     /// What comes of a client's bytes in pieces of a size.
@@ -101,9 +102,13 @@ enum Retry {
 
     /// Whether a second ClientHello is taken for the first's, and if not, why.
     static func fault(
-        first: [[UInt8]], second: [UInt8], request: [[UInt8]] = [asked]
+        first: [[UInt8]], second: [UInt8], request: [[UInt8]] = [asked],
+        readsEncryptedHello: Bool = false
     ) throws -> TLSWireError? {
-        guard var retry = try start(body(first), Self.request(request)) else {
+        guard
+            var retry = try start(
+                body(first), Self.request(request), readsEncryptedHello: readsEncryptedHello)
+        else {
             Issue.record("no request")
             return nil
         }

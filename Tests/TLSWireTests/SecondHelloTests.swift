@@ -117,6 +117,46 @@ struct SecondHelloTests {
         }
     }
 
+    /// RFC 9849 §6.1.5: the second is encrypted anew, by the key of the first, which is not sent
+    /// again.
+    @Test func `may be encrypted anew where the server reads none`() throws {
+        func encrypted(
+            _ payload: [UInt8], key: [UInt8] = [], head: [UInt8] = [0, 0, 1, 0, 1, 9]
+        ) -> [UInt8] {
+            Wire.ext(
+                0xFE0D,
+                head + Wire.vector(key, lengthBytes: 2) + Wire.vector(payload, lengthBytes: 2))
+        }
+        func fault(
+            _ other: [UInt8], first: [[UInt8]] = Self.first, reads: Bool = false
+        ) throws -> TLSWireError? {
+            try Retry.fault(
+                first: first, second: Retry.body(Self.with(4, other)), readsEncryptedHello: reads)
+        }
+        for payload: [UInt8] in [[3], [4], [4, 5, 6]] {
+            #expect(try fault(encrypted(payload)) == nil)
+            #expect(
+                try fault(encrypted(payload), reads: true) == .changed("the encrypted ClientHello")
+            )
+        }
+        #expect(try fault(Retry.encrypted, reads: true) == nil)
+        for other in [
+            // Another suite, configuration, form; a key; no payload; more than its fields.
+            encrypted([4], head: [0, 0, 2, 0, 1, 9]), encrypted([4], head: [0, 0, 1, 0, 2, 9]),
+            encrypted([4], head: [0, 0, 1, 0, 1, 8]), encrypted([4], head: [1, 0, 1, 0, 1, 9]),
+            encrypted([4], key: [1, 2]), encrypted([3], key: [1]), encrypted([]),
+            Wire.ext(0xFE0D, [1]), Wire.ext(0xFE0D, []),
+            Wire.ext(0xFE0D, [0, 0, 1, 0, 1, 9, 0, 0, 0, 1, 4, 0]),
+        ] {
+            #expect(try fault(other) == .changed("the encrypted ClientHello"), "\(other)")
+        }
+        // A first that has brought no key is nobody's.
+        var keyless = Self.first
+        keyless[4] = encrypted([3])
+        #expect(
+            try fault(encrypted([4]), first: keyless) == .changed("the encrypted ClientHello"))
+    }
+
     @Test func `changes no byte that it may not, wherever that is`() throws {
         let body = Retry.body(Self.second)
         // The key itself is the client's to choose.

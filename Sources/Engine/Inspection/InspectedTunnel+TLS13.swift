@@ -64,7 +64,7 @@ extension InspectedTunnel {
             return fail(.tunnel(.encryptedHello), .accessDenied)
         }
         do throws(TLSWireError) {
-            retry = try flight?.retry()
+            retry = try flight?.retry(readsEncryptedHello: trust.readsEncryptedHello)
         } catch {
             return fail(.tlsFailed(TLSError(error)), .handshakeFailure)
         }

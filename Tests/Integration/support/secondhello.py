@@ -78,6 +78,14 @@ class SecondHelloClient:
         self.wire.send(self._taken())
         return None
 
+    def hello(self) -> bytes:
+        """What it says next, before the handshake has come to its end."""
+        assert _ssl.SSL_do_handshake(self._ssl) != 1
+        return self._taken()
+
+    def take(self, received: bytes) -> None:
+        _crypto.BIO_write(self._incoming, received, len(received))
+
     def ask(self, text: bytes) -> bytes:
         """What has come when something has, after the handshake."""
         _ssl.SSL_write(self._ssl, text, len(text))

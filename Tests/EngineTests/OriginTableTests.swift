@@ -134,6 +134,18 @@ struct OriginTableTests {
         #expect(upgraded.fingerprint == secure.fingerprint)
     }
 
+    @Test func `an upgrade that keeps the port leads to the origin of those who name TLS`() throws {
+        let policy = try testPolicy(upgrading)
+        for port: UInt16 in [443, 8080] {
+            let upgraded = try table.named("up.test", port, .http, under: policy)
+            #expect(try table.named("up.test", port, .https, under: policy) === upgraded)
+            #expect(try table.named("up.test", port, .http, under: policy) === upgraded)
+        }
+        #expect(table.all.count == 2)
+        try fill(capacity, policy)
+        #expect(!table.all.contains { $0.key.host == "up.test" }, "it can be forgotten")
+    }
+
     // MARK: What applies to an origin
 
     @Test func `the entry of a host applies`() throws {

@@ -234,6 +234,10 @@ struct ProxiedOriginsTests {
         #expect(Set(origins.map(\.key)).count == origins.count)
         let again = ProxyRoute(UpstreamProxy(host: "proxy.test", port: 1, isSecure: true))
         #expect(try named("a.test", again, under: policy) === origins[0])
+        let secure = try routes.prefix(2).map {
+            try named("a.test", 443, .https, $0, under: policy)
+        }
+        #expect(secure[0] === secure[1], "TLS is tunnelled by either")
     }
 
     @Test func `share the connections of a proxy that forwards, and have tunnels of their own`()

@@ -462,6 +462,20 @@ def test_a_connection_is_found_by_others_however_long_its_request_took_to_arrive
     assert running.metric("pinfold_upstream_connections_open") == 1
 
 
+def test_upgraded_requests_use_the_connections_of_those_that_name_tls(gateway, dns, origin, pki):
+    name = "upgraded.limits.test"
+    dns.set(name, "127.0.0.1")
+    there = origin(lambda _: reply(b"x"), tls=pki.root.issue(name).server_context())
+    running = gateway({**NO_CACHE, "workers": 1, "limits": {"upstreamPerHost": 1},
+                       "timeouts": {"connect": "500ms"},
+                       "tls": {"roots": [str(pki.root.pem_file)]},
+                       "hosts": [{"match": [name], "upgrade": "https"}]})
+    with running.wire() as wire:
+        for scheme in ("http", "https", "http"):
+            assert wire.ask(request(f"{scheme}://{name}:{there.port}/")).status == 200
+    assert there.accepted == 1
+
+
 def test_an_upload_streams_while_connections_are_plenty(gateway, scripted_origin):
     """The origin may answer before the content has ended, and the client may wait for that."""
 

@@ -26,6 +26,9 @@ struct ProxiedOrigins {
         host: String, port: UInt16, scheme: Scheme, through route: ProxyRoute,
         _ policy: PolicySnapshot
     ) -> Origin {
+        // TLS goes through a tunnel by either route: two origins of one key would share its limit,
+        // and neither find the other's idle connections.
+        let route = scheme == .https ? ProxyRoute(route.proxy) : route
         let target = Target(host: host, port: port, scheme: scheme, route: route)
         if let known = servers[target] { return known }
         if servers.count + proxies.count >= limit { forgetUnused() }

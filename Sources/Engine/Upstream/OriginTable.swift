@@ -24,6 +24,9 @@ package final class OriginTable {
         let port: UInt16
         let scheme: Scheme
 
+        /// The origin is that of another entry, which requests that name TLS themselves find.
+        var isAlias: Bool { scheme == .http && origin.key.isSecure && origin.key.port == port }
+
         /// Whether it is that of a host in lower case.
         @inline(__always)
         func names(_ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme) -> Bool {
@@ -95,9 +98,15 @@ package final class OriginTable {
         if let known = byHash[hash]?.first(where: { $0.names(host, port, scheme) }) {
             return known
         }
-        let made = Entry(
-            origin: make(String(decoding: host, as: UTF8.self), port, scheme, policy),
-            host: Array(host), port: port, scheme: scheme)
+        let name = String(decoding: host, as: UTF8.self)
+        let target = policy.target(host: name, port: port, by: .request(isSecure: scheme == .https))
+        // Two origins of one key would share its limit, and neither find the other's idle
+        // connections.
+        let isUpgradedOnly = scheme == .http && target.isSecure && target.port == port
+        let origin =
+            isUpgradedOnly
+            ? entry(host, port, .https, policy).origin : make(name, port, target, policy)
+        let made = Entry(origin: origin, host: Array(host), port: port, scheme: scheme)
         insert(made, hash)
         return made
     }
@@ -128,11 +137,9 @@ package final class OriginTable {
     }
 
     private func make(
-        _ host: String, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
+        _ host: String, _ port: UInt16, _ target: PolicySnapshot.Target, _ policy: PolicySnapshot
     ) -> Origin {
-        let target = policy.target(
-            host: host, port: port, by: .request(isSecure: scheme == .https))
-        return Origin(
+        Origin(
             key: Origin.Key(
                 host: host, port: target.port, isSecure: target.isSecure, requestedPort: port),
             policy: policy, entryIndex: target.entryIndex, refusal: target.refusal,
@@ -161,6 +168,7 @@ package final class OriginTable {
         var known = byHash.flatMap { hash, entries in entries.map { (hash: hash, entry: $0) } }
         byHash = [:]
         count = 0
+        known.removeAll { $0.entry.isAlias }
         for index in known.indices where Origin.isStillNeeded(&known[index].entry.origin) {
             byHash[known[index].hash, default: []].append(known[index].entry)
             count += 1
@@ -169,7 +177,8 @@ package final class OriginTable {
     }
 
     package var all: [Origin] {
-        byHash.values.flatMap { $0.map(\.origin) } + reverse.values + proxied.all
+        byHash.values.flatMap { $0.filter { !$0.isAlias }.map(\.origin) } + reverse.values
+            + proxied.all
     }
 
     /// Takes all origins over to another snapshot, under which their connections may be used on.

@@ -7,24 +7,22 @@ import Synchronization
 /// exactly one caller.
 package final class HostReachability: Sendable {
     private let current: Atomic<UInt8>
-    private let entered: ReachabilityTransitions
+    private let counts: ReachabilityCounts
 
     /// The host's name, with the port where the configuration names that.
     package let host: String
-    /// The name of the entry that it belongs to.
-    package let entry: String
 
     /// A host about which nothing is known.
     ///
-    /// - Parameter transitions: where its transitions are counted, with those of others.
-    package init(
-        host: String, entry: String, transitions: ReachabilityTransitions
-    ) {
+    /// - Parameter counts: where it is counted, with others, as long as there is this object.
+    package init(host: String, countedBy counts: ReachabilityCounts) {
         self.host = host
-        self.entry = entry
+        self.counts = counts
         current = Atomic(ReachabilityState.unknown.rawValue)
-        entered = transitions
+        counts.enter(.unknown)
     }
+
+    deinit { counts.leave(state) }
 
     /// The state now.
     package var state: ReachabilityState {
@@ -40,7 +38,8 @@ package final class HostReachability: Sendable {
             let (exchanged, original) = current.compareExchange(
                 expected: state.rawValue, desired: next.rawValue, ordering: .relaxed)
             if exchanged {
-                entered.increment(next)
+                counts.leave(state)
+                counts.enter(next)
                 return ReachabilityChange(from: state, to: next, event: event)
             }
             state = ReachabilityState(rawValue: original) ?? .unknown
@@ -48,29 +47,51 @@ package final class HostReachability: Sendable {
     }
 }
 
-/// How often hosts have entered each state of reachability from another one.
-package final class ReachabilityTransitions: Sendable {
-    private let unknown = Atomic<UInt64>(0)
-    private let notReachable = Atomic<UInt64>(0)
-    private let reachable = Atomic<UInt64>(0)
+/// How many hosts are in each state of reachability, and how often one has entered it from another
+/// state and that was told.
+package final class ReachabilityCounts: Sendable {
+    private let unknown = Count()
+    private let notReachable = Count()
+    private let reachable = Count()
+
+    private final class Count: Sendable {
+        /// Of two threads that change one host's state, the later may be counted first: it is less
+        /// than 0 for a moment then.
+        let hosts = Atomic<Int>(0)
+        let transitions = Atomic<UInt64>(0)
+    }
 
     /// None so far.
     package init() {}
 
-    /// How often a state was entered.
-    package func count(to state: ReachabilityState) -> UInt64 {
+    private func count(of state: ReachabilityState) -> Count {
         switch state {
-        case .unknown: unknown.load(ordering: .relaxed)
-        case .notReachable: notReachable.load(ordering: .relaxed)
-        case .reachable: reachable.load(ordering: .relaxed)
+        case .unknown: unknown
+        case .notReachable: notReachable
+        case .reachable: reachable
         }
     }
 
-    func increment(_ state: ReachabilityState) {
-        switch state {
-        case .unknown: unknown.wrappingAdd(1, ordering: .relaxed)
-        case .notReachable: notReachable.wrappingAdd(1, ordering: .relaxed)
-        case .reachable: reachable.wrappingAdd(1, ordering: .relaxed)
-        }
+    /// How many hosts are in a state now.
+    package func hosts(in state: ReachabilityState) -> Int {
+        max(0, count(of: state).hosts.load(ordering: .relaxed))
+    }
+
+    /// How many transitions to a state were told.
+    package func transitions(to state: ReachabilityState) -> UInt64 {
+        count(of: state).transitions.load(ordering: .relaxed)
+    }
+
+    /// A transition is told.
+    package func tell(_ change: ReachabilityChange) {
+        count(of: change.to).transitions.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    fileprivate func enter(_ state: ReachabilityState) {
+        count(of: state).hosts.wrappingAdd(1, ordering: .relaxed)
+    }
+
+    fileprivate func leave(_ state: ReachabilityState) {
+        count(of: state).hosts.wrappingSubtract(1, ordering: .relaxed)
     }
 }

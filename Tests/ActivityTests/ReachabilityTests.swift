@@ -28,30 +28,50 @@ struct ReachabilityTests {
     func `the latest evidence decides, from every state`(row: ReachabilityRow) {
         #expect(row.state.next(after: row.event) == row.next)
         // The shared form takes the same step and reports it if it is one.
-        let transitions = ReachabilityTransitions()
-        let host = HostReachability(host: "api", entry: "e", transitions: transitions)
+        let counts = ReachabilityCounts()
+        let host = HostReachability(host: "api", countedBy: counts)
         switch row.state {
         case .unknown: break
         case .notReachable: _ = host.note(.probeFailed)
         case .reachable: _ = host.note(.probeSucceeded)
         }
-        let before = transitions.count(to: row.next)
         let change = host.note(row.event)
         #expect(host.state == row.next)
         if row.next == row.state {
             #expect(change == nil)
-            #expect(transitions.count(to: row.next) == before)
         } else {
             #expect(change == ReachabilityChange(from: row.state, to: row.next, event: row.event))
-            #expect(transitions.count(to: row.next) == before + 1)
+        }
+        for state in ReachabilityState.allCases {
+            #expect(counts.hosts(in: state) == (state == row.next ? 1 : 0))
         }
     }
 
     @Test func `nothing is known of a new host`() {
-        let transitions = ReachabilityTransitions()
-        let host = HostReachability(host: "api", entry: "e", transitions: transitions)
+        let counts = ReachabilityCounts()
+        let host = HostReachability(host: "api", countedBy: counts)
         #expect(host.state == .unknown)
-        for state in ReachabilityState.allCases { #expect(transitions.count(to: state) == 0) }
+        for state in ReachabilityState.allCases {
+            #expect(counts.hosts(in: state) == (state == .unknown ? 1 : 0))
+            #expect(counts.transitions(to: state) == 0)
+        }
+    }
+
+    @Test func `a host is counted as long as there is one`() {
+        let counts = ReachabilityCounts()
+        var host: HostReachability? = HostReachability(host: "api", countedBy: counts)
+        _ = host?.note(.probeFailed)
+        #expect(counts.hosts(in: .notReachable) == 1)
+        host = nil
+        for state in ReachabilityState.allCases { #expect(counts.hosts(in: state) == 0) }
+    }
+
+    @Test func `transitions are counted as they are told`() {
+        let counts = ReachabilityCounts()
+        counts.tell(ReachabilityChange(from: .unknown, to: .reachable, event: .responseReceived))
+        counts.tell(ReachabilityChange(from: .notReachable, to: .reachable, event: .probeSucceeded))
+        #expect(counts.transitions(to: .reachable) == 2)
+        #expect(counts.transitions(to: .notReachable) == 0)
     }
 
     @Test func `labels name states and steps`() {
@@ -64,8 +84,8 @@ struct ReachabilityTests {
     }
 
     @Test func `of threads that report at once, exactly one sees each transition`() async {
-        let transitions = ReachabilityTransitions()
-        let host = HostReachability(host: "api", entry: "e", transitions: transitions)
+        let counts = ReachabilityCounts()
+        let host = HostReachability(host: "api", countedBy: counts)
         let changes = await withTaskGroup(of: [ReachabilityChange].self) { group in
             for task in 0..<4 {
                 group.addTask {
@@ -77,11 +97,11 @@ struct ReachabilityTests {
             return await group.reduce(into: []) { $0 += $1 }
         }
         for state in ReachabilityState.allCases {
-            #expect(UInt64(changes.count { $0.to == state }) == transitions.count(to: state))
+            #expect(counts.hosts(in: state) == (state == host.state ? 1 : 0))
         }
         // Entered and left equally often, but for the first and the last state.
-        let up = Int(transitions.count(to: .reachable))
-        let down = Int(transitions.count(to: .notReachable))
+        let up = changes.count { $0.to == .reachable }
+        let down = changes.count { $0.to == .notReachable }
         #expect(abs(up - down) <= 1)
         #expect(changes.count { $0.from == .unknown } == 1)
     }

@@ -167,7 +167,7 @@ struct OriginTableTests {
         #expect([one, two, none].map(\.cacheStores) == [false, true, true])
         #expect(one.reachability?.host == "one.test")
         #expect(two.reachability?.host == "x.two.test")
-        #expect(two.reachability?.entry == "*.two.test")
+        #expect(two.reachability?.entry.label == "*.two.test")
         #expect(none.reachability == nil)
         #expect(none.route == policy.defaultRoute)
         #expect(Set([one, two, none].map(\.route)).count == 3)

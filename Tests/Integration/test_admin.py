@@ -379,3 +379,36 @@ def test_the_reachability_of_a_wildcard_is_that_of_each_server(gateway, origin):
     transitions = "pinfold_host_reachability_transitions_total"
     assert running.metric(transitions, host="wild", state="reachable") == 1
     assert running.metric(transitions, host="wild", state="not_reachable") == 1
+
+
+@pytest.mark.parametrize("name", ["main", "other"])
+def test_a_server_that_goes_down_shows_among_many(gateway, origin, name):
+    """One that the entry says exactly, and one of its wildcard's, which the gateway has asked."""
+    there = HTTPOrigin(lambda _: reply(b"x", "200 OK", "Connection: close"))
+    others = origin(lambda _: reply())
+    running = gateway({"hosts": [{"match": ["main.localhost", "*.localhost"], "name": "wild"}],
+                       "cache": {"enabled": False}, "workers": 1})
+    url = f"http://{name}.localhost:{there.port}/"
+    assert running.get(url).status == 200
+    with running.wire() as wire:
+        for number in range(500):
+            assert wire.ask(request(f"http://n{number}.localhost:{others.port}/")).status == 200
+    gauge = "pinfold_host_reachability"
+    assert running.metric(gauge, host="wild", state="not_reachable") == 0
+    there.close()
+    until(lambda: running.get(url).status == 502, "it is down")
+    assert running.metric(gauge, host="wild", state="not_reachable") == 1
+
+
+def test_servers_that_come_round_again_are_told_once(gateway, origin):
+    there = origin(lambda _: reply())
+    running = gateway({"hosts": [{"match": ["*.localhost"], "name": "wild"}], "workers": 1})
+    for _ in range(3):
+        for number in range(150):
+            wire, response = running.connect(f"n{number}.localhost:{there.port}")
+            wire.close()
+            assert response.status == 200
+        transitions = "pinfold_host_reachability_transitions_total"
+        assert running.metric(transitions, host="wild", state="reachable") == 100
+        gauge = "pinfold_host_reachability"
+        assert running.metric(gauge, host="wild", state="reachable") == 100

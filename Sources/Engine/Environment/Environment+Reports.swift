@@ -1,4 +1,5 @@
 import Activity
+import Addressing
 import EventLoop
 import HTTPCore
 import Logging
@@ -8,26 +9,29 @@ import TLS
 
 // What is reported: to the operational log, and to the states of hosts.
 extension Environment {
-    /// Notes what a connection attempt tells of an origin's reachability.
-    package func note(_ origin: Origin, _ fault: ExchangeFault?) {
-        note(origin.reachability, fault)
-    }
-
-    /// Notes what a connection attempt tells of a configured host's reachability; `fault` is nil
-    /// when it was connected to.
-    package func note(_ host: HostReachability?, _ fault: ExchangeFault?) {
-        guard let host else { return }
+    /// Notes what a connection attempt tells of the reachability of a configured host's server.
+    ///
+    /// - Parameters:
+    ///   - fault: nil: it was connected to.
+    ///   - client: for whom it was tried.
+    func note(
+        _ server: ServerReachability?, _ fault: ExchangeFault?, for client: IPNetwork?
+    ) {
+        guard let server else { return }
         let event = fault.map(\.reachabilityEvidence) ?? .responseReceived
-        if let event { note(host, event) }
+        if let event { note(server, event, for: client) }
     }
 
-    package func note(_ host: HostReachability, _ event: ReachabilityEvent) {
-        guard let change = host.note(event) else { return }
+    /// The same of any evidence.
+    package func note(
+        _ server: ServerReachability, _ event: ReachabilityEvent, for client: IPNetwork?
+    ) {
+        guard let change = server.note(event, for: client) else { return }
         shared.logger.notice(
             "reachability changed",
             metadata: [
-                "host": "\(host.host)", "entry": "\(host.entry)", "from": "\(change.from.label)",
-                "to": "\(change.to.label)",
+                "host": "\(server.host)", "entry": "\(server.entry.label)",
+                "from": "\(change.from.label)", "to": "\(change.to.label)",
             ])
     }
 

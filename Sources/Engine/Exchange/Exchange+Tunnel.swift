@@ -44,10 +44,10 @@ extension Exchange {
             opening = nil
             switch result {
             case .failure(let failure):
-                environment.note(reachability, failure.fault)
+                environment.note(reachability, failure.fault, for: clientNetwork)
                 fail(failure.fault, .other, failure.attempts)
             case .success(let made):
-                environment.note(reachability, nil)
+                environment.note(reachability, nil, for: clientNetwork)
                 upstreamEndpoint = made.endpoint
                 if policy.configuration.inspection(entry: target.entryIndex) != nil {
                     return inspect(authority, made, policy)

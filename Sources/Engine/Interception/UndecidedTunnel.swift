@@ -257,10 +257,10 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
             opening = nil
             switch result {
             case .success(let made):
-                environment.note(reachability, nil)
+                environment.note(reachability, nil, for: clientNetwork)
                 connected(Server(made, of: self, under: trustGeneration))
             case .failure(let failure):
-                environment.note(reachability, failure.fault)
+                environment.note(reachability, failure.fault, for: clientNetwork)
                 close(failure.fault, failure.attempts)
             }
         }

@@ -112,9 +112,7 @@ package final class PolicySnapshot: Sendable {
         entryReachability = configuration.hosts.entries.map { entry in
             let states = reachability(entry.label)
             // What has a name is there from the start.
-            for pattern in entry.match where pattern.exactName != nil {
-                _ = states.server("\(pattern)")
-            }
+            states.add(exactly: entry.exactNames)
             return states
         }
         entryTransformations = configuration.hosts.entries.map {
@@ -244,7 +242,7 @@ package final class PolicySnapshot: Sendable {
     func demand(entryIndex: Int?) -> ServerDemand { demands.of(entry: entryIndex) }
 
     /// The state of a host, told apart by its name, and by its port where the pattern has one.
-    package func reachability(host: String, port: UInt16) -> HostReachability? {
+    package func reachability(host: String, port: UInt16) -> ServerReachability? {
         guard let index = entry(host: host, port: port),
             let pattern = configuration.hosts.entries[index].match
                 .first(where: { $0.matches(host: host.utf8.span, port: port) })

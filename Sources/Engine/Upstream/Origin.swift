@@ -53,7 +53,7 @@ package final class Origin {
     package let route: LabelIndex
     /// What TLS is spoken with; nil for clear text.
     let tls: TLSClientContext?
-    private(set) var reachability: HostReachability?
+    private(set) var reachability: ServerReachability?
     private(set) var cacheStores = false
     package private(set) var timeouts: TimeoutsConfiguration
     /// The rules for what it is sent and sends; nil, mostly: there are none.

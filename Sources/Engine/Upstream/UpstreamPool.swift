@@ -236,7 +236,7 @@ final class UpstreamPool: UpstreamSource {
         origin.open += 1
         open += 1
         environment.metrics.adjust(.open, host: origin.route, by: 1)
-        environment.note(origin, nil)
+        environment.note(origin.reachability, nil, for: connection.client)
         if connection.hasSpokenUnasked() { return refuse(connection) }
         assign(connection, isFresh: true)
     }
@@ -258,7 +258,8 @@ final class UpstreamPool: UpstreamSource {
         if origin.forwards != nil {
             failure.fault = ExchangeFault(onTheWayToProxy: failure.fault)
         }
-        environment.note(origin, failure.fault)
+        let client = origin.waiters.first?.consumer.clientNetwork
+        environment.note(origin.reachability, failure.fault, for: client)
         if let consumer = takeWaiter(origin, isFresh: true, .failed) {
             consumer.upstreamFailed(failure)
         }

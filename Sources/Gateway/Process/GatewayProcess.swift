@@ -251,6 +251,9 @@ package final class GatewayProcess {
     private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
         let labels = Set(configuration.hosts.entries.map(\.label))
         reachability = reachability.filter { labels.contains($0.key) }
+        for entry in configuration.hosts.entries {
+            reachability[entry.label]?.keepExactly(entry.exactNames)
+        }
         let hosts = reachability.values.sorted { $0.label < $1.label }
         published.reload.withLock { reload in
             reload.generation = policy.generation

@@ -11,7 +11,7 @@ import Pinning
 final class Probe: EventHandler, UpstreamConsumer {
     private let worker: Worker
     private let origin: Origin
-    private let reachability: HostReachability
+    private let reachability: ServerReachability
     private let path: String
     private let intervalMilliseconds: Int64
     private var upstream: (any UpstreamStream)?
@@ -21,7 +21,7 @@ final class Probe: EventHandler, UpstreamConsumer {
     var response = ResponseHead()
 
     private init(
-        worker: Worker, origin: Origin, reachability: HostReachability,
+        worker: Worker, origin: Origin, reachability: ServerReachability,
         configuration: ProbeConfiguration
     ) {
         self.worker = worker
@@ -78,7 +78,7 @@ final class Probe: EventHandler, UpstreamConsumer {
         worker.loop.setDeadline(self, after: intervalMilliseconds)
         guard upstream == nil, !isWaiting else { return }
         guard origin.refusal == nil else {
-            return worker.environment.note(reachability, .probeFailed)
+            return worker.environment.note(reachability, .probeFailed, for: nil)
         }
         isWaiting = true
         worker.environment.upstreams.acquire(origin, for: self, fresh: false)
@@ -108,12 +108,13 @@ final class Probe: EventHandler, UpstreamConsumer {
         // What this gateway lacks or does says nothing about the host: the next probe will tell.
         guard !failure.fault.isOwn else { return }
         let hasAnswered = failure.fault.reachabilityEvidence == .responseReceived
-        worker.environment.note(reachability, hasAnswered ? .probeSucceeded : .probeFailed)
+        worker.environment.note(
+            reachability, hasAnswered ? .probeSucceeded : .probeFailed, for: nil)
     }
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard !response.isInterim else { return }
-        worker.environment.note(reachability, .probeSucceeded)
+        worker.environment.note(reachability, .probeSucceeded, for: nil)
         // A body of any length would only be read to be thrown away.
         guard response.framing != .none else { return }
         upstream?.cancel()

@@ -1,9 +1,28 @@
 import CLinux
 import HTTPTypes
 import Locking
+import Serialization
 import Testing
 
 @testable import PinfoldClient
+
+/// 110 bytes, slowly, once they are ordered.
+private struct SlowSource: ByteSource {
+    let isOrdered: Locked<Bool>
+    private var count = 0
+
+    init(isOrdered: Locked<Bool>) { self.isOrdered = isOrdered }
+
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        while !isOrdered.withLock({ $0 }) { _ = poll(nil, 0, 5) }
+        guard count < 110 else { return 0 }
+        // The pace of the content, which the server must bear.
+        _ = poll(nil, 0, 30)
+        count += 1
+        buffer[0] = 0x78
+        return 1
+    }
+}
 
 @Suite("A request that waits for its turn")
 struct QueueTimeoutTests {
@@ -23,15 +42,24 @@ struct QueueTimeoutTests {
             case "/silent": break
             case "/endless":
                 connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-            case "/slow":
-                connection.send("HTTP/1.1 200 OK\r\nContent-Length: 110\r\n\r\n")
+            case "/slow", "/chunks":
+                let isChunked = request.path == "/chunks"
+                connection.send(
+                    "HTTP/1.1 200 OK\r\n"
+                        + (isChunked ? "Transfer-Encoding: chunked" : "Content-Length: 110")
+                        + "\r\n\r\n")
                 while !goesOn.withLock({ $0 }) { _ = poll(nil, 0, 5) }
                 for _ in 0..<110 {
-                    connection.send("x")
+                    connection.send(isChunked ? "1\r\nx\r\n" : "x")
                     // The pace of the content, which the client must bear.
                     _ = poll(nil, 0, 30)
                 }
+                if isChunked { connection.send("0\r\n\r\n") }
                 return true
+            case "/stream":
+                connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                while connection.send("1\r\nx\r\n") { _ = poll(nil, 0, 10) }
+                return false
             case "/events":
                 connection.send(TestConnection.eventStream + "data: a\n\n")
             default:
@@ -119,16 +147,21 @@ struct QueueTimeoutTests {
         }
     }
 
-    @Test func `goes on waiting while those ahead come nearer to their end`() async throws {
+    @Test(arguments: ["/slow", "/chunks"])
+    func `goes on waiting while those ahead come nearer to their end`(path: String) async throws {
         let isOrdered = Locked(false)
+        let thread = try ReadingThread()
+        defer { thread.close() }
         try await withResponses(goesOn: isOrdered) { server, runtime in
             defer { isOrdered.withLock { $0 = true } }
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             configuration.queueTimeout = .milliseconds(1500)
             let session = try SessionManager(configuration: configuration, runtime: runtime)
-            let slow = try await response("/slow", server, session)
-            async let read = slow.content.collect(atMost: 200)
+            let slow = try await response(path, server, session)
+            let read = Task(executorPreference: thread) {
+                try await slow.content.collect(atMost: 200)
+            }
             async let answer = session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
             while session.tasks.count < 2 { await Task.yield() }
             isOrdered.withLock { $0 = true }
@@ -136,8 +169,81 @@ struct QueueTimeoutTests {
             #expect(next.text == "/next")
             let queued = try #require(next.metrics.transactions.first).queued
             #expect(queued > .milliseconds(1500))
-            #expect(try await read.count == 110)
+            #expect(try await read.value.count == 110)
         }
+    }
+
+    @Test func `goes on waiting while content of unknown length is sent`() async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 1
+            configuration.queueTimeout = .milliseconds(1500)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let isOrdered = Locked(false)
+            defer { isOrdered.withLock { $0 = true } }
+            let content = RequestContent.source { SlowSource(isOrdered: isOrdered) }
+            async let sent = session.data(
+                for: try HTTPRequest(.post, "\(server.url)/sent"), content: content)
+            while session.tasks.isEmpty { await Task.yield() }
+            async let answer = session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
+            while session.tasks.count < 2 { await Task.yield() }
+            isOrdered.withLock { $0 = true }
+            #expect(try await answer.text == "/next")
+            #expect(try await sent.text == "/sent")
+            #expect(server.requests.first?.content.count == 110)
+        }
+    }
+
+    @Test func `fails behind a stream without end, whose length nobody knows`() async throws {
+        let thread = try ReadingThread()
+        defer { thread.close() }
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 2
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let streams = [
+                try await response("/stream", server, session),
+                try await response("/stream", server, session),
+            ]
+            let readers = streams.map { stream in
+                Task(executorPreference: thread) { for try await _ in stream.content {} }
+            }
+            var options = RequestOptions()
+            options.queueTimeout = .milliseconds(500)
+            let (error, timeout) = try await failure(server, session, options)
+            #expect(timeout.unendingResponses == 2 && timeout.responsesOfUnknownLength == 2)
+            #expect(error.explanation.hasSuffix(": 2 with a response whose length is not known"))
+            for reader in readers {
+                reader.cancel()
+                _ = await reader.result
+            }
+        }
+    }
+
+    @Test func `fails behind a stream that nobody reads`() async throws {
+        try await withResponses { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 1
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let stream = try await response("/stream", server, session)
+            var options = RequestOptions()
+            options.queueTimeout = .milliseconds(150)
+            let timeout = try await failure(server, session, options).timeout
+            #expect(timeout.unreadResponses == 1 && timeout.unendingResponses == 0)
+            _ = stream
+        }
+    }
+
+    @Test(
+        arguments: [
+            (0, 1000), (1500, 1500), (10_999, 10_999), (11_000, 11_000), (60_000, 11_000),
+        ] as [(Int64, Int64)])
+    func `waits for content of unknown length for a bounded time`(
+        streamedAt: Int64, latest: Int64
+    ) {
+        var advance = TransferAdvance()
+        (advance.advancedAt, advance.streamedAt) = (1000, streamedAt)
+        #expect(advance.latest(streamingAtMost: 10_000) == latest)
     }
 
     @Test func `does not wait for streams of events`() async throws {

@@ -46,6 +46,7 @@ final class TestServer: Sendable {
     private var isSecure: Bool { context != nil }
     private let threads = Locked<[Thread]>([])
     private let accepted = Locked(0)
+    private let refuses = Locked(false)
     private let seen = Locked<[TestRequest]>([])
 
     /// - Parameter context: what TLS is spoken with; nil: that of `127.0.0.1`.
@@ -59,7 +60,7 @@ final class TestServer: Sendable {
         self.context = context ?? (secure ? TestAuthority.server : nil)
         let thread = try Thread(name: "test-server") { [descriptor, end, weak self] in
             while waits(for: descriptor, orUntil: end) {
-                guard let self else { return }
+                guard let self, !refuses.withLock({ $0 }) else { return }
                 if case .connection(let accepted, _) = Sockets.accept(descriptor) {
                     serve(accepted)
                 }
@@ -73,6 +74,12 @@ final class TestServer: Sendable {
         Descriptors.signal(end)
         for thread in threads.withLock({ $0 }) { thread.join() }
         Descriptors.close(descriptor)
+    }
+
+    /// From now on its port refuses connections; those that there are go on.
+    func refuse() {
+        refuses.withLock { $0 = true }
+        _ = shutdown(descriptor, Int32(SHUT_RDWR))
     }
 
     var url: String { "\(isSecure ? "https" : "http")://\(endpoint)" }
@@ -167,10 +174,12 @@ final class TestConnection {
         _ = waits(for: gate.opened, orUntil: end)
     }
 
-    func send(_ text: String) { send(Array(text.utf8)) }
+    @discardableResult
+    func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-    /// Sends all of it, if the client takes it.
-    func send(_ bytes: [UInt8]) {
+    /// Sends all of it, if the client takes it; false: it does not.
+    @discardableResult
+    func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
             let written = rest.withUnsafeBytes { bytes -> Int? in
@@ -183,9 +192,12 @@ final class TestConnection {
                 return count < 0 ? nil : count
             }
             if let written { rest = rest.dropFirst(written) }
-            if written == nil, __errno_location().pointee != EAGAIN { return }
-            if !rest.isEmpty, !waits(for: descriptor, orUntil: end, toWrite: true) { return }
+            if written == nil, __errno_location().pointee != EAGAIN { return false }
+            if !rest.isEmpty, !waits(for: descriptor, orUntil: end, toWrite: true) {
+                return false
+            }
         }
+        return true
     }
 
     /// A whole response.

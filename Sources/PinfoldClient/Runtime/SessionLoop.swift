@@ -146,12 +146,13 @@ final class SessionLoop {
     func holders(ahead transfer: Transfer) -> QueueHolders {
         let origin = transfer.order.origin
         let limit = queue.limit(at: origin)
-        if let latestHolders, latestHolders.at == loop.now, latestHolders.holders.limit == limit,
-            latestHolders.holders.origin == origin
+        let patience = transfer.order.queueMilliseconds
+        if let (at, known) = latestHolders, at == loop.now, known.limit == limit,
+            known.origin == origin, known.patience == patience
         {
-            return latestHolders.holders
+            return known
         }
-        var holders = QueueHolders(limit: limit, origin: origin)
+        var holders = QueueHolders(limit: limit, origin: origin, patience: patience)
         for number in queue.activeNumbers {
             if let holder = runtime.transfer(number) { holders.add(holder) }
         }

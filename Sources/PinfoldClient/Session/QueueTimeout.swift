@@ -1,6 +1,6 @@
 /// What held the places that a request waited for in vain: ``ClientError/underlying`` of
-/// ``ClientError/Reason/timedOut``, where ``SessionConfiguration/queueTimeout`` was over. Nothing
-/// of the request was sent.
+/// ``ClientError/Reason/timedOut``, where ``SessionConfiguration/queueTimeout`` was over; of a
+/// download ``DownloadFailure/underlying``. Nothing of the request was sent.
 public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
     /// What makes requests wait.
     public enum Limit: Hashable, Sendable {
@@ -14,7 +14,8 @@ public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
 
     /// What made the request wait.
     public let limit: Limit
-    /// For how long none of the requests ahead of it came nearer to its end.
+    /// For how long none of the requests ahead of it came nearer to its end, as
+    /// ``SessionConfiguration/queueTimeout`` counts that.
     public let waited: Duration
     /// Where most of these requests go, as in `https://example.com`.
     public let origin: String
@@ -26,12 +27,18 @@ public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
     public let unansweredRequests: Int
     /// Those with a response of which all is read that comes, and which does not end.
     public let unendingResponses: Int
+    /// Those of ``unendingResponses`` whose length is not known: content may still come of them.
+    public let responsesOfUnknownLength: Int
+
+    /// What it is called in logs.
+    package static let token = "queue-timeout"
 
     public var description: String {
         let parts = [
             (unreadResponses, "with a response that nobody reads"),
             (suspendedTasks, "suspended"), (unansweredRequests, "without a response yet"),
-            (unendingResponses, "with a response that does not end"),
+            (responsesOfUnknownLength, "with a response whose length is not known"),
+            (unendingResponses - responsesOfUnknownLength, "with a response that does not end"),
         ]
         let held = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
         let milliseconds = waited.wholeMilliseconds
@@ -52,7 +59,7 @@ public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
 extension ClientError {
     init(_ timeout: QueueTimeout) {
         self.init(
-            .timedOut, "it waited for its turn in vain: \(timeout)", token: "queue-timeout",
+            .timedOut, "it waited for its turn in vain: \(timeout)", token: QueueTimeout.token,
             underlying: timeout)
     }
 }

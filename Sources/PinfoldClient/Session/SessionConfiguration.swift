@@ -21,9 +21,11 @@ public struct SessionConfiguration: Sendable {
     /// in which the caller does not read is not counted.
     public var requestTimeout = Duration.seconds(60)
     /// How long a request may wait for its turn, where it has to: counted from when one of those
-    /// that it waits for last came nearer to its end, that is ended, began, or moved content whose
-    /// length is known. A response that nobody reads and one without an end do not. Then it fails
-    /// with ``ClientError/Reason/timedOut`` and a ``QueueTimeout``. Nil: the request's
+    /// that it waits for last came nearer to its end, that is ended, began, had the head of its
+    /// response, or moved content. Content whose length is not known (chunked, for instance) counts
+    /// for ten times as long, since the request began or the head of the response came: it may have
+    /// no end; and of a response only while it is read. Then it fails with
+    /// ``ClientError/Reason/timedOut`` and a ``QueueTimeout``. Nil: the request's
     /// ``requestTimeout``.
     public var queueTimeout: Duration?
     /// How long a task may take in all: waiting for its turn, redirects, retries with the waits

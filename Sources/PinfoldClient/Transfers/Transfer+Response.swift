@@ -124,6 +124,7 @@ extension Transfer: DownstreamStream {
     func deliver() {
         let (head, parts) = takeResponse()
         guard head != nil || !parts.isEmpty else { return }
+        if !responseHasEnd, !parts.isEmpty, channel.takeReadingMark() { streamed() }
         if !channel.push(head, parts, wakes: session.wakes) { readerIsBehind = true }
     }
 

@@ -116,7 +116,7 @@ extension Transfer {
         upload.sent += content.count
         times.sentBytes += Int64(content.count)
         moved()
-        if order.contentHasEnd { advanced() }
+        order.contentHasEnd ? advanced() : streamed()
         channel.sent(content.count)
         let goesOn = exchange.content(content, owner: owner, isLast: isLast)
         upload.isPaused = !goesOn

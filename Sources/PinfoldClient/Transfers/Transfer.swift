@@ -38,8 +38,8 @@ final class Transfer: EventHandler {
     private var idleMilliseconds: Int64?
     /// When its turn must have come, in the loop's milliseconds; `.max`: it does not wait for one.
     private var turnMustCome = Int64.max
-    /// When it last came nearer to its end, in the loop's milliseconds.
-    private(set) var advancedAt: Int64 = 0
+    /// When it last came nearer to its end.
+    private(set) var advance = TransferAdvance()
     /// The response's length is known.
     var responseHasEnd = false
     /// It is one of the session's streams of events, and no longer a request under way.
@@ -87,7 +87,7 @@ final class Transfer: EventHandler {
         state = .running
         times.queued = Clock.monotonicMicroseconds() - ordered
         movedAt = environment.loop.now
-        (advancedAt, turnMustCome) = (movedAt, .max)
+        (advance.advancedAt, turnMustCome) = (movedAt, .max)
         guard join() else { return }
         updateDeadline()
         let exchange = environment.takeExchange()
@@ -208,7 +208,16 @@ final class Transfer: EventHandler {
     func moved() { movedAt = environment.loop.now }
 
     /// It came nearer to its end.
-    func advanced() { advancedAt = environment.loop.now }
+    func advanced() { advance.advancedAt = environment.loop.now }
+
+    /// Content moved whose length is not known.
+    func streamed() { advance.streamedAt = environment.loop.now }
+
+    /// Whether a response of unknown length has come, and was read, within so many milliseconds.
+    func hasStreamed(within milliseconds: Int64) -> Bool {
+        !responseHasEnd && advance.streamedAt != 0
+            && environment.loop.now - advance.streamedAt < milliseconds
+    }
 
     /// What follows on the head lasts as long as both ends wish.
     func lasts(_ stream: StreamKind) {

@@ -35,6 +35,8 @@ final class TransferChannel: Sendable {
         var waiter: Waiter?
         /// The loop was told to pause, and waits to be told that there is room.
         var isPaused = false
+        /// Something was taken out since the loop last looked.
+        var isRead = false
 
         var hasParts: Bool { taken < parts.count }
         /// There is something to read, be it the end.
@@ -127,6 +129,14 @@ final class TransferChannel: Sendable {
         if state.withLock({ $0.end == nil }) { progress?.sent(count) }
     }
 
+    /// Whether something was taken out since this was last asked.
+    func takeReadingMark() -> Bool {
+        state.withLock { state in
+            defer { state.isRead = false }
+            return state.isRead
+        }
+    }
+
     /// Whoever reads has as much as may wait.
     var isFull: Bool { state.withLock { $0.isPaused } }
 
@@ -160,7 +170,7 @@ final class TransferChannel: Sendable {
             let result = state.withLock { state -> Result<ReceivedHead, ClientError>? in
                 if state.isSuspended { return nil }
                 if let head = state.head {
-                    state.headWasTaken = true
+                    (state.headWasTaken, state.isRead) = (true, true)
                     return .success(head)
                 }
                 switch state.end {
@@ -238,6 +248,7 @@ final class TransferChannel: Sendable {
         state.parts[state.taken] = []
         state.taken += 1
         state.bytes -= part.count
+        state.isRead = true
         if state.taken == state.parts.count {
             state.parts.removeAll(keepingCapacity: true)
             state.taken = 0

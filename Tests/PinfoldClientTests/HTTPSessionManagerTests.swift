@@ -100,6 +100,37 @@ struct HTTPSessionManagerTests {
         }
     }
 
+    private static func byIndices() -> [any RequestSerializer] {
+        var form = HTTPRequestSerializer()
+        form.arrayStyle = .indices
+        var json = JSONRequestSerializer()
+        json.query.arrayStyle = .indices
+        var list = PropertyListRequestSerializer()
+        list.arrayStyle = .indices
+        return [form, json, list]
+    }
+
+    @Test(arguments: byIndices())
+    func `writes arrays in a form with files as its serializer does`(
+        requests: any RequestSerializer
+    ) async throws {
+        try await withServer(Self.echo) { server, runtime in
+            var api = try HTTPSessionManager(
+                baseURL: server.url, configuration: .patient, runtime: runtime,
+                responses: HTTPResponseSerializer())
+            let parameters: RequestParameters = ["a": ["x", "y"]]
+            _ = try await api.post(multipart: "x", parameters: parameters) { _ in }
+            api.requests = requests
+            _ = try await api.post(multipart: "x", parameters: parameters) { _ in }
+            _ = try await api.get("x", parameters: parameters)
+            let seen = server.requests
+            #expect(seen[0].text.ranges(of: "name=\"a[]\"").count == 2)
+            #expect(seen[1].text.contains("name=\"a[0]\"\r\n\r\nx\r\n"))
+            #expect(seen[1].text.contains("name=\"a[1]\"\r\n\r\ny\r\n"))
+            #expect(seen[2].path.hasSuffix("?a%5B0%5D=x&a%5B1%5D=y"))
+        }
+    }
+
     @Test func `tells what its serializer refuses, with the response`() async throws {
         try await withServer { connection, _ in
             connection.respond("404 Not Found", ["Content-Type: application/json"], "[\"no\"]")

@@ -176,7 +176,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         _ throttle: Throttle?, _ build: (inout MultipartForm) throws -> Void
     ) throws(ClientError) -> SerializedRequest {
         try serialized(.post, url, fields) { (request) throws(RequestSerializationError) in
-            try HTTPRequestSerializer(defaults: requests.defaults).serialize(
+            try requests.serialize(
                 multipart: request, parameters: parameters, throttle: throttle, build: build)
         }
     }

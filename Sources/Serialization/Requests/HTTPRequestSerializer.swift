@@ -104,6 +104,11 @@ public struct JSONRequestSerializer: RequestSerializer {
         get { query.defaults }
         set { query.defaults = newValue }
     }
+    /// Of queries and multipart fields.
+    public var arrayStyle: FormArrayStyle {
+        get { query.arrayStyle }
+        set { query.arrayStyle = newValue }
+    }
 
     /// A serializer that gives every request these defaults.
     public init(defaults: RequestDefaults = RequestDefaults()) {
@@ -138,6 +143,11 @@ public struct PropertyListRequestSerializer: RequestSerializer {
     public var defaults: RequestDefaults {
         get { query.defaults }
         set { query.defaults = newValue }
+    }
+    /// Of queries and multipart fields.
+    public var arrayStyle: FormArrayStyle {
+        get { query.arrayStyle }
+        set { query.arrayStyle = newValue }
     }
 
     /// A serializer of this form that gives every request these defaults.

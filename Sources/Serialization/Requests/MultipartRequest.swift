@@ -1,8 +1,9 @@
 import Documents
 public import HTTPTypes
 
-extension HTTPRequestSerializer {
-    /// A request with multipart content: the parameters as fields, and what `build` appends.
+extension RequestSerializer {
+    /// A request with multipart content: the parameters as fields, with their names as
+    /// ``arrayStyle`` says, and what `build` appends.
     ///
     /// - Parameters:
     ///   - request: Of any method that has content.

@@ -8,6 +8,8 @@ public import HTTPTypes
 public protocol RequestSerializer: Sendable {
     /// The fields and the properties that every request is given.
     var defaults: RequestDefaults { get set }
+    /// How the names of arrays' elements are written in multipart fields.
+    var arrayStyle: FormArrayStyle { get }
 
     /// The request with the defaults that it does not bring itself, and with the parameters.
     ///
@@ -17,6 +19,11 @@ public protocol RequestSerializer: Sendable {
     func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?
     ) throws(RequestSerializationError) -> SerializedRequest
+}
+
+extension RequestSerializer {
+    /// As AFNetworking writes them.
+    public var arrayStyle: FormArrayStyle { .brackets }
 }
 
 /// A request that is ready to be sent.

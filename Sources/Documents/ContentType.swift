@@ -33,6 +33,23 @@ package struct ContentType: Sendable, Equatable {
         self.charset = essence == nil ? nil : charset
     }
 
+    /// What a user agent takes a response's field for, also where its parameters are none: of
+    /// `application/json; utf-8` and `application/json charset=utf-8` it is the type in front, and
+    /// no charset. Behind a comma may be another type, and which of two is meant nobody can tell.
+    ///
+    /// Not for rules about what may pass: who writes the field would choose what they see.
+    package init?(ofResponse value: String?) {
+        guard let value, let strict = ContentType(value) else { return nil }
+        guard strict.essence == Self.malformed, !value.utf8.contains(UInt8(ascii: ",")) else {
+            self = strict
+            return
+        }
+        let front = Substring(value).withoutOuterSpace.utf8.prefix {
+            $0 != UInt8(ascii: ";") && !ASCII.isWhitespace($0)
+        }
+        self = ContentType(String(Substring(front))) ?? strict
+    }
+
     /// The encoding that the type says XML is in; nil where it says none, or where the content
     /// begins with a byte order mark, which counts more (RFC 7303, section 3).
     package func charset(ofXML content: [UInt8]) -> String? {

@@ -29,6 +29,35 @@ struct ContentTypeTests {
         #expect(type?.charset == charset)
     }
 
+    @Test(
+        arguments: [
+            ("application/json; utf-8", "application/json"),
+            ("application/json charset=utf-8", "application/json"),
+            ("Application/JSON\tcharset=utf-8", "application/json"),
+            (" application/json; charset: utf-8", "application/json"),
+            ("application/json; charset=\"utf-8", "application/json"),
+            ("a/b; charset=utf 8", "a/b"), ("a/b;=", "a/b"),
+            // Which of two types is meant nobody can tell.
+            ("application/json, text/html", "malformed"),
+            ("application/json;,text/html", "malformed"),
+            ("application/json; utf-8, text/html", "malformed"),
+            ("a; utf-8", "malformed"), ("a/b/c; x", "malformed"), ("a/; x", "malformed"),
+        ])
+    func `of a response is the type in front of parameters that are none`(
+        value: String, essence: String
+    ) {
+        let type = ContentType(ofResponse: value)
+        #expect(type?.essence == essence)
+        #expect(type?.charset == nil)
+        // Rules about what may pass stay strict.
+        #expect(ContentType(value)?.essence == "malformed")
+    }
+
+    @Test func `of a response that is well-formed has its charset`() {
+        #expect(ContentType(ofResponse: "text/xml; charset=X")?.charset == "x")
+        #expect(ContentType(ofResponse: "") == nil && ContentType(ofResponse: nil) == nil)
+    }
+
     @Test func `of XML gives way to a byte order mark`() {
         let type = ContentType("text/xml; charset=iso-8859-1")
         #expect(type?.charset(ofXML: Array("<a/>".utf8)) == "iso-8859-1")

@@ -26,6 +26,10 @@ struct ResponseSerializerTests {
         arguments: [
             ("application/json", "{}", true), ("Application/JSON; charset=utf-8", "{}", true),
             ("text/json", "{}", true), ("text/javascript ;x=1", "{}", true),
+            ("application/json; utf-8", "{}", true), ("application/json charset=utf-8", "{}", true),
+            ("application/json; charset: utf-8", "{}", true),
+            ("application/json; charset=\"utf-8", "{}", true),
+            ("application/json; utf-8, text/html", "{}", false),
             ("text/html", "{}", false),
             (nil, "{}", false), ("", "{}", false),
         ] as [(String?, String, Bool)])

@@ -61,10 +61,11 @@ extension HTTPResponse {
     /// serializer accepts by name.
     package var contentType: ContentType? {
         do throws(ConflictingFieldLines) {
-            return ContentType(try headerFields.single(.contentType))
+            return ContentType(ofResponse: try headerFields.single(.contentType))
         } catch {
             return ContentType(
-                error.values.map { ContentType($0)?.essence ?? "" }.joined(separator: ", "))
+                error.values.map { ContentType(ofResponse: $0)?.essence ?? "" }.joined(
+                    separator: ", "))
         }
     }
 }

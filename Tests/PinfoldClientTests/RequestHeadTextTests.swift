@@ -38,10 +38,45 @@ struct RequestHeadTextTests {
         for same in ["a.test", "A.TEST"] {
             #expect(try text([("Host", same)]) == Self.start + "\r\n")
         }
-        for other in [["b.test"], ["a.test:80"], [""], ["a.test", "b.test"]] {
+        for other in [
+            ["b.test"], ["a.test:8080"], ["a.test/x"], ["u@a.test"], ["a.test."], [""],
+            ["a.test", "b.test"],
+        ] {
             let error = #expect(throws: ClientError.self) { try text(other.map { ("host", $0) }) }
             #expect(error?.reason == .invalidRequest)
             #expect(error?.explanation.contains("the host is that of the URL, a.test") ?? false)
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("http://127.0.0.1:80/", "127.0.0.1"), ("http://127.0.0.1/", "127.0.0.1:80"),
+            ("https://LOCALHOST/", "localhost:443"), ("https://localhost:443/", "LocalHost"),
+            ("http://bücher.localhost/", "bücher.localhost"),
+            ("http://bücher.localhost:80/", "xn--bcher-kva.localhost"),
+            ("http://[::1]/", "[::1]:80"),
+        ])
+    func `has the host of the URL, in whatever words the caller names it`(
+        url: String, host: String
+    ) throws {
+        var request = try HTTPRequest(.get, url)
+        request.headerFields.append(HTTPField(name: try #require(.host), value: host))
+        let text = String(
+            decoding: try RequestHeadText.make(of: request, framing: .none), as: UTF8.self)
+        #expect(text.contains("\r\nHost: \(request.authority ?? "")\r\n"))
+        #expect(text.split(separator: "\r\n").count { $0.hasPrefix("Host:") } == 1)
+    }
+
+    @Test func `has no host that differs by scheme's port or name`() throws {
+        for (url, host) in [
+            ("https://a.test/", "a.test:80"), ("http://a.test/", "a.test:443"),
+            ("http://bücher.test/", "bucher.test"), ("http://a.test:81/", "a.test"),
+        ] {
+            var request = try HTTPRequest(.get, url)
+            request.headerFields.append(HTTPField(name: try #require(.host), value: host))
+            #expect(throws: ClientError.self) {
+                try RequestHeadText.make(of: request, framing: .none)
+            }
         }
     }
 

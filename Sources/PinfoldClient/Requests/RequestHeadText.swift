@@ -25,7 +25,7 @@ enum RequestHeadText {
                 .invalidRequest, "the request has no scheme or no authority", of: request)
         }
         for host in HTTPField.Name.host.map({ request.headerFields[values: $0] }) ?? []
-        where host.lowercasedASCII != authority.lowercasedASCII {
+        where host.lowercasedASCII != authority.lowercasedASCII && !isAuthority(host, of: request) {
             throw ClientError(
                 .invalidRequest,
                 "Host: \(host.prefix(200)) is not sent: the host is that of the URL, \(authority)",
@@ -57,6 +57,18 @@ enum RequestHeadText {
         }
         text.append("\r\n")
         return text.finished()
+    }
+
+    /// Whether a Host names a request's origin in other words: with the scheme's usual port or
+    /// without it, or a name outside of ASCII as it is or in A-labels.
+    private static func isAuthority(_ host: String, of request: HTTPRequest) -> Bool {
+        guard let scheme = request.scheme, let origin = request.origin,
+            // Which end an authority, or stand within one before the host.
+            !host.utf8.contains(where: { "/?#@\\".utf8.contains($0) }),
+            let reference = URIReference("\(scheme)://\(host)"),
+            let named = HTTPRequest(request.method, reference, [:])
+        else { return false }
+        return named.origin == origin
     }
 
     private static let bytesOfUsualField = 48

@@ -126,8 +126,10 @@ public struct Authenticator: Sendable {
     /// The credentials of a protection space; nil: it has none.
     public func credentials(for space: ProtectionSpace) -> UserCredentials? { credentials[space] }
 
-    /// Whether no credentials are set.
-    public var isEmpty: Bool { credentials.isEmpty }
+    /// Whether an origin has credentials, of whatever realm.
+    public func hasCredentials(for origin: ProtectionSpace.Origin) -> Bool {
+        credentials.keys.contains { $0.origin == origin }
+    }
 
     /// Whether some request takes credentials along unasked: without that,
     /// ``authorization(for:)`` is nil for each.

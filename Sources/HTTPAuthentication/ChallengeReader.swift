@@ -7,6 +7,10 @@ import Notation
 ///   `nonce=YWJj==`. It may be empty.
 /// - No comma is needed in front of a parameter (`realm="a" nonce="b"`); in front of a scheme one
 ///   is.
+/// - `qop=auth,auth-int` is one parameter, though no quotation marks hold it together.
+/// - What is no parameter of Basic (`realm="x"; charset="UTF-8"`, `"my realm"`) is left out, up to
+///   the next comma: how Basic is answered depends on none. Where a scheme stands there without a
+///   comma (`Basic realm="a" Digest realm="b", nonce="c"`), its parameters are left out, too.
 /// - A parameter that comes twice has the last value, as with curl. Not so the realm, which says
 ///   whose credentials are sent: two that differ are an error.
 struct ChallengeReader {
@@ -24,15 +28,18 @@ struct ChallengeReader {
         while position < bytes.count {
             guard found.count < AuthenticationChallenge.maximumChallenges else { throw .tooLarge }
             var challenge = AuthenticationChallenge(scheme: try token())
+            let isBasic = challenge.scheme == "basic"
             let hasSpace = peek == 0x20 || peek == 0x09
             skip()
             if let peek, peek != UInt8(ascii: ",") {
                 guard hasSpace else { throw .unexpected(at: position) }
                 challenge.token68 = takeToken68()
-                if challenge.token68 == nil { try parameters(into: &challenge.parameterBytes) }
+                if challenge.token68 == nil {
+                    try parameters(into: &challenge.parameterBytes, ofBasic: isBasic)
+                }
             } else if hasComma {
                 // `Scheme , name=value`: the list's first member is empty.
-                try parameters(into: &challenge.parameterBytes)
+                try parameters(into: &challenge.parameterBytes, ofBasic: isBasic)
             }
             found.append(challenge)
             guard position == bytes.count || hasComma else { throw .unexpected(at: position) }
@@ -50,34 +57,70 @@ struct ChallengeReader {
     }
 
     /// Takes parameters up to the comma before a token that no `=` follows: the next scheme.
-    /// Without a comma the next word must be a parameter.
+    /// Without a comma the next word must be a parameter, but for Basic.
     private mutating func parameters(
-        into found: inout [String: [UInt8]]
+        into found: inout [String: [UInt8]], ofBasic isBasic: Bool = false
     ) throws(ChallengeError) {
+        // What follows belongs to a scheme in front of which there was no comma.
+        var isForeign = false
+        var lastIsBareProtection = false
         while true {
             let start = position
             skip(alsoCommas: true)
             guard position < bytes.count else { return }
+            let hasSeparator = bytes[start..<position].contains(UInt8(ascii: ","))
+            if isBasic, let peek, !ASCII.isToken(peek) {
+                if peek == UInt8(ascii: ";") { position += 1 } else { skipMember() }
+                continue
+            }
             let name = try token().lowercasedASCII
             skip()
             guard peek == UInt8(ascii: "=") else {
+                if lastIsBareProtection, position == bytes.count || hasComma,
+                    let protection = DigestChallenge.Protection(rawValue: name)
+                {
+                    found["qop"]?.append(contentsOf: ",\(protection.rawValue)".utf8)
+                    continue
+                }
+                if isBasic, !hasSeparator {
+                    isForeign = true
+                    skipMember()
+                    continue
+                }
                 position = start
                 return
             }
             position += 1
             skip()
-            let value = peek == UInt8(ascii: "\"") ? try quoted() : unquoted()
-            guard found.count < AuthenticationChallenge.maximumParameters else { throw .tooLarge }
-            if let before = found.updateValue(value, forKey: name), before != value,
-                name == "realm"
-            {
-                throw .duplicate(name)
-            }
+            let isBare = peek != UInt8(ascii: "\"")
+            let value = isBare ? unquoted() : try quoted()
+            lastIsBareProtection = isBare && name == "qop"
+            if !isForeign { try add(value, to: name, in: &found) }
             skip()
-            guard position == bytes.count || hasComma || isAtParameter else {
+            guard position == bytes.count || hasComma || isAtParameter || isBasic else {
                 throw .unexpected(at: position)
             }
         }
+    }
+
+    private func add(
+        _ value: [UInt8], to name: String, in found: inout [String: [UInt8]]
+    ) throws(ChallengeError) {
+        guard found.count < AuthenticationChallenge.maximumParameters else { throw .tooLarge }
+        if let before = found.updateValue(value, forKey: name), before != value, name == "realm" {
+            throw .duplicate(name)
+        }
+    }
+
+    /// Goes past what is no parameter, up to a comma outside of quotation marks.
+    private mutating func skipMember() {
+        var isQuoted = false
+        while let peek, isQuoted || !hasComma {
+            if peek == UInt8(ascii: "\"") { isQuoted.toggle() }
+            // What is escaped ends nothing.
+            position += isQuoted && peek == UInt8(ascii: "\\") ? 2 : 1
+        }
+        position = min(position, bytes.count)
     }
 
     /// Characters and then `=`, up to a comma or the end; nil: something else, not taken.

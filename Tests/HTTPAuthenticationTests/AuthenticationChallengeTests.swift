@@ -71,6 +71,22 @@ struct AuthenticationChallengeTests {
             ("Digest nonce=a/+:;b, opaque=, a=", ["opaque": "", "nonce": "a/+:;b", "a": ""]),
             ("Digest nonce=a, nonce=b, realm=r, realm=\"r\"", ["nonce": "b", "realm": "r"]),
             ("Digest qop=\"\", nonce=\"n\"", ["qop": "", "nonce": "n"]),
+            (
+                "Digest nonce=n, qop=auth,auth-int, opaque=\"zz\", algorithm=MD5",
+                ["nonce": "n", "qop": "auth,auth-int", "opaque": "zz", "algorithm": "MD5"]
+            ),
+            (
+                "Digest nonce=n, qop = AUTH-INT , Auth",
+                ["nonce": "n", "qop": "AUTH-INT,auth"]
+            ),
+            ("Basic realm=\"x\"; charset=\"UTF-8\"", ["realm": "x", "charset": "UTF-8"]),
+            ("Basic realm=\"x\"; foo", ["realm": "x"]),
+            ("Basic realm=\"x\"z; y", ["realm": "x"]),
+            ("Basic \"my, realm\"", [:]), ("Basic x y", [:]),
+            ("Basic \"my\", realm=\"x\"", ["realm": "x"]),
+            // Of two schemes without a comma between them the first counts.
+            ("Basic realm=\"a\" Digest realm=\"b\", nonce=\"c\", qop=\"auth\"", ["realm": "a"]),
+            ("Basic realm=\"a\" Digest nonce=\"c\", realm=\"b, c\"", ["realm": "a"]),
         ] as [(String, [String: String])])
     func `of devices are read as curl and wget read them`(
         field: String, parameters: [String: String]
@@ -101,6 +117,9 @@ struct AuthenticationChallengeTests {
             ("A x=\"y\u{1}\"", .unexpected(at: 6)),
             // Whose credentials to send is not guessed, be the comma missing or the quotes.
             ("Basic realm=a, Realm=b", .duplicate("realm")),
+            ("Basic realm=\"a\"; realm=\"b\"", .duplicate("realm")),
+            ("Basic realm=\"a", .unendedString), ("Basic; realm=\"a\"", .unexpected(at: 5)),
+            ("Digest realm=\"a\"; nonce=\"b\"", .unexpected(at: 16)),
             ("Basic realm=a Digest realm=b, nonce=c", .duplicate("realm")),
             ("A x y", .unexpected(at: 2)), ("A é", .unexpected(at: 2)),
         ])
@@ -124,9 +143,9 @@ struct AuthenticationChallengeTests {
 
     @Test func `never make the reader fail otherwise`() {
         var generator = SystemRandomNumberGenerator()
-        let letters = Array("aB =\",\\/\t\u{1}é".unicodeScalars)
-        for _ in 0..<5000 {
-            var text = ""
+        let letters = Array("aB =\",;\\/\t\u{1}é".unicodeScalars)
+        for round in 0..<5000 {
+            var text = ["", "Basic ", "Basic realm=a ", "Digest qop=auth,"][round % 4]
             for _ in 0..<Int.random(in: 0...20, using: &generator) {
                 text.unicodeScalars.append(letters.randomElement(using: &generator) ?? " ")
             }

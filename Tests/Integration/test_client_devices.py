@@ -51,6 +51,9 @@ def guarded(challenge: str, *, realm: str = "", nonce: str = "") -> Callable[[Re
 @pytest.mark.parametrize("challenge,realm,nonce", [
     ("Basic realm=my realm", "my realm", ""),
     ("Basic", "", ""),
+    ("Basic realm=\"x\"; charset=\"UTF-8\"", "x", ""),
+    ("Basic \"my realm\"", "", ""),
+    ("Basic realm=\"a\" Digest realm=\"b\", nonce=\"n\", qop=\"auth\"", "a", ""),
     ("Digest realm=\"r\", nonce=\"n\", qop=\"\"", "r", "n"),
     ("Digest realm=\"r\", nonce=YWJj==", "r", "YWJj=="),
     ("Digest realm=\"r\" nonce=\"n\" qop=\"auth\"", "r", "n"),
@@ -67,7 +70,7 @@ def test_challenges_of_devices_are_answered_as_by_curl(
 
 
 @pytest.mark.parametrize("challenge", [
-    "Basic realm=\"a\", realm=\"b\"", "Digest realm=a Basic realm=b", "Digest realm=\"a", "=",
+    "Basic realm=\"a\", realm=\"b\"", "Digest realm=a Basic realm=b", "Digest realm=\"a",
 ])
 def test_a_challenge_that_cannot_be_read_is_an_error_for_whoever_has_an_answer(
     origin: Callable, challenge: str
@@ -78,6 +81,34 @@ def test_a_challenge_that_cannot_be_read_is_an_error_for_whoever_has_an_answer(
     assert b"the challenge cannot be read" in done.stderr and challenge.encode() in done.stderr
     assert [request.get("authorization") for request in there.requests] == [""]
     assert run(BINARY, "get", there.url()).returncode == 22, "else it is a response like others"
+
+
+@pytest.mark.parametrize("challenge", ["Bearer realm=\"x\"; error=y", "="])
+def test_a_challenge_of_another_scheme_is_a_response_whoever_has_credentials(
+    origin: Callable, challenge: str
+) -> None:
+    there = origin(lambda request: reply(b"who?", "401 Who", f"WWW-Authenticate: {challenge}"))
+    done = run(BINARY, "get", there.url(), "--user", "ann:secret")
+    assert (done.returncode, b"cannot be read" in done.stderr) == (22, False)
+
+
+def test_a_challenge_of_another_server_is_a_response(origin: Callable) -> None:
+    other = origin(lambda request: reply(b"who?", "401 Who", "WWW-Authenticate: Basic realm=\"a"))
+    there = origin(lambda request: reply(b"", "302 Found", f"Location: {other.url()}"))
+    done = run(BINARY, "get", there.url(), "--user", "ann:secret")
+    assert (done.returncode, b"cannot be read" in done.stderr) == (22, False)
+
+
+def test_a_challenge_of_a_proxy_that_cannot_be_read_is_its_407(origin: Callable) -> None:
+    there = origin(
+        lambda request: reply(b"who?", "407 Who", "Proxy-Authenticate: Digest realm=\"a"))
+    proxy = there.url().replace("//", "//ann:secret@")
+    done = run(BINARY, "get", "http://origin.test/", "--proxy", proxy)
+    assert (done.returncode, b"cannot be read" in done.stderr) == (22, False)
+    done = run(BINARY, "get", "https://origin.test/", "--proxy", proxy)
+    assert done.returncode == 97
+    assert b"proxy-authentication-required" in done.stderr
+    assert b"the challenge cannot be read" in done.stderr
 
 
 def test_of_two_redirects_in_one_none_is_followed(origin: Callable) -> None:

@@ -351,6 +351,39 @@ struct ChallengeTests {
         }
     }
 
+    @Test(
+        arguments: [
+            ("Basic realm=\"cave", true), ("Digest realm=\"cave\" nonce", true),
+            ("Bearer realm=\"x\"; error=y", false), ("=", false),
+        ])
+    func `that cannot be read are an error for who could answer them, else a response`(
+        challenge: String, isError: Bool
+    ) async throws {
+        let log = HookLog()
+        try await withServer(Self.guarding(challenge)) { server, runtime in
+            let request = try HTTPRequest(.get, server.url)
+            var configuration = SessionConfiguration.patient
+            configuration.challenges = log.hook { _ in .performDefaultHandling }
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            // A hook alone, and credentials for another server.
+            #expect(try await session.data(for: request).text == "who?")
+            session.credentials.set(
+                Self.right, for: try ProtectionSpace("http://other.test:1/", realm: "cave"))
+            #expect(try await session.data(for: request).head.status.code == 401)
+            session.credentials.set(
+                Self.right, for: try ProtectionSpace(server.url, realm: "another"))
+            if isError {
+                let error = await failure { _ = try await session.data(for: request) }
+                #expect(error?.reason == .authenticationFailed)
+                #expect(error?.explanation.contains(challenge) == true)
+            } else {
+                #expect(try await session.data(for: request).text == "who?")
+            }
+            #expect(log.challenges.isEmpty)
+            #expect(server.requests.allSatisfy { $0.field("authorization") == nil })
+        }
+    }
+
     @Test func `of credentials that cannot be sent are an error`() async throws {
         try await withServer(Self.guarding()) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)

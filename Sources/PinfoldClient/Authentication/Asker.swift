@@ -1,5 +1,6 @@
 import HTTPAuthentication
 import HTTPTypes
+import Notation
 
 /// Who asks for credentials, and by which fields: a server (401) or a proxy (407).
 struct Asker: Sendable {
@@ -16,6 +17,11 @@ struct Asker: Sendable {
         self.isProxy = isProxy
     }
 
+    /// Without a realm.
+    var space: ProtectionSpace {
+        ProtectionSpace(HTTPAuthentication.ProtectionSpace(origin: origin, realm: ""))
+    }
+
     /// Where it is answered.
     var field: HTTPField.Name { isProxy ? .proxyAuthorization : .authorization }
 
@@ -25,22 +31,35 @@ struct Asker: Sendable {
     func challenges(
         of response: HTTPResponse
     ) throws(UnreadableChallenges) -> [HTTPAuthentication.AuthenticationChallenge] {
+        try Self.challenges(of: response, isProxy: isProxy)
+    }
+
+    private static func challenges(
+        of response: HTTPResponse, isProxy: Bool
+    ) throws(UnreadableChallenges) -> [HTTPAuthentication.AuthenticationChallenge] {
         typealias Challenge = HTTPAuthentication.AuthenticationChallenge
         let name: HTTPField.Name = isProxy ? .proxyAuthenticate : .wwwAuthenticate
         let fields = response.headerFields.bytes(of: name)
         if let all = try? Challenge.parse(fields) { return all }
         var found: [Challenge] = []
-        var first: UnreadableChallenges?
+        var unreadable: [UnreadableChallenges] = []
         for (index, field) in fields.enumerated() {
-            do throws(ChallengeError) {
-                found += try Challenge.parse([field])
-            } catch  where first == nil {
+            do throws(ChallengeError) { found += try Challenge.parse([field]) } catch {
                 let value = response.headerFields[values: name][index]
-                first = UnreadableChallenges(field: name, value: value, error: error)
-            } catch {}
+                unreadable.append(UnreadableChallenges(field: name, value: value, error: error))
+            }
         }
-        if let first, found.isEmpty { throw first }
+        let told = unreadable.first { $0.isAnswerable } ?? unreadable.first
+        if let told, found.isEmpty { throw told }
         return found
+    }
+
+    /// Why a proxy's challenges cannot be read; nil: they can.
+    static func problem(ofProxy response: HTTPResponse) -> UnreadableChallenges? {
+        do throws(UnreadableChallenges) {
+            _ = try challenges(of: response, isProxy: true)
+            return nil
+        } catch { return error }
     }
 
     /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3). Of a proxy
@@ -70,9 +89,16 @@ struct Asker: Sendable {
 /// A response asks for credentials, and nobody can tell how.
 struct UnreadableChallenges: Error, CustomStringConvertible {
     let field: HTTPField.Name
-    /// The first one's.
+    /// That of the first field that could have been answered, else of the first.
     let value: String
     let error: ChallengeError
+
+    /// It begins with a scheme that is known here: whoever has credentials could have answered it.
+    var isAnswerable: Bool {
+        let start = value.utf8.drop { ASCII.isWhitespace($0) || $0 == UInt8(ascii: ",") }
+        let scheme = String(Substring(start.prefix(while: ASCII.isToken))).lowercasedASCII
+        return scheme == "basic" || scheme == "digest"
+    }
 
     var description: String {
         "the challenge cannot be read: \(error) of \(field.rawName): \(value.prefix(200))"

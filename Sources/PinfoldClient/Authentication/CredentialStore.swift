@@ -55,8 +55,10 @@ public final class CredentialStore: Sendable {
         case cancelled
     }
 
-    /// There are no credentials.
-    var isEmpty: Bool { state.withLock { $0.authenticator.isEmpty } }
+    /// Whether an origin has credentials, of whatever realm.
+    func hasCredentials(for origin: HTTPAuthentication.ProtectionSpace.Origin) -> Bool {
+        state.withLock { $0.authenticator.hasCredentials(for: origin) }
+    }
 
     /// Whether some request takes credentials along unasked.
     var answersUnasked: Bool { state.withLock { $0.authenticator.answersUnasked } }

@@ -29,15 +29,20 @@ final class TaskAuthentication: Sendable {
     private let store: CredentialStore
     let task: TaskIdentifier
     private let hook: ChallengeHook?
+    private let answersOrigin: (@Sendable (ProtectionSpace) -> Bool)?
     private let state: Locked<State>
 
-    /// - Parameter request: What is asked for now, as the task has it.
+    /// - Parameters:
+    ///   - answersOrigin: As ``SessionConfiguration/answersOrigin``.
+    ///   - request: What is asked for now, as the task has it.
     init(
-        _ store: CredentialStore, hook: ChallengeHook?, task: TaskIdentifier,
+        _ store: CredentialStore, hook: ChallengeHook?,
+        answersOrigin: (@Sendable (ProtectionSpace) -> Bool)? = nil, task: TaskIdentifier,
         asking request: HTTPRequest
     ) {
         self.store = store
         self.hook = hook
+        self.answersOrigin = answersOrigin
         self.task = task
         state = Locked(State(request: request))
     }
@@ -114,8 +119,8 @@ extension TaskAuthentication {
     ///
     /// - Parameter proxy: Who asks, by a 407; nil: the server, by a 401.
     /// - Throws: ``ClientError`` where the hook has the task cancelled, where it is cancelled
-    ///   meanwhile, and where credentials cannot be sent in the way that is asked for, or nobody
-    ///   can tell which that is.
+    ///   meanwhile, and where credentials cannot be sent in the way that is asked for, or there are
+    ///   some for a server whose challenges nobody can read.
     func answer(
         to response: HTTPResponse, _ content: RequestContent?, proxy: Proxy?
     ) async throws(ClientError) -> HTTPRequest? {
@@ -127,8 +132,11 @@ extension TaskAuthentication {
         guard asker.isProxy || !request.headerFields.contains(asker.field) else { return nil }
         let challenges: [HTTPAuthentication.AuthenticationChallenge]
         do throws(UnreadableChallenges) { challenges = try asker.challenges(of: response) } catch {
-            // Who has nothing to answer with takes the response.
-            guard hook != nil || !store.isEmpty || proxy?.user != nil else { return nil }
+            // Who could not have answered it either way takes the response, as does whoever was
+            // asked by a proxy: its 407 says what is missing.
+            guard !asker.isProxy, error.isAnswerable, hasCredentials(for: asker) else {
+                return nil
+            }
             throw ClientError(
                 .authenticationFailed,
                 "credentials are asked for (\(response.status.code)), but \(error)", of: request,
@@ -145,6 +153,12 @@ extension TaskAuthentication {
             }
         }
         return nil
+    }
+
+    /// Whether an origin has credentials, of whatever realm.
+    private func hasCredentials(for asker: Asker) -> Bool {
+        answersOrigin?(asker.space) == true || store.hasCredentials(for: asker.origin)
+            || state.withLock { $0.own.hasCredentials(for: asker.origin) }
     }
 
     /// The user that a proxy was named with is told by Digest, too, where it asks for that. Basic

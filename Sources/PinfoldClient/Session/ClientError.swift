@@ -83,7 +83,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// Why the request came to nothing.
     public let reason: Reason
     /// What happened, in one sentence for a person.
-    public private(set) var explanation: String
+    public internal(set) var explanation: String
     /// A word for logs and metrics: that of the gateway's page "Reasons" where it knows one.
     public let token: String
     /// The URL that was asked for, after redirects; empty where there was none. Credentials in it

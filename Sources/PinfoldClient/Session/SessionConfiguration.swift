@@ -71,6 +71,9 @@ public struct SessionConfiguration: Sendable {
     /// password. A hook sees the scheme of ``AuthenticationChallenge/space`` and may refuse; with
     /// pins nothing is sent in clear text at all.
     public var challenges: ChallengeHook?
+    /// Whether ``challenges`` has credentials for a server, whatever the realm: a challenge of its
+    /// that cannot be read is then an error. Nil: nobody knows, and the response is the task's.
+    package var answersOrigin: (@Sendable (ProtectionSpace) -> Bool)?
     /// What the session proves itself with to servers that ask for it, the first one that is for
     /// the server's host.
     public var clientCertificates: [ClientCertificate] = []

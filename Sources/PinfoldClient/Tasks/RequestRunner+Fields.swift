@@ -29,7 +29,8 @@ extension RequestRunner {
     func authentication(for request: HTTPRequest) -> TaskAuthentication {
         TaskAuthentication(
             session.credentials, hook: session.configuration.challenges,
-            task: handle.identifier, asking: request)
+            answersOrigin: session.configuration.answersOrigin, task: handle.identifier,
+            asking: request)
     }
 
     /// What is asked for after a challenge; nil: the response with the challenge is the task's.

@@ -177,10 +177,15 @@ final class RequestRunner: Sendable {
         case (.authenticate(let challenger), .success(let arrival)):
             stands = try await !answer(challenger, arrival.head, &course)
             if !stands { leave(arrival, &course) }
-        case (.authenticate(let challenger), .failure(let error)):
+        case (.authenticate(let challenger), .failure(var error)):
             guard let response = error.proxyResponse,
                 try await answer(challenger, response, &course)
-            else { throw error }
+            else {
+                if let problem = error.proxyResponse.flatMap(Asker.problem(ofProxy:)) {
+                    error.explanation += "; \(problem)"
+                }
+                throw error
+            }
         case (.finish, .success): stands = true
         case (_, .failure(let error)): throw error
         }

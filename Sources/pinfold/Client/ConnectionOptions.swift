@@ -143,11 +143,13 @@ struct ConnectionOptions: ParsableArguments {
             let credential = Credential(
                 user: String(user[..<colon]), password: String(user[user.index(after: colon)...]))
             configuration.challenges = { challenge in
+            let isAsked: @Sendable (ProtectionSpace) -> Bool = { space in
+                urls.contains { (try? ProtectionSpace($0, realm: space.realm)) == space }
+            }
+            configuration.answersOrigin = isAsked
                 guard challenge.serverTrust == nil else { return .performDefaultHandling }
-                let isAsked = urls.contains {
-                    (try? ProtectionSpace($0, realm: challenge.space.realm)) == challenge.space
-                }
-                return isAsked ? .useCredential(credential) : .rejectProtectionSpace
+                return isAsked(challenge.space)
+                    ? .useCredential(credential) : .rejectProtectionSpace
             }
         }
         return try SessionManager(configuration: configuration)

@@ -87,6 +87,32 @@ struct ProxyChallengeTests {
         try await body(proxy, origin, session)
     }
 
+    @Test func `in a way that cannot be read gives its 407 and why, whoever has credentials`()
+        async throws
+    {
+        let proxy = try TestServer { connection, request in
+            let challenge = "Proxy-Authenticate: Digest realm=\"office"
+            connection.respond("407 Who", [challenge], "who?")
+            return !request.startLine.hasPrefix("CONNECT ")
+        }
+        let runtime = try ClientRuntime()
+        defer {
+            runtime.close()
+            proxy.close()
+        }
+        let configuration = try SessionConfiguration.through(proxy, credentials: "u:p@")
+        let session = try SessionManager(configuration: configuration, runtime: runtime)
+        session.credentials.set(Self.right, for: Space(try Proxy(proxy.url), realm: "office"))
+        let refused = await failure {
+            _ = try await session.data(for: try HTTPRequest(.get, "https://origin.test/"))
+        }
+        #expect(refused?.reason == .proxyAuthenticationRequired)
+        #expect(refused?.proxyResponse?.status.code == 407)
+        #expect(refused?.explanation.contains("a quoted text that has no end") == true)
+        let answer = try await session.data(for: try HTTPRequest(.get, "http://origin.test/"))
+        #expect(answer.head.status.code == 407 && answer.text == "who?")
+    }
+
     @Test(arguments: ProxyScheme.allCases)
     func `is told those of the session for its tunnels`(scheme: ProxyScheme) async throws {
         try await with(scheme) { proxy, origin, session in

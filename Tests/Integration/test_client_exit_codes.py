@@ -113,6 +113,23 @@ def test_pins_that_cannot_be_read_or_would_not_be_asked_for_end_with_90(tmp_path
     assert run(BINARY, "get", "http://127.0.0.1/", "--pin", f"sha256/{NO_PIN}")[0] == 90
 
 
+@pytest.mark.parametrize("name", ["ab" * 20, "sha384/x"])
+def test_a_file_that_is_named_like_no_pin_holds_pins(
+    origin: Callable, pki, tmp_path: Path, name: str
+) -> None:
+    leaf = pki.root.issue("127.0.0.1")
+    server = origin(lambda request: reply(b"secret"), tls=leaf.server_context())
+    command = [BINARY, "get", f"https://127.0.0.1:{server.port}/", "--cacert", pki.root.pem_file,
+               "--pin", name]
+    bad = subprocess.run(command, capture_output=True, timeout=PATIENCE, cwd=tmp_path)
+    assert bad.returncode == 90
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(pki.root.pem_file.read_bytes())
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, b"secret"), done.stderr
+
+
 def test_help_lists_the_codes_in_their_order() -> None:
     done = subprocess.run([BINARY, "get", "--help"], capture_output=True, text=True, check=True)
     codes = [int(code) for code in re.findall(r"^  (\d+)\t\S", done.stdout, re.MULTILINE)]

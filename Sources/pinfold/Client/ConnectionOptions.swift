@@ -1,4 +1,5 @@
 import ArgumentParser
+import CLinux
 import ConfigurationFile
 import HTTPTypes
 import PinfoldClient
@@ -142,11 +143,11 @@ struct ConnectionOptions: ParsableArguments {
         if let user, let colon = user.firstIndex(of: ":") {
             let credential = Credential(
                 user: String(user[..<colon]), password: String(user[user.index(after: colon)...]))
-            configuration.challenges = { challenge in
             let isAsked: @Sendable (ProtectionSpace) -> Bool = { space in
                 urls.contains { (try? ProtectionSpace($0, realm: space.realm)) == space }
             }
             configuration.answersOrigin = isAsked
+            configuration.challenges = { challenge in
                 guard challenge.serverTrust == nil else { return .performDefaultHandling }
                 return isAsked(challenge.space)
                     ? .useCredential(credential) : .rejectProtectionSpace
@@ -160,8 +161,10 @@ struct ConnectionOptions: ParsableArguments {
         for pin in pins {
             do throws(ClientError) {
                 pinned.append(try CertificatePin(pin))
-            } catch let problem where problem.underlying is PinError {
-                // It is meant as one, and is no file's name.
+            } catch let problem
+                where problem.underlying is PinError && access(pin, F_OK) != 0
+            {
+                // It is meant as one, and names no file.
                 throw ClientFailure(.pins, "--pin: \(problem.explanation)")
             } catch {
                 pinned += try Self.pins(in: pin, "--pin", .pins)

@@ -128,7 +128,7 @@ let package = Package(
         .target(
             name: "Serialization",
             dependencies: [
-                "CLinux", "Notation", "Documents", "ImageCodecs",
+                "CLinux", "Notation", "Documents", "ImageCodecs", "Locking",
                 .product(name: "HTTPTypes", package: "swift-http-types"),
             ], swiftSettings: strict),
         .target(

@@ -53,7 +53,8 @@ let allowedImports: [(target: String, imports: Set<String>)] = [
     (
         "Serialization",
         [
-            "CLinux", "Notation", "Documents", "ImageCodecs", "FoundationEssentials", "HTTPTypes",
+            "CLinux", "Notation", "Documents", "ImageCodecs", "Locking", "FoundationEssentials",
+            "HTTPTypes",
         ]
     ),
     ("Cookies", ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"]),

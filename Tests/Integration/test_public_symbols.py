@@ -165,6 +165,10 @@ def test_every_public_type_can_be_named_from_outside_beside_foundations(
     assert compiled_outside(source) == ""
 
 
+def test_parameters_are_written_in_all_these_forms() -> None:
+    assert compiled_outside(Path(__file__).parent / "support" / "ParameterForms.swift") == ""
+
+
 def test_the_interface_has_these_modules() -> None:
     assert {"PinfoldClient", "Documents", "EventStreams", "Retries", "Serialization"} <= set(
         modules())

@@ -131,6 +131,39 @@ struct TypedCallTests {
         }
     }
 
+    @Test func `takes nested parameters, and those put together at run time`() async throws {
+        let answer = Self.answer("200 OK", "application/json", #"{"firstName":"Ada"}"#)
+        try await withService(answer) { api, server in
+            var json = api
+            json.requests = JSONRequestSerializer()
+            let (name, page) = ("A b", 2)
+            _ = try await json.post(
+                "1", parameters: ["user": RequestParameters(["n": name, "p": page]), "d": name])
+            var members: [String: any Encodable & Sendable] = ["name": name]
+            members["page"] = page
+            _ = try await json.post("2", parameters: members)
+            let document = (["a": [1, nil]] as RequestParameters).document
+            _ = try await json.post("3", parameters: document)
+            var texts = [
+                #"{"d":"A b","user":{"n":"A b","p":2}}"#, #"{"name":"A b","page":2}"#,
+                #"{"a":[1,null]}"#,
+            ]
+            #expect(server.requests.map(\.text) == texts)
+            let item = Item(firstName: "Ada")
+            #expect(try await json.post("4", parameters: members, as: Item.self) == item)
+            #expect(try await json.put("5", parameters: item, as: Item.self) == item)
+            #expect(try await json.patch("6", parameters: ["a": 1], as: Item.self) == item)
+            #expect(try await json.delete("7", parameters: ["p": page], as: Item.self) == item)
+            texts += [#"{"name":"A b","page":2}"#, #"{"firstName":"Ada"}"#, #"{"a":1}"#, ""]
+            #expect(server.requests.map(\.text) == texts)
+            #expect(
+                server.requests.suffix(4).map(\.startLine) == [
+                    "POST /4 HTTP/1.1", "PUT /5 HTTP/1.1", "PATCH /6 HTTP/1.1",
+                    "DELETE /7?p=2 HTTP/1.1",
+                ])
+        }
+    }
+
     @Test func `takes a form's parts from a closure that throws anything`() async throws {
         let answer = Self.answer("200 OK", "application/json", "{}")
         try await withService(answer) { api, server in

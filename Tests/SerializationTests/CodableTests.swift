@@ -116,20 +116,69 @@ struct CodableTests {
         #expect(try RequestParameters(encoding: 0.1) == .number(tenth))
     }
 
-    @Test func `members of any types are parameters in their order`() throws {
+    @Test func `parameters within a value stay what they are`() throws {
+        let numbers = ["1e-400", "-0.0", "-0", String(repeating: "7", count: 50), "1.50"]
+        let inner: [String: RequestParameters] = [
+            "s": .set(["b", "a"]), "data": .data([1]), "date": .date(0), "none": nil,
+            "numbers": .array(numbers.compactMap { DocumentNumber($0).map { .number($0) } }),
+        ]
+        let parameters = try RequestParameters(encoding: inner)
+        for (key, value) in inner { #expect(parameters[key] == value, "\(key)") }
+        #expect(try RequestParameters(encoding: [["x": inner]]) == .array([["x": parameters]]))
+        #expect(try RequestParameters(["s": [RequestParameters.set([1])]]) == ["s": [.set([1])]])
+        #expect(
+            try RequestParameters(encoding: ["s": RequestParameters.set(["b", "a"])]).query()
+                == "s=a&s=b")
+        #expect(throws: RequestSerializationError.self) {
+            try JSONRequestSerializer().serialize(
+                HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/"),
+                parameters: RequestParameters(encoding: ["data": RequestParameters.data([1])]))
+        }
+        let document =
+            ([
+                "a": [1, "x", nil, true]
+            ] as RequestParameters).document
+        #expect(try RequestParameters(encoding: document) == RequestParameters(document))
+        let null: [String: RequestParameters] = ["a": .null]
+        #expect(try RequestParameters(encoding: null) == ["a": nil])
+        #expect(try RequestParameters(["d": document]) == ["d": RequestParameters(document)])
+    }
+
+    @Test func `parameters in a text that a value writes itself are JSON there`() throws {
+        struct Note: Encodable, Sendable {
+            func encode(to encoder: any Encoder) throws {
+                var container = encoder.singleValueContainer()
+                let text = try JSONEncoder().encode(["a": RequestParameters.set([1])])
+                try container.encode(String(decoding: text, as: UTF8.self))
+            }
+        }
+        #expect(try RequestParameters(encoding: Note()) == #"{"a":[1]}"#)
+    }
+
+    @Test(arguments: ["1e-400", "0.1234567890123456789012345678901234567890123", "1e999"])
+    func `a number that the encoder would cut is an error`(text: String) throws {
+        let number = RequestParameters.number(try #require(DocumentNumber(text)))
+        let request = HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/")
+        let error = try #require(throws: RequestSerializationError.self) {
+            try EncodableRequestSerializer().serialize(request, json: ["n": number])
+        }
+        #expect("\(error)".hasSuffix("(n)"))
+    }
+
+    @Test func `members of any types are parameters, sorted by their names`() throws {
         let (name, page, tags) = ("Ada", 3, ["x"])
         let inner: RequestParameters = ["set": .set(["b", "a"]), "data": .data([1])]
-        let parameters = try RequestParameters(members: [
+        let parameters = try RequestParameters([
             "name": name, "page": page, "exact": true, "tags": tags, "none": String?.none,
             "inner": inner, "user": User(name: "B"),
         ])
         #expect(
             parameters == [
-                "name": "Ada", "page": 3, "exact": true, "tags": ["x"], "none": nil, "inner": inner,
+                "exact": true, "inner": inner, "name": "Ada", "none": nil, "page": 3, "tags": ["x"],
                 "user": ["name": "B", "tags": []],
             ])
         let error = try #require(throws: RequestSerializationError.self) {
-            try RequestParameters(members: ["a": ["b": [1, Double.nan]]])
+            try RequestParameters(["a": ["b": [1, Double.nan]]])
         }
         #expect(error.description.hasSuffix("(a.b[1])"))
     }

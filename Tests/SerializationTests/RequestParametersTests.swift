@@ -6,6 +6,34 @@ import Testing
 
 @Suite("A request's parameters")
 struct RequestParametersTests {
+    @Test func `are built member by member of values in variables`() {
+        let (name, page, since): (String, UInt8, Double?) = ("Ada", 3, nil)
+        var parameters = RequestParameters.null
+        parameters["none"] = nil
+        #expect(parameters == .null && parameters["name"] == nil)
+        parameters["name"] = RequestParameters(name)
+        parameters["page"] = RequestParameters(page)
+        parameters["on"] = RequestParameters(true)
+        parameters["ratio"] = RequestParameters(1.5)
+        parameters["since"] = since.map { RequestParameters($0) }
+        parameters["null"] = .some(.null)
+        #expect(
+            parameters == ["name": "Ada", "page": 3, "on": true, "ratio": 1.5, "null": nil])
+        parameters["name"] = "Bob"
+        parameters["page"] = nil
+        #expect(parameters == ["name": "Bob", "on": true, "ratio": 1.5, "null": nil])
+        #expect(RequestParameters("text")["name"] == nil)
+        // Of members with the same key the last counts, and one is left.
+        var twice: RequestParameters = ["a": 1, "b": 2, "a": 3]
+        #expect(twice["a"] == 3)
+        twice["a"] = 4
+        #expect(twice == ["a": 4, "b": 2])
+        // Null is a value; nil takes out.
+        twice["a"] = .some(.null)
+        #expect(twice == ["a": nil, "b": 2])
+        #expect(twice["a"] == .some(.null))
+    }
+
     @Test(
         arguments: [
             // Sorted keys, members, elements.

@@ -27,8 +27,59 @@ extension HTTPSessionManager {
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
     ) async throws(ClientError) -> Value {
+        try await send(
+            .get, url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Sends parameters as content with POST, and reads the JSON of the response into a type. See
+    /// ``get(_:parameters:fields:options:as:)``.
+    public func post<Value: Decodable & Sendable>(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
+        try await send(
+            .post, url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Sends parameters as content with PUT, and reads the JSON of the response into a type. See
+    /// ``get(_:parameters:fields:options:as:)``.
+    public func put<Value: Decodable & Sendable>(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
+        try await send(
+            .put, url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Sends parameters as content with PATCH, and reads the JSON of the response into a type. See
+    /// ``get(_:parameters:fields:options:as:)``.
+    public func patch<Value: Decodable & Sendable>(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
+        try await send(
+            .patch, url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Asks to delete something, and reads the JSON of the response into a type. See
+    /// ``get(_:parameters:fields:options:as:)``.
+    public func delete<Value: Decodable & Sendable>(
+        _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
+        options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
+        try await send(
+            .delete, url, parameters: parameters, fields: fields, options: options, as: type)
+    }
+
+    /// Sends a request of any method, and reads the JSON of the response into a type. See
+    /// ``get(_:parameters:fields:options:as:)``.
+    public func send<Value: Decodable & Sendable>(
+        _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
+        fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
+    ) async throws(ClientError) -> Value {
         try await decoding(type)
-            .get(url, parameters: parameters, fields: fields, options: options).required()
+            .send(method, url, parameters: parameters, fields: fields, options: options)
+            .required()
     }
 
     /// Sends a value as JSON, and reads the JSON of the response into a type.

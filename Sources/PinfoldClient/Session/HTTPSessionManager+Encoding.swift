@@ -8,9 +8,13 @@ public import Serialization
 //     try await api.get("users", parameters: ["name": name, "page": page, "tags": tags])
 //     try await api.get("users", parameters: search)     // a dictionary, or any Encodable type
 //
-// A dictionary of values of one type, and what is no literal, is encoded as a whole (`some
-// Encodable`), with its names sorted. A literal of values of several types is a `KeyValuePairs`,
-// each of whose values is encoded.
+// There are two of each. What is Encodable is encoded as a whole. A dictionary of values of several
+// types is not Encodable: each of its values is. A literal within a literal whose values are of
+// several types needs its type said, as it would for Swift's own dictionaries:
+//
+//     try await api.post("orders", parameters: [
+//         "user": RequestParameters(["name": name, "age": age]), "express": true,
+//     ])
 
 extension HTTPSessionManager {
     /// Nil for what is encoded as null: there are none.
@@ -24,10 +28,11 @@ extension HTTPSessionManager {
     }
 
     func encoded(
-        _ members: KeyValuePairs<String, any Encodable & Sendable>, for url: String
+        _ members: [String: any Encodable & Sendable]?, for url: String
     ) throws(ClientError) -> RequestParameters? {
-        try reporting(url) { () throws(RequestSerializationError) in
-            try RequestParameters(members: members)
+        guard let members else { return nil }
+        return try reporting(url) { () throws(RequestSerializationError) in
+            try RequestParameters(members)
         }
     }
 
@@ -44,66 +49,60 @@ extension HTTPSessionManager {
 // MARK: Members of any types
 
 extension HTTPSessionManager {
-    /// Asks for something with GET. The parameters are encoded
-    /// (``RequestParameters/init(members:)``).
+    /// Asks for something with GET. The parameters are encoded.
     @_disfavoredOverload
     public func get(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await get(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for the head of a response with HEAD. The parameters are encoded
-    /// (``RequestParameters/init(members:)``).
+    /// Asks for the head of a response with HEAD. The parameters are encoded.
     @_disfavoredOverload
     public func head(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await head(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with POST. The parameters are encoded
-    /// (``RequestParameters/init(members:)``).
+    /// Sends parameters as content with POST. The parameters are encoded.
     @_disfavoredOverload
     public func post(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await post(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PUT. The parameters are encoded
-    /// (``RequestParameters/init(members:)``).
+    /// Sends parameters as content with PUT. The parameters are encoded.
     @_disfavoredOverload
     public func put(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await put(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PATCH. The parameters are encoded
-    /// (``RequestParameters/init(members:)``).
+    /// Sends parameters as content with PATCH. The parameters are encoded.
     @_disfavoredOverload
     public func patch(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await patch(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks to delete something. The parameters are encoded
-    /// (``RequestParameters/init(members:)``).
+    /// Asks to delete something. The parameters are encoded.
     @_disfavoredOverload
     public func delete(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
@@ -114,28 +113,17 @@ extension HTTPSessionManager {
     @_disfavoredOverload
     public func send(
         _ method: HTTPRequest.Method, _ url: String,
-        parameters: KeyValuePairs<String, any Encodable & Sendable>, fields: HTTPFields = [:],
+        parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await send(method, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for JSON with GET, and reads it into a type. The parameters are encoded.
-    @_disfavoredOverload
-    public func get<Value: Decodable & Sendable>(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
-        fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
-    ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
-        return try await get(
-            url, parameters: parameters, fields: fields, options: options, as: type)
-    }
-
     /// Sends a form with files with POST. The parameters, its first fields, are encoded.
     @_disfavoredOverload
     public func post(
-        multipart url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        multipart url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], throttle: Throttle? = nil, options: RequestOptions? = nil,
         build: (inout MultipartForm) throws -> Void
     ) async throws(ClientError) -> Reply {
@@ -149,8 +137,7 @@ extension HTTPSessionManager {
 // MARK: Any value
 
 extension HTTPSessionManager {
-    /// Asks for something with GET. The parameters are encoded
-    /// (``RequestParameters/init(encoding:encoder:)``).
+    /// Asks for something with GET. The parameters are encoded.
     @_disfavoredOverload
     public func get(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -160,8 +147,7 @@ extension HTTPSessionManager {
         return try await get(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for the head of a response with HEAD. The parameters are encoded
-    /// (``RequestParameters/init(encoding:encoder:)``).
+    /// Asks for the head of a response with HEAD. The parameters are encoded.
     @_disfavoredOverload
     public func head(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -171,8 +157,7 @@ extension HTTPSessionManager {
         return try await head(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with POST. The parameters are encoded
-    /// (``RequestParameters/init(encoding:encoder:)``).
+    /// Sends parameters as content with POST. The parameters are encoded.
     @_disfavoredOverload
     public func post(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -182,8 +167,7 @@ extension HTTPSessionManager {
         return try await post(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PUT. The parameters are encoded
-    /// (``RequestParameters/init(encoding:encoder:)``).
+    /// Sends parameters as content with PUT. The parameters are encoded.
     @_disfavoredOverload
     public func put(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -193,8 +177,7 @@ extension HTTPSessionManager {
         return try await put(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PATCH. The parameters are encoded
-    /// (``RequestParameters/init(encoding:encoder:)``).
+    /// Sends parameters as content with PATCH. The parameters are encoded.
     @_disfavoredOverload
     public func patch(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -204,8 +187,7 @@ extension HTTPSessionManager {
         return try await patch(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks to delete something. The parameters are encoded
-    /// (``RequestParameters/init(encoding:encoder:)``).
+    /// Asks to delete something. The parameters are encoded.
     @_disfavoredOverload
     public func delete(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -223,17 +205,6 @@ extension HTTPSessionManager {
     ) async throws(ClientError) -> Reply {
         let parameters = try encoded(parameters, for: url)
         return try await send(method, url, parameters: parameters, fields: fields, options: options)
-    }
-
-    /// Asks for JSON with GET, and reads it into a type. The parameters are encoded.
-    @_disfavoredOverload
-    public func get<Value: Decodable & Sendable>(
-        _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
-        options: RequestOptions? = nil, as type: Value.Type
-    ) async throws(ClientError) -> Value {
-        let parameters = try encoded(parameters, for: url)
-        return try await get(
-            url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
     /// Sends a form with files with POST. The parameters, its first fields, are encoded.

@@ -10,7 +10,7 @@ extension HTTPSessionManager {
     @_disfavoredOverload
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String,
-        parameters: KeyValuePairs<String, any Encodable & Sendable>, fields: HTTPFields = [:],
+        parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
         options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -24,7 +24,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func get(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -38,7 +38,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func head(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -51,7 +51,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func post(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -65,7 +65,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func put(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -79,7 +79,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func patch(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         progress: ProgressHandler? = nil, completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -93,7 +93,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func delete(
-        _ url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        _ url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
         completion: @escaping Completion
     ) throws(ClientError) -> SessionTask<Reply> {
@@ -107,7 +107,7 @@ extension HTTPSessionManager {
     @discardableResult
     @_disfavoredOverload
     public func post(
-        multipart url: String, parameters: KeyValuePairs<String, any Encodable & Sendable>,
+        multipart url: String, parameters: [String: any Encodable & Sendable]?,
         fields: HTTPFields = [:], throttle: Throttle? = nil, options: RequestOptions? = nil,
         build: (inout MultipartForm) throws -> Void,
         progress: ProgressHandler? = nil, completion: @escaping Completion

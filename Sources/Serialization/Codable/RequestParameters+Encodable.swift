@@ -9,7 +9,7 @@ extension RequestParameters {
     ///     let parameters = try RequestParameters(encoding: Search(words: ["a"], page: 2))
     ///
     /// - Parameters:
-    ///   - value: Of any type. Parameters stay what they are.
+    ///   - value: Of any type. Parameters stay what they are, also within it.
     ///   - encoder: By default one that sorts names and writes dates by RFC 3339; data is in
     ///     Base64.
     /// - Throws: ``RequestSerializationError/value(_:)`` where the value refuses to be encoded, as
@@ -21,25 +21,27 @@ extension RequestParameters {
             self = parameters
             return
         }
-        let text: Data
-        do { text = try (encoder ?? Self.encoder()).encode(value) } catch { throw .value(error) }
-        do throws(DocumentError) {
-            let limits = DocumentLimits(bytes: DocumentLimits.standard.output)
-            self = RequestParameters(try JSONDocument.value(of: Array(text), limits: limits))
-        } catch {
-            throw .parameters(error)
+        let encoder = encoder ?? Self.encoder()
+        let kept = KeptParameters()
+        let parameters = kept.restored(
+            try Self.document(of: value, encoder, keeping: kept))
+        if let parameters {
+            self = parameters
+        } else {
+            // A type that writes texts of its own has taken a mark into one.
+            self = RequestParameters(try Self.document(of: value, encoder, keeping: nil))
         }
     }
 
-    /// Members in their order, each encoded as by ``init(encoding:encoder:)``.
+    /// Members of any types, each encoded as by ``init(encoding:encoder:)``, sorted by their keys.
     ///
-    ///     let parameters = try RequestParameters(members: ["words": words, "page": page])
+    ///     let user = try RequestParameters(["name": name, "age": age])
     public init(
-        members: KeyValuePairs<String, any Encodable & Sendable>
+        _ members: [String: any Encodable & Sendable]
     ) throws(RequestSerializationError) {
         var made: [Member] = []
         made.reserveCapacity(members.count)
-        for (key, value) in members {
+        for (key, value) in members.sorted(by: { $0.key < $1.key }) {
             do throws(RequestSerializationError) {
                 made.append(Member(key, try Self(encoding: value)))
             } catch {
@@ -47,6 +49,21 @@ extension RequestParameters {
             }
         }
         self = .dictionary(made)
+    }
+
+    private static func document(
+        of value: some Encodable, _ encoder: JSONEncoder, keeping kept: KeptParameters?
+    ) throws(RequestSerializationError) -> DocumentValue {
+        let text: Data
+        do {
+            text = try KeptParameters.$current.withValue(kept) { try encoder.encode(value) }
+        } catch { throw .value(error) }
+        do throws(DocumentError) {
+            let limits = DocumentLimits(bytes: DocumentLimits.standard.output)
+            return try JSONDocument.value(of: Array(text), limits: limits)
+        } catch {
+            throw .parameters(error)
+        }
     }
 
     private static func encoder() -> JSONEncoder {
@@ -91,7 +108,13 @@ extension RequestSerializationError {
 
 extension RequestParameters: Encodable {
     /// As what it says: a set as its values in their order, a number as one that the encoder knows.
+    ///
+    /// - Throws: `EncodingError` for a number that has more digits than any of these.
     public func encode(to encoder: any Encoder) throws {
+        if let kept = KeptParameters.current {
+            var container = encoder.singleValueContainer()
+            return try container.encode(kept.mark(for: self))
+        }
         switch self {
         case .array(let values), .set(let values):
             var container = encoder.unkeyedContainer()
@@ -110,19 +133,40 @@ extension RequestParameters: Encodable {
     private func encodeScalar(into container: inout any SingleValueEncodingContainer) throws {
         switch self {
         case .boolean(let value): try container.encode(value)
-        case .number(let number):
-            if let integer = number.integer {
-                try container.encode(integer)
-            } else if let decimal = Decimal(string: number.text) {
-                try container.encode(decimal)
-            } else {
-                try container.encode(number.double)
-            }
+        case .number(let number): try Self.encode(number, into: &container)
         case .notFinite(let value): try container.encode(value)
         case .string(let text): try container.encode(text)
         case .data(let bytes): try container.encode(Data(bytes))
         case .date(let seconds): try container.encode(Date(timeIntervalSince1970: seconds))
         case .null, .array, .set, .dictionary: try container.encodeNil()
         }
+    }
+
+    private static func encode(
+        _ number: DocumentNumber, into container: inout any SingleValueEncodingContainer
+    ) throws {
+        let value = PlainNumber(number.text)
+        if let integer = number.integer, PlainNumber("\(integer)") == value {
+            try container.encode(integer)
+        } else if let decimal = Decimal(string: number.text),
+            PlainNumber(decimal.description) == value
+        {
+            try container.encode(decimal)
+        } else if PlainNumber(number.double.description) == value {
+            try container.encode(number.double)
+        } else {
+            throw EncodingError.invalidValue(
+                number.text,
+                EncodingError.Context(
+                    codingPath: container.codingPath,
+                    debugDescription: "No number of the encoder's has all its digits."))
+        }
+    }
+}
+
+extension DocumentValue: Encodable {
+    /// As the parameters that it is (``RequestParameters/encode(to:)``).
+    public func encode(to encoder: any Encoder) throws {
+        try RequestParameters(self).encode(to: encoder)
     }
 }

@@ -38,6 +38,15 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
+    /// A string.
+    public init(_ value: String) { self = .string(value) }
+
+    /// A truth value.
+    public init(_ value: Bool) { self = .boolean(value) }
+
+    /// A number.
+    public init(_ value: some BinaryInteger) { self = .number(DocumentNumber(value)) }
+
     /// A number; see ``notFinite(_:)``.
     public init(_ value: Double) {
         self = DocumentNumber(value).map(RequestParameters.number) ?? .notFinite(value)
@@ -56,6 +65,40 @@ public indirect enum RequestParameters: Sendable, Equatable {
         case .dictionary(let dictionary):
             self = .dictionary(
                 dictionary.members.map { Member($0.key, RequestParameters($0.value)) })
+        }
+    }
+
+    /// The value under a key; nil where there is none, or this is no dictionary. Of members with
+    /// the same key it is the last.
+    ///
+    ///     var parameters: RequestParameters = ["name": "Ada"]
+    ///     if let page { parameters["page"] = RequestParameters(page) }
+    ///
+    /// Set to nil, the members are taken out; a new one comes last. Null becomes a dictionary by
+    /// its first member. To set one of anything else is a programming error, which stops the
+    /// process.
+    public subscript(key: String) -> RequestParameters? {
+        get {
+            guard case .dictionary(let members) = self else { return nil }
+            return members.last { $0.key == key }?.value
+        }
+        set {
+            var members: [Member] = []
+            switch self {
+            case .dictionary(let own): members = own
+            case .null: break
+            default: preconditionFailure("parameters that are no dictionary have no member \(key)")
+            }
+            let place = members.firstIndex { $0.key == key }
+            if let place {
+                members[place...].removeAll { $0.key == key }
+            }
+            if let newValue {
+                members.insert(Member(key, newValue), at: place ?? members.endIndex)
+            } else if place == nil {
+                return
+            }
+            self = .dictionary(members)
         }
     }
 

@@ -1,0 +1,98 @@
+import Documents
+import Locking
+
+/// Parameters within a value that is encoded as JSON, which has no way to say most of what they are
+/// (a set, data, all digits of a number): a mark stands for each until the JSON has been read.
+final class KeptParameters: Sendable {
+    /// Of the value that this thread is encoding; nil: parameters are encoded as JSON.
+    @TaskLocal static var current: KeptParameters?
+
+    /// Of 128 random bits: no text of the caller's begins so.
+    private let prefix: String
+    private let kept = Locked<[RequestParameters]>([])
+
+    init() {
+        let bits = (UInt64.random(in: .min ... .max), UInt64.random(in: .min ... .max))
+        prefix = "\(bits.0)-\(bits.1)-"
+    }
+
+    /// The text that stands for parameters.
+    func mark(for parameters: RequestParameters) -> String {
+        kept.withLock { kept in
+            kept.append(parameters)
+            return prefix + String(kept.count - 1)
+        }
+    }
+
+    /// What was encoded, with the parameters in place of their marks; nil: some mark is not there.
+    func restored(_ document: DocumentValue) -> RequestParameters? {
+        let kept = kept.withLock { $0 }
+        guard !kept.isEmpty else { return RequestParameters(document) }
+        var places = 0
+        let parameters = restored(document, kept, &places)
+        // Parameters have a nil of their own.
+        return places == kept.count ? .some(parameters) : .none
+    }
+
+    private func restored(
+        _ document: DocumentValue, _ kept: [RequestParameters], _ places: inout Int
+    ) -> RequestParameters {
+        switch document {
+        case .string(let text):
+            guard text.hasPrefix(prefix), let index = Int(text.dropFirst(prefix.count)),
+                kept.indices.contains(index)
+            else { return .string(text) }
+            places += 1
+            return kept[index]
+        case .array(let values): return .array(values.map { restored($0, kept, &places) })
+        case .dictionary(let dictionary):
+            return .dictionary(
+                dictionary.members.map {
+                    RequestParameters.Member($0.key, restored($0.value, kept, &places))
+                })
+        default: return RequestParameters(document)
+        }
+    }
+}
+
+/// What a number's text says, however it is written; equal where every digit is.
+struct PlainNumber: Equatable {
+    private var isNegative = false
+    /// Without zeros at either end; empty for 0.
+    private var digits: [UInt8] = []
+    /// Of ten, which the digits, an integer, are multiplied by.
+    private var exponent = 0
+
+    /// Nil for what is no number, or has an exponent beyond 64 bits.
+    init?(_ text: String) {
+        var rest = text.utf8[...]
+        if rest.first == UInt8(ascii: "-") {
+            isNegative = true
+            rest.removeFirst()
+        }
+        let isExponent = { (byte: UInt8) in byte == UInt8(ascii: "e") || byte == UInt8(ascii: "E") }
+        let mantissa = rest.prefix { !isExponent($0) }
+        if mantissa.endIndex < rest.endIndex {
+            guard let power = Int(Substring(rest[mantissa.endIndex...].dropFirst())) else {
+                return nil
+            }
+            exponent = power
+        }
+        let parts = mantissa.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        digits = Array(parts.joined())
+        guard parts.count <= 2, !digits.isEmpty, digits.allSatisfy({ $0 &- 0x30 < 10 }) else {
+            return nil
+        }
+        if parts.count == 2 {
+            let (shifted, overflows) = exponent.subtractingReportingOverflow(parts[1].count)
+            guard !overflows else { return nil }
+            exponent = shifted
+        }
+        while digits.last == UInt8(ascii: "0") {
+            digits.removeLast()
+            exponent += 1
+        }
+        digits = Array(digits.drop { $0 == UInt8(ascii: "0") })
+        if digits.isEmpty { exponent = 0 }
+    }
+}

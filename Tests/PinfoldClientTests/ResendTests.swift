@@ -1,4 +1,5 @@
 import HTTPTypes
+import Locking
 import TestSupport
 import Testing
 
@@ -58,6 +59,34 @@ struct ResendTests {
             var options = RequestOptions()
             options.resendsUnanswered = true
             #expect(try await session.data(for: request, options: options).text == "!")
+        }
+    }
+
+    @Test(arguments: [HTTPRequest.Method.delete, .put, .get])
+    func `was processed, perhaps, where only its second connection fails`(
+        method: HTTPRequest.Method
+    ) async throws {
+        let server = Locked<TestServer?>(nil)
+        defer { server.withLock { $0 = nil } }
+        let leaving: TestServer.Answer = { connection, request in
+            guard request.path == "/closed" else {
+                connection.respond()
+                return true
+            }
+            server.withLock { $0 }?.refuse()
+            return false
+        }
+        try await withKeptConnection(resends: false, leaving) { listener, session in
+            server.withLock { $0 = listener }
+            let error = await failure {
+                _ = try await session.data(for: try HTTPRequest(method, "\(listener.url)/closed"))
+            }
+            #expect(error?.reason == .cannotConnect)
+            #expect(error?.wasNotProcessed == false)
+            #expect(error?.explanation.hasSuffix("whether it was processed is not known") == true)
+            // For a policy of retries it has been sent, too.
+            #expect(error?.retryFailure == .noResponse)
+            #expect(listener.requests.map(\.path) == ["/first", "/closed"])
         }
     }
 

@@ -77,11 +77,12 @@ extension Exchange {
             ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])
         if environment.tellsOfExchanges { upstreamVersion = upstream.tlsVersion }
         requestTime = environment.wallSeconds
+        let sentBefore = sentAt
         sentAt = Clock.monotonicMicroseconds()
         beginStoreFlight()
         interimCount = 0
         guard sendHead(on: upstream) else {
-            sentAt = 0
+            sentAt = sentBefore
             return fail(.request(.headTooLarge))
         }
         let trailers = gathered?.trailers

@@ -73,9 +73,11 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
 
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package var hostLabel = RouteLabels.noHost
-    /// When the request's head was sent to the server, by the monotonic clock in microseconds; 0:
-    /// it was not.
+    /// When the request's head was last sent to the server, by the monotonic clock in microseconds;
+    /// 0: it never was.
     var sentAt: Int64 = 0
+    /// The server may have read the request, on this connection or on one that has died since.
+    package var wasSent: Bool { sentAt != 0 }
     /// How long the head of the response took; nil: there was none.
     var firstByteMicroseconds: UInt64?
     /// The connection had carried requests before, and ended without a byte of an answer.

@@ -103,6 +103,9 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// Nothing of the request had been sent to its server, in none of the task's attempts: it has
     /// not been processed. False where that is not known.
     public internal(set) var wasNotProcessed = false
+    /// The exchange had sent the request before it failed, on this connection or, where it was then
+    /// sent again by itself, on one before it.
+    private(set) var wasSent = false
     /// The connection had carried requests before, and its server closed it without a byte of an
     /// answer: most probably because it had been idle for too long, though nobody can tell.
     private(set) var wasLeftUnanswered = false
@@ -173,15 +176,21 @@ extension ClientError {
     /// Why an exchange has failed.
     init(_ fault: ExchangeFault, of exchange: Exchange) {
         self.init(fault)
-        guard exchange.wasLeftUnanswered else { return }
-        wasLeftUnanswered = true
-        explanation +=
-            "; the connection had carried earlier requests, and whether this one was processed is "
-            + "not known"
+        wasLeftUnanswered = exchange.wasLeftUnanswered
+        if wasLeftUnanswered {
+            explanation +=
+                "; the connection had carried earlier requests, and whether this one was processed "
+                + "is not known"
+        } else if exchange.wasSent, isBeforeSending {
+            explanation +=
+                "; the request had been sent before, and whether it was processed is not known"
+        }
+        wasSent = exchange.wasSent
     }
 
     /// Nothing of the request had been sent when the attempt failed.
     var isBeforeSending: Bool {
+        guard !wasSent else { return false }
         switch reason {
         case .invalidRequest, .invalidSecurityPolicy, .invalidConfiguration, .invalidProxy,
             .clearTextRefused, .notCached:

@@ -188,6 +188,12 @@ extension AttemptRules {
 extension ClientError {
     /// How an attempt has failed, for a retry policy; nil: the next one would fail as this one.
     var retryFailure: RetryPolicy.Failure? {
+        let failure = failureByReason
+        // The exchange's own second attempt had no connection; its first one was sent.
+        return wasSent && failure == .notConnected ? .noResponse : failure
+    }
+
+    private var failureByReason: RetryPolicy.Failure? {
         switch reason {
         case .cannotConnect, .nameNotResolved: .notConnected
         case .connectionLost: .noResponse

@@ -153,7 +153,7 @@ final class Transfer: EventHandler {
     /// The exchange is over, and is the environment's again.
     func exchangeIsOver(cut: Bool) {
         guard let exchange = exchange.take() else { return }
-        let fault = exchange.fault
+        let error = exchange.fault.map { ClientError($0, of: exchange) }
         note(exchange)
         environment.recycle(exchange)
         if let failure = response.failure {
@@ -161,7 +161,7 @@ final class Transfer: EventHandler {
         } else if upgraded != nil {
             // It goes on without an exchange.
         } else if cut {
-            end(fault.map { ClientError($0) } ?? ClientError(.connectionLost, "the response broke"))
+            end(error ?? ClientError(.connectionLost, "the response broke"))
         } else {
             end(nil)
         }

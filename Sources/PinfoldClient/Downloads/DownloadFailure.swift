@@ -9,7 +9,8 @@ public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     public let resumeData: ResumeData?
     /// The head of the response, where there was one.
     public let response: HTTPResponse?
-    /// What was wrong with the request, where the problem is ``DownloadProblem/transfer``.
+    /// What was wrong with the request, where the problem is ``DownloadProblem/transfer``: what
+    /// ``ClientError/underlying`` is where the same request is made for data.
     public let underlying: (any Error)?
 
     public var description: String { problem.description }
@@ -137,7 +138,7 @@ extension ClientError {
     /// By which a download that failed can go on; nil where it cannot, or this is no error of one.
     public var resumeData: ResumeData? { (underlying as? DownloadFailure)?.resumeData }
 
-    /// A download's failure.
+    /// A download's failure. Without a response nothing was sent.
     init(
         _ problem: DownloadProblem, of request: HTTPRequest, _ response: HTTPResponse?,
         _ resumeData: ResumeData?
@@ -145,14 +146,16 @@ extension ClientError {
         let failure = DownloadFailure(
             problem: problem, resumeData: resumeData, response: response, underlying: nil)
         self.init(problem.reason, "\(problem)", of: request, underlying: failure)
+        wasNotProcessed = response == nil
     }
 
     /// The error of a download's request, as one of the download.
     func failing(_ response: HTTPResponse?, _ resumeData: ResumeData?) -> ClientError {
-        ClientError(
-            reason, explanation, url: url, host: host, token: token, presentedPins: presentedPins,
-            underlying: DownloadFailure(
-                problem: .transfer, resumeData: resumeData, response: response,
-                underlying: underlying))
+        var error = self
+        error.underlying = DownloadFailure(
+            problem: .transfer, resumeData: resumeData, response: response, underlying: underlying)
+        // The request failed that was the last; one before it had a response.
+        if response != nil { error.wasNotProcessed = false }
+        return error
     }
 }

@@ -42,7 +42,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         /// The connection ended before the response did.
         case connectionLost
         /// Nothing moved for too long, or all of it took too long, or the request waited for its
-        /// turn for too long: ``ClientError/underlying`` is a ``QueueTimeout`` then.
+        /// turn for too long: ``ClientError/underlying`` is a ``QueueTimeout`` then, of a download
+        /// the ``DownloadFailure/underlying`` of its ``DownloadFailure``.
         case timedOut
         /// What the server sent is no response by the rules of HTTP.
         case badResponse
@@ -98,8 +99,9 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// What a proxy answered that was asked for a tunnel, and opened none: status and fields. Nil
     /// where that is not what happened.
     public let proxyResponse: HTTPResponse?
-    /// What was wrong further down, where that says more.
-    public let underlying: (any Error)?
+    /// What was wrong further down, where that says more; of a download always a
+    /// ``DownloadFailure``.
+    public internal(set) var underlying: (any Error)?
     /// Nothing of the request had been sent to its server, in none of the task's attempts: it has
     /// not been processed. False where that is not known.
     public internal(set) var wasNotProcessed = false

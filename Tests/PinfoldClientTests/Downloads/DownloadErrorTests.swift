@@ -1,0 +1,120 @@
+import HTTPTypes
+import Locking
+import Retries
+import TestSupport
+import Testing
+
+@testable import PinfoldClient
+
+@Suite("An error of a download")
+struct DownloadErrorTests {
+    private let folder = TemporaryFolder()
+
+    /// The errors of a request that fails, for data and as a download; what the latter has in
+    /// common with the former is checked.
+    private func errors(
+        _ session: SessionManager, _ url: String, _ options: RequestOptions = RequestOptions()
+    ) async throws -> (data: ClientError, failure: DownloadFailure) {
+        let request = try HTTPRequest(.get, url)
+        let plain = await failure { _ = try await session.data(for: request, options: options) }
+        let data = try #require(plain)
+        var downloading = DownloadOptions()
+        downloading.request = options
+        let downloaded = await failure { [downloading] in
+            _ = try await session.download(request, to: folder.destination, options: downloading)
+        }
+        let error = try #require(downloaded)
+        #expect(error.reason == data.reason && error.token == data.token)
+        #expect(error.url == data.url && error.host == data.host)
+        #expect(error.wasNotProcessed == data.wasNotProcessed)
+        #expect(error.proxyResponse == data.proxyResponse)
+        let inner = try #require(error.underlying as? DownloadFailure)
+        #expect(inner.problem == .transfer && inner.response == nil)
+        return (data, inner)
+    }
+
+    @Test func `tells that nothing was sent, as that of any request`() async throws {
+        let port = ClosedPort()
+        try await withServer { _, _ in
+            false
+        } _: { _, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            #expect(try await errors(session, "http://\(port.place)/").data.wasNotProcessed)
+        }
+    }
+
+    @Test func `has what a request waited for under its own failure`() async throws {
+        try await withServer { connection, request in
+            connection.waitForEnd()
+            return false
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.maximumRequestsPerOrigin = 1
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let silent = Task {
+                try await session.data(for: try HTTPRequest(.get, "\(server.url)/silent"))
+            }
+            while server.requests.isEmpty { await Task.yield() }
+            var options = RequestOptions()
+            options.queueTimeout = .milliseconds(100)
+            let (data, failure) = try await errors(session, "\(server.url)/", options)
+            #expect(data.wasNotProcessed && data.underlying is QueueTimeout)
+            #expect(failure.underlying is QueueTimeout)
+            silent.cancel()
+        }
+    }
+
+    @Test func `has what a proxy answered`() async throws {
+        try await withServer { connection, _ in
+            connection.send("HTTP/1.1 403 Forbidden\r\nA: b\r\nContent-Length: 0\r\n\r\n")
+            return false
+        } _: { server, runtime in
+            let session = try SessionManager(
+                configuration: try .through(server), runtime: runtime)
+            let data = try await errors(session, "https://origin.test/").data
+            #expect(data.proxyResponse?.status.code == 403)
+        }
+    }
+
+    @Test func `does not say that nothing was sent once a part has come`() async throws {
+        let content = RangedContent(count: 10)
+        let server = Locked<TestServer?>(nil)
+        defer { server.withLock { $0 = nil } }
+        try await withServer { connection, request in
+            server.withLock { $0 }?.refuse()
+            return content.answer(connection, request, atMost: 5)
+        } _: { listener, runtime in
+            server.withLock { $0 = listener }
+            var configuration = SessionConfiguration.patient
+            configuration.retries = RetryPolicy(
+                maximumAttempts: 3, firstDelayMilliseconds: 0,
+                maximumElapsedMilliseconds: 3_600_000)
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            let error = await failure {
+                _ = try await session.download(
+                    try HTTPRequest(.get, "\(listener.url)/a"), to: folder.destination,
+                    options: .resuming)
+            }
+            #expect(error?.reason == .cannotConnect)
+            #expect(error?.wasNotProcessed == false)
+            #expect(error?.resumeData?.receivedBytes == 5)
+        }
+    }
+
+    @Test func `tells that nothing was sent where the file is in the way`() async throws {
+        folder.write([1], to: "a.bin")
+        try await withServer { connection, _ in
+            connection.respond()
+            return true
+        } _: { server, runtime in
+            let session = try SessionManager(configuration: .patient, runtime: runtime)
+            let error = await failure {
+                _ = try await session.download(
+                    try HTTPRequest(.get, server.url), to: folder.destination)
+            }
+            #expect(error?.problem == .destinationExists(folder.file("a.bin")))
+            #expect(error?.wasNotProcessed == true)
+            #expect(server.requests.isEmpty)
+        }
+    }
+}

@@ -84,6 +84,18 @@ extension TLSError {
     }
 }
 
+extension TLSError {
+    /// The same of a peer that has spoken TLS on its port before: that it ends a handshake without
+    /// a byte does not tell of clear text.
+    package var onProvenPort: TLSError {
+        switch self {
+        case .unanswered(nil): .truncated
+        case .unanswered(let number?): .transport(errorNumber: number)
+        default: self
+        }
+    }
+}
+
 extension TLSError: CustomStringConvertible {
     /// One sentence for an error reply and the log.
     package var description: String { text(of: "server") }

@@ -3,6 +3,8 @@ key that mends it, by the gateway and by the client."""
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from support.gateway import run_pinfold
 from support.origin import reply, scripted
@@ -71,6 +73,43 @@ def test_a_server_that_has_answered_before_is_not_taken_for_one_of_tls(gateway, 
             there.url("/"), method="POST", body=b"1", Accept="application/json"))
     assert answer.json()["reason"] == "upstream-closed"
     assert "TLS" not in answer.json()["message"]
+
+
+def test_a_server_that_answered_on_another_connection_is_not_taken_for_one_of_tls(
+        gateway, scripted_origin):
+    def run(connection) -> None:
+        if connection.read_request().target == "/answers":
+            connection.send(reply(b"x", "200 OK", "Connection: close"))
+
+    there = scripted_origin(run)
+    running = gateway({"cache": {"enabled": False}, "workers": 1})
+    reason, message = refusal(running, there.url("/"))
+    assert reason == "upstream-closed" and "TLS" in message
+    assert running.ask(request(there.url("/answers"), Connection="close")).status == 200
+    reason, message = refusal(running, there.url("/"))
+    assert reason == "upstream-closed" and "TLS" not in message
+
+
+def test_a_server_that_answered_by_tls_before_is_not_taken_for_one_of_clear_text(
+        gateway, scripted_origin, pki):
+    context = pki.intermediate.issue(HOST).server_context()
+    ends = threading.Event()
+
+    def run(connection) -> None:
+        if ends.is_set():
+            return
+        with context.wrap_socket(connection.socket, server_side=True) as inner:
+            inner.recv(1 << 16)
+            inner.sendall(reply(b"x", "200 OK", "Connection: close"))
+
+    there = scripted_origin(run)
+    running = gateway({"hosts": [{"match": [HOST], "upgrade": "https"}], "workers": 1,
+                       "tls": {"roots": [str(pki.root.pem_file)]}})
+    url = f"http://{HOST}:{there.port}/"
+    assert running.ask(request(url, Connection="close")).status == 200
+    ends.set()
+    reason, message = refusal(running, url)
+    assert reason in ("tls-truncated", "tls-transport-error") and "clear text" not in message
 
 
 @pytest.fixture

@@ -66,6 +66,16 @@ struct ClientErrorTests {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
+    @Test func `has the system's error where the server may speak TLS`() {
+        let broken = ClientError(ExchangeFault.upstreamUnanswered(.connectionReset))
+        let reset = ClientError(ExchangeFault.upstreamReset(.connectionReset))
+        #expect(reset.explanation.contains("104"))
+        #expect(broken.explanation.hasPrefix(reset.explanation))
+        #expect(broken.explanation.hasSuffix("port, expected an https URL"))
+        let closed = ClientError(ExchangeFault.upstreamUnanswered(nil))
+        #expect(closed.explanation.hasSuffix("port, expected an https URL"))
+    }
+
     @Test(
         arguments: [
             .noPinMatches(expected: ["sha256/a"], chain: []), .pinsetWithoutPins, .invalidPolicy,

@@ -90,6 +90,31 @@ struct ResendTests {
         }
     }
 
+    @Test func `is not taken for one of TLS where the server has answered before`() async throws {
+        try await withServer { connection, request in
+            guard request.path == "/first" else { return false }
+            connection.respond()
+            return true
+        } _: { server, runtime in
+            for resends in [true, false] {
+                var configuration = SessionConfiguration.patient
+                configuration.resendsUnanswered = resends
+                let session = try SessionManager(configuration: configuration, runtime: runtime)
+                let early = await failure {
+                    _ = try await session.data(for: try HTTPRequest(.post, "\(server.url)/closed"))
+                }
+                #expect(early?.explanation.hasSuffix("expected an https URL") == true)
+                _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/first"))
+                let late = await failure {
+                    _ = try await session.data(for: try HTTPRequest(.post, "\(server.url)/closed"))
+                }
+                #expect(late?.reason == .connectionLost)
+                #expect(late?.explanation.contains("TLS") == false)
+            }
+            #expect(server.requests.map(\.connection) == [0, 1, 1, 2, 3, 4, 4])
+        }
+    }
+
     @Test func `is not sent again if its connection was new, or its content is gone`() async throws
     {
         try await withKeptConnection(resends: true, uses: 0) { server, session in

@@ -78,6 +78,9 @@ package final class Origin {
     let fingerprint: UInt64
     /// What the cache does with its responses.
     private(set) var caching = Caching()
+    /// Its server has answered as it is spoken to, with TLS or with HTTP in clear text: a
+    /// connection that ends without a byte is no sign that its port is for the other.
+    var portIsProven = false
 
     var idle = ContiguousArray<UpstreamConnection>()
     let waiters = WaiterQueue()

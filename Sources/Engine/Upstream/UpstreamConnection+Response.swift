@@ -53,11 +53,12 @@ extension UpstreamConnection {
             parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
         } catch {
             fail(
-                isAskedForTheFirstTime && UnsafeRawBufferPointer(bytes).beginsWithTLS
+                isNewInClearText && UnsafeRawBufferPointer(bytes).beginsWithTLS
                     ? .upstreamSpeaksTLS : .response(error))
             return false
         }
         guard let parsed else { return true }
+        origin.portIsProven = true
         input.start += parsed.bytes
         let head =
             rewritten?.readable
@@ -296,14 +297,15 @@ extension UpstreamConnection {
 
     func fail(_ fault: ExchangeFault) {
         let (consumer, started) = (consumer, responseStarted)
-        let fault = isAskedForTheFirstTime && !started ? fault.ofUnanswered : fault
+        let mayBeWrongPort = isNewInClearText && !origin.portIsProven && !started
+        let fault = mayBeWrongPort ? fault.ofUnanswered : fault
         self.consumer = nil
         close()
         consumer?.upstreamFailed(StreamFailure(fault, responseStarted: started))
     }
 
-    /// Whether nothing has shown yet that the server speaks HTTP in clear text on its port.
-    private var isAskedForTheFirstTime: Bool {
+    /// Whether nothing on this connection has shown yet that the server speaks HTTP in clear text.
+    private var isNewInClearText: Bool {
         uses == 0 && !transport.isSecure && origin.forwards == nil
     }
 

@@ -133,6 +133,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             continueHandshake()
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
+            origin.portIsProven = true
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             times.handshake = Int64(duration)
@@ -141,7 +142,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             if !beginReview(of: tls) { established(tls) }
-        case .failed(let error):
+        case .failed(let failure):
+            let error = origin.portIsProven ? failure.onProvenPort : failure
             environment.countHandshakeFailure(error, JudgedServer(origin, at: endpoint), tls)
             if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
             close()

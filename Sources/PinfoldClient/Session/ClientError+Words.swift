@@ -14,8 +14,9 @@ extension ClientError {
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
         // They tell what this exchange has met, in terms of HTTP and of the system.
         case .request, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
-        case .upstreamUnanswered:
-            "\(meaning(of: fault.reason)); if it speaks TLS on this port, expected an https URL"
+        case .upstreamUnanswered(let error):
+            (error.map { ExchangeFault.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
+                + "; if it speaks TLS on this port, expected an https URL"
         case .upstreamSpeaksTLS: "\(meaning(of: fault.reason)); expected an https URL"
         default: meaning(of: fault.reason)
         }

@@ -65,5 +65,10 @@ def test_the_clients_commands_print_tokens_that_reasons_explains(origin, argumen
 def test_reasons_without_a_token_lists_those_of_trust_and_of_the_client():
     listed = {line.split()[0] for line in run_pinfold("reasons").stdout.splitlines()
               if line.startswith("  ")}
-    assert {"trusted", "bad-question", "tooManyRedirects", "server-trust-refused",
+    assert {"trusted", "bad-question", "tooManyRedirects", "server-trust-refused", "queue-timeout",
             "tls-self-signed", "upstream-closed"} <= listed
+
+
+@pytest.mark.parametrize("token", ["server-trust-refused", "queue-timeout"])
+def test_tokens_that_only_the_library_gives_are_explained(token):
+    assert is_explained(token)

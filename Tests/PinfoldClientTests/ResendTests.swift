@@ -40,7 +40,8 @@ struct ResendTests {
                 #expect(response.text == text + "!")
                 #expect(server.requests.map(\.connection) == [0, 0, 1])
                 #expect(response.metrics.transactions.map(\.status) == [nil, 200])
-                #expect(response.metrics.transactions.map(\.cause) == [.task, .retry])
+                #expect(response.metrics.transactions.map(\.cause) == [.task, .resend])
+                #expect(response.metrics.resends == 1 && response.metrics.retries == 0)
             }
         }
     }

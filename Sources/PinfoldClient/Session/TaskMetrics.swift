@@ -24,12 +24,17 @@ public struct TaskMetrics: Sendable, Hashable {
         case redirect
         /// The response before it asked for credentials.
         case challenge
-        /// The one before it failed, or its response said to try again.
+        /// The one before it failed, or its response said to try again, and the session's
+        /// ``SessionConfiguration/retries`` let it be sent again.
         case retry
+        /// The kept connection of the one before it was closed without an answer
+        /// (``SessionConfiguration/resendsUnanswered``). One that is sent again because its method
+        /// is idempotent is no request of its own.
+        case resend
     }
 
     /// One request and its response: there is one more for each redirect, each challenge that was
-    /// answered, and each retry.
+    /// answered, each retry, and each request that is sent again.
     public struct Transaction: Sendable, Hashable {
         /// The URL that was asked for.
         public var url: String {
@@ -97,8 +102,12 @@ public struct TaskMetrics: Sendable, Hashable {
     public var transactions: [Transaction] = []
     /// Redirects that were followed.
     public var redirects: Int { count(of: .redirect) }
-    /// Requests that were sent again after a failure.
+    /// Requests that were sent again after a failure, as the session's
+    /// ``SessionConfiguration/retries`` say.
     public var retries: Int { count(of: .retry) }
+    /// Requests that were sent again as their kept connection was closed without an answer
+    /// (``SessionConfiguration/resendsUnanswered``).
+    public var resends: Int { count(of: .resend) }
 
     private func count(of cause: Cause) -> Int { transactions.count { $0.cause == cause } }
 

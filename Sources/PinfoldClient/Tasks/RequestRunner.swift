@@ -171,7 +171,7 @@ final class RequestRunner: Sendable {
             try await retry(after: wait, &course)
         case (.resend, _):
             course.counts.resends += 1
-            (course.cause, course.needsFreshConnection) = (.retry, true)
+            (course.cause, course.needsFreshConnection) = (.resend, true)
         case (.redirect(let target), .success(let arrival)):
             stands = try await !follow(target, arrival, &course)
         case (.authenticate(let challenger), .success(let arrival)):

@@ -8,8 +8,15 @@ enum ClientReasons {
         token: "server-trust-refused", meaning: "the session's own review refused the server"
     )
 
+    /// The token of a request whose turn did not come in time.
+    private static let queueTimeout = (
+        token: QueueTimeout.token,
+        meaning: "it waited for its turn in vain: the requests ahead of it came to no end"
+    )
+
     static var all: [(token: String, meaning: String)] {
-        ClientError.Reason.allCases.map { ($0.rawValue, $0.meaning) } + [serverTrustRefused]
+        ClientError.Reason.allCases.map { ($0.rawValue, $0.meaning) }
+            + [serverTrustRefused, queueTimeout]
     }
 
     /// All of them, a line each.

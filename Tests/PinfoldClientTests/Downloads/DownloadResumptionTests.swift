@@ -127,6 +127,36 @@ struct DownloadResumptionTests {
         }
     }
 
+    @Test func `counts no attempt of the policy where a dead connection is replaced`() async throws
+    {
+        let content = RangedContent(count: 10)
+        try await withServer { connection, request in
+            switch request.path {
+            case "/a" where request.connection == 0: return false
+            case "/a":
+                return content.answer(
+                    connection, request, atMost: request.field("range") == nil ? 5 : nil)
+            default:
+                connection.respond()
+                return true
+            }
+        } _: { server, runtime in
+            var configuration = SessionConfiguration.patient
+            configuration.retries = Self.policy(2)
+            configuration.resendsUnanswered = true
+            let session = try SessionManager(configuration: configuration, runtime: runtime)
+            _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/first"))
+            // More content than the engine keeps to send it again by itself.
+            let long = String(repeating: "x", count: 200_000)
+            let response = try await session.download(
+                try HTTPRequest(.get, "\(server.url)/a"), content: .text(long),
+                to: folder.destination)
+            #expect(folder.bytes(of: "a.bin") == content.bytes)
+            #expect(response.metrics.transactions.map(\.cause) == [.task, .resend, .retry])
+            #expect(response.metrics.retries == 1 && response.metrics.resends == 1)
+        }
+    }
+
     @Test func `goes on in a folder of its own by whatever path its file is named`() async throws {
         let content = RangedContent(count: 1000)
         try await withServer { connection, request in

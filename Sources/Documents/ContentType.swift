@@ -7,9 +7,8 @@ package struct ContentType: Sendable, Equatable {
     package let essence: String
     /// The encoding of a text, in lower case; nil where none is said.
     package let charset: String?
-    /// The field begins with `image/`, whether or not it is a media type: a reader that goes by its
-    /// beginning takes the content for an image.
-    package let beginsAsImage: Bool
+    /// The field's value.
+    private let value: String
 
     /// What is no type of any content.
     package static let malformed = "malformed"
@@ -19,8 +18,9 @@ package struct ContentType: Sendable, Equatable {
         guard let value else { return nil }
         let beginning = value.utf8.prefix { $0 != UInt8(ascii: ";") }
         let type = Substring(beginning).withoutOuterSpace.lowercasedASCII
-        guard !type.isEmpty else { return nil }
-        beginsAsImage = type.hasPrefix("image/")
+        // Behind a comma there may be one all the same.
+        guard !type.isEmpty || value.utf8.contains(UInt8(ascii: ",")) else { return nil }
+        self.value = value
         let bytes = Array(value.utf8)
         var charset: String?
         let essence = MediaTypeSyntax.read(bytes.span) { name, content in
@@ -55,6 +55,22 @@ package struct ContentType: Sendable, Equatable {
     package func charset(ofXML content: [UInt8]) -> String? {
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
         return marks.contains { content.starts(with: $0) } ? nil : charset
+    }
+}
+
+extension ContentType {
+    /// Whether a type is what somebody may take the content for. Of what is no media type readers
+    /// take one or the other part of the list that it looks like: browsers the last, others the
+    /// first.
+    ///
+    /// - Parameter isRight: asked about types in lower case.
+    package func mayBe(_ isRight: (String) -> Bool) -> Bool {
+        guard essence == Self.malformed else { return isRight(essence) }
+        return value.utf8.split(separator: UInt8(ascii: ",")).contains { member in
+            let end = { (byte: UInt8) in byte == UInt8(ascii: ";") || ASCII.isWhitespace(byte) }
+            let type = member.drop(while: ASCII.isWhitespace).prefix { !end($0) }
+            return isRight(Substring(type).lowercasedASCII)
+        }
     }
 }
 

@@ -168,8 +168,10 @@ def test_a_websocket_ends_when_a_reload_refuses_it(gateway, scripted_origin, pki
     (["application/json"], True), (["application/json;"], True),
     (["Application/JSON ; ;charset=utf-8;"], True), (['application/json; a="b, text/html"'], True),
     (["application/json;,text/html"], False), (["application/json, text/html"], False),
-    (["application/json; charset=utf-8, text/html"], False), (["application/json; a"], False),
-    (['application/json; a="b'], False), (["application/json;a=b c"], False),
+    (["application/json; charset=utf-8, text/html"], False), (["application/json; utf-8"], True),
+    (['application/json; a="b'], False), (["application/json;a=b c"], True),
+    (["application/json; profile=http://a/"], True), (["application/json; a, text/html"], False),
+    (["application/json; charset=utf 8"], False), (["application/json charset=utf-8"], False),
     (["application/json", "application/json; a=b"], True),
     (["application/json", "application/json;,text/html"], False)])
 def test_what_is_no_media_type_to_its_end_is_no_type(gateway, origin, lines, accepted):
@@ -181,6 +183,54 @@ def test_what_is_no_media_type_to_its_end_is_no_type(gateway, origin, lines, acc
     else:
         assert told.status == 502
         assert told.body.startswith(b"502 response-type-refused\n")
+
+
+UNCLEAR = [["application/json;,text/html"], ["text/html, application/json"],
+           ["text/html", "application/json"], ["application/json", "text/html"],
+           ['application/json; a="b'], ["application/json charset=utf-8"], [";,application/json"]]
+SLIPS = ["application/json; utf-8", "application/json; charset",
+         "application/json; charset=utf-8; boundary=a b", "application/json; type=text/html"]
+
+
+@pytest.mark.parametrize("lines", [*([slip] for slip in SLIPS), *UNCLEAR])
+def test_no_response_passes_untranslated_by_a_slip_in_its_type(gateway, origin, lines):
+    there = origin(lambda _: reply(
+        b'{"a":"b"}', "200 OK", *(f"Content-Type: {one}" for one in lines)))
+    told = gateway(rules({"body": {"from": "json", "to": "plist"}})).get(there.url())
+    if lines in UNCLEAR:
+        assert told.status == 502
+        assert told.body.startswith(b"502 response-type-refused\n")
+        assert b"may be read as json" in told.body
+    else:
+        assert (told.status, told.get("content-type")) == (200, "application/x-plist")
+        assert plistlib.loads(told.body) == {"a": "b"}
+
+
+@pytest.mark.parametrize("lines", [*([slip] for slip in SLIPS), *UNCLEAR])
+def test_no_request_passes_untranslated_by_a_slip_in_its_type(gateway, origin, lines):
+    there = origin(lambda _: reply(b"ok"))
+    running = gateway(rules(request={"body": {"from": "json", "to": "form"}}))
+    fields = "".join(f"Content-Type: {one}\r\n" for one in lines)
+    told = running.ask(f"POST {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n{fields}"
+                       'Content-Length: 9\r\n\r\n{"a":"b"}')
+    if lines in UNCLEAR:
+        assert told.status == 400
+        assert told.body.startswith(b"400 request-body-invalid\n")
+        assert b"may be read as json" in told.body and there.requests == []
+    else:
+        assert told.status == 200
+        assert (there.requests[0].body, there.requests[0].get("content-type")) == (b"a=b", FORM)
+
+
+@pytest.mark.parametrize("kind", ["text/html", "text/html; utf-8", "text/html, text/plain"])
+def test_what_is_read_as_another_format_passes_untranslated(gateway, origin, kind):
+    there = origin(lambda _: reply(b'{"a":"b"}', "200 OK", f"Content-Type: {kind}"))
+    running = gateway(rules({"body": {"from": "json", "to": "plist"}},
+                            request={"body": {"from": "json", "to": "form"}}))
+    told = running.ask(request(
+        there.url("/"), method="POST", body=b'{"c":1}', Content_Type=kind))
+    assert (told.status, told.body) == (200, b'{"a":"b"}')
+    assert there.requests[0].body == b'{"c":1}'
 
 
 def without_content(seen: Request) -> bytes:

@@ -137,6 +137,14 @@ enum MultipartHeader {
         return (String(decoding: first.withoutOuterSpace, as: UTF8.self), parameters)
     }
 
+    /// Whether a byte may be in a boundary outside quotation marks, although no token may hold it.
+    private static func isBareBoundary(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "="), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: ":"): true
+        default: false
+        }
+    }
+
     /// - Parameter isBoundary: It may hold what must be quoted by the grammar and often is not.
     private static func parameterValue(
         _ rest: inout ArraySlice<UInt8>, isBoundary: Bool
@@ -144,7 +152,7 @@ enum MultipartHeader {
         let mark = UInt8(ascii: "\"")
         guard rest.first == mark else {
             let token = rest.prefix {
-                ASCII.isToken($0) || isBoundary && MediaTypeSyntax.isBareBoundary($0)
+                ASCII.isToken($0) || isBoundary && isBareBoundary($0)
             }
             guard !token.isEmpty else { throw Refusal("a parameter without a value") }
             rest = rest.dropFirst(token.count)

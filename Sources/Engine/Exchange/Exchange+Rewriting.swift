@@ -74,11 +74,11 @@ extension Exchange {
         }
         let (type, says) = withRequestHead { bytes in
             (
-                request.fields.first(.contentType).map { bytes.text(at: $0.value) },
+                MessageFacts.contentType(of: request.fields, in: bytes),
                 MessageFacts.noTransform(request: request, in: bytes)
             )
         }
-        guard translation.applies(toContentType: type) else { return nil }
+        guard try translation.applies(toContentType: type) else { return nil }
         if says {
             guard rules.requestRules.body?.noTransform == .refuse else { return nil }
             throw TransformationFailure(
@@ -140,7 +140,7 @@ extension Exchange {
         guard let translation = rules?.requestContent else { return fail(.superseded) }
         let (type, codings) = withRequestHead { bytes in
             (
-                request.fields.first(.contentType).map { bytes.text(at: $0.value) },
+                MessageFacts.contentType(of: request.fields, in: bytes),
                 MessageFacts.codings(of: request.fields, in: bytes)
             )
         }

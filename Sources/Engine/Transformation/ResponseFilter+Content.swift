@@ -15,7 +15,7 @@ extension ResponseFilter {
         let bytes = head.octets
         if response.status == 304 { return confirm(head) }
         try checks.check(status: response.status)
-        let type = checks.contentType(of: response, in: bytes)
+        let type = MessageFacts.contentType(of: response.fields, in: bytes)
         let hasContent = response.framing != .none && response.framing != .length(0)
         // What is told of content counts for what is stored of it (RFC 9111, section 4.3.5).
         let tellsOfContent = method == .head && type != nil

@@ -118,21 +118,6 @@ struct ResponseJob: Sendable {
 }
 
 extension ResponseChecks {
-    /// The value of Content-Type; nil where there is none. Of lines that contradict each other it
-    /// is their list, which is no type: who reads another line than we do would be given what was
-    /// refused.
-    func contentType(of response: borrowing ResponseHead, in bytes: Span<UInt8>) -> String? {
-        guard response.fields.repeated.contains(.contentType) else {
-            return response.fields.first(.contentType).map { bytes.text(at: $0.value) }
-        }
-        var lines: [String] = []
-        for index in 0..<response.fields.count where response.fields[index].id == .contentType {
-            lines.append(bytes.text(at: response.fields[index].value))
-        }
-        let agree = MessageFacts.mediaType(of: response.fields, in: bytes) != .malformed
-        return agree ? lines.first { !$0.isEmpty } : lines.joined(separator: ", ")
-    }
-
     /// What is done with the content of a response; nil: it is passed on unseen.
     func plan(
         for response: borrowing ResponseHead, in bytes: Span<UInt8>, answering method: Method
@@ -140,7 +125,7 @@ extension ResponseChecks {
         // Of 416 it says how long the representation is of which nothing comes (RFC 9110 §14.4).
         let hasRange = response.fields.contains(.contentRange) && response.status != 416
         return try plan(
-            contentType: contentType(of: response, in: bytes),
+            contentType: MessageFacts.contentType(of: response.fields, in: bytes),
             isPartial: response.status == 206 || hasRange,
             noTransform: MessageFacts.noTransform(response: response, in: bytes),
             needsContent: needsContent(answering: method, status: response.status))

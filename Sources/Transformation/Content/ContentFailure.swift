@@ -172,3 +172,17 @@ extension String {
                 }))
     }
 }
+
+extension TransformationFailure {
+    /// Content whose type is none and that may be read as the format that is translated; nil: it
+    /// is clear what it is, or that it is not this.
+    init?(_ problem: TransformationProblem, unclear type: ContentType?, _ from: DocumentFormat) {
+        guard let type, type.essence == ContentType.malformed, type.mayBe(from.isFormat) else {
+            return nil
+        }
+        self.init(
+            problem,
+            "its Content-Type is no media type to its end, and may be read as \(from.rawValue), "
+                + "which is translated")
+    }
+}

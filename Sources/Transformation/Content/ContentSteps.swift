@@ -38,8 +38,18 @@ struct ContentSteps: Sendable {
             let fits = type.map { from.isFormat(of: $0.essence) } ?? (validate?.document == from)
             if !fits { steps.translation = nil }
         }
-        if validate != .image, type?.beginsAsImage != true { steps.image = nil }
+        let mayBeImage = type?.mayBe { $0.hasPrefix("image/") } == true
+        if validate != .image, !mayBeImage { steps.image = nil }
         return steps
+    }
+
+    /// Throws where a type is none, and content that is to be translated may be taken for what it
+    /// would be without: it would pass unseen.
+    func refuseUnclear(_ type: ContentType?) throws(TransformationFailure) {
+        guard let from = translation?.from,
+            let failure = TransformationFailure(.responseTypeRefused, unclear: type, from)
+        else { return }
+        throw failure
     }
 
     var isEmpty: Bool { !checks && translation == nil }

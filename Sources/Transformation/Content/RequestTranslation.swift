@@ -23,8 +23,16 @@ package struct RequestTranslation: Sendable {
 
     /// Whether content is translated, or moved to the query, by its Content-Type (nil: it has
     /// none, and is not).
-    package func applies(toContentType value: String?) -> Bool {
+    ///
+    /// - Throws: ``TransformationProblem/requestBodyInvalid`` for what is no type, where a server
+    ///   may read it as the format all the same.
+    package func applies(
+        toContentType value: String?
+    ) throws(TransformationFailure) -> Bool {
         guard let type = ContentType(value) else { return false }
+        if let unclear = TransformationFailure(.requestBodyInvalid, unclear: type, source) {
+            throw unclear
+        }
         return source.isFormat(of: type.essence)
     }
 

@@ -37,13 +37,16 @@ package struct ResponseChecks: Sendable {
     }
 
     /// Throws ``TransformationProblem/responseTypeRefused`` for content of a type that is not asked
-    /// for. Without content the type is no matter.
+    /// for, and for content that might be what is translated, but has no type that says so. Without
+    /// content the type is no matter.
     ///
     /// - Parameter contentType: the field's value; nil where there is none.
     package func check(
         contentType: String?, hasContent: Bool
     ) throws(TransformationFailure) {
-        guard hasContent, let accepted = rules.contentTypes else { return }
+        guard hasContent else { return }
+        try steps.refuseUnclear(ContentType(contentType))
+        guard let accepted = rules.contentTypes else { return }
         let type = ContentType(contentType)?.essence
         guard !accepted.contains(where: { Self.fits(type, $0) }) else { return }
         let found = type.map { "the content is \(Self.quotable($0))" } ?? "the content has no type"

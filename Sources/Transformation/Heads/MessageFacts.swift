@@ -29,6 +29,23 @@ package enum MessageFacts {
         case malformed
     }
 
+    /// The value of Content-Type; nil where there is none. Of lines that contradict each other it
+    /// is their list, which is no type: who reads another line than we do would be given what was
+    /// refused, or not seen.
+    package static func contentType(
+        of fields: borrowing FieldSection, in bytes: Span<UInt8>
+    ) -> String? {
+        guard fields.repeated.contains(.contentType) else {
+            return fields.first(.contentType).map { bytes.text(at: $0.value) }
+        }
+        var lines: [String] = []
+        for index in 0..<fields.count where fields[index].id == .contentType {
+            lines.append(bytes.text(at: fields[index].value))
+        }
+        let agree = mediaType(of: fields, in: bytes) != .malformed
+        return agree ? lines.first { !$0.isEmpty } : lines.joined(separator: ", ")
+    }
+
     /// The media type of content (RFC 9110, section 8.3.1).
     package static func mediaType(
         of fields: borrowing FieldSection, in bytes: Span<UInt8>

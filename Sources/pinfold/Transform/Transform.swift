@@ -123,7 +123,7 @@ struct Transform: ParsableCommand {
 
     private mutating func transformRequest(_ rules: RequestRules) throws(TransformationFailure) {
         guard let translation = RequestTranslation(rules),
-            translation.applies(toContentType: contentType)
+            try translation.applies(toContentType: contentType)
         else { return passUnseen([]) }
         let content = readContent(upTo: translation.maximumBytes)
         guard content.count <= translation.maximumBytes else {

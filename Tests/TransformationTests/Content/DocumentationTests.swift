@@ -97,7 +97,7 @@ struct DocumentationTests {
             #expect(types.count >= format.document.mediaTypes.count)
             for type in types {
                 let type = type.replacing("*", with: "x")
-                #expect(translation.applies(toContentType: type), "\(type)")
+                #expect(try translation.applies(toContentType: type), "\(type)")
             }
         }
     }

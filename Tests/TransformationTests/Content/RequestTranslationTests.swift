@@ -124,7 +124,33 @@ struct RequestTranslationTests {
         var rules = RequestRules()
         rules.body = RequestBodyRules(from: format, to: format == .json ? .form : .json)
         let translation = try #require(RequestTranslation(rules))
-        #expect(translation.applies(toContentType: type) == applies)
+        #expect(try translation.applies(toContentType: type) == applies)
+    }
+
+    @Test(
+        arguments: [
+            ("application/json; utf-8", true), ("application/json; charset", true),
+            ("application/json; charset=utf-8; boundary=a b", true), ("text/plain; utf-8", false),
+            ("application/json;,text/html", nil), ("text/html, application/json", nil),
+            ("application/json; a=\"b", nil), ("application/json charset=utf-8", nil),
+            (";,application/json", nil), ("application/json; charset=a b", nil),
+            ("text/html, text/plain", false), ("text/html; a=\"b", false),
+        ] as [(String, Bool?)])
+    func `is refused where its type is none and may be read as the format`(
+        type: String, applies: Bool?
+    ) throws {
+        var rules = RequestRules()
+        rules.body = RequestBodyRules(from: .json, to: .form)
+        let translation = try #require(RequestTranslation(rules))
+        if let applies {
+            #expect(try translation.applies(toContentType: type) == applies)
+        } else {
+            let failure = #expect(throws: TransformationFailure.self) {
+                try translation.applies(toContentType: type)
+            }
+            #expect(failure?.problem == .requestBodyInvalid)
+            #expect(failure?.detail.contains("may be read as json") == true)
+        }
     }
 
     @Test func `without rules for content and parameters there is nothing to do`() {
@@ -256,8 +282,8 @@ struct RequestTranslationTests {
 
     @Test func `where only parameters are moved, other content stays`() throws {
         let translation = try byMethod(nil)
-        #expect(translation.applies(toContentType: "application/x-www-form-urlencoded"))
-        #expect(!translation.applies(toContentType: "application/json"))
+        #expect(try translation.applies(toContentType: "application/x-www-form-urlencoded"))
+        #expect(try !translation.applies(toContentType: "application/json"))
         let made = try translation.translate(Array("b=%zz".utf8), contentType: "x/y")
         #expect(made == TranslatedContent(bytes: Array("b=%zz".utf8), contentType: "x/y"))
     }

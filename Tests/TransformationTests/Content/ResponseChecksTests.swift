@@ -156,7 +156,10 @@ struct ResponseChecksTests {
                     $0.schema = schema
                 } == .responseSchemaViolated)
         }
-        let images = ["image/png", "IMAGE/png; a=b", "image/png;,text/html"]
+        let images = [
+            "image/png", "IMAGE/png; a=b", "image/png; a", "image/png;,text/html",
+            "text/html, image/png",
+        ]
         for type in images + [nil, "text/html"] {
             let isImage = images.contains { $0 == type }
             #expect(
@@ -214,6 +217,27 @@ struct ResponseChecksTests {
     }
 
     // MARK: Changes
+
+    @Test(
+        arguments: [
+            ("application/json; utf-8", true), ("application/json; charset", true),
+            ("text/plain; utf-8", true), ("text/html, text/plain", true),
+            ("application/json;,text/html", false), ("text/html, application/json", false),
+            ("application/json; a=\"b", false), ("application/json charset=utf-8", false),
+        ])
+    func `content that may be read as what is translated has a type`(
+        type: String, passes: Bool
+    ) throws {
+        let translating = try checks { $0.body = ResponseBodyRules(from: .json, to: .plist) }
+        try translating.check(contentType: type, hasContent: false)
+        guard !passes else { return try translating.check(contentType: type, hasContent: true) }
+        let failure = #expect(throws: TransformationFailure.self) {
+            try translating.check(contentType: type, hasContent: true)
+        }
+        #expect(failure?.problem == .responseTypeRefused)
+        // Where nothing is translated the type is no matter.
+        try checks { $0.validate = .json }.check(contentType: type, hasContent: true)
+    }
 
     @Test(
         arguments: [

@@ -183,6 +183,7 @@ def test_a_long_body_damaged_at_its_start_comes_from_the_origin(gateway, origin)
     body = os.urandom(3_000_000)
     there = origin(lambda seen: reply(body, "200 OK", FRESH, 'ETag: "1"'))
     running = gateway({"cache": {"memory": "1MiB"}})
+    running.wait_for_disk()
     for number in range(3):
         running.get(there.url(f"/{number}"))
     until(lambda: running.metric("pinfold_cache_disk_writes_total") == 3, "they are on disk")

@@ -190,8 +190,9 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
         return Self.blocks(at: memory).pointee.forWriting(route.host.slot, owner: route.owner)
     }
 
-    /// The block in place of one that belongs to a later name of either slot: that of the listener's
-    /// other hosts if only the host entry's slot has been given away. For the writing thread.
+    /// The block in place of one that belongs to a later name of either slot: that of the
+    /// listener's other hosts if only the host entry's slot has been given away. For the writing
+    /// thread.
     func ofOther(insteadOf route: RouteIndex) -> CounterCells {
         let others = RouteIndex(listener: route.listener, host: .other)
         if let memory = listeners.ownPointer(route.listener.slot),

@@ -17,7 +17,7 @@ final class FollowerLine {
     private var held: Int64 = 0
     /// Since when it does; nil: it does not.
     private var heldSince: Int64?
-    /// The variants that are stored: the leader's response, or one to those who have waited in vain.
+    /// The variants that are stored, by the leader or by one of those who have waited in vain.
     private var stored: Set<VaryKey> = []
     /// The variants that one of those who have waited in vain is storing.
     private var claimed: Set<VaryKey> = []

@@ -67,8 +67,11 @@ extension ContentType {
     package func mayBe(_ isRight: (String) -> Bool) -> Bool {
         guard essence == Self.malformed else { return isRight(essence) }
         return value.utf8.split(separator: UInt8(ascii: ",")).contains { member in
-            let end = { (byte: UInt8) in byte == UInt8(ascii: ";") || ASCII.isWhitespace(byte) }
-            let type = member.drop(while: ASCII.isWhitespace).prefix { !end($0) }
+            // Some read a type up to white space, a semicolon or a parenthesis, some up to whatever
+            // cannot be part of one.
+            let type = member.drop(while: ASCII.isWhitespace).prefix {
+                $0 == UInt8(ascii: "/") || ASCII.isToken($0)
+            }
             return isRight(Substring(type).lowercasedASCII)
         }
     }

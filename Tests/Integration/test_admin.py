@@ -11,6 +11,7 @@ import threading
 import pytest
 from support.gateway import free_port
 from support.origin import HTTPOrigin, OriginConnection, reply
+from support.secure import reload
 from support.wait import until
 from support.wire import Wire, request
 
@@ -398,6 +399,14 @@ def test_a_server_that_goes_down_shows_among_many(gateway, origin, name):
     there.close()
     until(lambda: running.get(url).status == 502, "it is down")
     assert running.metric(gauge, host="wild", state="not_reachable") == 1
+
+
+def test_entries_of_one_name_share_what_is_known_of_their_servers(gateway):
+    hosts = [{"match": [f"{name}.test"], "name": "same"} for name in ("one", "two", "three")]
+    running = gateway({"hosts": hosts})
+    assert running.metric("pinfold_host_reachability", host="same", state="unknown") == 3
+    reload(running, {**running.config, "hosts": hosts[:2]})
+    assert running.metric("pinfold_host_reachability", host="same", state="unknown") == 2
 
 
 def test_servers_that_come_round_again_are_told_once(gateway, origin):

@@ -187,7 +187,8 @@ def test_what_is_no_media_type_to_its_end_is_no_type(gateway, origin, lines, acc
 
 UNCLEAR = [["application/json;,text/html"], ["text/html, application/json"],
            ["text/html", "application/json"], ["application/json", "text/html"],
-           ['application/json; a="b'], ["application/json charset=utf-8"], [";,application/json"]]
+           ['application/json; a="b'], ["application/json charset=utf-8"], [";,application/json"],
+           ["application/json(c)"], ["application/json\x80"]]
 SLIPS = ["application/json; utf-8", "application/json; charset",
          "application/json; charset=utf-8; boundary=a b", "application/json; type=text/html"]
 

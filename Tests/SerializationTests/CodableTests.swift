@@ -1,8 +1,9 @@
 import Documents
 import FoundationEssentials
 import HTTPTypes
-import Serialization
 import Testing
+
+@testable import Serialization
 
 private struct User: Codable, Sendable, Equatable {
     var name: String
@@ -155,7 +156,24 @@ struct CodableTests {
         #expect(try RequestParameters(encoding: Note()) == #"{"a":[1]}"#)
     }
 
-    @Test(arguments: ["1e-400", "0.1234567890123456789012345678901234567890123", "1e999"])
+    @Test(arguments: ["0e9223372036854775807", "0e-9223372036854775808", "00.00e99"])
+    func `zero is zero, whatever it is multiplied by`(text: String) {
+        #expect(PlainNumber(text) == PlainNumber("0"))
+    }
+
+    @Test func `a number has the same digits however it is written`() {
+        #expect(PlainNumber("10e9") == PlainNumber("1e10"))
+        #expect(PlainNumber("01.50e-1") == PlainNumber("0.15"))
+        #expect(PlainNumber("10e9223372036854775807") == nil)
+        #expect(PlainNumber("0.1e-9223372036854775808") == nil)
+        #expect(PlainNumber("1e9223372036854775808") == nil)
+    }
+
+    @Test(
+        arguments: [
+            "1e-400", "0.1234567890123456789012345678901234567890123", "1e999",
+            "10e9223372036854775807", "1e9223372036854775807", "1e99999999999999999999",
+        ])
     func `a number that the encoder would cut is an error`(text: String) throws {
         let number = RequestParameters.number(try #require(DocumentNumber(text)))
         let request = HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/")

@@ -44,7 +44,7 @@ package final class EntryReachability: Sendable {
 
     /// The configuration in force says no other names exactly than these: what is known of others
     /// is kept like that of a wildcard's servers.
-    package func keepExactly(_ names: [String]) {
+    package func keepExactly(_ names: Set<String>) {
         servers.withLock { servers in
             for (name, server) in servers.exact where !names.contains(name) {
                 servers.exact[name] = nil

@@ -251,9 +251,12 @@ package final class GatewayProcess {
     private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
         let labels = Set(configuration.hosts.entries.map(\.label))
         reachability = reachability.filter { labels.contains($0.key) }
+        // Entries of one label share what is known of their servers.
+        var exactNames: [String: Set<String>] = [:]
         for entry in configuration.hosts.entries {
-            reachability[entry.label]?.keepExactly(entry.exactNames)
+            exactNames[entry.label, default: []].formUnion(entry.exactNames)
         }
+        for (label, names) in exactNames { reachability[label]?.keepExactly(names) }
         let hosts = reachability.values.sorted { $0.label < $1.label }
         published.reload.withLock { reload in
             reload.generation = policy.generation

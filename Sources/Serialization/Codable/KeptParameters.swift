@@ -88,11 +88,15 @@ struct PlainNumber: Equatable {
             guard !overflows else { return nil }
             exponent = shifted
         }
-        while digits.last == UInt8(ascii: "0") {
-            digits.removeLast()
-            exponent += 1
-        }
         digits = Array(digits.drop { $0 == UInt8(ascii: "0") })
-        if digits.isEmpty { exponent = 0 }
+        guard let last = digits.lastIndex(where: { $0 != UInt8(ascii: "0") }) else {
+            exponent = 0
+            return
+        }
+        let zeros = digits.count - 1 - last
+        digits.removeLast(zeros)
+        let (raised, overflows) = exponent.addingReportingOverflow(zeros)
+        guard !overflows else { return nil }
+        exponent = raised
     }
 }

@@ -145,22 +145,24 @@ extension RequestParameters: Encodable {
     private static func encode(
         _ number: DocumentNumber, into container: inout any SingleValueEncodingContainer
     ) throws {
-        let value = PlainNumber(number.text)
-        if let integer = number.integer, PlainNumber("\(integer)") == value {
-            try container.encode(integer)
-        } else if let decimal = Decimal(string: number.text),
-            PlainNumber(decimal.description) == value
-        {
-            try container.encode(decimal)
-        } else if PlainNumber(number.double.description) == value {
-            try container.encode(number.double)
-        } else {
-            throw EncodingError.invalidValue(
-                number.text,
-                EncodingError.Context(
-                    codingPath: container.codingPath,
-                    debugDescription: "No number of the encoder's has all its digits."))
+        if let value = PlainNumber(number.text) {
+            if let integer = number.integer, PlainNumber("\(integer)") == value {
+                return try container.encode(integer)
+            }
+            if let decimal = Decimal(string: number.text),
+                PlainNumber(decimal.description) == value
+            {
+                return try container.encode(decimal)
+            }
+            if PlainNumber(number.double.description) == value {
+                return try container.encode(number.double)
+            }
         }
+        throw EncodingError.invalidValue(
+            number.text,
+            EncodingError.Context(
+                codingPath: container.codingPath,
+                debugDescription: "No number of the encoder's has all its digits."))
     }
 }
 

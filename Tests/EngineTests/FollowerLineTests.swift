@@ -40,23 +40,25 @@ struct FollowerLineTests {
     @Test func `of those who waited in vain one of each variant is stored`() {
         let (english, german) = (VaryKey(unchecked: [1]), VaryKey(unchecked: [2]))
         let line = FollowerLine(now: 0)
-        #expect(line.claim(english))
-        #expect(!line.claim(english))
-        #expect(line.claim(german))
-        #expect(!line.hasStored(english))
-        line.noteStored(english)
-        #expect(line.hasStored(english))
-        #expect(!line.claim(english))
+        #expect(line.claim(english, sentAt: 1))
+        #expect(!line.claim(english, sentAt: 1))
+        #expect(line.claim(german, sentAt: 1))
+        #expect(!line.hasStored(english, since: 1))
+        line.noteStored(english, at: 5)
+        #expect(line.hasStored(english, since: 1))
+        #expect(!line.claim(english, sentAt: 5))
+        // What is asked for afterwards may be newer than what was stored.
+        #expect(line.claim(english, sentAt: 6))
         // The one that would have stored it did not.
         line.release(german)
-        #expect(!line.hasStored(german))
-        #expect(line.claim(german))
+        #expect(!line.hasStored(german, since: 1))
+        #expect(line.claim(german, sentAt: 1))
     }
 
     @Test func `what the leader has stored is not stored again`() {
         let line = FollowerLine(now: 0)
-        line.noteStored(.none)
-        #expect(!line.claim(.none))
-        #expect(line.claim(VaryKey(unchecked: [1])))
+        line.noteStored(.none, at: 5)
+        #expect(!line.claim(.none, sentAt: 1))
+        #expect(line.claim(VaryKey(unchecked: [1]), sentAt: 1))
     }
 }

@@ -74,6 +74,21 @@ struct QueueTimeoutTests {
         }
     }
 
+    /// The same, and the body has a thread of its own: time runs in these tests, and the threads
+    /// that all tests share are held by others for minutes.
+    private func withResponsesOnOwnThread(
+        goesOn: Locked<Bool> = Locked(true),
+        _ body: (TestServer, ClientRuntime, ReadingThread) async throws -> Void
+    ) async throws {
+        let thread = try ReadingThread()
+        defer { thread.close() }
+        try await withTaskExecutorPreference(thread) {
+            try await withResponses(goesOn: goesOn) { server, runtime in
+                try await body(server, runtime, thread)
+            }
+        }
+    }
+
     private func response(
         _ path: String, _ server: TestServer, _ session: SessionManager
     ) async throws -> StreamedResponse {
@@ -151,9 +166,7 @@ struct QueueTimeoutTests {
     @Test(arguments: ["/slow", "/chunks"])
     func `goes on waiting while those ahead come nearer to their end`(path: String) async throws {
         let isOrdered = Locked(false)
-        let thread = try ReadingThread()
-        defer { thread.close() }
-        try await withResponses(goesOn: isOrdered) { server, runtime in
+        try await withResponsesOnOwnThread(goesOn: isOrdered) { server, runtime, thread in
             defer { isOrdered.withLock { $0 = true } }
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
@@ -175,7 +188,7 @@ struct QueueTimeoutTests {
     }
 
     @Test func `goes on waiting while content of unknown length is sent`() async throws {
-        try await withResponses { server, runtime in
+        try await withResponsesOnOwnThread { server, runtime, _ in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             configuration.queueTimeout = .seconds(6)
@@ -196,9 +209,7 @@ struct QueueTimeoutTests {
     }
 
     @Test func `fails behind a stream without end, whose length nobody knows`() async throws {
-        let thread = try ReadingThread()
-        defer { thread.close() }
-        try await withResponses { server, runtime in
+        try await withResponsesOnOwnThread { server, runtime, thread in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 2
             let session = try SessionManager(configuration: configuration, runtime: runtime)
@@ -222,7 +233,7 @@ struct QueueTimeoutTests {
     }
 
     @Test func `fails behind a stream that nobody reads`() async throws {
-        try await withResponses { server, runtime in
+        try await withResponsesOnOwnThread { server, runtime, _ in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             let session = try SessionManager(configuration: configuration, runtime: runtime)

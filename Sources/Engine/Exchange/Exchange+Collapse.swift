@@ -1,4 +1,5 @@
 import CachePolicy
+import Clocks
 import EventLoop
 import HTTPCore
 
@@ -161,10 +162,10 @@ extension Exchange {
     /// Whether the same variant of another's response is stored in place of its own: of one that it
     /// waited for in vain, or that did so with it; for a leader, of one that has waited in vain.
     func leavesStoringToOthers(_ variant: VaryKey) -> Bool {
-        if let followers { return followers.hasStored(variant) }
+        if let followers { return followers.hasStored(variant, since: sentAt) }
         guard case .gaveUp(let line, let storing) = collapsing else { return false }
         if let storing { line.release(storing) }
-        let isClaimed = line.claim(variant)
+        let isClaimed = line.claim(variant, sentAt: sentAt)
         collapsing = .gaveUp(line, storing: isClaimed ? variant : nil)
         return !isClaimed
     }
@@ -172,11 +173,19 @@ extension Exchange {
     /// Its response is stored.
     func tellLineOfStore(_ variant: VaryKey) {
         if case .gaveUp(let line, _) = collapsing {
-            line.noteStored(variant)
+            line.noteStored(variant, at: Clock.monotonicMicroseconds())
             collapsing = .gaveUp(line, storing: nil)
         }
-        followers?.noteStored(variant)
+        if let followers { followers.noteStored(variant, at: Clock.monotonicMicroseconds()) }
         endFlight(.stored)
+    }
+
+    /// Its response is not stored: another's of the same variant may be.
+    @inline(__always)
+    func releaseVariant() {
+        guard case .gaveUp(let line, let storing?) = collapsing else { return }
+        line.release(storing)
+        collapsing = .gaveUp(line, storing: nil)
     }
 
     private func lookUpAgain() {
@@ -189,8 +198,8 @@ extension Exchange {
     func leaveFlight() {
         switch collapsing {
         case .none, .answered: break
-        case .gaveUp(let line, let storing):
-            if let storing { line.release(storing) }
+        case .gaveUp:
+            releaseVariant()
             collapsing = .none
         case .leads: endFlight(.failed)
         case .follows(let wait):

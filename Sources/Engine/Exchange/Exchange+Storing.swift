@@ -155,6 +155,7 @@ extension Exchange {
     /// What was to be stored is not: it counts as what cannot be stored does.
     func notStored(because reason: NotStoredReason) {
         notStoredReason = reason
+        releaseVariant()
         if cacheResult == .miss { cacheResult = .uncacheable }
     }
 

@@ -17,8 +17,9 @@ final class FollowerLine {
     private var held: Int64 = 0
     /// Since when it does; nil: it does not.
     private var heldSince: Int64?
-    /// The variants that are stored, by the leader or by one of those who have waited in vain.
-    private var stored: Set<VaryKey> = []
+    /// The variants that are stored, by the leader or by one of those who have waited in vain; and
+    /// when they were, by the monotonic clock in microseconds.
+    private var stored: [VaryKey: Int64] = [:]
     /// The variants that one of those who have waited in vain is storing.
     private var claimed: Set<VaryKey> = []
 
@@ -43,21 +44,26 @@ final class FollowerLine {
     /// Whether the response to one that has waited in vain is to be stored: where each of them was,
     /// one response would be stored as often as there are clients. If so, no other's of the same
     /// variant is until the claim is released.
-    func claim(_ variant: VaryKey) -> Bool {
-        !stored.contains(variant) && claimed.insert(variant).inserted
+    ///
+    /// - Parameter sentAt: as of ``hasStored(_:since:)``.
+    func claim(_ variant: VaryKey, sentAt: Int64) -> Bool {
+        !hasStored(variant, since: sentAt) && claimed.insert(variant).inserted
     }
 
     /// The response that was to be stored of a variant is not.
     func release(_ variant: VaryKey) { claimed.remove(variant) }
 
     /// A variant's response is stored.
-    func noteStored(_ variant: VaryKey) {
+    func noteStored(_ variant: VaryKey, at time: Int64) {
         claimed.remove(variant)
-        stored.insert(variant)
+        stored[variant] = time
     }
 
-    /// Whether a variant's response is stored.
-    func hasStored(_ variant: VaryKey) -> Bool { stored.contains(variant) }
+    /// Whether a variant's response was stored after a request had been sent, which it then stands
+    /// in for. What was stored before may have been invalidated since.
+    func hasStored(_ variant: VaryKey, since sentAt: Int64) -> Bool {
+        stored[variant].map { $0 >= sentAt } ?? false
+    }
 }
 
 /// The wait of one exchange in a line.

@@ -68,6 +68,7 @@ package class TLSConnection {
     deinit {
         SSL_free(ssl)
         socket.pointee.forgetEarly()
+        socket.deinitialize(count: 1)
         socket.deallocate()
     }
 

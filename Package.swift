@@ -25,6 +25,301 @@ let inlined: [SwiftSetting] =
             ["-Xllvm", "-sil-cross-module-serialize-all"], .when(configuration: .release))
     ]
 
+/// What each folder of `Sources` may import besides the standard library and `Synchronization`:
+/// modules of this package that stand above it, and products of others. A folder is a module, or one
+/// within a module; that may then import less, or what the rest of the module may not. Nothing else
+/// says so: the targets below are made of it, and tests hold the files and the page on the
+/// architecture to it.
+let imports: KeyValuePairs<String, Set<String>> = [
+    // Core: decisions as values. No system calls, no clock, no threads.
+    "Core/Notation": [],
+    "Core/Addressing": ["Notation"],
+    "Core/ClientShares": ["Addressing"],
+    "Core/HTTPCore": ["Notation", "Addressing"],
+    "Core/CachePolicy": ["COpenSSL", "Notation", "HTTPCore"],
+    "Core/CertificateProfile": ["Notation", "Addressing"],
+    "Core/Pinning": ["Notation", "Addressing", "CertificateProfile"],
+    "Core/TLSWire": ["Notation"],
+    "Core/PinfoldConfiguration": [
+        "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
+    ],
+    "Core/Documents": ["CExpat", "CRapidJSON", "Notation"],
+    "Core/ContentCoding": ["CZlib", "CBrotli", "Notation"],
+    "Core/Transformation": [
+        "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding", "PinfoldConfiguration",
+    ],
+    "Core/JSONSchema": ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
+    "Core/Activity": [],
+    // Platform: effects, one kind in each module.
+    "Platform/Clocks": ["CLinux"],
+    "Platform/Locking": ["CLinux"],
+    "Platform/Threads": ["CLinux", "Locking"],
+    "Platform/DurableFiles": ["CLinux"],
+    "Platform/EventLoop": ["CLinux", "Addressing", "Clocks", "Locking"],
+    "Platform/SuffixList": ["CPublicSuffix", "CertificateProfile"],
+    "Platform/ImageCodecs": ["CImages"],
+    "Platform/TLS": [
+        "CLinux", "COpenSSL", "Notation", "Addressing", "ClientShares", "CertificateProfile",
+        "Pinning", "TLSWire", "Clocks", "Locking", "SuffixList",
+    ],
+    "Platform/CertificateAuthority": [
+        "COpenSSL", "Notation", "Addressing", "ClientShares", "Pinning", "Clocks", "Locking",
+        "Threads", "TLS",
+    ],
+    "Platform/CacheStore": [
+        "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
+    ],
+    "Platform/Resolver": [
+        "CLinux", "CAres", "Notation", "Addressing", "ClientShares", "Clocks", "Locking", "Threads",
+    ],
+    "Gateway/PinReporting": [
+        "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "DurableFiles",
+        "Locking", "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
+    ],
+    // Engine: what carries an exchange out, for the gateway and the library.
+    "Engine/PinfoldMetrics": ["Notation"],
+    "Engine/Engine": [
+        "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
+        "CertificateProfile", "Pinning", "Documents", "ContentCoding", "Transformation",
+        "JSONSchema", "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
+        "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
+        "PinfoldConfiguration", "Logging", "RawStructuredFieldValues",
+    ],
+    // Client: the library.
+    "Client/Retries": ["HTTPCore"],
+    "Client/Serialization": [
+        "CLinux", "Notation", "Documents", "ImageCodecs", "HTTPTypes",
+    ],
+    // Coders for types of the caller's own: the one thing that is taken from Foundation.
+    "Client/Serialization/Codable": ["Documents", "Locking", "HTTPTypes", "FoundationEssentials"],
+    "Client/Cookies": ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"],
+    "Client/HTTPAuthentication": ["COpenSSL", "Notation"],
+    "Client/EventStreams": ["COpenSSL", "CZlib", "Notation"],
+    "Client/Reachability": ["CLinux", "Addressing", "Activity"],
+    "Client/ImageCache": ["CLinux"],
+    "Client/PinfoldClient": [
+        "CLinux", "CInternationalNames", "Notation", "HTTPCore", "ContentCoding", "Addressing",
+        "Pinning", "PinfoldConfiguration", "Documents", "Retries", "Serialization", "Activity",
+        "Reachability", "ImageCache", "PinfoldMetrics", "Clocks", "DurableFiles", "Locking",
+        "Threads", "EventLoop", "EventStreams", "HTTPAuthentication", "Cookies", "TLS",
+        "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
+    ],
+    // Gateway: listeners, the administration, the process.
+    "Gateway/Imaging": [
+        "CLinux", "Clocks", "Locking", "Threads", "PinfoldConfiguration", "Transformation",
+        "ImageCodecs",
+    ],
+    "Gateway/ConfigurationFile": [
+        "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning", "Clocks",
+        "TLS", "CertificateAuthority", "PinfoldConfiguration", "Documents", "JSONSchema", "Yams",
+    ],
+    "Gateway/Admin": [
+        "CLinux", "Notation", "ContentCoding", "PinfoldMetrics", "Activity", "HTTPCore", "Clocks",
+    ],
+    "Gateway/Gateway": [
+        "CLinux", "Notation", "Addressing", "ClientShares", "HTTPCore", "CachePolicy", "Pinning",
+        "Activity", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CertificateAuthority",
+        "CacheStore", "Resolver", "PinfoldMetrics", "PinReporting", "Engine",
+        "PinfoldConfiguration", "Admin", "Logging",
+    ],
+    // What handles requests knows the values of a configuration only, not the file.
+    "Gateway/Gateway/Process": [
+        "CLinux", "Addressing", "CachePolicy", "Pinning", "Activity", "Clocks", "Locking",
+        "Threads", "EventLoop", "TLS", "CertificateAuthority", "CacheStore", "Resolver",
+        "PinfoldMetrics", "PinReporting", "Engine", "Imaging", "PinfoldConfiguration",
+        "ConfigurationFile", "Admin", "Logging",
+    ],
+    // CommandLine: the program.
+    "CommandLine/PinTools": [
+        "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop", "TLS",
+        "Resolver", "PinfoldConfiguration", "Documents",
+    ],
+    "CommandLine/TrustCheck": [
+        "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS", "PinfoldConfiguration",
+        "ConfigurationFile", "Engine",
+    ],
+    "CommandLine/pinfold": [
+        "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
+        "CertificateAuthority", "PinfoldConfiguration", "ConfigurationFile", "TrustCheck",
+        "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "PinTools", "PinReporting",
+        "PinfoldClient", "Serialization", "Retries", "Locking", "DurableFiles", "HTTPTypes",
+        "ArgumentParser",
+    ],
+]
+
+/// The same for `Tests`.
+let testImports: KeyValuePairs<String, Set<String>> = [
+    // What the tests of several modules need.
+    "Support/TestSupport": [],
+    "Support/EngineTestSupport": [
+        "TestSupport", "Engine", "HTTPCore", "Addressing", "Pinning", "Activity", "EventLoop",
+        "TLS", "PinfoldConfiguration", "ConfigurationFile",
+    ],
+    "Support/FuzzTargets": [
+        "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
+        "Transformation", "ImageCodecs",
+    ],
+    "Support/ImageTestWorker": ["Imaging", "CLinux"],
+    "Support/ArchitectureTests": ["TestSupport"],
+    // The tests.
+    "Core/NotationTests": ["Notation"],
+    "Core/AddressingTests": ["Addressing"],
+    "Core/ClientSharesTests": ["ClientShares", "Addressing"],
+    "Core/HTTPCoreTests": ["HTTPCore", "Notation", "TestSupport"],
+    "Core/CachePolicyTests": ["CachePolicy", "HTTPCore"],
+    "Core/CertificateProfileTests": ["CertificateProfile"],
+    "Core/PinningTests": ["Pinning", "Notation"],
+    "Core/TLSWireTests": ["TLSWire"],
+    "Core/ConfigurationTests": ["PinfoldConfiguration", "Addressing", "Pinning", "TestSupport"],
+    "Core/DocumentsTests": ["TestSupport", "Documents"],
+    "Core/ContentCodingTests": ["ContentCoding"],
+    "Core/TransformationTests": [
+        "TestSupport",
+        "Transformation", "HTTPCore", "Documents", "ContentCoding", "PinfoldConfiguration",
+    ],
+    "Core/JSONSchemaTests": ["JSONSchema", "Documents", "Transformation"],
+    "Core/ActivityTests": ["Activity"],
+    "Core/FuzzTests": ["TestSupport", "FuzzTargets"],
+    "Platform/ClocksTests": ["Clocks", "CLinux"],
+    "Platform/LockingTests": ["Locking", "CLinux", "Clocks", "Threads"],
+    "Platform/ThreadsTests": ["Threads", "CLinux", "Locking"],
+    "Platform/DurableFilesTests": ["DurableFiles", "CLinux", "TestSupport"],
+    "Platform/EventLoopTests": [
+        "EventLoop", "CLinux", "Addressing", "Clocks", "Locking", "Threads", "TestSupport",
+    ],
+    "Platform/ImageCodecsTests": ["ImageCodecs", "CLinux", "TestSupport"],
+    "Platform/TLSTests": [
+        "TLS", "TLSWire", "CLinux", "COpenSSL", "Addressing", "CertificateProfile", "Pinning",
+        "Locking", "SuffixList",
+    ],
+    "Platform/CertificateAuthorityTests": [
+        "CertificateAuthority", "COpenSSL", "CLinux", "Addressing", "Pinning", "Clocks", "Locking",
+        "TLS",
+    ],
+    "Platform/CacheStoreTests": [
+        "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
+        "TestSupport",
+    ],
+    "Platform/ResolverTests": [
+        "Resolver", "CLinux", "Addressing", "Clocks", "Locking", "TestSupport",
+    ],
+    "Engine/MetricsTests": ["PinfoldMetrics"],
+    "Engine/EngineTests": [
+        "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
+        "CertificateProfile", "Pinning", "Activity", "PinfoldMetrics", "Clocks", "Threads",
+        "EventLoop", "TLS", "CertificateAuthority", "Resolver", "PinfoldConfiguration",
+        "TestSupport", "EngineTestSupport", "Transformation", "Logging", "RawStructuredFieldValues",
+    ],
+    "Client/RetriesTests": ["Retries"],
+    "Client/SerializationTests": [
+        "FoundationEssentials", "TestSupport", "Serialization", "Documents", "ImageCodecs",
+        "HTTPTypes",
+    ],
+    "Client/CookiesTests": ["Cookies"],
+    "Client/HTTPAuthenticationTests": ["HTTPAuthentication", "TestSupport"],
+    "Client/EventStreamsTests": ["EventStreams", "TestSupport"],
+    "Client/ReachabilityTests": ["Reachability"],
+    "Client/ImageCacheTests": ["ImageCache"],
+    "Client/PinfoldClientTests": [
+        "FoundationEssentials", "Clocks", "PinfoldClient", "Engine", "Serialization",
+        "EventStreams", "Documents", "CLinux",
+        "Addressing", "EventLoop", "Locking", "Pinning", "Resolver", "Retries", "ContentCoding",
+        "Cookies", "HTTPAuthentication", "TLS", "Threads", "TestSupport", "Reachability",
+        "ImageCache", "HTTPTypes",
+    ],
+    "Gateway/PinReportingTests": [
+        "PinReporting", "PinfoldConfiguration", "Pinning", "CLinux", "Locking", "Threads",
+        "Addressing", "EventLoop", "TLS", "Resolver", "TestSupport",
+    ],
+    "Gateway/ImagingTests": [
+        "Imaging", "ImageTestWorker", "ImageCodecs", "PinfoldConfiguration", "Transformation",
+        "CLinux", "Locking", "Threads", "TestSupport",
+    ],
+    "Gateway/ConfigurationFileTests": [
+        "ConfigurationFile", "PinfoldConfiguration", "CertificateAuthority", "Addressing",
+        "Pinning", "Clocks", "TestSupport",
+    ],
+    "Gateway/AdminTests": [
+        "Admin", "PinfoldMetrics", "Activity", "HTTPCore", "Locking", "ContentCoding",
+    ],
+    "Gateway/GatewayTests": [
+        "Gateway", "Engine", "CLinux", "COpenSSL", "HTTPCore", "Addressing", "Pinning", "Activity",
+        "PinfoldMetrics", "Locking", "EventLoop", "TLS", "CertificateAuthority", "CacheStore",
+        "Resolver", "PinfoldConfiguration", "Admin", "TestSupport", "EngineTestSupport", "Logging",
+    ],
+    "CommandLine/PinToolsTests": [
+        "PinTools", "Pinning", "PinfoldConfiguration", "ConfigurationFile", "TestSupport",
+    ],
+    "CommandLine/TrustCheckTests": ["TrustCheck", "Notation"],
+]
+
+/// Of the imports, what other packages provide.
+let products: [String: Target.Dependency] = [
+    "ArgumentParser": .product(name: "ArgumentParser", package: "swift-argument-parser"),
+    "HTTPTypes": .product(name: "HTTPTypes", package: "swift-http-types"),
+    "Logging": .product(name: "Logging", package: "swift-log"),
+    "RawStructuredFieldValues": .product(
+        name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+    "Yams": .product(name: "Yams", package: "Yams"),
+]
+
+/// Of the imports, what the toolchain provides.
+let toolchain: Set<String> = ["FoundationEssentials"]
+
+/// Modules with functions that are called for every message from other modules (see `inlined`).
+let hot: Set<String> = [
+    "Notation", "Addressing", "ClientShares", "HTTPCore", "CachePolicy", "Documents",
+    "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "CacheStore", "Engine",
+]
+
+/// The targets of a table: one for each module, `Base/Room/Module`.
+func targets(
+    in base: String, _ imports: KeyValuePairs<String, Set<String>>,
+    make: (_ name: String, _ dependencies: [Target.Dependency], _ path: String) -> Target
+) -> [Target] {
+    let modules = imports.map { folder, _ in folder.split(separator: "/").prefix(2) }
+    return modules.indices.filter { modules.firstIndex(of: modules[$0]) == $0 }.map { index in
+        let folder = modules[index].joined(separator: "/")
+        let all = imports.filter { $0.key == folder || $0.key.hasPrefix(folder + "/") }
+            .reduce(into: Set()) { $0.formUnion($1.value) }.subtracting(toolchain)
+        return make(
+            String(modules[index].last ?? ""),
+            all.sorted().map { products[$0] ?? .target(name: $0) }, base + "/" + folder)
+    }
+}
+
+/// A module map and a header of shims over a library of the system; no logic.
+func system(_ name: String, pkgConfig: String? = nil, _ debian: String...) -> Target {
+    .systemLibrary(
+        name: name, path: "Sources/C/" + name, pkgConfig: pkgConfig,
+        providers: debian.isEmpty ? nil : [.apt(debian)])
+}
+
+let libraries: [Target] = [
+    system("CLinux"),
+    system("COpenSSL", pkgConfig: "openssl", "libssl-dev"),
+    system("CSQLite", pkgConfig: "sqlite3", "libsqlite3-dev"),
+    system("CAres", pkgConfig: "libcares", "libc-ares-dev"),
+    system("CPublicSuffix", pkgConfig: "libpsl", "libpsl-dev"),
+    system("CInternationalNames", pkgConfig: "libidn2", "libidn2-dev"),
+    system("CExpat", pkgConfig: "expat", "libexpat1-dev"),
+    system("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
+    system("CBrotli", pkgConfig: "libbrotlienc", "libbrotli-dev"),
+    // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
+    .target(name: "CRapidJSON", path: "Sources/C/CRapidJSON"),
+    // The image libraries leave their functions by longjmp, which Swift must not see. AVIF's is
+    // loaded at run time.
+    .target(
+        name: "CImages", path: "Sources/C/CImages",
+        linkerSettings: [
+            .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
+            .linkedLibrary("webpdemux"),
+        ]),
+    // RE2 (libre2-dev) is C++: compiled expressions, as C.
+    .target(
+        name: "CRE2", path: "Sources/C/CRE2", linkerSettings: [.linkedLibrary("re2")]),
+]
+
 let package = Package(
     name: "pinfold",
     products: [
@@ -38,418 +333,28 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
-    targets: [
-        // System libraries: a module map and a header of shims each, no logic.
-        .systemLibrary(name: "CLinux"),
-        .systemLibrary(
-            name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(
-            name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .systemLibrary(
-            name: "CAres", pkgConfig: "libcares", providers: [.apt(["libc-ares-dev"])]),
-        .systemLibrary(
-            name: "CPublicSuffix", pkgConfig: "libpsl", providers: [.apt(["libpsl-dev"])]),
-        .systemLibrary(
-            name: "CInternationalNames", pkgConfig: "libidn2",
-            providers: [.apt(["libidn2-dev"])]),
-        .systemLibrary(
-            name: "CExpat", pkgConfig: "expat", providers: [.apt(["libexpat1-dev"])]),
-        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(
-            name: "CBrotli", pkgConfig: "libbrotlienc", providers: [.apt(["libbrotli-dev"])]),
-        // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
-        .target(name: "CRapidJSON"),
-        // The image libraries leave their functions by longjmp, which Swift must not see. AVIF's is
-        // loaded at run time.
-        .target(
-            name: "CImages",
-            linkerSettings: [
-                .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
-                .linkedLibrary("webpdemux"),
-            ]),
-        // RE2 (libre2-dev) is C++: compiled expressions, as C.
-        .target(name: "CRE2", linkerSettings: [.linkedLibrary("re2")]),
-
-        // Pure: no system calls, no clock, no threads, no Foundation.
-        .target(
-            name: "Notation",
-            swiftSettings: inlined + [.enableExperimentalFeature("Lifetimes")]),
-        .target(name: "Addressing", dependencies: ["Notation"], swiftSettings: inlined),
-        .target(name: "ClientShares", dependencies: ["Addressing"], swiftSettings: inlined),
-        .target(
-            name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: inlined),
-        .target(
-            name: "CachePolicy", dependencies: ["COpenSSL", "Notation", "HTTPCore"],
-            swiftSettings: inlined),
-        .target(
-            name: "CertificateProfile", dependencies: ["Notation", "Addressing"],
-            swiftSettings: strict),
-        .target(
-            name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
-            swiftSettings: strict),
-        .target(
-            name: "PinfoldConfiguration",
-            dependencies: [
-                "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-            ], swiftSettings: strict),
-        .target(name: "Retries", dependencies: ["HTTPCore"], swiftSettings: strict),
-        .target(name: "TLSWire", dependencies: ["Notation"], swiftSettings: strict),
-        .target(
-            name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
-            swiftSettings: inlined),
-        .target(
-            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "Notation"],
-            swiftSettings: strict),
-        .target(
-            name: "Transformation",
-            dependencies: [
-                "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
-                "PinfoldConfiguration",
-            ], swiftSettings: strict),
-        .target(
-            name: "JSONSchema",
-            dependencies: ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
-            swiftSettings: strict),
-        .target(name: "Activity", swiftSettings: strict),
-        .target(name: "PinfoldMetrics", dependencies: ["Notation"], swiftSettings: inlined),
-
-        // Adapters: one kind of effect each.
-        .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: inlined),
-        .target(name: "DurableFiles", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: inlined),
-        .target(name: "Threads", dependencies: ["CLinux", "Locking"], swiftSettings: strict),
-        .target(
-            name: "EventLoop", dependencies: ["CLinux", "Addressing", "Clocks", "Locking"],
-            swiftSettings: inlined),
-        .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: strict),
-        .target(
-            name: "SuffixList", dependencies: ["CPublicSuffix", "CertificateProfile"],
-            swiftSettings: strict),
-        .target(
-            name: "Serialization",
-            dependencies: [
-                "CLinux", "Notation", "Documents", "ImageCodecs", "Locking",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ], swiftSettings: strict),
-        .target(
-            name: "Cookies",
-            dependencies: ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"],
-            swiftSettings: strict),
-        .target(
-            name: "HTTPAuthentication", dependencies: ["COpenSSL", "Notation"],
-            swiftSettings: strict),
-        .target(
-            name: "EventStreams", dependencies: ["COpenSSL", "CZlib", "Notation"],
-            swiftSettings: strict),
-        .target(
-            name: "Reachability", dependencies: ["CLinux", "Addressing", "Activity"],
-            swiftSettings: strict),
-        .target(name: "ImageCache", dependencies: ["CLinux"], swiftSettings: strict),
-        .target(
-            name: "TLS",
-            dependencies: [
-                "CLinux", "COpenSSL", "Notation", "Addressing", "ClientShares",
-                "CertificateProfile", "Pinning",
-                "TLSWire", "Clocks", "Locking", "SuffixList",
-            ], swiftSettings: strict),
-        .target(
-            name: "Imaging",
-            dependencies: [
-                "CLinux", "Clocks", "Locking", "Threads", "PinfoldConfiguration", "Transformation",
-                "ImageCodecs",
-            ], swiftSettings: strict),
-        .target(
-            name: "CertificateAuthority",
-            dependencies: [
-                "COpenSSL", "Notation", "Addressing", "ClientShares", "Pinning", "Clocks",
-                "Locking", "Threads",
-                "TLS",
-            ], swiftSettings: strict),
-        .target(
-            name: "CacheStore",
-            dependencies: [
-                "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
-            ], swiftSettings: inlined),
-        .target(
-            name: "Resolver",
-            dependencies: [
-                "CLinux", "CAres", "Notation", "Addressing", "ClientShares", "Clocks", "Locking",
-                "Threads",
-            ],
-            swiftSettings: strict),
-        .target(
-            name: "PinReporting",
-            dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks",
-                "DurableFiles", "Locking", "Threads", "EventLoop", "TLS", "Resolver",
-                "PinfoldConfiguration",
-            ], swiftSettings: strict),
-
-        // The product.
-        .target(
-            name: "ConfigurationFile",
-            dependencies: [
-                "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-                "Clocks", "TLS", "CertificateAuthority", "PinfoldConfiguration", "Documents",
-                "JSONSchema",
-                .product(name: "Yams", package: "Yams"),
-            ], swiftSettings: strict),
-        .target(
-            name: "Engine",
-            dependencies: [
-                "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
-                "CertificateProfile", "Pinning", "Documents", "ContentCoding", "Transformation",
-                "JSONSchema", "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
-                "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
-                "PinfoldConfiguration",
-                .product(name: "Logging", package: "swift-log"),
-                .product(
-                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
-            ], swiftSettings: inlined),
-        .target(
-            name: "TrustCheck",
-            dependencies: [
-                "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS",
-                "PinfoldConfiguration", "ConfigurationFile", "Engine",
-            ], swiftSettings: strict),
-        .target(
-            name: "PinfoldClient",
-            dependencies: [
-                "CLinux", "CInternationalNames", "Notation", "HTTPCore", "ContentCoding",
-                "Addressing", "Pinning",
-                "PinfoldConfiguration", "Documents", "Retries", "Serialization", "Activity",
-                "Reachability", "ImageCache", "PinfoldMetrics", "Clocks", "DurableFiles",
-                "Locking", "Threads", "EventLoop", "EventStreams",
-                "HTTPAuthentication", "Cookies", "TLS", "CacheStore", "Resolver", "Engine",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "Logging", package: "swift-log"),
-            ], swiftSettings: strict),
-        .target(
-            name: "Gateway",
-            dependencies: [
-                "CLinux", "Engine", "Notation", "HTTPCore", "CachePolicy", "Addressing",
-                "ClientShares", "Pinning",
-                "Activity", "PinfoldMetrics", "Clocks", "Locking", "Threads", "EventLoop", "TLS",
-                "CertificateAuthority", "CacheStore", "Resolver", "PinReporting", "Imaging",
-                "PinfoldConfiguration", "ConfigurationFile",
-                "Admin", .product(name: "Logging", package: "swift-log"),
-            ], swiftSettings: strict),
-        .target(
-            name: "Admin",
-            dependencies: [
-                "CLinux", "Notation", "ContentCoding", "PinfoldMetrics", "Activity", "HTTPCore",
-                "Clocks",
-            ],
-            swiftSettings: strict),
-        .target(
-            name: "PinTools",
-            dependencies: [
-                "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop",
-                "TLS", "Resolver", "PinfoldConfiguration", "Documents",
-            ], swiftSettings: strict),
-        .executableTarget(
-            name: "pinfold",
-            dependencies: [
-                "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks",
-                "TLS", "CertificateAuthority", "PinfoldConfiguration", "ConfigurationFile",
-                "TrustCheck",
-                "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway",
-                "PinTools", "PinReporting", "PinfoldClient", "Serialization", "Retries",
-                "Locking", "DurableFiles", .product(name: "HTTPTypes", package: "swift-http-types"),
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-            ], swiftSettings: strict),
-
-        // What the tests of several targets need.
-        .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: strict),
-        .target(
-            name: "EngineTestSupport",
-            dependencies: [
-                "TestSupport", "Engine", "HTTPCore", "Addressing", "Pinning", "Activity",
-                "EventLoop", "TLS", "PinfoldConfiguration", "ConfigurationFile",
-            ], path: "Tests/EngineTestSupport", swiftSettings: strict),
-
-        .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
-        .testTarget(
-            name: "HTTPCoreTests",
-            dependencies: ["HTTPCore", "Notation", "TestSupport"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CachePolicyTests", dependencies: ["CachePolicy", "HTTPCore"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "AddressingTests", dependencies: ["Addressing"], swiftSettings: strict),
-        .testTarget(
-            name: "ClientSharesTests", dependencies: ["ClientShares", "Addressing"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "CertificateProfileTests", dependencies: ["CertificateProfile"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "PinningTests", dependencies: ["Pinning", "Notation"], swiftSettings: strict),
-        .testTarget(
-            name: "ConfigurationTests",
-            dependencies: ["PinfoldConfiguration", "Addressing", "Pinning", "TestSupport"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "ActivityTests", dependencies: ["Activity"], swiftSettings: strict),
-        .testTarget(
-            name: "MetricsTests", dependencies: ["PinfoldMetrics"], swiftSettings: strict),
-        .testTarget(
-            name: "ClocksTests", dependencies: ["Clocks", "CLinux"], swiftSettings: strict),
-        .testTarget(
-            name: "DurableFilesTests", dependencies: ["DurableFiles", "CLinux", "TestSupport"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "LockingTests", dependencies: ["Locking", "CLinux", "Clocks", "Threads"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "ThreadsTests", dependencies: ["Threads", "CLinux", "Locking"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "EventLoopTests",
-            dependencies: [
-                "EventLoop", "CLinux", "Addressing", "Clocks", "Locking", "Threads", "TestSupport",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "TLSTests",
-            dependencies: [
-                "TLS", "TLSWire", "CLinux", "COpenSSL", "Addressing", "CertificateProfile",
-                "Pinning", "Locking", "SuffixList",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "TrustCheckTests", dependencies: ["TrustCheck", "Notation"], swiftSettings: strict
-        ),
-        .testTarget(
-            name: "DocumentsTests", dependencies: ["Documents"], swiftSettings: strict),
-        .testTarget(
-            name: "JSONSchemaTests", dependencies: ["JSONSchema", "Documents", "Transformation"],
-            swiftSettings: strict),
-        .target(
-            name: "FuzzTargets",
-            dependencies: [
-                "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
-                "Transformation", "ImageCodecs",
-            ], path: "Tests/FuzzTargets", swiftSettings: strict),
-        .testTarget(
-            name: "FuzzTests", dependencies: ["FuzzTargets"], swiftSettings: strict),
-        .testTarget(
-            name: "ContentCodingTests", dependencies: ["ContentCoding"], swiftSettings: strict),
-        .testTarget(
-            name: "SerializationTests",
-            dependencies: [
-                "Serialization", "Documents", "ImageCodecs",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ], swiftSettings: strict),
-        .testTarget(name: "CookiesTests", dependencies: ["Cookies"], swiftSettings: strict),
-        .testTarget(
-            name: "HTTPAuthenticationTests",
-            dependencies: ["HTTPAuthentication", "TestSupport"], swiftSettings: strict),
-        .testTarget(
-            name: "EventStreamsTests", dependencies: ["EventStreams", "TestSupport"],
-            swiftSettings: strict),
-        .testTarget(name: "RetriesTests", dependencies: ["Retries"], swiftSettings: strict),
-        .testTarget(
-            name: "ReachabilityTests", dependencies: ["Reachability"], swiftSettings: strict),
-        .testTarget(name: "ImageCacheTests", dependencies: ["ImageCache"], swiftSettings: strict),
-        .testTarget(
-            name: "TransformationTests",
-            dependencies: [
-                "Transformation", "HTTPCore", "Documents", "ContentCoding", "PinfoldConfiguration",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "ImageCodecsTests", dependencies: ["ImageCodecs", "CLinux", "TestSupport"],
-            exclude: ["Images"], swiftSettings: strict),
-        // The process that decodes, for tests, which have no `pinfold` beside them.
-        .executableTarget(
-            name: "ImageTestWorker", dependencies: ["Imaging", "CLinux"],
-            path: "Tests/ImageTestWorker",
-            swiftSettings: strict),
-        .testTarget(
-            name: "ImagingTests",
-            dependencies: [
-                "Imaging", "ImageTestWorker", "ImageCodecs", "PinfoldConfiguration",
-                "Transformation",
-                "CLinux", "Locking", "Threads", "TestSupport",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "TLSWireTests", dependencies: ["TLSWire"], swiftSettings: strict),
-        .testTarget(
-            name: "CertificateAuthorityTests",
-            dependencies: [
-                "CertificateAuthority", "COpenSSL", "CLinux", "Addressing", "Pinning", "Clocks",
-                "Locking", "TLS",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "CacheStoreTests",
-            dependencies: [
-                "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
-                "TestSupport",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "ResolverTests",
-            dependencies: ["Resolver", "CLinux", "Addressing", "Clocks", "Locking", "TestSupport"],
-            swiftSettings: strict),
-        .testTarget(
-            name: "PinReportingTests",
-            dependencies: [
-                "PinReporting", "PinfoldConfiguration", "Pinning", "CLinux", "Locking", "Threads",
-                "Addressing", "EventLoop", "TLS", "Resolver", "TestSupport",
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "ConfigurationFileTests",
-            dependencies: [
-                "ConfigurationFile", "PinfoldConfiguration", "CertificateAuthority", "Addressing",
-                "Pinning", "Clocks", "TestSupport",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "EngineTests",
-            dependencies: [
-                "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
-                "CertificateProfile", "Pinning", "Activity", "PinfoldMetrics", "Clocks", "Threads",
-                "EventLoop", "TLS",
-                "CertificateAuthority", "Resolver", "PinfoldConfiguration", "TestSupport",
-                "EngineTestSupport", "Transformation",
-                .product(name: "Logging", package: "swift-log"),
-                .product(
-                    name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "PinfoldClientTests",
-            dependencies: [
-                "Clocks", "PinfoldClient", "Engine", "Serialization", "EventStreams", "Documents",
-                "CLinux",
-                "Addressing",
-                "EventLoop", "Locking", "Pinning", "Resolver", "Retries", "ContentCoding",
-                "Cookies",
-                "HTTPAuthentication",
-                "TLS", "Threads", "TestSupport",
-                "Reachability", "ImageCache",
-                .product(name: "HTTPTypes", package: "swift-http-types"),
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "GatewayTests",
-            dependencies: [
-                "Gateway", "Engine", "CLinux", "COpenSSL", "HTTPCore", "Addressing", "Pinning",
-                "Activity", "PinfoldMetrics", "Locking", "EventLoop", "TLS", "CertificateAuthority",
-                "CacheStore", "Resolver", "PinfoldConfiguration", "Admin", "TestSupport",
-                "EngineTestSupport",
-                .product(name: "Logging", package: "swift-log"),
-            ], swiftSettings: strict),
-        .testTarget(
-            name: "AdminTests",
-            dependencies: [
-                "Admin", "PinfoldMetrics", "Activity", "HTTPCore", "Locking", "ContentCoding",
-            ],
-            swiftSettings: strict),
-        .testTarget(
-            name: "PinToolsTests",
-            dependencies: [
-                "PinTools", "Pinning", "PinfoldConfiguration", "ConfigurationFile", "TestSupport",
-            ],
-            swiftSettings: strict),
-        .testTarget(name: "ArchitectureTests", swiftSettings: strict),
-    ]
+    targets: libraries
+        + targets(in: "Sources", imports) { name, dependencies, path in
+            var settings = hot.contains(name) ? inlined : strict
+            if name == "Notation" { settings.append(.enableExperimentalFeature("Lifetimes")) }
+            return name == "pinfold"
+                ? .executableTarget(
+                    name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+                : .target(
+                    name: name, dependencies: dependencies, path: path, swiftSettings: settings)
+        }
+        + targets(in: "Tests", testImports) { name, dependencies, path in
+            switch name {
+            // The process that decodes, for tests, which have no `pinfold` beside them.
+            case "ImageTestWorker":
+                .executableTarget(
+                    name: name, dependencies: dependencies, path: path, swiftSettings: strict)
+            case _ where name.hasSuffix("Tests"):
+                .testTarget(
+                    name: name, dependencies: dependencies, path: path,
+                    exclude: name == "ImageCodecsTests" ? ["Images"] : [], swiftSettings: strict)
+            default:
+                .target(name: name, dependencies: dependencies, path: path, swiftSettings: strict)
+            }
+        }
 )

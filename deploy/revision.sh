@@ -4,7 +4,7 @@
 # build_with_revision ARGUMENTS...: `swift build` with Revision+Generated.swift for the time of the
 # build only, so that no later build claims this commit.
 build_with_revision() {
-    local file=Sources/pinfold/Revision+Generated.swift commit
+    local file=Sources/CommandLine/pinfold/Revision+Generated.swift commit
     commit="$(git describe --always --dirty --abbrev=12 --exclude '*' 2>/dev/null || echo unknown)"
     printf 'extension Revision {\n    static let commit = "%s"\n}\n' "$commit" >"$file"
     local code=0

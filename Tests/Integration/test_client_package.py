@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support import outside
+from support.checkout import PAGES
 from support.servers import HTTPBin, Nginx
 
 # The first build compiles the library and what it stands on.
@@ -115,7 +116,7 @@ def test_the_pages_and_the_tutorial_are_sound(tmp_path: Path) -> None:
     """As DocC reads them: links lead somewhere, directives are whole. Without the code's symbols the
     one page that is a module's has none."""
     told = subprocess.run(
-        ["docc", "convert", outside.PAGES, "--fallback-display-name", "Gateway",
+        ["docc", "convert", PAGES["Gateway"].parent, "--fallback-display-name", "Gateway",
          "--fallback-bundle-identifier", "gateway", "--output-path", tmp_path / "made",
          "--diagnostics-file", tmp_path / "told.json"],
         capture_output=True, text=True, timeout=300)

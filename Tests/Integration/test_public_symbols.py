@@ -9,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.gateway import BINARY, ROOT
+from support.checkout import MODULES, module_maps
+from support.gateway import BINARY
 
 BUILT = BINARY.parent
 
@@ -53,12 +54,11 @@ def modules() -> list[str]:
     """`PinfoldClient`, and the modules of this repository that are part of its interface."""
     found = ["PinfoldClient"]
     for module in found:
-        sources = ROOT / "Sources" / module
+        sources = MODULES[module]
         imported = {
             name for file in sources.rglob("*.swift")
             for name in _PUBLIC_IMPORT.findall(file.read_text())}
-        found += sorted(
-            name for name in imported - set(found) if (ROOT / "Sources" / name).is_dir())
+        found += sorted(name for name in imported - set(found) if name in MODULES)
     return found
 
 
@@ -71,7 +71,7 @@ def target() -> str:
 
 def symbols(module: str, folder: Path, to: Path) -> list[dict]:
     """The public symbols that a module declares, also in extensions of others."""
-    maps = [*ROOT.glob("Sources/C*/module.modulemap"), *BUILT.glob("*.build/module.modulemap")]
+    maps = module_maps(BUILT)
     told = subprocess.run(
         ["swift", "symbolgraph-extract", "-module-name", module, "-I", folder,
          *(argument for file in maps for argument in ("-I", file.parent)),
@@ -103,13 +103,13 @@ def undocumented(found: list[dict]) -> list[str]:
 def exports() -> dict[str, set[str] | None]:
     """The types of each module that come with the library; None: all of them."""
     found: dict[str, set[str] | None] = {"PinfoldClient": None}
-    text = (ROOT / "Sources/PinfoldClient/Exports.swift").read_text()
+    text = (MODULES["PinfoldClient"] / "Exports.swift").read_text()
     for module, name in _EXPORTS.findall(text):
         if not name:
             found[module] = None
         elif (names := found.setdefault(module, set())) is not None:
             names.add(name)
-    return {module: names for module, names in found.items() if (ROOT / "Sources" / module).is_dir()}
+    return {module: names for module, names in found.items() if module in MODULES}
 
 
 def exported(graphs: dict[str, list[dict]]) -> list[dict]:
@@ -140,7 +140,7 @@ def test_all_types_that_the_interface_mentions_come_with_it(graphs: dict[str, li
 
 def compiled_outside(source: Path) -> str:
     """What the compiler says of a file of another package."""
-    maps = [*ROOT.glob("Sources/C*/module.modulemap"), *BUILT.glob("*.build/module.modulemap")]
+    maps = module_maps(BUILT)
     told = subprocess.run(
         ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors",
          "-enable-upcoming-feature", "MemberImportVisibility", "-I", BUILT / "Modules",

@@ -15,13 +15,13 @@ import pytest
 import yaml
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support import pki as certificates
+from support.checkout import MODULES, PAGES
 from support.gateway import BINARY, ROOT, free_port
 from support.revocation import crl
 from support.transparency import Log, log_list
 from support.wait import until
 
 README = (ROOT / "README.md").read_text()
-PAGES = ROOT / "Sources/Gateway/Gateway.docc"
 
 
 def blocks() -> list[str]:
@@ -182,14 +182,13 @@ COMMUNITY = [ROOT / ".github/CONTRIBUTING.md", ROOT / ".github/SECURITY.md"]
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *COMMUNITY, *sorted(PAGES.glob("*.md"))], ids=lambda p: p.name)
+    "page", [ROOT / "README.md", *COMMUNITY, *sorted(path for path in PAGES.values() if path.suffix == ".md")], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
         if "://" not in target:
             assert (page.parent / target).exists(), target
     for name in re.findall(r"<doc:([A-Za-z-]+)>", page.read_text()):
-        pages = (PAGES / f"{name}.md", PAGES / f"Tutorials/{name}.tutorial")
-        assert any(page.exists() for page in pages), name
+        assert name in PAGES, name
 
 
 def words(page: Path) -> list[str]:
@@ -204,7 +203,7 @@ def existing_names() -> set[str]:
     """The files at the top and below Sources and Tests by their names, folders too, the words of
     the code, and the words of the pages of metrics and of configuration keys."""
     paths = [path for folder in ("Sources", "Tests") for path in (ROOT / folder).rglob("*")]
-    pages = [PAGES / "Metrics.md", PAGES / "Configuration.md"]
+    pages = [PAGES["Metrics"], PAGES["Configuration"]]
     code = [path for path in paths if path.suffix in {".swift", ".py"}]
     text = "\n".join(path.read_text() for path in code + pages)
     return {path.name for path in [*ROOT.iterdir(), *paths]} | set(re.findall(r"\w+", text))
@@ -227,7 +226,7 @@ def test_the_files_and_names_of_a_page_exist(page: Path) -> None:
 
 
 def test_the_version_is_declared_once() -> None:
-    declaration = ROOT / "Sources/pinfold/Pinfold.swift"
+    declaration = MODULES["pinfold"] / "Pinfold.swift"
     declared = re.findall(r'= "(\d+\.\d+\.\d+)"', declaration.read_text())
     assert len(declared) == 1
     spelt = re.compile(rf"(?<![\d.]){re.escape(declared[0])}(?![\d.])")
@@ -253,12 +252,12 @@ def test_the_metrics_page_lists_exactly_the_metrics(gateway) -> None:
     running = gateway({"hosts": [{"match": ["a.example"], "upgrade": "https"}]})
     text = running.admin_get("/metrics").body.decode()
     exposed = set(re.findall(r"^# HELP (\S+)", text, re.MULTILINE))
-    page = (PAGES / "Metrics.md").read_text()
+    page = (PAGES["Metrics"]).read_text()
     assert exposed == set(re.findall(r"^\| `([a-z_]+)` \| (?:counter|gauge|histogram) ", page, re.MULTILINE))
 
 
 def test_the_queries_of_the_metrics_page_are_valid_and_name_real_metrics(tmp_path: Path) -> None:
-    page = (PAGES / "Metrics.md").read_text()
+    page = (PAGES["Metrics"]).read_text()
     listed = set(re.findall(r"^\| `([a-z_]+)` \| ", page, re.MULTILINE))
     rows = re.search(r"## Questions and queries\n+(.*?)\n\n## ", page, re.DOTALL)
     assert rows is not None

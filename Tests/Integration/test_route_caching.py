@@ -8,7 +8,8 @@ import plistlib
 import re
 
 import pytest
-from support.gateway import ROOT, Gateway
+from support.checkout import PAGES
+from support.gateway import Gateway
 from support.origin import HTTPOrigin, Request, reply
 from support.wire import Response, Wire
 from test_reload import reload
@@ -18,7 +19,7 @@ RULES = {"body": {"from": "json", "to": "plist"}}
 TYPE = "Content-Type: application/json"
 TAG = 'ETag: "abc"'
 LONG = "Cache-Control: max-age=600"
-PAGE = (ROOT / "Sources/Gateway/Gateway.docc/Routes.md").read_text()
+PAGE = PAGES["Routes"].read_text()
 
 
 class Table:

@@ -7,9 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from .checkout import PAGES, module_maps
 from .gateway import ROOT
-
-PAGES = ROOT / "Sources/Gateway/Gateway.docc"
 
 # What the pages ask, and what stands in for it: arguments of the program.
 SERVICES = {"https://httpbin.org": 2, "https://files.example.com": 3}
@@ -62,7 +61,7 @@ def program() -> str:
 
 def migration() -> dict[str, str]:
     """Our code of the page on migration, by its headings."""
-    sections = (PAGES / "Migration.md").read_text().split("\n## ")[2:]
+    sections = PAGES["Migration"].read_text().split("\n## ")[2:]
     found = {}
     for section in sections:
         heading, _, rest = section.partition("\n")
@@ -74,9 +73,10 @@ def migration() -> dict[str, str]:
 
 def tutorial() -> list[Path]:
     """The programs of the tutorial, one for each step, in their order."""
-    page = (PAGES / "Tutorials/AskingAService.tutorial").read_text()
+    tutorial = PAGES["AskingAService"]
+    page = tutorial.read_text()
     names = re.findall(r'@Code\(name: "main.swift", file: "([\w.-]+)"\)', page)
-    return [PAGES / "Tutorials/Resources" / name for name in names]
+    return [tutorial.parent / "Resources" / name for name in names]
 
 
 def parts() -> dict[str, str]:
@@ -121,10 +121,9 @@ def build() -> Path:
 
 def check(program: Path, built: Path) -> str:
     """What the compiler has to say about a program as it is, as the main file of a target."""
-    maps = [*ROOT.glob("Sources/C*/module.modulemap"), *built.glob("*.build/module.modulemap")]
     told = subprocess.run(
         ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors",
          "-I", built / "Modules",
-         *(argument for file in maps for argument in ("-I", file.parent)), program],
+         *(argument for file in module_maps(built) for argument in ("-I", file.parent)), program],
         capture_output=True, text=True, timeout=300)
     return told.stderr or f"exit code {told.returncode}" * (told.returncode != 0)

@@ -1,0 +1,36 @@
+import Foundation
+import TestSupport
+import Testing
+
+@Suite("The page on serialization")
+struct DocumentationTests {
+    /// The suites and sentences that its tables name.
+    private static func named() throws -> [(suite: String, test: String)] {
+        let page = try Checkout.page("Serialization")
+        var named: [(suite: String, test: String)] = []
+        for line in page.split(separator: "\n") where line.hasPrefix("| ") {
+            var suite = ""
+            for entry in line.split(separator: "|")[1].components(separatedBy: "; ") {
+                let text = entry.trimmingCharacters(in: .whitespaces)
+                guard let found = text.firstMatch(of: /^`(\w+Tests)`: (.+)$/) else {
+                    if !suite.isEmpty { named.append((suite, text)) }
+                    continue
+                }
+                suite = String(found.1)
+                named.append((suite, String(found.2)))
+            }
+        }
+        return named
+    }
+
+    @Test func `names tests that there are`() throws {
+        let named = try Self.named()
+        #expect(named.count > 30)
+        for (suite, test) in named {
+            let file = URL(filePath: #filePath).deletingLastPathComponent()
+                .appending(path: "\(suite).swift")
+            let source = try String(contentsOf: file, encoding: .utf8)
+            #expect(source.contains("func `\(test)`"), "\(suite): \(test)")
+        }
+    }
+}

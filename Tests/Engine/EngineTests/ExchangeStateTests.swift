@@ -1,0 +1,244 @@
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Engine
+
+/// Everything that a state machine can be in, and everything that can happen to it.
+private enum Table {
+    typealias State = ExchangeState<Int>
+
+    /// One state of each kind.
+    nonisolated(unsafe) static let steps: [State.Step] = [
+        .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting(1),
+        .discarding(1, then: .serveConfirmed), .discarding(1, then: .forwardAgain),
+        .responding(1), .serving, .finishing, .opening, .tunnelling,
+    ]
+    static let contents: [RetryPolicy.Content] = [
+        .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
+    ]
+
+    /// Every state there can be, but for the reasons of earlier attempts, which are all or none.
+    nonisolated(unsafe) static let states: [State] = steps.flatMap { step in
+        contents.flatMap { content in
+            [true, false].flatMap { hasClient in
+                [true, false].flatMap { isIdempotent in
+                    [true, false].flatMap { wasReused in
+                        [RetryReasons(), RetryReasons(rawValue: 15)].map { retries in
+                            var state = State()
+                            state.step = step
+                            state.content = content
+                            state.hasClient = hasClient
+                            state.isIdempotent = isIdempotent
+                            state.upstreamWasReused = wasReused
+                            state.retries = retries
+                            return state
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    nonisolated(unsafe) static let events: [State.Event] =
+        [true, false].map {
+            .begin(.init(hasContent: $0, isIdempotent: true, hasClient: true))
+        } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
+        + [true, false].map { .connected(2, wasReused: true, sendsGathered: $0) }
+        + State.Answer.allCases.map { .answered($0) } + [.responseEnded]
+        + State.Failure.Cause.allCases.flatMap { cause in
+            [true, false].map { .failed(.init(cause: cause, headWithdrawn: $0)) }
+        } + [.content] + [true, false].map { .contentEnded(isKept: $0) }
+        + [.drained, .clientGone, .clientTimedOut, .relayed, .over]
+
+    /// Calls `body` with each state, each event, the state that follows and the reaction.
+    static func each(_ body: (State, State.Event, State, State.Reaction) -> Void) {
+        for state in states {
+            for event in events {
+                var next = state
+                let reaction = next.handle(event)
+                body(state, event, next, reaction)
+            }
+        }
+    }
+}
+
+extension ExchangeState.Reaction {
+    fileprivate var isLegal: Bool { if case .illegal = next { false } else { true } }
+    fileprivate var ends: Bool { if case .end = next { true } else { false } }
+    fileprivate var released: Upstream? {
+        if case .upstream(let upstream) = release { upstream } else { nil }
+    }
+}
+
+@Suite("The states of an exchange")
+struct ExchangeStateTests {
+    /// The names of the states that follow on each, by the state's and the event's name.
+    private static let successors: [String: [String: Set<String>]] = {
+        var found: [String: [String: Set<String>]] = [:]
+        Table.each { state, event, next, reaction in
+            guard reaction.isLegal else { return }
+            found[state.name, default: [:]][event.name, default: []].insert(next.name)
+        }
+        return found
+    }()
+
+    private static func unique(_ names: [String]) -> [String] {
+        names.reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+
+    private static let stateNames = unique(Table.states.map(\.name))
+    private static let eventNames = unique(Table.events.map(\.name))
+
+    /// The table of the page, as the code has it.
+    private static var page: String {
+        let rows = stateNames.map { state in
+            let cells = eventNames.compactMap { event -> String? in
+                guard let next = successors[state]?[event] else { return nil }
+                let names = stateNames.filter { next.contains($0) }
+                return names == [state] ? "\(event)" : "\(event) → \(names.joined(separator: "/"))"
+            }
+            return "| \(state) | \(cells.joined(separator: ", ")) |\n"
+        }
+        return "| state | event → next state |\n|---|---|\n" + rows.joined()
+    }
+
+    @Test func `the page shows the transitions of the code`() throws {
+        let isThere = try Checkout.page("Phases").contains(Self.page)
+        #expect(isThere, "the table should be:\n\(Self.page)")
+    }
+
+    @Test func `every state can be reached from the end`() {
+        var reached: Set<String> = ["ended"]
+        var last: Set<String> = []
+        while reached != last {
+            last = reached
+            for state in last {
+                for next in (Self.successors[state] ?? [:]).values { reached.formUnion(next) }
+            }
+        }
+        #expect(reached == Set(Self.stateNames))
+    }
+
+    @Test func `every state but the end leads to the end when the client goes`() {
+        for state in Self.stateNames {
+            #expect(Self.successors[state]?["clientGone"] == ["ended"])
+        }
+    }
+
+    @Test func `what is illegal changes nothing`() {
+        Table.each { state, event, next, reaction in
+            guard !reaction.isLegal else { return }
+            #expect(next.name == state.name && next.content == state.content)
+            // A connection that nobody asked for is not kept.
+            if case .connected(let upstream, _, _) = event {
+                #expect(reaction.released == upstream)
+            }
+        }
+    }
+
+    /// Trust is judged before there is a connection: nothing else brings one.
+    @Test func `only a connection that was waited for carries a request`() {
+        Table.each { state, event, next, reaction in
+            guard reaction.isLegal, state.upstream == nil, next.upstream != nil else { return }
+            #expect(state.name == "connecting" && event.name == "connected")
+        }
+    }
+
+    @Test func `a connection is let go of or handed on when its state is left`() {
+        Table.each { state, event, next, reaction in
+            guard reaction.isLegal, let upstream = state.upstream else { return }
+            guard next.upstream == nil else { return #expect(reaction.released == nil) }
+            // The pool's again, or the relay's.
+            let isHandedOn = ["responseEnded", "relayed"].contains(event.name)
+            #expect(reaction.released == (isHandedOn ? nil : upstream))
+        }
+    }
+
+    @Test func `a wait that ends without a connection is given up`() {
+        Table.each { state, event, next, reaction in
+            guard reaction.isLegal, next.name != state.name else { return }
+            let (isWait, isOpening) = (state.name == "connecting", state.name == "opening")
+            switch reaction.release {
+            case .wait: #expect(isWait && next.name != "requesting")
+            case .opening: #expect(isOpening && next.name != "tunnelling")
+            case .nothing, .upstream:
+                #expect(!isWait || next.name == "requesting")
+                #expect(!isOpening || next.name == "tunnelling")
+            }
+        }
+    }
+
+    @Test func `the end is said when it is reached and only then`() {
+        Table.each { state, _, next, reaction in
+            guard reaction.isLegal else { return }
+            #expect(reaction.ends == (state.name != "ended" && next.name == "ended"))
+        }
+    }
+
+    /// A head that the client has seen something of is never followed by another one.
+    @Test func `after a head there is no reply unless it was taken back`() {
+        Table.each { state, event, _, reaction in
+            guard state.headIsSent, reaction.isLegal else { return }
+            var isWithdrawn = false
+            if case .failed(let failure) = event { isWithdrawn = failure.headWithdrawn }
+            switch reaction.next {
+            case .reply, .forwardAgain: #expect(isWithdrawn)
+            default: break
+            }
+        }
+    }
+
+    @Test func `nobody is replied to in the background`() {
+        Table.each { state, _, _, reaction in
+            guard !state.hasClient, state.name != "ended", reaction.isLegal else { return }
+            #expect(reaction.next != .reply && reaction.next != .complete)
+        }
+    }
+
+    /// What the server has confirmed is of no further use there: the exchange is over.
+    @Test func `a response that is complete is the end in the background`() {
+        Table.each { state, event, next, reaction in
+            guard !state.hasClient, event.name == "responseEnded", reaction.isLegal else { return }
+            if case .forwardAgain = reaction.next { return }
+            #expect(next.name == "ended" && reaction.ends, "\(state.name)")
+        }
+    }
+
+    @Test func `only what the policy allows is sent again`() {
+        Table.each { state, _, next, reaction in
+            guard case .forwardAgain(let reason) = reaction.next else { return }
+            #expect(state.content.isAvailable)
+            #expect(next.retries.contains(reason))
+            #expect(reason == .superseded || !state.retries.contains(reason))
+            #expect(next.name == "routing")
+        }
+    }
+
+    @Test func `content goes where the state says`() {
+        var seen: [String: Set<String>] = [:]
+        Table.each { state, event, _, reaction in
+            guard event.name == "content" else { return }
+            seen["\(reaction.next)", default: []].insert(state.name)
+        }
+        #expect(seen["sendContent"] == ["requesting", "discarding", "responding"])
+        #expect(seen["gatherContent"] == ["gathering"])
+        #expect(seen["holdContent"] == ["routing", "loading", "waiting", "connecting"])
+        #expect(seen["dropContent"] == ["serving", "finishing", "opening", "tunnelling"])
+    }
+
+    @Test func `content that was sent is not thought untouched`() {
+        Table.each { state, event, next, reaction in
+            guard reaction.next == .sendContent else { return }
+            #expect(next.content == .partlySent)
+        }
+        var state = Table.State()
+        _ = state.handle(.begin(.init(hasContent: true, isIdempotent: true, hasClient: true)))
+        _ = state.handle(.decided(.gather))
+        _ = state.handle(.contentEnded(isKept: true))
+        #expect(state.content == .ended(isKept: true))
+        _ = state.handle(.decided(.connect))
+        _ = state.handle(.connected(1, wasReused: true, sendsGathered: true))
+        #expect(state.content == .ended(isKept: false))
+    }
+}

@@ -1,0 +1,86 @@
+import CachePolicy
+import Foundation
+import HTTPCore
+import Pinning
+import Resolver
+import TLS
+import TestSupport
+import Testing
+
+@testable import Engine
+
+@Suite("Reasons")
+struct ReasonTests {
+    @Test func `every fault has one of the reasons, and every reason a fault`() {
+        let reasons = Set(EveryFault.all.map(\.reason))
+        #expect(reasons.isSubset(of: Reason.allCases))
+        #expect(Set(Reason.allCases).subtracting(reasons) == [])
+    }
+
+    @Test func `tokens are different and their indexes are the labels`() {
+        #expect(Set(Reason.tokens).count == Reason.allCases.count)
+        for (index, reason) in Reason.allCases.enumerated() {
+            #expect(reason.index == index)
+            #expect(Reason.tokens[index] == reason.token)
+        }
+    }
+
+    @Test func `every token is lower case words with hyphens`() {
+        // Dots are for version numbers.
+        let allowed = Set("abcdefghijklmnopqrstuvwxyz0123456789-.")
+        for token in Reason.tokens {
+            #expect(!token.isEmpty && token.count <= 64)
+            #expect(Set(token).isSubset(of: allowed), "\(token)")
+        }
+    }
+
+    @Test func `every reason says what it means and what to do`() {
+        for entry in Reason.allCases.map(\.entry) {
+            #expect(!entry.meaning.isEmpty && !entry.meaning.hasSuffix("."), "\(entry.token)")
+            #expect(entry.remedy.hasSuffix("."), "\(entry.token)")
+        }
+        for entry in NotStoredReason.allCases.map(\.entry) + ForwardReason.allCases.map(\.entry) {
+            #expect(!entry.meaning.isEmpty && !entry.meaning.hasSuffix("."), "\(entry.token)")
+        }
+    }
+
+    @Test func `the sides of a wire error are told apart`() {
+        for error in WireError.allCases {
+            let request = Reason.request(error).token
+            #expect(Reason.response(error).token == "upstream-\(request)")
+        }
+    }
+
+    @Test func `reasons of TLS are the tokens of its errors`() {
+        for error in EveryFault.tlsErrors {
+            #expect(error.reason.token == "tls-\(error.token)")
+        }
+    }
+
+    @Test func `a token is explained`() throws {
+        let text = try #require(ReasonsPage.explanation(of: "tls-no-pin-matches"))
+        #expect(text.contains("status 502"))
+        #expect(text.contains("what to do: Find out first"))
+        // The cache's words for two questions are both explained.
+        let method = try #require(ReasonsPage.explanation(of: "method"))
+        #expect(method.contains("why the server was asked"))
+        #expect(method.contains("why a response was not stored"))
+        #expect(ReasonsPage.explanation(of: "no-such-token") == nil)
+    }
+
+    @Test func `every token is listed`() {
+        let listed = Set(
+            ReasonsPage.list.split(separator: "\n").compactMap {
+                $0.split(separator: " ").first.map(String.init)
+            })
+        #expect(Set(Reason.tokens).subtracting(listed) == [])
+        #expect(Set(NotStoredReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
+        #expect(Set(ForwardReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
+    }
+
+    @Test func `the page of the documentation is the one that the enums give`() throws {
+        #expect(
+            try Checkout.page("Reasons") == ReasonsPage.markdown,
+            "stale: write it anew with `pinfold reasons --markdown`")
+    }
+}

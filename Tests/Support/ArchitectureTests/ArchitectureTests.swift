@@ -1,0 +1,105 @@
+import Testing
+
+/// Lines of the longest file.
+private let maximumFileLines = 450
+/// Characters of the longest line.
+private let maximumLineCharacters = 100
+
+/// Fields of responses that the client reads as one list: by their definitions each is one
+/// (RFC 9110 section 5.3). Of any other field the lines are never joined (`HTTPFields.single(_:)`).
+private let joinedFields: Set<String> = [
+    ".acceptRanges", ".authenticationInfo", ".contentEncoding", ".vary",
+]
+
+@Suite("The rules of the code")
+struct ArchitectureTests {
+    @Test func `system libraries have no logic`() throws {
+        #expect(try Package.files(in: "Sources/C").isEmpty)
+    }
+
+    @Test(arguments: ["Sources", "Tests"])
+    func `files and lines are short`(folder: String) throws {
+        for file in try Package.files(in: folder) {
+            #expect(
+                file.lines.count - 1 <= maximumFileLines,
+                "\(file.path) has \(file.lines.count - 1) lines")
+            for (index, line) in file.lines.enumerated() {
+                #expect(
+                    line.count <= maximumLineCharacters,
+                    "\(file.path):\(index + 1) has \(line.count) characters")
+            }
+        }
+    }
+
+    @Test func `nothing in the sources tries with force`() throws {
+        // Written apart, so that this line is none of those it looks for.
+        let force = "try" + "!"
+        for file in try Package.files(in: "Sources") {
+            for (index, line) in file.lines.enumerated() {
+                #expect(!line.contains(force), "\(file.path):\(index + 1)")
+            }
+        }
+    }
+
+    @Test func `the client joins the lines of no field but lists`() throws {
+        // A subscript that reads joins lines, but for those of values and of fields.
+        let reading = /[fF]ields\[(?!values:|fields:)([^\]]*)\](?!\s*=[^=])/
+        var joined: Set<String> = []
+        for file in try Package.files(in: "Sources")
+        where ["PinfoldClient", "Serialization", "pinfold"].contains(file.module) {
+            // The fields of the caller's own requests.
+            guard !file.path.hasSuffix("/RequestDefaults.swift") else { continue }
+            for (index, line) in file.lines.enumerated() {
+                for found in line.matches(of: reading) {
+                    joined.insert(String(found.1))
+                    #expect(
+                        joinedFields.contains(String(found.1)),
+                        "\(file.path):\(index + 1): \(found.1) may have one value only")
+                }
+            }
+        }
+        #expect(joined == joinedFields)
+    }
+
+    /// What only one target does, and by which words of a line that is seen.
+    @Test(
+        arguments: [
+            ("Clocks", ["clock_gettime", "gettimeofday", "ContinuousClock", "SuspendingClock"]),
+            (
+                "Threads",
+                ["pthread_create", "pthread_join", "pthread_detach", "lower_own_priority"]
+            ),
+            // Locks that ThreadSanitizer sees.
+            (
+                "Locking",
+                ["Mutex<", "Mutex(", "pthread_mutex_", "pthread_rwlock_", "pthread_spin_"]
+            ),
+        ] as [(String, [String])])
+    func `clocks, threads and locks each have one target of their own`(
+        owner: String, words: [String]
+    ) throws {
+        for file in try Package.files(in: "Sources") where file.module != owner {
+            for (index, line) in file.lines.enumerated() {
+                let found = words.first { line.contains($0) }
+                #expect(found == nil, "\(file.path):\(index + 1): only \(owner) does that")
+            }
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("import Foundation", "Foundation"),
+            ("@testable import Gateway", "Gateway"),
+            ("internal import CLinux", "CLinux"),
+            ("@preconcurrency public import struct Foundation.Data", "Foundation"),
+            ("  import Yams; import CLinux", "Yams"),
+            ("import HTTPCore  // why", "HTTPCore"),
+            ("// import Foundation", nil),
+            ("/// The importance of import", nil),
+            ("let imported = 1", nil),
+            ("", nil),
+        ] as [(String, String?)])
+    func `imports are found in every form`(line: String, module: String?) {
+        #expect(SourceFile.importedModule(line) == module)
+    }
+}

@@ -1,0 +1,114 @@
+import Testing
+
+@Suite("The package's manifest and the page on its architecture")
+struct ManifestTests {
+    @Test func `every folder imports only what the manifest lets it`() throws {
+        var count = 0
+        let tables = try Package.imports()
+        let modules = tables.flatMap(\.entries).reduce(into: Set<String>()) {
+            $0.formUnion($1.imports.union([$1.module]))
+        }
+        for (base, entries) in tables {
+            for file in try Package.files(in: base) where !file.isOutside {
+                let entry = try #require(
+                    file.entry(of: entries), "\(file.path): no entry is for this folder")
+                // What tests import of the system, and programs in them of theirs, is not held.
+                for (module, line) in file.imports
+                where !Package.alwaysAllowed.contains(module)
+                    && (base == "Sources" || modules.contains(module))
+                {
+                    count += 1
+                    #expect(
+                        entry.imports.contains(module),
+                        "\(file.path):\(line): \(entry.folder) may not import \(module)")
+                }
+            }
+        }
+        #expect(count > 1000)
+    }
+
+    /// What is allowed without need is a wall that is missing.
+    @Test func `the manifest lets no folder import what it does not`() throws {
+        // A program that is started is imported by nobody.
+        let programs: Set = ["ImageTestWorker"]
+        for (base, entries) in try Package.imports() {
+            let files = try Package.files(in: base)
+            for entry in entries {
+                let own = files.filter { $0.entry(of: entries) == entry }
+                let unused = entry.imports.subtracting(own.flatMap(\.imports).map(\.module))
+                    .subtracting(programs)
+                #expect(unused.isEmpty, "\(base)/\(entry.folder)")
+            }
+        }
+    }
+
+    @Test func `the manifest has every folder of a module and no other`() throws {
+        for (base, entries) in try Package.imports() {
+            let rooms = try Package.folders(in: base).filter {
+                $0 != "C" && !Package.outside.contains("\(base)/\($0)")
+            }
+            let folders = try rooms.flatMap { room in
+                try Package.folders(in: base + "/" + room).map { room + "/" + $0 }
+            }
+            let declared = entries.filter { $0.folder.split(separator: "/").count == 2 }
+            #expect(declared.map(\.folder).sorted() == folders.sorted())
+            for entry in entries {
+                #expect(try !Package.files(in: base + "/" + entry.folder).isEmpty)
+            }
+        }
+        #expect(try Package.librariesOfC().sorted() == Package.folders(in: "Sources/C"))
+    }
+
+    @Test func `a module imports only what stands above it`() throws {
+        for (_, entries) in try Package.imports() {
+            let modules = Set(entries.map(\.module))
+            var above: Set<String> = []
+            for entry in entries {
+                let below = entry.imports.intersection(modules).subtracting(above)
+                #expect(below.isEmpty, "\(entry.folder)")
+                above.insert(entry.module)
+            }
+        }
+    }
+
+    @Test func `the page says of every module what it may import`() throws {
+        let entries = try Package.imports()[0].entries
+        let page = try Package.documentedImports()
+        let modules = Set(entries.map(\.module)).union(try Package.librariesOfC())
+        #expect(page.map(\.module).sorted() == modules.sorted())
+        for (module, documented) in page {
+            let imports = entries.filter { $0.module == module }
+                .reduce(into: Set<String>()) { $0.formUnion($1.imports) }
+            #expect(
+                documented == imports,
+                "\(module): \(documented.symmetricDifference(imports).sorted())")
+        }
+    }
+
+    @Test func `entries are found in every form`() {
+        let manifest = """
+            let imports: KeyValuePairs<String, Set<String>> = [
+                // Nothing below.
+                "Room/A": [],
+                "Room/B": ["A"],
+                "Room/B/Inner": [
+                    "A", "Logging",
+                ],
+            ]
+
+            let testImports: KeyValuePairs<String, Set<String>> = [
+                "Room/ATests": ["A"],
+            ]
+            """
+        #expect(
+            FolderImports.table("imports", in: manifest) == [
+                FolderImports(folder: "Room/A", imports: []),
+                FolderImports(folder: "Room/B", imports: ["A"]),
+                FolderImports(folder: "Room/B/Inner", imports: ["A", "Logging"]),
+            ])
+        #expect(
+            FolderImports.table("testImports", in: manifest + "\n") == [
+                FolderImports(folder: "Room/ATests", imports: ["A"])
+            ])
+    }
+}

@@ -32,118 +32,87 @@ let inlined: [SwiftSetting] =
 /// architecture to it.
 let imports: KeyValuePairs<String, Set<String>> = [
     // Core: decisions as values. No system calls, no clock, no threads.
-    "Core/Notation": [],
-    "Core/Addressing": ["Notation"],
-    "Core/ClientShares": ["Addressing"],
-    "Core/HTTPCore": ["Notation", "Addressing"],
-    "Core/CachePolicy": ["COpenSSL", "Notation", "HTTPCore"],
-    "Core/CertificateProfile": ["Notation", "Addressing"],
-    "Core/Pinning": ["Notation", "Addressing", "CertificateProfile"],
-    "Core/TLSWire": ["Notation"],
-    "Core/PinfoldConfiguration": [
-        "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning",
-    ],
-    "Core/Documents": ["CExpat", "CRapidJSON", "Notation"],
-    "Core/ContentCoding": ["CZlib", "CBrotli", "Notation"],
+    "Core/HTTPCore": [],
+    "Core/ContentCoding": ["CBrotli", "CZlib", "HTTPCore"],
+    "Core/CachePolicy": ["COpenSSL", "HTTPCore"],
+    "Core/Trust": ["HTTPCore"],
+    "Core/PinfoldConfiguration": ["HTTPCore", "Trust"],
+    "Core/Documents": ["CExpat", "CRapidJSON", "HTTPCore"],
     "Core/Transformation": [
-        "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding", "PinfoldConfiguration",
+        "HTTPCore", "ContentCoding", "CachePolicy", "PinfoldConfiguration", "Documents",
     ],
-    "Core/JSONSchema": ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
+    "Core/JSONSchema": ["CRE2", "HTTPCore", "Documents", "Transformation"],
     "Core/Activity": [],
     // Platform: effects, one kind in each module.
     "Platform/Clocks": ["CLinux"],
     "Platform/Locking": ["CLinux"],
     "Platform/Threads": ["CLinux", "Locking"],
     "Platform/DurableFiles": ["CLinux"],
-    "Platform/EventLoop": ["CLinux", "Addressing", "Clocks", "Locking"],
-    "Platform/SuffixList": ["CPublicSuffix", "CertificateProfile"],
+    "Platform/EventLoop": ["CLinux", "HTTPCore", "Clocks", "Locking"],
     "Platform/ImageCodecs": ["CImages"],
-    "Platform/TLS": [
-        "CLinux", "COpenSSL", "Notation", "Addressing", "ClientShares", "CertificateProfile",
-        "Pinning", "TLSWire", "Clocks", "Locking", "SuffixList",
+    "Platform/PinfoldTLS": [
+        "CLinux", "COpenSSL", "CPublicSuffix", "HTTPCore", "Trust", "Clocks", "Locking",
     ],
-    "Platform/CertificateAuthority": [
-        "COpenSSL", "Notation", "Addressing", "ClientShares", "Pinning", "Clocks", "Locking",
-        "Threads", "TLS",
+    "Platform/PinfoldTLS/CertificateAuthority": [
+        "COpenSSL", "HTTPCore", "Trust", "Clocks", "Locking", "Threads",
     ],
     "Platform/CacheStore": [
         "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
     ],
-    "Platform/Resolver": [
-        "CLinux", "CAres", "Notation", "Addressing", "ClientShares", "Clocks", "Locking", "Threads",
-    ],
-    "Gateway/PinReporting": [
-        "CLinux", "Notation", "HTTPCore", "Addressing", "Pinning", "Clocks", "DurableFiles",
-        "Locking", "Threads", "EventLoop", "TLS", "Resolver", "PinfoldConfiguration",
-    ],
+    "Platform/PinfoldResolver": ["CAres", "CLinux", "HTTPCore", "Clocks", "Locking", "Threads"],
     // Engine: what carries an exchange out, for the gateway and the library.
-    "Engine/PinfoldMetrics": ["Notation"],
-    "Engine/Engine": [
-        "CLinux", "Notation", "HTTPCore", "CachePolicy", "Addressing", "ClientShares",
-        "CertificateProfile", "Pinning", "Documents", "ContentCoding", "Transformation",
-        "JSONSchema", "Activity", "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "TLS",
-        "TLSWire", "CertificateAuthority", "CacheStore", "Resolver", "PinReporting",
-        "PinfoldConfiguration", "Logging", "RawStructuredFieldValues",
+    "Engine/PinfoldMetrics": ["HTTPCore"],
+    "Engine/PinfoldEngine": [
+        "CLinux", "HTTPCore", "ContentCoding", "CachePolicy", "Trust", "PinfoldConfiguration",
+        "Documents", "Transformation", "Activity", "Clocks", "Locking", "EventLoop", "PinfoldTLS",
+        "CacheStore", "PinfoldResolver", "PinfoldMetrics", "Logging", "RawStructuredFieldValues",
     ],
     // Client: the library.
     "Client/Retries": ["HTTPCore"],
-    "Client/Serialization": [
-        "CLinux", "Notation", "Documents", "ImageCodecs", "HTTPTypes",
-    ],
+    "Client/Serialization": ["CLinux", "HTTPCore", "Documents", "ImageCodecs", "HTTPTypes"],
     // Coders for types of the caller's own: the one thing that is taken from Foundation.
-    "Client/Serialization/Codable": ["Documents", "Locking", "HTTPTypes", "FoundationEssentials"],
-    "Client/Cookies": ["CLinux", "Notation", "Addressing", "DurableFiles", "SuffixList"],
-    "Client/HTTPAuthentication": ["COpenSSL", "Notation"],
-    "Client/EventStreams": ["COpenSSL", "CZlib", "Notation"],
-    "Client/Reachability": ["CLinux", "Addressing", "Activity"],
+    "Client/Serialization/Codable": ["Documents", "Locking", "FoundationEssentials", "HTTPTypes"],
+    "Client/Cookies": ["CLinux", "HTTPCore", "DurableFiles", "PinfoldTLS"],
+    "Client/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
+    "Client/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
+    "Client/Reachability": ["CLinux", "HTTPCore", "Activity"],
     "Client/ImageCache": ["CLinux"],
     "Client/PinfoldClient": [
-        "CLinux", "CInternationalNames", "Notation", "HTTPCore", "ContentCoding", "Addressing",
-        "Pinning", "PinfoldConfiguration", "Documents", "Retries", "Serialization", "Activity",
-        "Reachability", "ImageCache", "PinfoldMetrics", "Clocks", "DurableFiles", "Locking",
-        "Threads", "EventLoop", "EventStreams", "HTTPAuthentication", "Cookies", "TLS",
-        "CacheStore", "Resolver", "Engine", "HTTPTypes", "Logging",
+        "CInternationalNames", "CLinux", "HTTPCore", "ContentCoding", "Trust",
+        "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
+        "DurableFiles", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "PinfoldMetrics", "PinfoldEngine", "Retries", "Serialization", "Cookies",
+        "HTTPAuthentication", "EventStreams", "Reachability", "ImageCache", "HTTPTypes", "Logging",
     ],
     // Gateway: listeners, the administration, the process.
     "Gateway/Imaging": [
-        "CLinux", "Clocks", "Locking", "Threads", "PinfoldConfiguration", "Transformation",
+        "CLinux", "PinfoldConfiguration", "Transformation", "Clocks", "Locking", "Threads",
         "ImageCodecs",
     ],
-    "Gateway/ConfigurationFile": [
-        "CLinux", "Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning", "Clocks",
-        "TLS", "CertificateAuthority", "PinfoldConfiguration", "Documents", "JSONSchema", "Yams",
-    ],
-    "Gateway/Admin": [
-        "CLinux", "Notation", "ContentCoding", "PinfoldMetrics", "Activity", "HTTPCore", "Clocks",
+    "Gateway/PinReporting": [
+        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Clocks", "Locking", "Threads",
+        "DurableFiles", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
     ],
     "Gateway/Gateway": [
-        "CLinux", "Notation", "Addressing", "ClientShares", "HTTPCore", "CachePolicy", "Pinning",
-        "Activity", "Clocks", "Locking", "Threads", "EventLoop", "TLS", "CertificateAuthority",
-        "CacheStore", "Resolver", "PinfoldMetrics", "PinReporting", "Engine",
-        "PinfoldConfiguration", "Admin", "Logging",
+        "CLinux", "HTTPCore", "ContentCoding", "CachePolicy", "Trust", "PinfoldConfiguration",
+        "Activity", "Clocks", "Locking", "Threads", "EventLoop", "PinfoldTLS", "CacheStore",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Logging",
     ],
-    // What handles requests knows the values of a configuration only, not the file.
+    "Gateway/Gateway/ConfigurationFile": [
+        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "JSONSchema", "Clocks",
+        "PinfoldTLS", "Yams",
+    ],
     "Gateway/Gateway/Process": [
-        "CLinux", "Addressing", "CachePolicy", "Pinning", "Activity", "Clocks", "Locking",
-        "Threads", "EventLoop", "TLS", "CertificateAuthority", "CacheStore", "Resolver",
-        "PinfoldMetrics", "PinReporting", "Engine", "Imaging", "PinfoldConfiguration",
-        "ConfigurationFile", "Admin", "Logging",
+        "CLinux", "HTTPCore", "CachePolicy", "Trust", "PinfoldConfiguration", "JSONSchema",
+        "Activity", "Clocks", "Locking", "Threads", "EventLoop", "PinfoldTLS", "CacheStore",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Imaging", "PinReporting", "Logging",
     ],
     // CommandLine: the program.
-    "CommandLine/PinTools": [
-        "CLinux", "Notation", "Addressing", "Pinning", "Clocks", "Locking", "EventLoop", "TLS",
-        "Resolver", "PinfoldConfiguration", "Documents",
-    ],
-    "CommandLine/TrustCheck": [
-        "Notation", "Addressing", "CertificateProfile", "Pinning", "TLS", "PinfoldConfiguration",
-        "ConfigurationFile", "Engine",
-    ],
     "CommandLine/pinfold": [
-        "CLinux", "Notation", "Addressing", "CertificateProfile", "Pinning", "Clocks", "TLS",
-        "CertificateAuthority", "PinfoldConfiguration", "ConfigurationFile", "TrustCheck",
-        "Transformation", "JSONSchema", "Imaging", "Engine", "Gateway", "PinTools", "PinReporting",
-        "PinfoldClient", "Serialization", "Retries", "Locking", "DurableFiles", "HTTPTypes",
-        "ArgumentParser",
+        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "Transformation",
+        "JSONSchema", "Clocks", "Locking", "DurableFiles", "EventLoop", "PinfoldTLS",
+        "PinfoldResolver", "PinfoldEngine", "Retries", "Serialization", "PinfoldClient", "Imaging",
+        "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
 ]
 
@@ -152,105 +121,100 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     // What the tests of several modules need.
     "Support/TestSupport": [],
     "Support/EngineTestSupport": [
-        "TestSupport", "Engine", "HTTPCore", "Addressing", "Pinning", "Activity", "EventLoop",
-        "TLS", "PinfoldConfiguration", "ConfigurationFile",
+        "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "JSONSchema", "Activity",
+        "EventLoop", "PinfoldTLS", "PinfoldEngine", "Gateway",
     ],
     "Support/FuzzTargets": [
-        "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
-        "Transformation", "ImageCodecs",
+        "HTTPCore", "ContentCoding", "PinfoldConfiguration", "Documents", "Transformation",
+        "JSONSchema", "ImageCodecs",
     ],
-    "Support/ImageTestWorker": ["Imaging", "CLinux"],
+    "Support/ImageTestWorker": ["CLinux", "Imaging"],
     "Support/ArchitectureTests": ["TestSupport"],
     // The tests.
-    "Core/NotationTests": ["Notation"],
-    "Core/AddressingTests": ["Addressing"],
-    "Core/ClientSharesTests": ["ClientShares", "Addressing"],
-    "Core/HTTPCoreTests": ["HTTPCore", "Notation", "TestSupport"],
-    "Core/CachePolicyTests": ["CachePolicy", "HTTPCore"],
-    "Core/CertificateProfileTests": ["CertificateProfile"],
-    "Core/PinningTests": ["Pinning", "Notation"],
-    "Core/TLSWireTests": ["TLSWire"],
-    "Core/ConfigurationTests": ["PinfoldConfiguration", "Addressing", "Pinning", "TestSupport"],
-    "Core/DocumentsTests": ["TestSupport", "Documents"],
+    "Core/NotationTests": ["HTTPCore"],
+    "Core/AddressingTests": ["HTTPCore"],
+    "Core/ClientSharesTests": ["HTTPCore"],
+    "Core/HTTPCoreTests": ["HTTPCore", "TestSupport"],
     "Core/ContentCodingTests": ["ContentCoding"],
+    "Core/CachePolicyTests": ["HTTPCore", "CachePolicy"],
+    "Core/CertificateProfileTests": ["Trust"],
+    "Core/PinningTests": ["HTTPCore", "Trust"],
+    "Core/TLSWireTests": ["Trust"],
+    "Core/ConfigurationTests": ["HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration"],
+    "Core/DocumentsTests": ["TestSupport", "Documents"],
     "Core/TransformationTests": [
-        "TestSupport",
-        "Transformation", "HTTPCore", "Documents", "ContentCoding", "PinfoldConfiguration",
+        "HTTPCore", "TestSupport", "ContentCoding", "PinfoldConfiguration", "Documents",
+        "Transformation",
     ],
-    "Core/JSONSchemaTests": ["JSONSchema", "Documents", "Transformation"],
+    "Core/JSONSchemaTests": ["Documents", "Transformation", "JSONSchema"],
     "Core/ActivityTests": ["Activity"],
     "Core/FuzzTests": ["TestSupport", "FuzzTargets"],
-    "Platform/ClocksTests": ["Clocks", "CLinux"],
-    "Platform/LockingTests": ["Locking", "CLinux", "Clocks", "Threads"],
-    "Platform/ThreadsTests": ["Threads", "CLinux", "Locking"],
-    "Platform/DurableFilesTests": ["DurableFiles", "CLinux", "TestSupport"],
+    "Platform/ClocksTests": ["CLinux", "Clocks"],
+    "Platform/LockingTests": ["CLinux", "Clocks", "Locking", "Threads"],
+    "Platform/ThreadsTests": ["CLinux", "Locking", "Threads"],
+    "Platform/DurableFilesTests": ["CLinux", "TestSupport", "DurableFiles"],
     "Platform/EventLoopTests": [
-        "EventLoop", "CLinux", "Addressing", "Clocks", "Locking", "Threads", "TestSupport",
+        "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "Threads", "EventLoop",
     ],
-    "Platform/ImageCodecsTests": ["ImageCodecs", "CLinux", "TestSupport"],
-    "Platform/TLSTests": [
-        "TLS", "TLSWire", "CLinux", "COpenSSL", "Addressing", "CertificateProfile", "Pinning",
-        "Locking", "SuffixList",
-    ],
+    "Platform/ImageCodecsTests": ["CLinux", "TestSupport", "ImageCodecs"],
+    "Platform/TLSTests": ["CLinux", "COpenSSL", "HTTPCore", "Trust", "Locking", "PinfoldTLS"],
     "Platform/CertificateAuthorityTests": [
-        "CertificateAuthority", "COpenSSL", "CLinux", "Addressing", "Pinning", "Clocks", "Locking",
-        "TLS",
+        "CLinux", "COpenSSL", "HTTPCore", "Trust", "Clocks", "Locking", "PinfoldTLS",
     ],
     "Platform/CacheStoreTests": [
-        "CacheStore", "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking",
-        "TestSupport",
+        "CLinux", "CSQLite", "HTTPCore", "TestSupport", "CachePolicy", "Clocks", "Locking",
+        "CacheStore",
     ],
     "Platform/ResolverTests": [
-        "Resolver", "CLinux", "Addressing", "Clocks", "Locking", "TestSupport",
+        "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "PinfoldResolver",
     ],
     "Engine/MetricsTests": ["PinfoldMetrics"],
     "Engine/EngineTests": [
-        "Engine", "CLinux", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
-        "CertificateProfile", "Pinning", "Activity", "PinfoldMetrics", "Clocks", "Threads",
-        "EventLoop", "TLS", "CertificateAuthority", "Resolver", "PinfoldConfiguration",
-        "TestSupport", "EngineTestSupport", "Transformation", "Logging", "RawStructuredFieldValues",
+        "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "CachePolicy", "Trust",
+        "PinfoldConfiguration", "Transformation", "JSONSchema", "Activity", "Clocks", "Threads",
+        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
+        "PinfoldEngine", "Logging", "RawStructuredFieldValues",
     ],
     "Client/RetriesTests": ["Retries"],
     "Client/SerializationTests": [
-        "FoundationEssentials", "TestSupport", "Serialization", "Documents", "ImageCodecs",
+        "TestSupport", "Documents", "ImageCodecs", "Serialization", "FoundationEssentials",
         "HTTPTypes",
     ],
     "Client/CookiesTests": ["Cookies"],
-    "Client/HTTPAuthenticationTests": ["HTTPAuthentication", "TestSupport"],
-    "Client/EventStreamsTests": ["EventStreams", "TestSupport"],
+    "Client/HTTPAuthenticationTests": ["TestSupport", "HTTPAuthentication"],
+    "Client/EventStreamsTests": ["TestSupport", "EventStreams"],
     "Client/ReachabilityTests": ["Reachability"],
     "Client/ImageCacheTests": ["ImageCache"],
     "Client/PinfoldClientTests": [
-        "FoundationEssentials", "Clocks", "PinfoldClient", "Engine", "Serialization",
-        "EventStreams", "Documents", "CLinux",
-        "Addressing", "EventLoop", "Locking", "Pinning", "Resolver", "Retries", "ContentCoding",
-        "Cookies", "HTTPAuthentication", "TLS", "Threads", "TestSupport", "Reachability",
-        "ImageCache", "HTTPTypes",
+        "CLinux", "HTTPCore", "TestSupport", "ContentCoding", "Trust", "Documents", "Clocks",
+        "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
+        "Retries", "Serialization", "Cookies", "HTTPAuthentication", "EventStreams", "Reachability",
+        "ImageCache", "PinfoldClient", "FoundationEssentials", "HTTPTypes",
     ],
     "Gateway/PinReportingTests": [
-        "PinReporting", "PinfoldConfiguration", "Pinning", "CLinux", "Locking", "Threads",
-        "Addressing", "EventLoop", "TLS", "Resolver", "TestSupport",
+        "CLinux", "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "Locking", "Threads",
+        "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinReporting",
     ],
     "Gateway/ImagingTests": [
-        "Imaging", "ImageTestWorker", "ImageCodecs", "PinfoldConfiguration", "Transformation",
-        "CLinux", "Locking", "Threads", "TestSupport",
+        "CLinux", "TestSupport", "ImageTestWorker", "PinfoldConfiguration", "Transformation",
+        "Locking", "Threads", "ImageCodecs", "Imaging",
     ],
     "Gateway/ConfigurationFileTests": [
-        "ConfigurationFile", "PinfoldConfiguration", "CertificateAuthority", "Addressing",
-        "Pinning", "Clocks", "TestSupport",
+        "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "Clocks", "PinfoldTLS",
+        "Gateway",
     ],
     "Gateway/AdminTests": [
-        "Admin", "PinfoldMetrics", "Activity", "HTTPCore", "Locking", "ContentCoding",
+        "HTTPCore", "ContentCoding", "Activity", "Locking", "PinfoldMetrics", "Gateway",
     ],
     "Gateway/GatewayTests": [
-        "Gateway", "Engine", "CLinux", "COpenSSL", "HTTPCore", "Addressing", "Pinning", "Activity",
-        "PinfoldMetrics", "Locking", "EventLoop", "TLS", "CertificateAuthority", "CacheStore",
-        "Resolver", "PinfoldConfiguration", "Admin", "TestSupport", "EngineTestSupport", "Logging",
+        "CLinux", "COpenSSL", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust",
+        "PinfoldConfiguration", "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore",
+        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
-        "PinTools", "Pinning", "PinfoldConfiguration", "ConfigurationFile", "TestSupport",
+        "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",
     ],
-    "CommandLine/TrustCheckTests": ["TrustCheck", "Notation"],
+    "CommandLine/TrustCheckTests": ["HTTPCore", "pinfold"],
 ]
 
 /// Of the imports, what other packages provide.
@@ -268,8 +232,8 @@ let toolchain: Set<String> = ["FoundationEssentials"]
 
 /// Modules with functions that are called for every message from other modules (see `inlined`).
 let hot: Set<String> = [
-    "Notation", "Addressing", "ClientShares", "HTTPCore", "CachePolicy", "Documents",
-    "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "CacheStore", "Engine",
+    "HTTPCore", "CachePolicy", "Documents",
+    "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "CacheStore", "PinfoldEngine",
 ]
 
 /// The targets of a table: one for each module, `Base/Room/Module`.
@@ -336,7 +300,7 @@ let package = Package(
     targets: libraries
         + targets(in: "Sources", imports) { name, dependencies, path in
             var settings = hot.contains(name) ? inlined : strict
-            if name == "Notation" { settings.append(.enableExperimentalFeature("Lifetimes")) }
+            if name == "HTTPCore" { settings.append(.enableExperimentalFeature("Lifetimes")) }
             return name == "pinfold"
                 ? .executableTarget(
                     name: name, dependencies: dependencies, path: path, swiftSettings: settings)

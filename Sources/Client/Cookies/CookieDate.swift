@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Dates as the Expires attribute has them (RFC 6265, section 5.1.1): any text from which a time, a
 /// day, a month and a year can be gathered, in whatever order.

@@ -1,5 +1,5 @@
 import CLinux
-import Notation
+import HTTPCore
 
 /// A jar on disk, in the Netscape format that curl, wget and browsers' extensions read and write
 /// (https://curl.se/docs/http-cookies.html): a line for each cookie, of columns between tabs.

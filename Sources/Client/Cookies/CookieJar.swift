@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Cookies, stored and found again (RFC 6265, sections 5.3 and 5.4; where all browsers do
 /// otherwise, draft-ietf-httpbis-rfc6265bis, sections 5.7 and 5.8).

@@ -1,6 +1,5 @@
-import Addressing
-import Notation
-import SuffixList
+import HTTPCore
+import PinfoldTLS
 
 /// Names of hosts as cookies see them (RFC 6265, sections 5.1.2 and 5.1.3).
 enum HostName {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// A Set-Cookie field taken apart (RFC 6265, section 5.2, with the limits of its successor,
 /// draft-ietf-httpbis-rfc6265bis, section 5.6, that all browsers keep).

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// One challenge of a WWW-Authenticate or Proxy-Authenticate field (RFC 9110, section 11).
 ///

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Reads challenges, once over the bytes: by the grammar, and beyond it where what devices send can
 /// be read in one way only, as curl and wget read it.

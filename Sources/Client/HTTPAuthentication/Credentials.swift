@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// A user's name and password.
 public struct UserCredentials: Hashable, Sendable {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// A challenge of the Digest scheme (RFC 7616, section 3.3).
 public struct DigestChallenge: Hashable, Sendable {

@@ -1,5 +1,5 @@
 import COpenSSL
-import Notation
+import HTTPCore
 
 /// The hash functions of the Digest scheme (RFC 7616, section 6.1), by OpenSSL.
 public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {

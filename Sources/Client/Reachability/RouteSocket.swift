@@ -1,5 +1,5 @@
-import Addressing
 import CLinux
+import HTTPCore
 
 /// A socket by which the kernel tells of changes to links, addresses and routes, and is asked where
 /// packets would go. No packet is sent for it.

@@ -1,10 +1,10 @@
 import ArgumentParser
 import Clocks
-import ConfigurationFile
-import Engine
-import Notation
+import Gateway
+import HTTPCore
 import PinReporting
 import PinfoldConfiguration
+import PinfoldEngine
 
 /// `pinfold check`: validates a configuration and prints what is in effect.
 struct Check: ParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import ConfigurationFile
+import Gateway
 
 /// The options that `run` and `check` share: a file, and what may be said on top of it or instead
 /// of it.

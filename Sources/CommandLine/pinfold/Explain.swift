@@ -1,11 +1,10 @@
-import Addressing
 import ArgumentParser
 import Clocks
-import ConfigurationFile
-import Engine
-import PinTools
+import Gateway
+import HTTPCore
 import PinfoldConfiguration
-import TLS
+import PinfoldEngine
+import PinfoldTLS
 
 /// `pinfold explain URL`: what the gateway would do with a request.
 struct Explain: ParsableCommand {

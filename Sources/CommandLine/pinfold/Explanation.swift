@@ -1,10 +1,8 @@
-import Addressing
 import Clocks
-import Engine
-import Notation
-import PinTools
+import HTTPCore
 import PinfoldConfiguration
-import Pinning
+import PinfoldEngine
+import Trust
 
 /// What `pinfold explain` has to say, as lines and as JSON.
 struct Explanation {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import Engine
 import Gateway
+import PinfoldEngine
 
 /// `pinfold reasons`: what the tokens of error replies, logs and metrics mean.
 struct Reasons: ParsableCommand {

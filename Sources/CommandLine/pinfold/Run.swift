@@ -1,6 +1,5 @@
 import ArgumentParser
 import CLinux
-import ConfigurationFile
 import Gateway
 
 /// `pinfold run`: the gateway in the foreground until a signal ends it.

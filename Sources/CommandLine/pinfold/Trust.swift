@@ -1,8 +1,6 @@
 import ArgumentParser
-import CertificateProfile
-import ConfigurationFile
-import Pinning
-import TrustCheck
+import Gateway
+import Trust
 
 /// `pinfold trust`: a verdict on certificates without a connection.
 struct Trust: ParsableCommand {

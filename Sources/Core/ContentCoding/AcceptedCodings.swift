@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// What a request's Accept-Encoding says (RFC 9110, section 12.5.3), of the codings that are known
 /// here.

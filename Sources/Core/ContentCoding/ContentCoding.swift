@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// A content coding that can be undone (RFC 9110, section 8.4.1).
 package enum ContentCoding: UInt8, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// What a Content-Type field says (RFC 9110, section 8.3).
 package struct ContentType: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Dates as text: UTC by RFC 3339.
 package enum DateText {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// The keys of the dictionaries that are open, so that one that comes twice is seen.
 struct KeySets {

@@ -34,6 +34,9 @@ package final class JSONSchema: JSONSchemaChecking {
         nodes = try SchemaCompiler(root).nodes
     }
 
+    /// The compiler of schemas that the engine is given.
+    package static let compile: SchemaCompiling = { try JSONSchema($0) }
+
     /// Holds content to the schema.
     ///
     /// - Throws: ``TransformationProblem/responseSchemaViolated`` with the path of the first value,

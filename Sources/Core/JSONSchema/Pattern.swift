@@ -1,5 +1,5 @@
 import CRE2
-import Notation
+import HTTPCore
 
 /// A regular expression of a schema's: ECMA 262's, as far as RE2 can follow it in linear time. It
 /// cannot look ahead, look behind or refer back; such an expression is refused.

@@ -1,5 +1,5 @@
 import Documents
-import Notation
+import HTTPCore
 
 /// A place in a schema's file.
 struct SchemaPlace {

@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 
 /// The formats that are checked. Every other is a remark, as the drafts allow.
 enum TextFormat: String, Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-import Pinning
+import Trust
 
 /// A file of lists of revoked certificates, read when the configuration was loaded.
 package struct CRLFile: Sendable, Equatable {

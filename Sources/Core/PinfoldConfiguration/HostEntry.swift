@@ -1,6 +1,5 @@
-import Addressing
-import CertificateProfile
-import Pinning
+import HTTPCore
+import Trust
 
 /// What applies to the hosts that one entry of `hosts` matches.
 package struct HostEntry: Sendable, Equatable {

@@ -1,6 +1,5 @@
-import Addressing
-import Notation
-import Pinning
+import HTTPCore
+import Trust
 
 /// The first of many lists of host patterns that matches a host, found without scanning them.
 ///

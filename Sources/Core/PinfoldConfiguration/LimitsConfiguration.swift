@@ -1,4 +1,3 @@
-import Addressing
 import HTTPCore
 
 /// The two tiers of the response cache.

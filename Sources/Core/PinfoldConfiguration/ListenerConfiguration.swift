@@ -1,5 +1,5 @@
-import Addressing
-import Pinning
+import HTTPCore
+import Trust
 
 /// One listening socket for clients.
 package struct ListenerConfiguration: Sendable, Equatable {

@@ -1,4 +1,4 @@
-import Pinning
+import Trust
 
 /// Why a request must not reach a host that has pinsets: it would go around them.
 package enum PinBypass: Sendable, Equatable, CaseIterable {

@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 
 /// Where the reports of a pinset's failures are sent (`pinsets.*.reportTo`).
 package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {

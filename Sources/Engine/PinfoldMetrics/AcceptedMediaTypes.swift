@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// An `Accept` field as a list of media ranges with weights (RFC 9110 section 12.5.1).
 ///

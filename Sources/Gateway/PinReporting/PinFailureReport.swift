@@ -1,6 +1,6 @@
-import Notation
+import HTTPCore
 import PinfoldConfiguration
-import Pinning
+import Trust
 
 /// One failure of a pinset, as it is reported: RFC 7469 §3, as far as it fits, and what it does not
 /// have.

@@ -2,9 +2,9 @@ import Clocks
 import EventLoop
 import Locking
 import PinfoldConfiguration
-import Resolver
+import PinfoldResolver
+import PinfoldTLS
 import Synchronization
-import TLS
 import Threads
 
 /// Sends reports of pin failures to where the configuration wants them (`pinsets.*.reportTo`), on a

@@ -1,7 +1,7 @@
 import CLinux
 import DurableFiles
-import Pinning
-import TLS
+import PinfoldTLS
+import Trust
 
 /// The file that keeps a ``PinUseTable`` from one process to the next.
 ///

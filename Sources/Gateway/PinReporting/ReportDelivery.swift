@@ -2,7 +2,7 @@ import CLinux
 import Clocks
 import EventLoop
 import PinfoldConfiguration
-import Resolver
+import PinfoldResolver
 import Threads
 
 /// The work of the reporter's thread: takes reports in, keeps them in the spool, and has them

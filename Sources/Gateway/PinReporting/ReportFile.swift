@@ -1,6 +1,6 @@
 import DurableFiles
-import Pinning
-import TLS
+import PinfoldTLS
+import Trust
 
 /// A report as it waits in a file: a line that says what it is, the SHA-256 of the rest, the name
 /// of its pinset, and the JSON.

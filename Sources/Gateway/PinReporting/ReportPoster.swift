@@ -1,12 +1,11 @@
-import Addressing
 import CLinux
 import Clocks
 import EventLoop
 import HTTPCore
 import Locking
 import PinfoldConfiguration
-import Resolver
-import TLS
+import PinfoldResolver
+import PinfoldTLS
 
 /// How an attempt to deliver a report ended.
 enum PostResult: Equatable {

@@ -1,5 +1,5 @@
-import Addressing
 import CLinux
+import HTTPCore
 
 /// The sockets that listen for TCP connections in this network namespace, as the kernel lists them
 /// (proc_pid_net(5)): who holds an address, which no call on a socket of one's own tells.

@@ -1,5 +1,5 @@
-import Addressing
 import CLinux
+import HTTPCore
 
 // Every socket, pipe and file system call of the loop is wrapped here and in `Transfers.swift`:
 // EINTR is retried, errno is read at once, and sockets are non-blocking and close-on-exec.

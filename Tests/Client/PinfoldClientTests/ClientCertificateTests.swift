@@ -1,5 +1,5 @@
 import HTTPTypes
-import TLS
+import PinfoldTLS
 import TestSupport
 import Testing
 

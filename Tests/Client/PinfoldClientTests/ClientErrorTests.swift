@@ -1,10 +1,10 @@
-import Addressing
-import Engine
 import EventLoop
-import Pinning
-import Resolver
-import TLS
+import HTTPCore
+import PinfoldEngine
+import PinfoldResolver
+import PinfoldTLS
 import Testing
+import Trust
 
 @testable import PinfoldClient
 
@@ -46,7 +46,7 @@ struct ClientErrorTests {
     }
 
     @Test(arguments: Reason.allCases)
-    func `speaks of no gateway's file, whatever the reason`(reason: Engine.Reason) {
+    func `speaks of no gateway's file, whatever the reason`(reason: PinfoldEngine.Reason) {
         #expect(!isForeign(ClientError.meaning(of: reason)), "\(reason.token)")
     }
 

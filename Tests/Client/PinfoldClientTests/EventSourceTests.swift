@@ -1,7 +1,7 @@
-import Engine
 import EventStreams
 import HTTPTypes
 import Locking
+import PinfoldEngine
 import TestSupport
 import Testing
 

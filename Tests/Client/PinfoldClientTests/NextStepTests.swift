@@ -1,5 +1,5 @@
-import Engine
 import HTTPTypes
+import PinfoldEngine
 import Retries
 import Testing
 

@@ -1,9 +1,9 @@
 import HTTPTypes
 import Testing
 
-@testable import Engine
 @testable import PinfoldClient
-@testable import TLS
+@testable import PinfoldEngine
+@testable import PinfoldTLS
 
 @Suite("A session's security policy")
 struct SecurityPolicyTests {

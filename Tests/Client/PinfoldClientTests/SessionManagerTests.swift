@@ -1,6 +1,6 @@
 import HTTPTypes
 import Locking
-import TLS
+import PinfoldTLS
 import TestSupport
 import Testing
 

@@ -1,8 +1,8 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 import Locking
-import TLS
+import PinfoldTLS
 import TestSupport
 import Testing
 import Threads

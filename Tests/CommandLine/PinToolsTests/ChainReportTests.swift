@@ -1,8 +1,8 @@
 import Foundation
-import PinTools
-import Pinning
 import TestSupport
 import Testing
+import Trust
+import pinfold
 
 @Suite("What is shown of certificates")
 struct ChainReportTests {

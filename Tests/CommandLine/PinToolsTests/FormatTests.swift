@@ -1,10 +1,10 @@
-import ConfigurationFile
 import Foundation
-import PinTools
+import Gateway
 import PinfoldConfiguration
-import Pinning
 import TestSupport
 import Testing
+import Trust
+import pinfold
 
 private let first = "7HIpactkIAq2Y49orFOOQKurWxmmSFZhBCoQYcRhJ3Y="
 private let second = "fwza0LRMXouZHRC8Ei+4PyuldPDcf3UKgO/04cDM1oE="

@@ -1,5 +1,5 @@
-import PinTools
 import Testing
+import pinfold
 
 @Suite("Servers as they are written")
 struct PeerAddressTests {

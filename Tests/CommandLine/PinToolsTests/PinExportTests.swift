@@ -1,9 +1,9 @@
 import Foundation
-import PinTools
 import PinfoldConfiguration
-import Pinning
 import TestSupport
 import Testing
+import Trust
+import pinfold
 
 @Suite("Pins for other programs")
 struct PinExportTests {

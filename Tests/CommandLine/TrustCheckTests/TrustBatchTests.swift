@@ -1,7 +1,7 @@
-import Notation
+import HTTPCore
 import Testing
 
-@testable import TrustCheck
+@testable import pinfold
 
 @Suite("Questions line by line")
 struct TrustBatchTests {

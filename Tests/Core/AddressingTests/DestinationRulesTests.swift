@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 import Testing
 
 @Suite("Rules on destinations")

@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 import Testing
 
 /// The one grammar of addresses in text, which heads, patterns, certificates and names go by.

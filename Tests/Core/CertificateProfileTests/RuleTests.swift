@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CertificateProfile
+@testable import Trust
 
 @Suite("The parts of the rules")
 struct RuleTests {

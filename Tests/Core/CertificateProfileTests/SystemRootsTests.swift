@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import CertificateProfile
+@testable import Trust
 
 /// No suffix at all.
 private struct NoSuffixes: PublicSuffixes {

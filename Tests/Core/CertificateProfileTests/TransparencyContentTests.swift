@@ -1,6 +1,6 @@
 import Testing
 
-@testable import CertificateProfile
+@testable import Trust
 
 @Suite("What logs sign of certificates")
 struct TransparencyContentTests {

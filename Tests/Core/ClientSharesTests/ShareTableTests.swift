@@ -1,7 +1,6 @@
-import Addressing
 import Testing
 
-@testable import ClientShares
+@testable import HTTPCore
 
 /// The same by one list.
 private struct Model {

@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import PinfoldConfiguration
-import Pinning
 import Testing
+import Trust
 
 @Suite("Who and what is let through")
 struct AccessDecisionTests {

@@ -1,7 +1,7 @@
 import PinfoldConfiguration
-import Pinning
 import TestSupport
 import Testing
+import Trust
 
 @Suite("The entry that applies to a host")
 struct HostIndexTests {

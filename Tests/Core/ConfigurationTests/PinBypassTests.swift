@@ -1,6 +1,6 @@
 import PinfoldConfiguration
-import Pinning
 import Testing
+import Trust
 
 /// What a host entry with pinsets holds back.
 @Suite("Ways around pins")

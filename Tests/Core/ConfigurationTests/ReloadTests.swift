@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import PinfoldConfiguration
-import Pinning
 import Testing
+import Trust
 
 /// What differs between the configuration before a reload and the one after it.
 @Suite("What a reload changes")

@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 import PinfoldConfiguration
 
 /// The least configuration: forward listeners, one if no others are named, and the defaults.

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 import Testing
 
 @Suite("Classes of bytes")

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 import Testing
 
 @Suite("Base64")

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 import Testing
 
 /// Days and seconds of the calendar, and their text.

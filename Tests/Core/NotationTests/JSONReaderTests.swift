@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Notation
+@testable import HTTPCore
 
 @Suite("JSON: reading")
 struct JSONReaderTests {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Notation
+@testable import HTTPCore
 
 /// What bytes become between the quotation marks.
 private func rendered(_ bytes: [UInt8]) -> String {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Pinning
+@testable import Trust
 
 @Suite("Evaluation in AFSecurityPolicy's order")
 struct EvaluationTests {

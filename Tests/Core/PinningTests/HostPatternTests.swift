@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Pinning
+@testable import Trust
 
 @Suite("Host patterns")
 struct HostPatternTests {

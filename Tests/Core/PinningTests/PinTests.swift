@@ -1,7 +1,7 @@
-import Notation
+import HTTPCore
 import Testing
 
-@testable import Pinning
+@testable import Trust
 
 /// The digest held in an array, for macros that take no spans.
 func digestHolding(_ bytes: [UInt8]) -> SHA256Digest? {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Pinning
+@testable import Trust
 
 /// A pinset that only reports, and one whose time is over.
 @Suite("Pinsets over their life")

@@ -1,4 +1,4 @@
-@testable import Pinning
+@testable import Trust
 
 /// Evidence that answers from a script and records what it was asked.
 struct ScriptedEvidence: TrustEvidence {

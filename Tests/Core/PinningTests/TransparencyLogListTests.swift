@@ -1,7 +1,7 @@
-import Notation
+import HTTPCore
 import Testing
 
-@testable import Pinning
+@testable import Trust
 
 @Suite("Lists of logs")
 struct TransparencyLogListTests {

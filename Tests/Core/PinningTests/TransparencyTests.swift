@@ -1,7 +1,7 @@
-import Notation
+import HTTPCore
 import Testing
 
-@testable import Pinning
+@testable import Trust
 
 /// A digest of 32 equal bytes.
 private func digest(_ byte: UInt8) -> SHA256Digest {

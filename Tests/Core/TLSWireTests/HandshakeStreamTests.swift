@@ -1,5 +1,5 @@
-import TLSWire
 import Testing
+import Trust
 
 @Suite("Records and messages")
 struct HandshakeStreamTests {

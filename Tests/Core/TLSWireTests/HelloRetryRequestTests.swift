@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSWire
+@testable import Trust
 
 @Suite("A request for another ClientHello")
 struct HelloRetryRequestTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSWire
+@testable import Trust
 
 /// Hellos around a HelloRetryRequest, put together for tests.
 enum Retry {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLSWire
+@testable import Trust
 
 @Suite("A second ClientHello")
 struct SecondHelloTests {

@@ -1,4 +1,4 @@
-import TLSWire
+import Trust
 
 /// Bytes of TLS, put together for tests.
 enum Wire {

@@ -1,7 +1,7 @@
 import PinfoldMetrics
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Accept in heads that cannot be parsed")
 struct AcceptFieldTests {

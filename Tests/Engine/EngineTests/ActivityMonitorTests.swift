@@ -3,7 +3,7 @@ import EventLoop
 import Testing
 import Threads
 
-@testable import Engine
+@testable import PinfoldEngine
 
 private let delays = ActivityDelays(activationMilliseconds: 100, completionMilliseconds: 50)
 

@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("What one client may have")
 struct ClientAccountsTests {

@@ -2,8 +2,8 @@ import EngineTestSupport
 import PinfoldConfiguration
 import Testing
 
-@testable import Engine
-@testable import TLS
+@testable import PinfoldEngine
+@testable import PinfoldTLS
 
 @Suite("The making of TLS contexts")
 struct ContextFactoryTests {

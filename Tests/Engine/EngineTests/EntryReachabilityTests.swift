@@ -1,8 +1,8 @@
 import Activity
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Reachability of a host entry's servers")
 struct EntryReachabilityTests {

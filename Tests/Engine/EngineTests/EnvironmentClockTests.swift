@@ -6,7 +6,7 @@ import Logging
 import PinfoldMetrics
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("An environment's clock")
 struct EnvironmentClockTests {

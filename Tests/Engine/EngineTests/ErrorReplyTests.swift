@@ -1,14 +1,14 @@
 import EventLoop
 import Foundation
 import HTTPCore
-import Pinning
+import PinfoldResolver
+import PinfoldTLS
 import RawStructuredFieldValues
-import Resolver
-import TLS
 import Testing
 import Transformation
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 extension ErrorReply {
     fileprivate var text: String { String(decoding: body, as: UTF8.self) }

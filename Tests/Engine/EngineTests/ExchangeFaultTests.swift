@@ -1,14 +1,12 @@
-import Addressing
-import CertificateProfile
 import EventLoop
 import HTTPCore
-import Pinning
-import Resolver
-import TLS
+import PinfoldResolver
+import PinfoldTLS
 import Testing
 import Transformation
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Every fault that there is, with all parts that its reason depends on.
 ///

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Everything that a state machine can be in, and everything that can happen to it.
 private enum Table {

@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Who leads, follows, or goes alone among misses")
 struct FlightTableTests {

@@ -1,7 +1,7 @@
 import Testing
 
 @testable import CachePolicy
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Waiting for another's response")
 struct FollowerLineTests {

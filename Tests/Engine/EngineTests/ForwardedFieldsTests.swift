@@ -1,9 +1,8 @@
-import Addressing
 import HTTPCore
 import PinfoldConfiguration
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("What a reverse route's upstream is told about the client's side")
 struct ForwardedFieldsTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 private final class Connection: IdleOrdered {
     var isIdle = true

@@ -1,9 +1,9 @@
-import Addressing
-import Pinning
-import TLS
+import HTTPCore
+import PinfoldTLS
 import Testing
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("What inspecting tunnels has found out")
 struct InspectionTableTests {

@@ -1,12 +1,11 @@
 import Activity
-import CertificateAuthority
 import Clocks
 import EngineTestSupport
 import PinfoldConfiguration
-import TLS
+import PinfoldTLS
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("What tunnels are intercepted with")
 struct InterceptionPolicyTests {

@@ -1,9 +1,8 @@
-import Addressing
 import EngineTestSupport
 import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// The most origins that a table keeps when nothing uses them.
 private let capacity = 4096

@@ -1,8 +1,8 @@
-import Addressing
 import EventLoop
+import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("The gateway's own listeners")
 struct OwnListenersTests {

@@ -1,7 +1,7 @@
-import Pinning
 import Testing
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("When it is told of what a pinset only reports")
 struct PinReportsTests {

@@ -1,11 +1,11 @@
-import Addressing
 import EngineTestSupport
+import HTTPCore
 import PinfoldConfiguration
-import Pinning
-import TLS
+import PinfoldTLS
 import Testing
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 private let pin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 private let otherPin = "sha256/AQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="

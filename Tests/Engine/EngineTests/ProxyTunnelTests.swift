@@ -7,7 +7,7 @@ import Logging
 import PinfoldMetrics
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// What a tunnel came to.
 private enum Outcome: Equatable {

@@ -1,13 +1,13 @@
 import CachePolicy
 import Foundation
 import HTTPCore
-import Pinning
-import Resolver
-import TLS
+import PinfoldResolver
+import PinfoldTLS
 import TestSupport
 import Testing
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Reasons")
 struct ReasonTests {

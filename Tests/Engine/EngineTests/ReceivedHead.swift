@@ -1,6 +1,6 @@
 import HTTPCore
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// The final head that a client was sent.
 struct ReceivedHead {

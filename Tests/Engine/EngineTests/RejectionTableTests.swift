@@ -1,8 +1,8 @@
-import Addressing
+import HTTPCore
 import PinfoldConfiguration
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// A table that expectations may change.
 private final class Ledger {

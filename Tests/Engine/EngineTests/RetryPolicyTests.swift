@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Sending a request another time")
 struct RetryPolicyTests {

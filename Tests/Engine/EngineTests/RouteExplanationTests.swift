@@ -1,9 +1,8 @@
-import Addressing
 import EngineTestSupport
 import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("What would become of a request")
 struct RouteExplanationTests {

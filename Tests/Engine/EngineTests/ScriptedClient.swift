@@ -1,10 +1,9 @@
-import Addressing
 import CLinux
 import CacheStore
 import EventLoop
 import HTTPCore
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// A client's connection as the simulation plays it: it sends what its script says, and takes what
 /// it is sent when the world lets it. Calls that a stream must never see are violations.

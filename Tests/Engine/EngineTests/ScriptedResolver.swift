@@ -1,7 +1,7 @@
-import Addressing
 import EventLoop
+import HTTPCore
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 /// The resolver of a world: the real one without its thread. Names are answered, in parts or not at
 /// all for a while, when the world's seed says so.

@@ -1,8 +1,8 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Where the connections of a world go to: each is one end of a pair of sockets, which the kernel
 /// reports as not writable until the script says how the attempt has ended.

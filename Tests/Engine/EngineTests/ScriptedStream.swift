@@ -1,9 +1,8 @@
-import Addressing
-import CertificateAuthority
 import EventLoop
 import HTTPCore
+import PinfoldTLS
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// A stream to a server of the simulation: it keeps what it is sent, compares it with what the
 /// client sent, and answers as its server's script says.

@@ -1,9 +1,8 @@
-import Addressing
 import CLinux
 import EventLoop
 import HTTPCore
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Where the exchanges of a simulated world get their streams: it hands them out at once, later or
 /// never, and knows who waits and who has one.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("A limit that workers share")
 struct SharedLimitTests {

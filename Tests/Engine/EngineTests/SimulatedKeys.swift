@@ -1,6 +1,6 @@
 import CachePolicy
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Sees to it that the cache keys of a world have places of their own where keys share places by
 /// their hashes: those differ from process to process, and a seed must not.

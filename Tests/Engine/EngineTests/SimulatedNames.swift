@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 import TestSupport
 
 /// An address of the simulation, and under which policies it may be connected to: a table, so that

@@ -1,6 +1,6 @@
 import HTTPCore
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// A request of the simulation, and what has become of it.
 final class SimulatedRequest {

@@ -1,10 +1,10 @@
 import EventLoop
 import PinfoldConfiguration
-import Pinning
 import TestSupport
 import Transformation
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// The rules of a simulated configuration, by which images become others: what the content's first
 /// byte says becomes of it is the same every time, so that what a client gets can be checked.

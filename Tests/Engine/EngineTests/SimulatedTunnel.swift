@@ -1,6 +1,6 @@
 import CLinux
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Both far ends of a tunnel, or of a switched protocol: what one sends the other must get, whole
 /// and in order, unless one of them breaks off.

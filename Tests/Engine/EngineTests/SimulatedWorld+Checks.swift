@@ -2,7 +2,7 @@ import CacheStore
 import HTTPCore
 import PinfoldMetrics
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// The states of an exchange, to be counted.
 enum SimulatedState: Int, CaseIterable {

@@ -1,10 +1,9 @@
-import Addressing
 import CLinux
 import EventLoop
 import HTTPCore
 import PinfoldMetrics
 
-@testable import Engine
+@testable import PinfoldEngine
 
 // Where connections may go, what CONNECT is answered, and tunnels.
 extension SimulatedWorld {

@@ -1,6 +1,6 @@
 import HTTPCore
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// What a server of the simulation answers.
 struct SimulatedReply {

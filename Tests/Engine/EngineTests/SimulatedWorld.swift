@@ -1,5 +1,4 @@
 import Activity
-import Addressing
 import CLinux
 import EventLoop
 import HTTPCore
@@ -8,7 +7,7 @@ import PinfoldMetrics
 import TestSupport
 
 @testable import CacheStore
-@testable import Engine
+@testable import PinfoldEngine
 
 /// How what a client asked for ended.
 enum SimulatedEnding: Int, CaseIterable {

@@ -1,12 +1,13 @@
 import Activity
-import Addressing
 import CLinux
+import HTTPCore
+import JSONSchema
 import Logging
 import PinfoldConfiguration
-import Pinning
-import TLS
+import PinfoldTLS
+import Trust
 
-@testable import Engine
+@testable import PinfoldEngine
 
 extension [UInt8] {
     /// Whether these bytes are among them, from an offset on. A plain comparison takes long in a
@@ -118,7 +119,8 @@ enum SimulationPolicies {
         do {
             return try PolicySnapshot(
                 configuration, generation: generation, following: previous,
-                sessions: TLSSessionCache(), images: SimulatedImages(), labels: labels
+                sessions: TLSSessionCache(), images: SimulatedImages(),
+                schemas: JSONSchema.compile, labels: labels
             ) { EntryReachability(label: $0) }
         } catch {
             fatalError("\(error)")

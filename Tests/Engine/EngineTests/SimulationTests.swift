@@ -3,7 +3,7 @@ import Foundation
 import PinfoldMetrics
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Worlds of scripted clients and servers around real exchanges.
 ///

@@ -1,7 +1,7 @@
 import EngineTestSupport
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("The fingerprint of rules by what is stored")
 struct StoredFormTests {

@@ -1,7 +1,7 @@
 import EventLoop
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Requests whose content has not all arrived")
 struct UploadRuleTests {

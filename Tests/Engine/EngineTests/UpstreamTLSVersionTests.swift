@@ -1,7 +1,7 @@
-import TLS
+import PinfoldTLS
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("The TLS version toward a server")
 struct UpstreamTLSVersionTests {

@@ -1,7 +1,7 @@
 import EngineTestSupport
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("The queue for connections")
 struct WaiterQueueTests {

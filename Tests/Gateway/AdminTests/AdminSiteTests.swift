@@ -6,11 +6,13 @@ import Locking
 import PinfoldMetrics
 import Testing
 
-@testable import Admin
+@testable import Gateway
 
 @Suite("Admin: the pages")
 struct AdminSiteTests {
-    private func site(_ readiness: Readiness = .ready, version: String = "1.2.3") -> AdminSite {
+    private func site(
+        _ readiness: ServiceReadiness = .ready, version: String = "1.2.3"
+    ) -> AdminSite {
         let source = AdminSource(
             metrics: {
                 MetricsSnapshot(
@@ -64,8 +66,8 @@ struct AdminSiteTests {
         #expect(body(openMetrics).hasSuffix("\n# EOF\n"))
     }
 
-    @Test(arguments: [Readiness.ready, .draining])
-    func `health is well while the process answers`(readiness: Readiness) {
+    @Test(arguments: [ServiceReadiness.ready, .draining])
+    func `health is well while the process answers`(readiness: ServiceReadiness) {
         let response = site(readiness).respond(to: AdminRequest(method: .get, target: "/healthz"))
         #expect(response.status == 200)
         #expect(body(response) == "ok\n")
@@ -73,7 +75,7 @@ struct AdminSiteTests {
     }
 
     @Test func `a page that is not open is refused with a challenge`() {
-        let access = AdminAccess(needsToken: true, token: AdminToken(Array("secret".utf8)))
+        let access = AdminAccess(needsToken: true, token: AdminSecret(Array("secret".utf8)))
         var request = AdminRequest(method: .get, target: "/metrics", access: access)
         let refused = site().respond(to: request)
         #expect(refused.status == 401)
@@ -93,7 +95,7 @@ struct AdminSiteTests {
                 == "the request is for another host; admin.hosts can name it as this one\n")
     }
 
-    static let readinesses: [(Readiness, UInt16, String, String)] = [
+    static let readinesses: [(ServiceReadiness, UInt16, String, String)] = [
         (.ready, 200, "ready", "ready"),
         (
             .readyWithoutDisk("full"), 200, "ready",
@@ -108,7 +110,7 @@ struct AdminSiteTests {
 
     @Test(arguments: readinesses)
     func `readiness says whether new work is taken, and why not`(
-        readiness: Readiness, status: UInt16, token: String, text: String
+        readiness: ServiceReadiness, status: UInt16, token: String, text: String
     ) throws {
         let plain = site(readiness).respond(to: AdminRequest(method: .get, target: "/readyz"))
         #expect(plain.status == status)
@@ -122,8 +124,8 @@ struct AdminSiteTests {
     }
 
     @Test func `readiness follows from the listeners and from draining`() {
-        func readiness(_ up: Int, _ configured: Int, _ draining: Bool) -> Readiness {
-            Readiness(listenersUp: up, listenersConfigured: configured, isDraining: draining)
+        func readiness(_ up: Int, _ configured: Int, _ draining: Bool) -> ServiceReadiness {
+            ServiceReadiness(listenersUp: up, listenersConfigured: configured, isDraining: draining)
         }
         #expect(readiness(2, 2, false) == .ready)
         #expect(readiness(0, 0, false) == .ready)
@@ -227,7 +229,7 @@ struct AdminTokenTests {
     @Test(arguments: given)
     func `only the token itself, as a bearer token, is let through`(given: String?, expected: Bool)
     {
-        let token = AdminToken(Array(Self.secret.utf8))
+        let token = AdminSecret(Array(Self.secret.utf8))
         #expect(token.authorizes(given) == expected)
     }
 
@@ -236,7 +238,7 @@ struct AdminTokenTests {
         page: AdminSite.Page
     ) {
         let isOpen = page != .index && page != .metrics
-        let token = AdminToken(Array(Self.secret.utf8))
+        let token = AdminSecret(Array(Self.secret.utf8))
         let right = "Bearer \(Self.secret)"
         #expect(AdminAccess(needsToken: true, token: token).allows(page, right))
         #expect(AdminAccess(needsToken: true, token: token).allows(page, nil) == isOpen)

@@ -2,7 +2,7 @@ import HTTPCore
 import PinfoldMetrics
 import Testing
 
-@testable import Admin
+@testable import Gateway
 
 @Suite("Admin: the pages by which clients are set up")
 struct SetupTests {

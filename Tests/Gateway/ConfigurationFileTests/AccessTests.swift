@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("The section access")
 struct AccessTests {

@@ -1,6 +1,6 @@
-import CertificateAuthority
 import Clocks
 import Foundation
+import PinfoldTLS
 
 /// A folder with an authority in `ca.pem` and `ca.key`, for `days` from now and 40 days back.
 func withAuthority<Result>(

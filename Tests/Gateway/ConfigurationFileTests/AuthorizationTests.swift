@@ -2,7 +2,7 @@ import Foundation
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// A configuration with credentials for a host that is asked by TLS.
 private func text(_ authorization: String) -> String {

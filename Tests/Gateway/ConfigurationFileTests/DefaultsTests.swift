@@ -1,10 +1,10 @@
-import Addressing
 import Foundation
+import HTTPCore
 import PinfoldConfiguration
 import TestSupport
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Defaults")
 struct DefaultsTests {

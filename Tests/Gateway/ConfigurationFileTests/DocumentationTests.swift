@@ -3,7 +3,7 @@ import PinfoldConfiguration
 import TestSupport
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// `config/pinfold.yaml` and the page Configuration against the tables by which the file is read.
 @Suite("The documentation of the keys")

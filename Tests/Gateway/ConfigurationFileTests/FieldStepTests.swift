@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 private func hosts(_ request: String) -> String {
     "hosts: [{ match: [a.test], tunnel: refuse, request: \(request) }]"

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// The contract of the loader for any bytes: a snapshot, or its typed errors.
 @Suite("Any file and any options")

@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("The section hosts")
 struct HostsTests {

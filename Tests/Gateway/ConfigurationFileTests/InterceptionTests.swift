@@ -1,11 +1,11 @@
-import CertificateAuthority
 import Clocks
 import Foundation
 import PinfoldConfiguration
+import PinfoldTLS
 import TestSupport
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Interception")
 struct InterceptionTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// One wrong text and the lines it must give, in full.
 struct Wrong: CustomTestStringConvertible, Sendable {

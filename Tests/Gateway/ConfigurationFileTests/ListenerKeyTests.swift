@@ -1,9 +1,9 @@
-import CertificateAuthority
 import Clocks
 import Foundation
+import PinfoldTLS
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("The files of a listener's keys")
 struct ListenerKeyTests {

@@ -1,8 +1,8 @@
-import Addressing
+import HTTPCore
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("The section listeners")
 struct ListenerTests {

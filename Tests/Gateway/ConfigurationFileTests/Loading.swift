@@ -2,7 +2,7 @@ import Foundation
 import PinfoldConfiguration
 import TestSupport
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// Surroundings that do not depend on the machine.
 let testEnvironment = ConfigurationEnvironment(

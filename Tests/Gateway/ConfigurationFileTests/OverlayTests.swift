@@ -2,7 +2,7 @@ import PinfoldConfiguration
 import TestSupport
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Options over a file")
 struct OverlayTests {

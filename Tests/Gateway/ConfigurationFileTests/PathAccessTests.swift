@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// Permissions are not tested: root has them all.
 @Suite("Paths that will be written")

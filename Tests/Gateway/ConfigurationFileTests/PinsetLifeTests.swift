@@ -1,8 +1,8 @@
-import Pinning
 import TestSupport
 import Testing
+import Trust
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Pinsets over their life, as written")
 struct PinsetLifeTests {

@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Where pin failures are reported to")
 struct ReportSectionTests {

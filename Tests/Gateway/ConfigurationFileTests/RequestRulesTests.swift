@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// An entry with rules of requests, which no tunnel goes around.
 private func hosts(_ request: String) -> String {

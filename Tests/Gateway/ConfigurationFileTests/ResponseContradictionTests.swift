@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 private func hosts(_ response: String) -> String {
     "hosts: [{ match: [a.test], tunnel: refuse, response: \(response) }]"

@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// An entry with rules for responses, which no tunnel goes around.
 private func hosts(_ response: String) -> String {

@@ -2,7 +2,7 @@ import Foundation
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Files of rules that change")
 struct RuleFileTests {

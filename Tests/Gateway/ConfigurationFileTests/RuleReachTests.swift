@@ -1,7 +1,7 @@
 import PinfoldConfiguration
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Which requests the rules of an entry meet")
 struct RuleReachTests {

@@ -2,7 +2,7 @@ import PinfoldConfiguration
 import TestSupport
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// The shape that users write, everything that works in it.
 let fullConfiguration = """

@@ -1,8 +1,8 @@
-import Pinning
 import TestSupport
 import Testing
+import Trust
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("Pins and roots")
 struct TrustTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// What is valid and yet probably not meant.
 @Suite("Warnings")

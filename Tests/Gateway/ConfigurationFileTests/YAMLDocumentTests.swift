@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 @Suite("YAML")
 struct YAMLDocumentTests {

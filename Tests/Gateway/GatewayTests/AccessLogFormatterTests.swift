@@ -1,11 +1,10 @@
-import Addressing
 import Foundation
 import HTTPCore
 import PinfoldMetrics
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("Access log: lines")
 struct AccessLogFormatterTests {

@@ -1,8 +1,8 @@
 import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("Access log: the ring")
 struct AccessLogRingTests {

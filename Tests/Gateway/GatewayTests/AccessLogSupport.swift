@@ -1,12 +1,11 @@
-import Addressing
 import Foundation
 import HTTPCore
 import PinfoldMetrics
 import TestSupport
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// A request's head with what the access log takes from it.
 struct LoggedRequest {

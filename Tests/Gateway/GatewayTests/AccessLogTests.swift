@@ -5,8 +5,8 @@ import PinfoldMetrics
 import TestSupport
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("Access log: the thread and its file")
 struct AccessLogTests {

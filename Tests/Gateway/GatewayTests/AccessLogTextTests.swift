@@ -1,8 +1,8 @@
 import Foundation
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// Renders through one of the log's text functions.
 private func rendered(

@@ -1,9 +1,9 @@
-import Addressing
-import Pinning
+import HTTPCore
 import Testing
+import Trust
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("Which hosts a request to the administrative address may name")
 struct AdminHostTests {

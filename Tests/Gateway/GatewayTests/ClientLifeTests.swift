@@ -2,8 +2,8 @@ import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("The life of a client's connection")
 struct ClientLifeTests {

@@ -1,10 +1,10 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 // Everything that a test of clients' connections and of relays makes is made here.
 

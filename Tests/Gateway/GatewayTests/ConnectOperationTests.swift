@@ -1,11 +1,10 @@
-import Addressing
 import CLinux
 import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("An operation that connects to a name")
 struct ConnectOperationTests {

@@ -1,8 +1,8 @@
 import EventLoop
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// Responses that are complete before their requests are.
 @Suite("A response that ends before its request")

@@ -3,8 +3,8 @@ import EventLoop
 import Testing
 
 @testable import CacheStore
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A deadline of an exchange")
 struct ExchangeDeadlineTests {

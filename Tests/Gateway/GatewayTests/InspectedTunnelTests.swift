@@ -1,13 +1,13 @@
-import Addressing
 import CLinux
 import COpenSSL
 import EngineTestSupport
 import EventLoop
+import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
-@testable import TLS
+@testable import PinfoldEngine
+@testable import PinfoldTLS
 
 /// A tunnel between a client and a server of the test's own, looked at by itself.
 @Suite("An inspected tunnel")

@@ -1,12 +1,12 @@
-import Addressing
 import CLinux
 import EngineTestSupport
 import EventLoop
+import HTTPCore
 import PinfoldConfiguration
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// Loopback addresses that nobody else uses, so that ports of other tests are no matter.
 private let host = "127.77.3.4"

@@ -1,8 +1,8 @@
 import Logging
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("Operational log: limits")
 struct LogLimiterTests {

@@ -4,8 +4,8 @@ import Logging
 import TestSupport
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("Operational log")
 struct OperationalLogTests {

@@ -1,8 +1,8 @@
 import EngineTestSupport
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A response that is stored as the origin sent it")
 struct OriginFormTests {

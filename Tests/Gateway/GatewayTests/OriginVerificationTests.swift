@@ -1,9 +1,9 @@
-import CertificateAuthority
 import EventLoop
+import PinfoldTLS
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// What comes before an intercepted tunnel, and what it leaves behind.
 @Suite("Seeing that a server may be trusted")

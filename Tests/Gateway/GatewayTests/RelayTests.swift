@@ -2,8 +2,8 @@ import CLinux
 import EventLoop
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A relay")
 struct RelayTests {

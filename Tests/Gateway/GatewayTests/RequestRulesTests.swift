@@ -1,7 +1,7 @@
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A request on a route with rules")
 struct RequestRulesTests {

@@ -1,8 +1,8 @@
 import EngineTestSupport
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A response on a route with rules")
 struct ResponseRulesTests {

@@ -1,10 +1,10 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// Who makes room for a newcomer on one worker.
 @Suite("Who makes room for a newcomer")

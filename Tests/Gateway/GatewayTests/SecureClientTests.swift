@@ -1,10 +1,10 @@
 import CLinux
 import EventLoop
-import TLS
+import PinfoldTLS
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A client's connection over TLS")
 struct SecureClientTests {

@@ -1,10 +1,10 @@
 import CLinux
 import EventLoop
-import TLS
+import PinfoldTLS
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// Bytes from one connection to another, over TLS on none, one or both of the sides.
 @Suite("A relay over TLS")

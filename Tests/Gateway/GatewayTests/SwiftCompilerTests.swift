@@ -1,7 +1,7 @@
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("The version of the compiler")
 struct SwiftCompilerTests {

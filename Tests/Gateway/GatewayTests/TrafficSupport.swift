@@ -1,13 +1,12 @@
-import Addressing
 import CLinux
 import CacheStore
 import EventLoop
 import HTTPCore
-import Resolver
+import PinfoldResolver
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 // Everything that a test of connections to servers makes or asks for is made here, over a worker
 // whose loop the test turns by hand.

@@ -4,8 +4,8 @@ import EventLoop
 import Synchronization
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// Work that a test does when it wants to see what comes of it.
 final class ScriptedWork: Sendable {

@@ -1,11 +1,11 @@
 import CLinux
 import EventLoop
 import Foundation
-import TLS
+import PinfoldTLS
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// The identity of `service.test`, and what trusts it; made once, by OpenSSL's tool.
 enum TestIdentity {

@@ -1,7 +1,7 @@
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("When free memory is given back")
 struct TrimRuleTests {

@@ -2,8 +2,8 @@ import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A connection to a server that fails")
 struct UpstreamFailureTests {

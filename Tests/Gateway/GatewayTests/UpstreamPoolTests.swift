@@ -1,8 +1,8 @@
 import EventLoop
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("The pool of connections to servers")
 struct UpstreamPoolTests {

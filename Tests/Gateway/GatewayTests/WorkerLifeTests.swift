@@ -1,8 +1,8 @@
 import CLinux
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 @Suite("A worker's end")
 struct WorkerLifeTests {

@@ -1,17 +1,16 @@
 import Activity
-import Addressing
-import Admin
 import CLinux
 import CacheStore
 import EngineTestSupport
 import EventLoop
+import HTTPCore
 import Logging
 import PinfoldMetrics
-import Resolver
+import PinfoldResolver
 import Testing
 
-@testable import Engine
 @testable import Gateway
+@testable import PinfoldEngine
 
 /// A worker whose loop does not run: a test calls what the loop would call, in the order that it
 /// wants to see. Without a cache, unless it is given one; names are asked for, and no answer

@@ -1,9 +1,9 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 import Locking
-import Resolver
-import TLS
+import PinfoldResolver
+import PinfoldTLS
 import TestSupport
 import Testing
 import Threads

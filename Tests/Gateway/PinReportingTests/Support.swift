@@ -1,6 +1,6 @@
 import PinReporting
 import PinfoldConfiguration
-import Pinning
+import Trust
 
 /// A report with everything in it, but for what a test changes.
 func report(

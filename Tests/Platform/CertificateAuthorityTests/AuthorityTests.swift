@@ -1,7 +1,7 @@
 import COpenSSL
 import Testing
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 @Suite("An authority") struct AuthorityTests {
     @Test(arguments: [

@@ -1,11 +1,10 @@
-import Addressing
 import CLinux
 import Clocks
+import HTTPCore
 import Locking
-import TLS
 import Testing
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 /// What came of requests, in the order of the answers.
 private final class Answers: Sendable {

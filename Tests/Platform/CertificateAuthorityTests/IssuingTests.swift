@@ -1,8 +1,8 @@
 import COpenSSL
-import Pinning
 import Testing
+import Trust
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 @Suite("An issued certificate") struct IssuingTests {
     private static let label = String(repeating: "a", count: 63)

@@ -1,7 +1,7 @@
 import COpenSSL
 import Testing
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 @Suite("A certificate beside the server's own") struct MimicryTests {
     private func issue(_ server: Fixture.Server, host: String = "real.test") throws -> Issued {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 /// Verifiers that are not ours, each as a program of its own; one that is not installed is skipped.
 @Suite("Verifiers that are not ours", .timeLimit(.minutes(2))) struct OtherVerifierTests {
@@ -12,7 +12,7 @@ import Testing
 
         init(
             _ issued: Issued, host: String, trusted: CertificateAuthority,
-            others: [Certificate] = []
+            others: [SharedCertificate] = []
         ) throws {
             self.host = host
             folder = FileManager.default.temporaryDirectory

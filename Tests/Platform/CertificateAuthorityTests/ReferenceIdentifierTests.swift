@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 @Suite("The name that a certificate is asked for") struct ReferenceIdentifierTests {
     private static let label63 = String(repeating: "a", count: 63)

@@ -1,11 +1,10 @@
-import Addressing
 import COpenSSL
 import Clocks
-import Pinning
-import TLS
+import HTTPCore
 import Testing
+import Trust
 
-@testable import CertificateAuthority
+@testable import PinfoldTLS
 
 /// Authorities and certificates for tests, made on the spot.
 enum Fixture {
@@ -55,7 +54,7 @@ enum Fixture {
     }
 
     /// A self-signed certificate.
-    static func certificate(_ server: Server) throws -> Certificate {
+    static func certificate(_ server: Server) throws -> SharedCertificate {
         let key = try server.key ?? PrivateKey(generating: .ecdsaP256)
         let draft = try CertificateDraft(key: key)
         try draft.setValidity(server.validity)
@@ -101,7 +100,7 @@ enum Fixture {
 
 /// An issued certificate, and what it says.
 struct Issued {
-    let certificate: Certificate
+    let certificate: SharedCertificate
     let validity: ClosedRange<Int64>
     let key: PrivateKey
 
@@ -141,8 +140,8 @@ struct Issued {
 ///   - others: what is sent behind the certificate.
 /// - Returns: the library's code: X509_V_OK is 0.
 func verify(
-    _ certificate: Certificate, for host: String, trusted: [Certificate],
-    others: [Certificate] = []
+    _ certificate: SharedCertificate, for host: String, trusted: [SharedCertificate],
+    others: [SharedCertificate] = []
 ) throws -> Int32 {
     let building = try #require(X509_STORE_CTX_new())
     defer { X509_STORE_CTX_free(building) }

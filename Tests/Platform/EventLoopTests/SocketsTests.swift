@@ -1,5 +1,5 @@
-import Addressing
 import CLinux
+import HTTPCore
 import Testing
 
 @testable import EventLoop

@@ -1,8 +1,8 @@
-import Addressing
 import CLinux
+import HTTPCore
 import Locking
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 /// A DNS server on a loopback port, UDP and TCP, that answers as the test says and counts.
 final class DNSServer: Sendable {

@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 
 /// Writes DNS messages for tests (RFC 1035 §4).
 struct DNSWire {

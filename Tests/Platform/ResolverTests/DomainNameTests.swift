@@ -1,4 +1,4 @@
-import Resolver
+import PinfoldResolver
 import Testing
 
 @Suite("Domain names")

@@ -1,6 +1,6 @@
-import Addressing
 import CLinux
-import Resolver
+import HTTPCore
+import PinfoldResolver
 import Testing
 
 @Suite("Racing addresses (RFC 8305)")

@@ -1,9 +1,9 @@
-import Addressing
 import CLinux
+import HTTPCore
 import TestSupport
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 @Suite("The hosts file's lines")
 struct HostsTableTests {

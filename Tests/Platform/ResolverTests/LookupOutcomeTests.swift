@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 @Suite("What a lookup came to")
 struct LookupOutcomeTests {

@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 @Suite("Shares of the places for lookups")
 struct LookupSharesTests {

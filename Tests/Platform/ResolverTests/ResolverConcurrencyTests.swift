@@ -1,8 +1,8 @@
-import Addressing
 import Clocks
+import HTTPCore
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 /// Lookups at the same time, limits, halves of answers, and the end.
 @Suite("Lookups at the same time", .timeLimit(.minutes(30))) struct ResolverConcurrencyTests {

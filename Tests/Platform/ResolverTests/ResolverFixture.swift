@@ -1,11 +1,11 @@
-import Addressing
 import CLinux
+import HTTPCore
 import Locking
 import Synchronization
 import TestSupport
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 /// A clock that stands until it is told to go.
 final class ManualClock: Sendable {

@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 /// The hosts file and its changes.
 @Suite("The hosts file and its changes", .timeLimit(.minutes(30))) struct ResolverHostsTests {

@@ -1,9 +1,9 @@
-import Addressing
 import CLinux
+import HTTPCore
 import TestSupport
 import Testing
 
-@testable import Resolver
+@testable import PinfoldResolver
 
 /// Answers and how long they are kept.
 @Suite("Answers of servers", .timeLimit(.minutes(30))) struct ResolverTests {

@@ -1,7 +1,7 @@
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("Lists of cipher suites")
 struct CipherListTests {

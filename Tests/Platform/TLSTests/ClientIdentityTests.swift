@@ -1,7 +1,7 @@
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("A client's certificate that is asked for in the handshake")
 struct ClientIdentityTests {

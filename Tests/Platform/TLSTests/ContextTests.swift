@@ -1,10 +1,9 @@
 import CLinux
 import COpenSSL
-import CertificateProfile
-import Pinning
 import Testing
+import Trust
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("Contexts and certificates")
 struct ContextTests {

@@ -1,7 +1,7 @@
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// What a server can make the library do that is not content.
 @Suite("Floods")

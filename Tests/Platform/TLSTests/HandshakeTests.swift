@@ -1,8 +1,8 @@
 import CLinux
 import COpenSSL
-import Pinning
-import TLS
+import PinfoldTLS
 import Testing
+import Trust
 
 @Suite("The handshake's protocol")
 struct HandshakeTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("Several certificates, chosen by name")
 struct IdentityListTests {

@@ -2,7 +2,7 @@ import CLinux
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// Answers as a test says, and notes what it was asked.
 private final class ScriptedSource: TLSIdentitySource {

@@ -1,7 +1,6 @@
-import CertificateProfile
-import Pinning
-import TLS
+import PinfoldTLS
 import Testing
+import Trust
 
 @Suite("A verdict without a connection")
 struct JudgementTests {

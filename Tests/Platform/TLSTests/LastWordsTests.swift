@@ -2,7 +2,7 @@ import CLinux
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// A peer that ends a connection while the other side still sends: the kernel keeps what it said
 /// before, also after a reset.

@@ -1,6 +1,6 @@
 import CLinux
 import COpenSSL
-import TLS
+import PinfoldTLS
 import Testing
 
 /// A client that is not ours: `openssl s_client`.

@@ -1,6 +1,6 @@
 import CLinux
 import COpenSSL
-import TLS
+import PinfoldTLS
 import Testing
 
 @Suite("What clients do wrong")

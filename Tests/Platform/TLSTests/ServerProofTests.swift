@@ -1,8 +1,8 @@
 import COpenSSL
-import TLSWire
 import Testing
+import Trust
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// Handshakes of the library's own, in memory, and what a bystander makes of them.
 @Suite("What a server's flight proves")

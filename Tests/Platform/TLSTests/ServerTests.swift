@@ -2,7 +2,7 @@ import CLinux
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("A server's connections")
 struct ServerTests {

@@ -1,8 +1,8 @@
-import Addressing
-import Pinning
+import HTTPCore
 import Testing
+import Trust
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("The session cache")
 struct SessionCacheTests {

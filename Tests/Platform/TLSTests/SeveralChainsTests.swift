@@ -1,7 +1,7 @@
-import Pinning
 import Testing
+import Trust
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// A leaf whose issuer has certificates of two roots that are trusted, and of one that is not. A
 /// server may send them in any order (RFC 8446 §4.4.2), and authorities change it.

@@ -1,6 +1,6 @@
-import CertificateProfile
-import SuffixList
+import PinfoldTLS
 import Testing
+import Trust
 
 @Suite("The list of public suffixes")
 struct SuffixListTests {

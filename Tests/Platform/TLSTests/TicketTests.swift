@@ -2,7 +2,7 @@ import COpenSSL
 import Synchronization
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("Sessions that clients resume")
 struct TicketTests {

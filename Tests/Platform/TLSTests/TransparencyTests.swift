@@ -1,9 +1,8 @@
 import COpenSSL
-import CertificateProfile
-import Pinning
 import Testing
+import Trust
 
-@testable import TLS
+@testable import PinfoldTLS
 
 @Suite("Certificate Transparency")
 struct TransparencyTests {

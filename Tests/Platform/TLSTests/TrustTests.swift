@@ -1,7 +1,7 @@
 import COpenSSL
-import Pinning
-import TLS
+import PinfoldTLS
 import Testing
+import Trust
 
 @Suite("Trust, by real handshakes")
 struct TrustTests {

@@ -1,13 +1,13 @@
 import Activity
-import Addressing
-import ConfigurationFile
-import Engine
 import EventLoop
+import Gateway
 import HTTPCore
+import JSONSchema
 import PinfoldConfiguration
-import Pinning
-import TLS
+import PinfoldEngine
+import PinfoldTLS
 import TestSupport
+import Trust
 
 /// Self-signed certificates, for roots that differ.
 package enum TestRoots {
@@ -54,7 +54,7 @@ package func testPolicy(
 ) throws -> PolicySnapshot {
     try PolicySnapshot(
         configuration, generation: generation, following: previous, sessions: TLSSessionCache(),
-        labels: labels
+        schemas: JSONSchema.compile, labels: labels
     ) { EntryReachability(label: $0) }
 }
 

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// One event of a `text/event-stream` (WHATWG HTML, "Server-sent events").
 public struct ServerSentEvent: Hashable, Sendable {

@@ -1,5 +1,5 @@
 import COpenSSL
-import Notation
+import HTTPCore
 
 /// A client's opening handshake (RFC 6455, section 4.1): the fields of its request, and whether the
 /// response is the answer to it.

@@ -1,6 +1,6 @@
 import HTTPAuthentication
+import HTTPCore
 import HTTPTypes
-import Notation
 
 /// Who asks for credentials, and by which fields: a server (401) or a proxy (407).
 struct Asker: Sendable {

@@ -1,7 +1,7 @@
 import PinfoldConfiguration
-import Pinning
+import PinfoldTLS
 import Serialization
-import TLS
+import Trust
 
 /// What a session proves itself with to servers that ask for a client's certificate in the TLS
 /// handshake (RFC 8446 section 4.3.2).

@@ -1,5 +1,5 @@
 import HTTPAuthentication
-import Notation
+import HTTPCore
 
 /// A user's name and password (`NSURLCredential`).
 public struct Credential: Sendable, Hashable {

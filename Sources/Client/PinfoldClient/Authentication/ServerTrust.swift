@@ -1,6 +1,6 @@
-import Engine
-import Pinning
-import TLS
+import PinfoldEngine
+import PinfoldTLS
+import Trust
 
 /// What a server has proved in the TLS handshake, and the session's ``SecurityPolicy`` has accepted
 /// (`SecTrust`).

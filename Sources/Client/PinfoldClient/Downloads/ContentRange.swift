@@ -1,5 +1,5 @@
+import HTTPCore
 import HTTPTypes
-import Notation
 import Serialization
 
 /// What a Content-Range field says (RFC 9110 section 14.4).

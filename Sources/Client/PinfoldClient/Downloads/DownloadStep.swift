@@ -1,5 +1,5 @@
+import HTTPCore
 import HTTPTypes
-import Notation
 import Serialization
 
 /// What follows on the head of a response to a download's request. A value, without any effect.

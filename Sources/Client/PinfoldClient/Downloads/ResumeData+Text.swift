@@ -1,5 +1,5 @@
+import HTTPCore
 import HTTPTypes
-import Notation
 
 // The form in which resume data is stored: one JSON object.
 //

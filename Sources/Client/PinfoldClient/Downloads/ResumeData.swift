@@ -1,5 +1,5 @@
+import HTTPCore
 public import HTTPTypes
-import Notation
 
 /// How a download that was broken off can go on: what was asked, what is there of it, and by what
 /// the server tells whether the rest still belongs to it.

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// File names out of what servers say, which may be anything.
 enum SuggestedName {

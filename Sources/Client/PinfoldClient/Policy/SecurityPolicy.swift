@@ -1,6 +1,6 @@
-import Addressing
+import HTTPCore
 import PinfoldConfiguration
-import Pinning
+import Trust
 
 /// Whom a session trusts: what AFNetworking calls a security policy.
 ///

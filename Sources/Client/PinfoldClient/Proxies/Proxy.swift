@@ -1,6 +1,5 @@
-import Addressing
 import HTTPAuthentication
-import Notation
+import HTTPCore
 
 /// A proxy for HTTP: where it is, how it is reached, and who one is to it.
 ///

@@ -1,5 +1,4 @@
-import Addressing
-import Notation
+import HTTPCore
 
 /// The hosts that are reached without a proxy: what `no_proxy` lists.
 ///

@@ -1,6 +1,6 @@
 import CLinux
-import Engine
 public import HTTPTypes
+import PinfoldEngine
 
 /// Which requests go through which proxy.
 public struct ProxyConfiguration: Sendable, Hashable {

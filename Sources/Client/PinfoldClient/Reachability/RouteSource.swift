@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 import Reachability
 
 /// What is asked of the kernel about routes, and what tells of their changes.

@@ -1,7 +1,7 @@
-import Addressing
 import EventLoop
+import HTTPCore
+import PinfoldResolver
 import Reachability
-import Resolver
 
 /// What a monitor asks about.
 enum ReachabilityTarget: Sendable, Hashable {

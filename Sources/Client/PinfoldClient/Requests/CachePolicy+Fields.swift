@@ -1,5 +1,5 @@
+import HTTPCore
 import HTTPTypes
-import Notation
 import Serialization
 
 extension RequestProperties.CachePolicy {

@@ -1,5 +1,5 @@
+import HTTPCore
 public import HTTPTypes
-import Notation
 
 extension HTTPRequest {
     /// A request for a URL.

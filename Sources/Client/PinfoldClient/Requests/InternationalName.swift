@@ -1,5 +1,5 @@
 import CInternationalNames
-import Notation
+import HTTPCore
 
 /// Names of hosts outside of ASCII, as they are looked up and sent: by their A-labels (RFC 5890),
 /// after the mapping that browsers do (UTS 46, not transitional).

@@ -1,5 +1,5 @@
+import HTTPCore
 import HTTPTypes
-import Notation
 
 /// A request's head in the form in which the engine takes it in: HTTP/1.1, absolute-form
 /// (RFC 9112 section 3.2.2).

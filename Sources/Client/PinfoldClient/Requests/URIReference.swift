@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// A URI, or a reference relative to one, taken apart (RFC 3986 section 4.1).
 struct URIReference: Equatable, Sendable, CustomStringConvertible {

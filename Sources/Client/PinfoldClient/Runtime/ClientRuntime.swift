@@ -1,8 +1,8 @@
 import EventLoop
 import Locking
-import Resolver
+import PinfoldResolver
+import PinfoldTLS
 import Synchronization
-import TLS
 import Threads
 
 /// The thread that carries out the requests of sessions: one event loop, its name lookups, and a

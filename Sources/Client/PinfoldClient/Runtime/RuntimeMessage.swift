@@ -1,4 +1,4 @@
-import Engine
+import PinfoldEngine
 
 /// What the loop's thread is told by others.
 enum RuntimeMessage: Sendable {

@@ -1,6 +1,6 @@
-import Addressing
-import Engine
 import EventLoop
+import HTTPCore
+import PinfoldEngine
 import PinfoldMetrics
 
 /// What a session is made of, off the loop: nothing of it changes.

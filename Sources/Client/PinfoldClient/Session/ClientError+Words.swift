@@ -1,6 +1,6 @@
-import Engine
-import Pinning
-import TLS
+import PinfoldEngine
+import PinfoldTLS
+import Trust
 
 // What is said of faults to whoever uses the library. The engine's own texts are for whoever runs a
 // gateway: some of them name keys of its file.
@@ -23,7 +23,7 @@ extension ClientError {
     }
 
     /// What a reason means where a library's user meets it.
-    static func meaning(of reason: Engine.Reason) -> String {
+    static func meaning(of reason: PinfoldEngine.Reason) -> String {
         switch reason {
         case .access(.clearTextRefused), .access(.pinnedPortRefused):
             "the security policy has pins, which prove nothing without TLS; expected an https URL"

@@ -1,6 +1,6 @@
-import Engine
+import HTTPCore
 public import HTTPTypes
-import Notation
+import PinfoldEngine
 
 /// Why a request came to nothing.
 ///

@@ -1,4 +1,4 @@
-import Addressing
+import HTTPCore
 public import HTTPTypes
 import PinfoldConfiguration
 public import Retries

@@ -1,11 +1,11 @@
 import Activity
-import Engine
 import EventLoop
 import HTTPTypes
 import Locking
 import Logging
+import PinfoldEngine
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 /// Sends requests that share connections, trust, a cache and limits: what AFNetworking's
 /// `AFURLSessionManager` is.

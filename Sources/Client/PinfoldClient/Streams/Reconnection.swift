@@ -1,6 +1,6 @@
 import ContentCoding
-import Engine
 import HTTPCore
+import PinfoldEngine
 
 /// When a stream of events is asked for again (WHATWG HTML, "Server-sent events", processing
 /// model): a value, which neither waits nor asks.

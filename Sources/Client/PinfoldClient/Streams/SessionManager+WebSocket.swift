@@ -1,6 +1,6 @@
 import EventStreams
+import HTTPCore
 public import HTTPTypes
-import Notation
 
 extension SessionManager {
     /// Opens a WebSocket.

@@ -1,6 +1,6 @@
-import Engine
 import EventLoop
 import HTTPTypes
+import PinfoldEngine
 
 // A transfer whose response is another protocol: it lasts until either side ends the connection.
 extension Transfer {

@@ -1,5 +1,5 @@
-import Engine
 import EventLoop
+import PinfoldEngine
 
 /// A server's connection that is HTTP no longer, since a 101 (RFC 9110 section 15.2.2): what it
 /// sends goes to a transfer's channel, and what a feed gives goes to it.

@@ -1,7 +1,7 @@
 import Clocks
-import Engine
 import HTTPTypes
 import Locking
+import PinfoldEngine
 import Retries
 import Serialization
 

@@ -1,6 +1,6 @@
 import EventStreams
+import HTTPCore
 import HTTPTypes
-import Notation
 
 /// The fields of a response, and which of them the task must act on.
 struct ReceivedFields: Sendable {

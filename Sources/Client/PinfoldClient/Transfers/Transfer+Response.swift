@@ -1,9 +1,8 @@
-import Addressing
 import CacheStore
-import Engine
 import EventLoop
 import HTTPCore
 import HTTPTypes
+import PinfoldEngine
 
 /// What an exchange has sent in this turn, and whether it is a response at all.
 struct PendingResponse {

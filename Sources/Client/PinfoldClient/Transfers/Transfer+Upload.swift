@@ -1,5 +1,5 @@
-import Engine
 import EventLoop
+import PinfoldEngine
 
 /// A request's content while it is sent.
 final class Upload {

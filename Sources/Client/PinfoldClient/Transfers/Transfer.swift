@@ -1,8 +1,7 @@
-import Addressing
 import Clocks
-import Engine
 import EventLoop
 import HTTPCore
+import PinfoldEngine
 import PinfoldMetrics
 
 /// One exchange of the client's own, on the loop: it gives an `Exchange` the request that its order

@@ -1,5 +1,5 @@
-import Engine
 import Locking
+import PinfoldEngine
 
 /// Everything that the loop has to know of a request. It is passed on from one to the other: a
 /// reference, not a copy of all that.

@@ -1,5 +1,5 @@
 import CLinux
-import Notation
+import HTTPCore
 
 /// Reads a file from its beginning.
 package final class FileSource: ByteSource {

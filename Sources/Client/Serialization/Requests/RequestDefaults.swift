@@ -1,6 +1,6 @@
 import Documents
+import HTTPCore
 public import HTTPTypes
-import Notation
 
 /// What a serializer gives to every request that does not bring it itself.
 public struct RequestDefaults: Sendable {

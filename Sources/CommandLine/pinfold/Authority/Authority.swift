@@ -1,7 +1,7 @@
 import ArgumentParser
-import CertificateAuthority
 import Clocks
-import ConfigurationFile
+import Gateway
+import PinfoldTLS
 
 /// `pinfold ca`: the authority in whose name tunnels are answered.
 struct Authority: ParsableCommand {

@@ -1,7 +1,7 @@
 import ArgumentParser
 import CLinux
-import CertificateAuthority
-import ConfigurationFile
+import Gateway
+import PinfoldTLS
 
 /// `pinfold ca export`.
 struct AuthorityExport: ParsableCommand {

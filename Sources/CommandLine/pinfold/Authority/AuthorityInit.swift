@@ -1,6 +1,6 @@
 import ArgumentParser
-import CertificateAuthority
-import ConfigurationFile
+import Gateway
+import PinfoldTLS
 
 /// `pinfold ca init`.
 struct AuthorityInit: ParsableCommand {

@@ -1,5 +1,5 @@
 import CLinux
-import Notation
+import HTTPCore
 
 extension AuthorityOptions {
     /// A common name by which people tell authorities apart: a random number, the machine, the day.

@@ -1,6 +1,6 @@
 import ArgumentParser
-import CertificateAuthority
 import Clocks
+import PinfoldTLS
 
 /// `pinfold ca rotate`.
 struct AuthorityRotate: ParsableCommand {

@@ -1,7 +1,7 @@
 import ArgumentParser
-import CertificateAuthority
 import Clocks
-import Notation
+import HTTPCore
+import PinfoldTLS
 
 /// `pinfold ca show`.
 struct AuthorityShow: ParsableCommand {

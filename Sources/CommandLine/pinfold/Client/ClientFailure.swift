@@ -1,8 +1,8 @@
 import ArgumentParser
-import Engine
-import Notation
+import HTTPCore
 import PinfoldClient
-import TLS
+import PinfoldEngine
+import PinfoldTLS
 
 /// With what the commands of the client end: curl's numbers, where curl has one.
 enum ClientExit: Int32, CaseIterable {

@@ -1,11 +1,11 @@
 import ArgumentParser
 import CLinux
-import ConfigurationFile
+import Gateway
 import HTTPTypes
 import PinfoldClient
 import Retries
 
-import enum Pinning.PinError
+import enum Trust.PinError
 
 /// What the commands of the client take about connections and requests.
 struct ConnectionOptions: ParsableArguments {

@@ -1,6 +1,6 @@
 import ArgumentParser
+import HTTPCore
 import HTTPTypes
-import Notation
 import PinfoldClient
 import Serialization
 

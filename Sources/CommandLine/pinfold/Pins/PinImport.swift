@@ -1,9 +1,8 @@
 import ArgumentParser
 import CLinux
-import ConfigurationFile
-import Notation
-import PinTools
-import Pinning
+import Gateway
+import HTTPCore
+import Trust
 
 /// `pinfold pin import`.
 struct PinImport: ParsableCommand {

@@ -1,11 +1,10 @@
 import ArgumentParser
 import CLinux
 import Clocks
-import ConfigurationFile
-import Engine
-import PinTools
-import Pinning
-import TLS
+import Gateway
+import PinfoldEngine
+import PinfoldTLS
+import Trust
 
 /// `pinfold pin HOST[:PORT]|FILE…`.
 struct PinShow: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import CLinux
-import ConfigurationFile
+import Gateway
 import Imaging
 import JSONSchema
 import PinfoldConfiguration

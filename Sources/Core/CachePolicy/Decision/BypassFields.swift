@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// The request fields by which some origins choose what they answer although they are no part of
 /// the cache's key: a request with one of them neither takes from the cache nor gives to it. Else

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// A Range field (RFC 9110 §14.2) as far as it is acted on: one byte range.
 ///

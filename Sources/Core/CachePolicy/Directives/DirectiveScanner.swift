@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// One directive as it stands in the field.
 struct Directive {

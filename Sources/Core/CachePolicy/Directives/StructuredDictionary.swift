@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// Takes the members of a Dictionary out of one field line (RFC 8941 §3.2, §4.2.2).
 ///

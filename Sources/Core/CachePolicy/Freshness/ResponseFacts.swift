@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// What a response's fields say about caching, gathered field by field.
 ///

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// The primary cache key (RFC 9111 §2): the normalised target URI, after the kind of route
 /// (`CacheRoute`) if that is not the usual one.

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// The value of one request field for comparison by Vary, byte by byte (RFC 9111 §4.1): its lines
 /// joined by commas, whitespace around commas outside quoted strings left out, and letters in lower

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// The secondary cache key (RFC 9111 §4.1): the names that a response's Vary nominates, with the
 /// normalised values they had in the request it answered.

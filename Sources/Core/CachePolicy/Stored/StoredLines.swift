@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// One field line of a stored head.
 struct StoredLine {

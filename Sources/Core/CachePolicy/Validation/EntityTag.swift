@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// Entity tags and their comparison (RFC 9110 §8.8.3).
 ///

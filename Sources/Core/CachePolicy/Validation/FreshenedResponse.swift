@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// A stored response brought up to date by a 304 or by the response to a HEAD (RFC 9111 §3.2,
 /// §4.3.4, §4.3.5).

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// What a response to an unsafe request invalidates (RFC 9111 §4.4).
 package enum Invalidation {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Reads `application/x-www-form-urlencoded` (WHATWG URL Standard, section 5.1) into a dictionary,
 /// by the names that AFNetworking, PHP and Rack write.

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// What a form's names make of its values: dictionaries and arrays, by the rules that stand at
 /// ``FormReader``. Nodes are in one array, so that neither making nor giving them on recurses.

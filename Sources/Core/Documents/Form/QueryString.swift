@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Query strings, by the rules of AFNetworking (`AFQueryStringFromParameters`).
 ///

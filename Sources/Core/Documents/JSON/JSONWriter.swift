@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Writes a document as JSON (RFC 8259): UTF-8, without white space and byte order mark.
 ///

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// What becomes of the files of a body that is read as a document.
 public enum MultipartFiles: Sendable, CaseIterable {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Reads the header of a part, and the parameters of Content-Disposition and Content-Type.
 enum MultipartHeader {

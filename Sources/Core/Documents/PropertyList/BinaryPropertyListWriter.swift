@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Writes a property list in its binary form, `bplist00`. Equal strings, numbers and the like are
 /// written once.

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// An element that is open and has values. Not within the generic type, where each use would look
 /// it up.

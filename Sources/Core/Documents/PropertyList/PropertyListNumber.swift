@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// What a number of JSON is in a property list.
 enum PropertyListNumber {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// The two forms of property lists that are read and written.
 public enum PropertyListForm: String, Sendable, CaseIterable {

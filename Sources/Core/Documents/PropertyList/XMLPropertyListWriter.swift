@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Writes a property list as XML, line by line as Apple's programs do.
 ///

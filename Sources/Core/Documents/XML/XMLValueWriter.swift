@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Writes a value as XML, by the convention of ``XMLValueReader`` from the other side: members
 /// `@name` are attributes, `#text` is text, after the elements; an array is an element for each of

@@ -26,3 +26,6 @@ package protocol JSONSchemaChecking: Sendable {
     /// satisfy the schema. `json` is content that was parsed before, without content coding.
     func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure)
 }
+
+/// Compiles the text of a JSON Schema; throws what is wrong with it.
+package typealias SchemaCompiling = @Sendable (_ text: [UInt8]) throws -> any JSONSchemaChecking

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 import PinfoldConfiguration
 
 /// The names and values that header rules may write. What the configuration file says was held to

@@ -1,5 +1,4 @@
 import HTTPCore
-import Notation
 
 /// The field lines of a head while they are changed. Lines that nothing is done to keep their
 /// bytes, and all keep their order.

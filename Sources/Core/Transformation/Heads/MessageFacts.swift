@@ -1,7 +1,6 @@
 import CachePolicy
 import ContentCoding
 import HTTPCore
-import Notation
 
 /// What heads say of content, as far as a stage has to know it.
 package enum MessageFacts {

@@ -1,6 +1,5 @@
 import Documents
 import HTTPCore
-import Notation
 import PinfoldConfiguration
 
 /// What rules make of queries, parameter by parameter.

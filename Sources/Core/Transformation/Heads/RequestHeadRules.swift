@@ -1,6 +1,5 @@
 import CachePolicy
 import HTTPCore
-import Notation
 import PinfoldConfiguration
 
 /// What a route's rules make of request heads.

@@ -1,6 +1,5 @@
 import ContentCoding
 import HTTPCore
-import Notation
 
 /// How the head of a response is written anew after its content was looked at: what goes out is
 /// there as a whole, and in most cases is another representation than the origin sent.

@@ -1,6 +1,5 @@
 import Documents
 import HTTPCore
-import Notation
 import PinfoldConfiguration
 
 /// What rules make of the path and query of request targets in origin-form and absolute-form.

@@ -1,7 +1,6 @@
 import CachePolicy
 import ContentCoding
 import HTTPCore
-import Notation
 
 /// What a route that looks at the content of responses asks origins for, in place of its clients.
 package struct UpstreamAsk: Sendable, Equatable {

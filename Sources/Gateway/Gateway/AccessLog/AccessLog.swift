@@ -1,7 +1,7 @@
 import CLinux
-import Engine
 import HTTPCore
 import Locking
+import PinfoldEngine
 import PinfoldMetrics
 
 /// The access log: one line per exchange, made and written by a thread of its own.

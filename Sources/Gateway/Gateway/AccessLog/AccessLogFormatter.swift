@@ -1,8 +1,6 @@
-import Addressing
 import HTTPCore
-import Notation
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 /// Makes lines of the access log's records.
 ///

@@ -1,10 +1,9 @@
-import Addressing
 import CLinux
 import CachePolicy
-import Engine
 import HTTPCore
+import PinfoldEngine
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 /// One exchange as the access log has it, but for its texts.
 ///

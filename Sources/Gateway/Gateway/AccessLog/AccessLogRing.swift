@@ -1,5 +1,5 @@
-import Engine
 import HTTPCore
+import PinfoldEngine
 import Synchronization
 
 /// A queue of log records between one worker and the log's thread: a ring of bytes with one

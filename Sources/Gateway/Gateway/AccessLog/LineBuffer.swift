@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// The memory that the log's lines are gathered in: as large as it is, never grown.
 ///

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Times as log text, in UTC. Lines of the same second share the work.
 struct LogClock {

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 /// Bytes between quotation marks in Apache's formats: what is not printable ASCII becomes `\xhh`,
 /// with C's short escapes where there are any (Apache 2.4, mod_log_config).

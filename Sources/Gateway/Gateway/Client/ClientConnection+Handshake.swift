@@ -1,7 +1,7 @@
-import Engine
 import EventLoop
+import PinfoldEngine
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 // The begin and the end of a connection over TLS.
 extension ClientConnection {

@@ -1,7 +1,6 @@
-import Engine
 import EventLoop
 import HTTPCore
-import Notation
+import PinfoldEngine
 
 // What a client sends: heads and bodies, one exchange after the other.
 extension ClientConnection {

@@ -1,7 +1,7 @@
 import CacheStore
-import Engine
 import EventLoop
 import HTTPCore
+import PinfoldEngine
 
 // What the exchange sends
 

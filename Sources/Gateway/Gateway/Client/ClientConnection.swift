@@ -1,9 +1,8 @@
-import Addressing
-import Engine
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
-import TLS
+import PinfoldEngine
+import PinfoldTLS
 
 /// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange
 /// at a time; pipelined requests wait in the input.

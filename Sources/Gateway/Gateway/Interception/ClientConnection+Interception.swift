@@ -1,8 +1,7 @@
-import Addressing
-import CertificateAuthority
-import Engine
 import EventLoop
-import TLS
+import HTTPCore
+import PinfoldEngine
+import PinfoldTLS
 
 // The beginning of an intercepted tunnel: the 200 to CONNECT goes out, and the client's first bytes
 // say whether it speaks TLS.

@@ -1,8 +1,8 @@
-import Addressing
-import Engine
+import HTTPCore
 import Logging
+import PinfoldEngine
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 // Whether the clients of intercepted tunnels accept the certificates that they are shown. Those
 // that keep rejecting them are no longer intercepted, for a while, where the host's entry says that

@@ -1,7 +1,6 @@
-import CertificateAuthority
-import Engine
 import EventLoop
-import TLS
+import PinfoldEngine
+import PinfoldTLS
 
 /// The certificate of one intercepted tunnel: for the host that the tunnel was opened to, whatever
 /// else the client asks for.

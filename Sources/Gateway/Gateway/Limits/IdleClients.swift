@@ -1,5 +1,5 @@
-import ClientShares
-import Engine
+import HTTPCore
+import PinfoldEngine
 
 /// A worker's client connections that are idle, in the order in which they became so: of all
 /// clients, and of each.

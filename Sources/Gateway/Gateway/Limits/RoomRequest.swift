@@ -1,4 +1,4 @@
-import Engine
+import PinfoldEngine
 import Synchronization
 
 /// The places that a client's connection takes of the limits.

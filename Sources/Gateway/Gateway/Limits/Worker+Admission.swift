@@ -1,6 +1,6 @@
-import Addressing
-import Engine
 import EventLoop
+import HTTPCore
+import PinfoldEngine
 
 /// A connection that was accepted at a limit, while other workers are asked for a place.
 struct Newcomer {

@@ -1,5 +1,5 @@
-import Engine
 import EventLoop
+import PinfoldEngine
 
 // Who makes room for others: at a limit, and when descriptors run out.
 extension Worker {

@@ -1,5 +1,5 @@
+import HTTPCore
 import Logging
-import Notation
 
 /// Makes lines of the operational log:
 ///

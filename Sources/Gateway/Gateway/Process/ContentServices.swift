@@ -1,6 +1,6 @@
-import Engine
 import Imaging
 import Logging
+import PinfoldEngine
 import Threads
 
 /// What checks and translates content, beside the workers: threads that stand back for them, and

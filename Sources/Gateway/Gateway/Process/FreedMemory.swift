@@ -1,4 +1,3 @@
-import Admin
 import CLinux
 import CacheStore
 

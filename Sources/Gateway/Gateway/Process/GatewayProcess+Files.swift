@@ -1,5 +1,4 @@
 import Clocks
-import ConfigurationFile
 import Logging
 import PinfoldConfiguration
 import PinfoldMetrics

@@ -1,18 +1,16 @@
 import Activity
-import Admin
 import CLinux
 import CacheStore
-import CertificateAuthority
 import Clocks
-import ConfigurationFile
-import Engine
 import EventLoop
+import JSONSchema
 import Logging
 import PinReporting
 import PinfoldConfiguration
+import PinfoldEngine
 import PinfoldMetrics
-import Resolver
-import TLS
+import PinfoldResolver
+import PinfoldTLS
 
 /// The running gateway: starts everything, takes the process's signals, reloads, and ends
 /// everything again. Belongs to the main thread.
@@ -91,7 +89,7 @@ package final class GatewayProcess {
         control()
         // From here on nothing needs the main thread: another signal ends the process as it is.
         signals.restoreDefaults()
-        shared.engine.pinReporter?.close(withinMilliseconds: 2000)
+        shared.pinReporter?.close(withinMilliseconds: 2000)
         contents.close()
         issuer?.close()
         shared.resolver.close()
@@ -110,7 +108,7 @@ package final class GatewayProcess {
         try PolicySnapshot(
             configuration, generation: generation, following: policy, sessions: sessions,
             ticketKeys: ticketKeys, issuer: issuer(for: configuration.interception),
-            images: contents.images, labels: labels
+            images: contents.images, schemas: JSONSchema.compile, labels: labels
         ) { label in
             if let known = reachability[label] { return known }
             let made = EntryReachability(label: label)
@@ -149,19 +147,19 @@ package final class GatewayProcess {
                 metrics: { published.metrics() }, readiness: { published.readiness() }),
             version: published.version)
         let resolver = try Resolver(options: ResolverOptions(configuration.resolver))
+        let reporter = try PinReporter(
+            folder: configuration.cache.reportFolder, resolver: resolver,
+            settings: policy.reporting,
+            use: PinReporter.UseWatch(
+                path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
+            tell: { [logger] in logger.log($0) })
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
             resolver: resolver, store: makeStore(), logger: logger, labels: labels,
-            activity: activity,
-            pinReporter: try PinReporter(
-                folder: configuration.cache.reportFolder, resolver: resolver,
-                settings: policy.reporting,
-                use: PinReporter.UseWatch(
-                    path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
-                tell: { [logger] in logger.log($0) }),
-            transformationWork: contents.work)
+            activity: activity, pinFailures: reporter, transformationWork: contents.work)
         return SharedServices(
-            mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
+            mailboxes: mailboxes, engine: engine, pinReporter: reporter,
+            accessLog: try makeAccessLog(),
             tellActivity: { first.post(.activityChanged) },
             administration: { site.respond(to: $0) })
     }
@@ -348,7 +346,7 @@ package final class GatewayProcess {
             running.join()
         }
         shared?.accessLog?.close(withinMilliseconds: Int(Self.closeAtOnceMilliseconds))
-        shared?.engine.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
+        shared?.pinReporter?.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         operationalLog.close(withinMilliseconds: Self.closeAtOnceMilliseconds)
         _exit(hung == 0 ? 0 : 1)
     }
@@ -401,7 +399,7 @@ package final class GatewayProcess {
             shared?.accessLog?.rename(accessLogLabels)
         }
         publish(next, policy)
-        shared?.engine.pinReporter?.configure(policy.reporting)
+        shared?.pinReporter?.configure(policy.reporting)
         for (mailbox, sockets) in zip(mailboxes, perWorker) {
             mailbox.post(.configure(policy, sockets))
         }

@@ -1,8 +1,8 @@
-import Addressing
 import CLinux
-import Engine
 import EventLoop
+import HTTPCore
 import PinfoldConfiguration
+import PinfoldEngine
 
 /// Why a listening socket could not be opened.
 package struct ListenError: Error, CustomStringConvertible {

@@ -1,7 +1,6 @@
-import CertificateAuthority
 import PinfoldConfiguration
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 extension OwnCertificateFigures {
     /// The certificates that the gateway itself shows, each file once for each use.

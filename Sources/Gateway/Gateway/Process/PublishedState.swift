@@ -1,16 +1,15 @@
 import Activity
-import Admin
 import CachePolicy
 import CacheStore
-import CertificateAuthority
 import Clocks
-import Engine
 import EventLoop
 import Locking
 import PinReporting
+import PinfoldEngine
 import PinfoldMetrics
-import Pinning
+import PinfoldTLS
 import Synchronization
+import Trust
 
 /// What the process tells about itself: every figure is read from its owner at the moment of a
 /// scrape.
@@ -59,11 +58,11 @@ final class PublishedState: Sendable {
         _ = services.withLock { $0.take() }
     }
 
-    func readiness() -> Admin.Readiness {
+    func readiness() -> ServiceReadiness {
         guard let services = services.withLock({ $0 }) else {
-            return Admin.Readiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
+            return ServiceReadiness(listenersUp: 0, listenersConfigured: 1, isDraining: false)
         }
-        let readiness = Admin.Readiness(
+        let readiness = ServiceReadiness(
             listenersUp: 1, listenersConfigured: 1,
             isDraining: services.shared.isDraining.load(ordering: .relaxed))
         guard readiness == .ready, let store = services.shared.store,
@@ -109,7 +108,7 @@ final class PublishedState: Sendable {
         if let issuer = issuer.withLock({ $0 }) {
             service.interception = InterceptionFigures(issuer.statistics())
         }
-        if let reporter = shared?.engine.pinReporter {
+        if let reporter = shared?.pinReporter {
             service.pinReports = PinReportFigures(reporter.statistics)
         }
         service.wallSeconds = Clock.wallMilliseconds() / 1000

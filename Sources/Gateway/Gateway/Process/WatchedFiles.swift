@@ -1,4 +1,4 @@
-import Engine
+import PinfoldEngine
 
 /// The files that are taken up when they change, in sets of those that are of use only together,
 /// and whether they have. The main thread looks from time to time.

@@ -1,7 +1,7 @@
 import Activity
-import Engine
 import EventLoop
 import Logging
+import PinfoldEngine
 
 /// Runs the activity indicator's timer on one worker's loop.
 final class ActivityTimer: EventHandler {

@@ -1,6 +1,5 @@
-import Addressing
-import Notation
-import Pinning
+import HTTPCore
+import Trust
 
 /// Which hosts a request to the administrative address may name.
 enum AdminHost {

@@ -1,11 +1,8 @@
-import Addressing
-import Admin
-import CertificateAuthority
-import Engine
 import EventLoop
 import HTTPCore
-import Pinning
-import TLS
+import PinfoldEngine
+import PinfoldTLS
+import Trust
 
 /// The administration as exchanges see it: the site of requests that are for the gateway itself.
 final class Administration: LocalSite {
@@ -21,7 +18,7 @@ final class Administration: LocalSite {
             bytes.text(at: request.host), port: request.port, at: address, named: admin.hosts)
         let access = AdminAccess(
             needsToken: admin.metrics == .token,
-            token: admin.token.map { AdminToken($0.bytes) })
+            token: admin.token.map { AdminSecret($0.bytes) })
         let target = bytes.text(at: request.path)
         let host = bytes.text(at: request.host)
         let answer = worker.shared.administration(

@@ -1,5 +1,5 @@
-import Engine
 import EventLoop
+import PinfoldEngine
 
 /// One worker's listening socket.
 final class Listener: EventHandler {

@@ -1,10 +1,9 @@
 import Activity
-import Addressing
-import Engine
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
-import Pinning
+import PinfoldEngine
+import Trust
 
 /// Asks one configured host at an interval whether it is there: any complete response head says
 /// yes. Runs on one worker, over the same pool and trust as traffic.

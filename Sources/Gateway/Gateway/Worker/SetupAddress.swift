@@ -1,5 +1,4 @@
-import Addressing
-import Notation
+import HTTPCore
 
 /// By which host clients reach a listener, as the pages about using the gateway write it.
 enum SetupAddress {

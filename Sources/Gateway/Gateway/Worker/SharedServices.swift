@@ -1,11 +1,11 @@
 import Activity
-import Admin
 import CacheStore
-import Engine
 import EventLoop
 import Locking
 import Logging
-import Resolver
+import PinReporting
+import PinfoldEngine
+import PinfoldResolver
 import Synchronization
 
 /// What the workers share: nothing of it is changed by one without a lock, and none of the locks is
@@ -14,6 +14,8 @@ package final class SharedServices: Sendable {
     package var workerCount: Int { mailboxes.count }
     /// What exchanges and connections to servers share.
     package let engine: SharedEnvironment
+    /// Sends reports of pin failures; nil: there are none.
+    let pinReporter: PinReporter?
     package let accessLog: AccessLog?
     /// Answers requests to the administrative listener.
     package let administration: @Sendable (AdminRequest) -> AdminResponse
@@ -33,12 +35,14 @@ package final class SharedServices: Sendable {
     private let generations: Locked<[UInt64]>
 
     package init(
-        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment, accessLog: AccessLog?,
+        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
+        pinReporter: PinReporter? = nil, accessLog: AccessLog?,
         tellActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {
         self.mailboxes = mailboxes
         self.engine = engine
+        self.pinReporter = pinReporter
         self.accessLog = accessLog
         self.tellActivity = tellActivity
         self.administration = administration

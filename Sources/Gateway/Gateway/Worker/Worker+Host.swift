@@ -1,5 +1,5 @@
-import Engine
 import HTTPCore
+import PinfoldEngine
 import PinfoldMetrics
 
 // What the worker does for its exchanges: they are written to the access log.

@@ -1,13 +1,12 @@
 import Activity
-import Addressing
 import Clocks
-import Engine
 import EventLoop
 import HTTPCore
+import PinfoldEngine
 import PinfoldMetrics
-import Pinning
+import PinfoldTLS
 import Synchronization
-import TLS
+import Trust
 
 /// One thread of the gateway with everything it owns: listeners, clients, probes, and the
 /// environment that its exchanges run on. Nothing of it is touched by another thread; they write to

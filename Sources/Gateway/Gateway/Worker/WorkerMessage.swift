@@ -1,9 +1,8 @@
-import Addressing
-import CertificateAuthority
-import Engine
 import EventLoop
+import HTTPCore
+import PinfoldEngine
 import PinfoldMetrics
-import TLS
+import PinfoldTLS
 
 /// What a worker is told by other threads.
 package enum WorkerMessage: Sendable {

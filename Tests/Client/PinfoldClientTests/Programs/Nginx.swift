@@ -1,6 +1,6 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 import TestSupport
 import Testing
 

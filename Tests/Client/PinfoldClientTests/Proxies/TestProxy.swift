@@ -1,7 +1,7 @@
-import Addressing
+import HTTPCore
 import HTTPTypes
 import Locking
-import TLS
+import PinfoldTLS
 import Testing
 
 @testable import PinfoldClient

@@ -1,7 +1,7 @@
 import COpenSSL
 import Testing
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// A server's connection inside the session of another, and its client over memory, so that a test
 /// says which of the outer session's records the inner one's bytes are in.

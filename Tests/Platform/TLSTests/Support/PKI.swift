@@ -1,6 +1,6 @@
 import COpenSSL
-import Pinning
-import TLS
+import PinfoldTLS
+import Trust
 
 /// A certificate with its private key, made for tests.
 final class TestCertificate: @unchecked Sendable {

@@ -1,6 +1,6 @@
 import CLinux
 import COpenSSL
-import TLS
+import PinfoldTLS
 
 /// The two ends of a stream, non-blocking; closed with the object.
 final class SocketPair {

@@ -1,7 +1,6 @@
 import CLinux
-import CertificateProfile
-import Pinning
-import TLS
+import PinfoldTLS
+import Trust
 
 /// Drives a client connection over a non-blocking socket as an event loop would: it goes on only
 /// when the socket is ready for what the last result asked for.

@@ -1,7 +1,7 @@
 import COpenSSL
-import Pinning
+import Trust
 
-@testable import TLS
+@testable import PinfoldTLS
 
 /// A log of Certificate Transparency that promises whatever it is asked to.
 final class TestLog: @unchecked Sendable {

@@ -1,6 +1,6 @@
-import Pinning
-import TLS
+import PinfoldTLS
 import Testing
+import Trust
 
 /// A server, a policy, and what must come of it.
 struct TrustCase: Sendable, CustomTestStringConvertible {

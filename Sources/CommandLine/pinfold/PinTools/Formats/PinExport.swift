@@ -1,0 +1,238 @@
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+/// The pins of a host entry, as far as other programs know such.
+package struct ExportedPins: Hashable, Sendable {
+    /// A host pattern in its parts.
+    package struct Name: Hashable, Sendable {
+        /// Without wildcard and port.
+        package var domain: String
+        /// Whether the names below it are meant, too.
+        package var subdomains: Bool
+        /// Without port.
+        package var pattern: String
+    }
+
+    package var pinset: String
+    package var names: [Name]
+    package var keys: [SHA256Digest]
+    package var isEnforced: Bool
+    /// When the pins are no longer enforced, in seconds since 1970.
+    package var expires: Int64?
+}
+
+/// The forms that pins are written in for other programs.
+package enum ExportFormat: String, CaseIterable, Sendable {
+    case trustkit
+    case android
+    case okhttp
+    case curl
+    /// A file in DER for each pinned certificate, AFNetworking's way.
+    case cer
+
+    fileprivate var program: String {
+        switch self {
+        case .trustkit: "TrustKit"
+        case .android: "Android"
+        case .okhttp: "OkHttp"
+        case .curl: "curl"
+        case .cer: "AFNetworking"
+        }
+    }
+}
+
+/// What a configuration's pins are for another program.
+package struct PinExport: Sendable {
+    package var hosts: [ExportedPins] = []
+    /// What cannot be said there, and is said so that no more servers pass.
+    package var warnings: [String] = []
+
+    /// - Parameters:
+    ///   - pinset: the only one that is written; nil: all that host entries name.
+    /// - Throws: for what cannot be said there without letting more servers pass, or refusing
+    ///   servers that are only reported here.
+    package init(
+        _ configuration: ConfigurationSnapshot, pinset wanted: String?, for format: ExportFormat
+    ) throws(PinFormatError) {
+        if let wanted { try Self.requirePinset(wanted, configuration) }
+        for (index, entry) in configuration.hosts.entries.enumerated() {
+            let place = "hosts[\(index)] (\(entry.label))"
+            let pinsets = entry.pinsets.map { configuration.pinsets[$0].pinset }
+                .filter { wanted == nil || $0.name == wanted }
+            let pinning = pinsets.filter { $0.mode != .none }
+            if pinning.isEmpty {
+                if !pinsets.isEmpty { warnings.append("\(place): exempt from pins, left out") }
+                continue
+            }
+            guard pinning.count == 1, let pinset = pinning.first else {
+                throw PinFormatError(
+                    place,
+                    "all of its \(pinning.count) pinsets must pass, which \(format.program) "
+                        + "cannot say", expected: "--pinset with one of them")
+            }
+            var exported = ExportedPins(
+                pinset: pinset.name, names: [], keys: try Self.keys(pinset, format),
+                isEnforced: pinset.isEnforced)
+            try settle(pinset, format, &exported)
+            for pattern in entry.match { addName("\(pattern)", place, format, &exported) }
+            if !exported.names.isEmpty { hosts.append(exported) }
+        }
+        if format == .okhttp { try requireApart() }
+        guard !hosts.isEmpty else {
+            throw PinFormatError(
+                "hosts", "no entry has pins that can be written", expected: "an entry with pinsets")
+        }
+    }
+
+    /// OkHttp takes the pins of every pattern that matches, not of the first.
+    private func requireApart() throws(PinFormatError) {
+        for special in hosts {
+            for general in hosts where Set(general.keys) != Set(special.keys) {
+                for name in special.names {
+                    let other = general.names.first { HostPins.covers($0.pattern, name.pattern) }
+                    guard let other else { continue }
+                    throw PinFormatError(
+                        "hosts",
+                        "OkHttp would take the pins of \(other.pattern) for "
+                            + "\(name.pattern), too", expected: "--pinset with one of the two")
+                }
+            }
+        }
+    }
+
+    private static func requirePinset(
+        _ name: String, _ configuration: ConfigurationSnapshot
+    ) throws(PinFormatError) {
+        let names = configuration.pinsets.map(\.pinset.name)
+        guard names.contains(name) else {
+            throw PinFormatError(
+                "--pinset", "there is no pinset \(name)",
+                expected: "one of \(names.joined(separator: ", "))")
+        }
+    }
+
+    /// The digests of a pinset's keys.
+    private static func keys(
+        _ pinset: Pinset, _ format: ExportFormat
+    ) throws(PinFormatError) -> [SHA256Digest] {
+        var keys: [SHA256Digest] = []
+        for (index, pin) in pinset.pins.enumerated() {
+            let place = "pinsets.\(pinset.name), pin \(index)"
+            let key: SHA256Digest
+            do {
+                switch pin {
+                case .keyDigest(let digest): key = digest
+                case .publicKey(let der): key = try CertificateInspection.keyDigest(publicKey: der)
+                case .certificate(let der):
+                    key = try CertificateInspection(certificate: der).identity.key
+                case .certificateFingerprint:
+                    throw PinFormatError(
+                        place,
+                        "is a certificate's fingerprint, of which \(format.program) knows "
+                            + "nothing", expected: "the certificate's file, or its key's pin")
+                }
+            } catch let error as PinFormatError {
+                throw error
+            } catch {
+                throw PinFormatError(place, "\(error)", expected: "")
+            }
+            if !keys.contains(key) { keys.append(key) }
+        }
+        return keys
+    }
+
+    /// What else the pinset says, and whether the program can.
+    private mutating func settle(
+        _ pinset: Pinset, _ format: ExportFormat, _ exported: inout ExportedPins
+    ) throws(PinFormatError) {
+        let place = "pinsets.\(pinset.name)"
+        if !pinset.isEnforced, format != .trustkit {
+            throw PinFormatError(
+                place, "only reports, and \(format.program) would refuse",
+                expected: "enforce: true, or --format trustkit")
+        }
+        if let expires = pinset.expires {
+            let end = CivilDate.text(secondsSince1970: expires)
+            if pinset.afterExpiry == .refuse && pinset.isEnforced {
+                warnings.append("\(place): that it refuses from \(end) on is left out")
+            } else if format == .trustkit || format == .android {
+                exported.expires = expires
+                if expires % 86_400 != 0 {
+                    // The day after, so that it is not over before its time.
+                    exported.expires = expires + 86_400
+                    warnings.append("\(place): \(end) becomes the day after it")
+                }
+            } else {
+                warnings.append("\(place): that it only reports from \(end) on is left out")
+            }
+        }
+        if pinset.mode == .certificate, format != .cer {
+            warnings.append("\(place): compares certificates; there, their keys are compared")
+        }
+        if pinset.allowInvalidCertificates || !pinset.validatesDomainName {
+            warnings.append("\(place): there, chain and name must be valid as well")
+        }
+        if !pinset.anchors.isEmpty { warnings.append("\(place): its anchors are left out") }
+        if format == .curl {
+            warnings.append("\(place): curl compares the server's own key only, no issuer's")
+        }
+    }
+
+    private mutating func addName(
+        _ pattern: String, _ place: String, _ format: ExportFormat, _ exported: inout ExportedPins
+    ) {
+        var bare = pattern
+        if let parsed = try? HostPattern(pattern), let port = parsed.port {
+            bare = parsed.atEveryPort.description
+            warnings.append("\(place): \(pattern) is written for every port, not \(port) alone")
+        }
+        let domain = String(bare.drop { $0 == "*" || $0 == "." })
+        let isWild = domain != bare
+        let isOneLabel = isWild && !bare.hasPrefix("**")
+        if isWild, format == .curl {
+            warnings.append("\(place): \(bare) is left out, for curl asks one host")
+            return
+        }
+        if isOneLabel, format != .okhttp {
+            warnings.append("\(place): \(bare) becomes \(domain) and all names below it")
+        }
+        let name = ExportedPins.Name(domain: domain, subdomains: isWild, pattern: bare)
+        if !exported.names.contains(name) { exported.names.append(name) }
+    }
+
+    /// The text in the program's form. Not for `.cer`.
+    package func text(_ format: ExportFormat) -> String {
+        switch format {
+        case .trustkit: TrustKitFormat.write(hosts)
+        case .android: AndroidFormat.write(hosts)
+        case .okhttp: OkHttpFormat.write(hosts)
+        case .curl, .cer: CurlFormat.write(hosts)
+        }
+    }
+
+    /// The certificates among a configuration's pins, in DER, with the names of their files.
+    package static func certificates(
+        _ configuration: ConfigurationSnapshot, pinset wanted: String?
+    ) throws(PinFormatError) -> [(name: String, der: [UInt8])] {
+        if let wanted { try requirePinset(wanted, configuration) }
+        var files: [(name: String, der: [UInt8])] = []
+        for pinset in configuration.pinsets.map(\.pinset)
+        where wanted == nil || pinset.name == wanted {
+            for (index, pin) in pinset.pins.enumerated() {
+                guard case .certificate(let der) = pin else {
+                    throw PinFormatError(
+                        "pinsets.\(pinset.name), pin \(index)",
+                        "is no certificate but a digest or key",
+                        expected: "files of certificates, or another --format")
+                }
+                files.append(("\(pinset.name)-\(index).cer", der))
+            }
+        }
+        guard !files.isEmpty else {
+            throw PinFormatError("pinsets", "there are no pins", expected: "a pinset with pins")
+        }
+        return files
+    }
+}

@@ -1,0 +1,62 @@
+import HTTPCore
+
+/// A server as it is written on the command line: `example.com`, `example.com:8443`,
+/// `[::1]:8443`, or a URL whose path is left out.
+package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
+    /// Lower case, an address without brackets.
+    package var host: String
+    package var port: UInt16
+
+    /// Reads one; nil for what is no host with or without a port.
+    package init?(_ text: String) {
+        var rest = Substring(text.lowercasedASCII)
+        if let scheme = rest.firstRange(of: "://") {
+            guard rest[..<scheme.lowerBound] == "https" else { return nil }
+            rest = rest[scheme.upperBound...].prefix { !"/?#".contains($0) }
+        }
+        var port: UInt16 = 443
+        if let colon = rest.lastIndex(of: ":"),
+            rest.last != "]" && rest.firstIndex(of: ":") == colon
+                || rest.prefix(upTo: colon).last == "]"
+        {
+            let digits = rest[rest.index(after: colon)...]
+            guard digits.allSatisfy({ $0.isASCII && $0.isNumber }), let number = UInt16(digits),
+                number > 0
+            else { return nil }
+            port = number
+            rest = rest[..<colon]
+        }
+        if rest.first == "[", rest.last == "]" { rest = rest.dropFirst().dropLast() }
+        if rest.last == "." { rest = rest.dropLast() }
+        let isAddress = IPAddress(literal: rest.utf8.span) != nil
+        guard isAddress || PeerAddress.isName(rest) else { return nil }
+        host = String(rest)
+        self.port = port
+    }
+
+    /// A server by its parts.
+    ///
+    /// - Parameter host: lower case, an address without brackets.
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+
+    private static func isName(_ text: Substring) -> Bool {
+        !text.isEmpty && text.utf8.count <= 253
+            && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in
+                (1...63).contains(label.utf8.count)
+                    && label.allSatisfy {
+                        $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-" || $0 == "_")
+                    }
+            }
+    }
+
+    /// The host, in brackets where it needs them, and the port.
+    package var description: String { Self.text(host: host, port: port) }
+
+    /// A host, in brackets where it needs them, and a port.
+    package static func text(host: String, port: UInt16) -> String {
+        HostText.text(host, port: port)
+    }
+}

@@ -1,0 +1,186 @@
+import HTTPCore
+import Trust
+
+/// Answers questions that are lines of JSON. A line that is no question gets an answer that says
+/// so, and ends nothing.
+package struct TrustBatch {
+    /// The longest line, in bytes.
+    package static let lineBytes = 16 << 20
+
+    private var checker = TrustChecker()
+    private var rest: [UInt8] = []
+    private var lineNumber = 0
+    /// Whether the line that has begun is too long, so that the rest of it is skipped.
+    private var isSkipping = false
+    /// Lines that were no questions.
+    package private(set) var problems = 0
+
+    package init() {}
+
+    /// Takes bytes of the input as they come, and returns the answers to the lines that are
+    /// complete, a line of JSON each.
+    package mutating func feed(_ bytes: ArraySlice<UInt8>) -> String {
+        var answers = ""
+        var bytes = bytes
+        while let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
+            take(bytes[..<end])
+            answers += endLine()
+            bytes = bytes[(end + 1)...]
+        }
+        take(bytes)
+        return answers
+    }
+
+    /// The answer to the last line, if it has no line feed.
+    package mutating func finish() -> String { rest.isEmpty && !isSkipping ? "" : endLine() }
+
+    private mutating func take(_ bytes: ArraySlice<UInt8>) {
+        guard !isSkipping else { return }
+        rest += bytes
+        guard rest.count > Self.lineBytes else { return }
+        isSkipping = true
+        rest.removeAll()
+    }
+
+    private mutating func endLine() -> String {
+        lineNumber += 1
+        defer {
+            rest.removeAll(keepingCapacity: true)
+            isSkipping = false
+        }
+        if isSkipping {
+            return problem("longer than \(Self.lineBytes) bytes", id: "null")
+        }
+        guard !rest.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) else { return "" }
+        let value: JSONValue
+        do throws(JSONProblem) {
+            value = try JSONReader.read(rest[...])
+        } catch {
+            return problem("not JSON: \(error.text), at byte \(error.position)", id: "null")
+        }
+        let id = TrustQuestion.identifier(of: value)
+        do throws(TrustQuestionProblem) {
+            let question = try TrustQuestion(json: value)
+            return try checker.answer(question).line(id: id)
+        } catch {
+            return problem(error.description, id: id)
+        }
+    }
+
+    private mutating func problem(_ text: String, id: String) -> String {
+        problems += 1
+        return TrustAnswer(TrustQuestionProblem("line \(lineNumber): \(text)")).line(id: id)
+    }
+}
+
+extension TrustQuestion {
+    /// The names of a question's members.
+    static let members = [
+        "id", "chain", "intermediates", "roots", "host", "mode", "pins",
+        "allowInvalidCertificates", "validatesDomainName", "at", "profile",
+    ]
+
+    /// The `id` of a question as JSON; `null` where it has none.
+    static func identifier(of value: JSONValue) -> String {
+        guard case .object(let members) = value else { return "null" }
+        return members.first { $0.name == "id" }?.value.text ?? "null"
+    }
+
+    /// Reads a question. What is absent or null is at its default: no further certificates, the
+    /// system's anchors, no host, the mode `publicKey` with pins and `none` without, a valid chain
+    /// and the host's name asked for, now, and the profile `strict`.
+    init(json value: JSONValue) throws(TrustQuestionProblem) {
+        guard case .object(let members) = value else {
+            throw TrustQuestionProblem("\(value.name); expected an object")
+        }
+        var pinset = Pinset(name: "")
+        var mode: PinningMode?
+        for (name, value) in members where value != .null {
+            switch name {
+            case "id": break
+            case "chain": chain = try Self.texts(value, name).map { Material($0) }
+            case "intermediates":
+                intermediates = try Self.texts(value, name).map { Material($0) }
+            case "roots":
+                roots = try Self.texts(value, name).map { $0 == "system" ? .system : Material($0) }
+            case "host": host = try Self.text(value, name)
+            case "mode": mode = try Self.choice(value, name)
+            case "pins":
+                for text in try Self.texts(value, name) {
+                    pinset.pins += try Self.pins(text)
+                }
+            case "allowInvalidCertificates":
+                pinset.allowInvalidCertificates = try Self.flag(value, name)
+            case "validatesDomainName": pinset.validatesDomainName = try Self.flag(value, name)
+            case "at": time = try Self.time(try Self.text(value, name), name)
+            case "profile": profile = ChosenProfile(try Self.choice(value, name))
+            default:
+                throw TrustQuestionProblem(
+                    "there is no \(JSONText.quoted(name)); expected one of "
+                        + Self.members.joined(separator: ", "))
+            }
+        }
+        pinset.mode = mode ?? (pinset.pins.isEmpty ? .none : .publicKey)
+        pinsets = [pinset]
+    }
+
+    /// Seconds since 1970.
+    package static func time(
+        _ text: String, _ name: String
+    ) throws(TrustQuestionProblem) -> Int64 {
+        guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
+            throw TrustQuestionProblem(
+                "\(name): \(JSONText.quoted(text)) is no time; expected one of RFC 3339, as in"
+                    + " 2027-06-01T00:00:00Z")
+        }
+        return seconds
+    }
+
+    private static func text(
+        _ value: JSONValue, _ name: String
+    ) throws(TrustQuestionProblem) -> String {
+        guard case .string(let text) = value else {
+            throw TrustQuestionProblem("\(name) is \(value.name); expected a string")
+        }
+        return text
+    }
+
+    /// A string, or a list of strings.
+    private static func texts(
+        _ value: JSONValue, _ name: String
+    ) throws(TrustQuestionProblem) -> [String] {
+        switch value {
+        case .string(let text): return [text]
+        case .array(let values):
+            var texts: [String] = []
+            for (index, value) in values.enumerated() {
+                texts.append(try text(value, "\(name)[\(index)]"))
+            }
+            return texts
+        default:
+            throw TrustQuestionProblem(
+                "\(name) is \(value.name); expected a string or a list of strings")
+        }
+    }
+
+    private static func flag(
+        _ value: JSONValue, _ name: String
+    ) throws(TrustQuestionProblem) -> Bool {
+        guard case .boolean(let flag) = value else {
+            throw TrustQuestionProblem("\(name) is \(value.name); expected true or false")
+        }
+        return flag
+    }
+
+    private static func choice<Value: RawRepresentable & CaseIterable>(
+        _ value: JSONValue, _ name: String
+    ) throws(TrustQuestionProblem) -> Value where Value.RawValue == String {
+        let text = try text(value, name)
+        guard let choice = Value(rawValue: text) else {
+            let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
+            throw TrustQuestionProblem(
+                "\(name): \(JSONText.quoted(text)) is unknown; expected one of \(words)")
+        }
+        return choice
+    }
+}

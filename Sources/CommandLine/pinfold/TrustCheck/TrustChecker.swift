@@ -1,0 +1,241 @@
+import Gateway
+import HTTPCore
+import PinfoldEngine
+import PinfoldTLS
+import Trust
+
+/// Gives verdicts on certificates by the code that judges live connections. What many questions
+/// have in common, the same trust anchors and intermediate certificates, is read once.
+package struct TrustChecker {
+    /// Entries of one kind that are remembered; past that all are forgotten.
+    private static let remembered = 4096
+
+    private var chains: [TrustQuestion.Material: Result<PresentedChain, ChainProblem>] = [:]
+    private var certificates: [Encoding: PresentedChain] = [:]
+    private var anchors: [[TrustQuestion.Material]: TrustRoots] = [:]
+
+    /// A certificate's bytes, hashed at once: an array of bytes feeds them one by one.
+    private struct Encoding: Hashable {
+        let bytes: [UInt8]
+
+        func hash(into hasher: inout Hasher) {
+            bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+        }
+    }
+
+    /// Why material is no chain.
+    private enum ChainProblem: Error {
+        case question(TrustQuestionProblem)
+        case chain(ChainFailure)
+    }
+
+    package init() {}
+
+    /// The verdict on a question.
+    ///
+    /// - Throws: for what cannot be read, or is no certificate or pin. What a server presents is
+    ///   judged also where it is no certificate: that fails.
+    package mutating func answer(
+        _ question: TrustQuestion
+    ) throws(TrustQuestionProblem) -> TrustAnswer {
+        let roots = try roots(question.roots)
+        let judge: TrustJudge
+        do throws(TLSContextError) {
+            let lists = question.revocationLists
+            judge = try TrustJudge(
+                SecurityPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
+                revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
+                requiresStaple: question.requiresStaple, transparency: question.transparency)
+        } catch {
+            throw TrustQuestionProblem("\(error)")
+        }
+        do throws(ChainProblem) {
+            let chain = try presented(question)
+            if question.goesAroundPins { return Self.pinnedPortRefused }
+            switch judge.judge(
+                chain, host: question.host, at: question.time, staple: question.staple,
+                timestamps: ServerTimestamps(status: question.staple))
+            {
+            case .trusted(let facts): return Self.pass(facts)
+            case .refused(let failure): return Self.fail(failure)
+            }
+        } catch {
+            switch error {
+            case .question(let problem): throw problem
+            case .chain(let failure): return Self.fail(TrustFailure(.chain(failure)))
+            }
+        }
+    }
+
+    private static func pass(_ facts: TrustFacts) -> TrustAnswer {
+        let end = facts.expires.map { CivilDate.text(secondsSince1970: $0) }
+        var detail =
+            end.map { "trusted until \($0)" }
+            ?? "the policy asks for no valid chain, and is satisfied"
+        for case .reported(let failure) in facts.outcomes {
+            detail += "; \(failure), which is only reported"
+        }
+        return TrustAnswer(.pass, VerdictReason.trusted.entry.token, detail)
+    }
+
+    private static func fail(_ failure: TrustFailure) -> TrustAnswer {
+        var failure = failure
+        if failure.pinset == "" { failure.pinset = nil }
+        return TrustAnswer(.fail, Reason(failure).token, failure.description)
+    }
+
+    private static var pinnedPortRefused: TrustAnswer {
+        let fault = ExchangeFault.pinnedPortRefused
+        return TrustAnswer(.fail, fault.reason.token, fault.explanation)
+    }
+
+    // MARK: What is presented
+
+    private mutating func presented(
+        _ question: TrustQuestion
+    ) throws(ChainProblem) -> PresentedChain {
+        var whole: PresentedChain?
+        for material in question.chain + question.intermediates {
+            let part = try chain(material)
+            guard let before = whole else {
+                whole = part
+                continue
+            }
+            guard let both = before.adding(part) else {
+                throw .question(TrustQuestionProblem("out of memory"))
+            }
+            whole = both
+        }
+        guard let whole, !question.chain.isEmpty else { throw .chain(.noCertificate) }
+        return whole
+    }
+
+    private mutating func chain(
+        _ material: TrustQuestion.Material
+    ) throws(ChainProblem) -> PresentedChain {
+        if let known = chains[material] { return try known.get() }
+        let made: Result<PresentedChain, ChainProblem>
+        do throws(ChainProblem) {
+            made = .success(try read(chain: material))
+        } catch {
+            made = .failure(error)
+        }
+        if chains.count >= Self.remembered { chains.removeAll(keepingCapacity: true) }
+        chains[material] = made
+        return try made.get()
+    }
+
+    private mutating func read(
+        chain material: TrustQuestion.Material
+    ) throws(ChainProblem) -> PresentedChain {
+        let certificates: [[UInt8]]
+        do throws(TrustQuestionProblem) {
+            certificates = try Self.presentedDER(material)
+        } catch {
+            throw .question(error)
+        }
+        var whole: PresentedChain?
+        for (index, der) in certificates.enumerated() {
+            guard let one = parsed(der) else { throw .chain(.malformed(position: index + 1)) }
+            whole = whole?.adding(one) ?? one
+        }
+        guard let whole else { throw .chain(.noCertificate) }
+        return whole
+    }
+
+    /// One certificate; nil: it is none.
+    private mutating func parsed(_ der: [UInt8]) -> PresentedChain? {
+        let encoding = Encoding(bytes: der)
+        if let known = certificates[encoding] { return known }
+        guard let made = try? PresentedChain(der: [der]) else { return nil }
+        if certificates.count >= Self.remembered { certificates.removeAll(keepingCapacity: true) }
+        certificates[encoding] = made
+        return made
+    }
+
+    /// What stands in the place of certificates, whether it is one or not.
+    private static func presentedDER(
+        _ material: TrustQuestion.Material
+    ) throws(TrustQuestionProblem) -> [[UInt8]] {
+        if case .loaded(_, let certificates) = material { return certificates }
+        let (name, contents) = try contents(material)
+        do throws(PinError) {
+            return try Pin.decodePresented(file: contents)
+        } catch {
+            throw TrustQuestionProblem("\(name): \(error.problem)")
+        }
+    }
+
+    private static func contents(
+        _ material: TrustQuestion.Material
+    ) throws(TrustQuestionProblem) -> (name: String, contents: [UInt8]) {
+        switch material {
+        case .text(let text): return ("the PEM text", Array(text.utf8))
+        case .file(let path):
+            do throws(CommandFiles.Problem) {
+                return (path, try CommandFiles.read(path))
+            } catch {
+                throw TrustQuestionProblem(error.description)
+            }
+        case .system, .loaded:
+            throw TrustQuestionProblem("`system` is no certificate; it stands for trust anchors")
+        }
+    }
+
+    // MARK: Trust anchors
+
+    private mutating func roots(
+        _ materials: [TrustQuestion.Material]
+    ) throws(TrustQuestionProblem) -> TrustRoots {
+        if let known = anchors[materials] { return known }
+        var sources: [RootSource] = []
+        for material in materials {
+            switch material {
+            case .system: sources.append(.system)
+            case .loaded(let name, let certificates):
+                sources += certificates.map { .file(name: name, contents: $0) }
+            case .text, .file:
+                let (name, contents) = try Self.contents(material)
+                sources.append(.file(name: name, contents: contents))
+            }
+        }
+        let made: TrustRoots
+        do throws(TLSContextError) {
+            made = try TrustRoots(sources)
+        } catch {
+            throw TrustQuestionProblem("\(error)")
+        }
+        if anchors.count >= Self.remembered { anchors.removeAll(keepingCapacity: true) }
+        anchors[materials] = made
+        return made
+    }
+}
+
+extension TrustQuestion {
+    /// Reads a pin of a list, as a configuration's `pins` have it, or as PEM.
+    package static func pins(_ text: String) throws(TrustQuestionProblem) -> [Pin] {
+        var contents = Array(text.utf8)
+        if !text.contains("-----BEGIN ") {
+            switch try reading({ () throws(PinError) in try Pin.parse(text) }) {
+            case .literal(let pins): return pins
+            case .file(let path):
+                do throws(CommandFiles.Problem) {
+                    contents = try CommandFiles.read(path)
+                } catch {
+                    throw TrustQuestionProblem("the pin \(error)")
+                }
+            }
+        }
+        return try reading { () throws(PinError) in try Pin.decode(file: contents) }
+    }
+
+    private static func reading<Value>(
+        _ read: () throws(PinError) -> Value
+    ) throws(TrustQuestionProblem) -> Value {
+        do throws(PinError) {
+            return try read()
+        } catch {
+            throw TrustQuestionProblem("a pin: \(error.problem)")
+        }
+    }
+}

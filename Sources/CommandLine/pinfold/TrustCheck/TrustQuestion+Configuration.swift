@@ -1,0 +1,46 @@
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+extension TrustQuestion {
+    /// Takes over how a configuration verifies a host: anchors, profile, CRLs and pinsets.
+    ///
+    /// - Parameters:
+    ///   - configuration: what is in force.
+    ///   - port: of the server; entries of `hosts` may name one.
+    ///   - pinset: the only one that counts, in place of those of the host's entry.
+    /// - Throws: for a pinset that is not there.
+    package mutating func apply(
+        _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
+    ) throws(TrustQuestionProblem) {
+        let wanted = host.map(TrustJudge.normalised) ?? ""
+        let index = configuration.hostEntry(host: wanted.utf8.span, port: port)
+        let entry = index.map { configuration.hosts.entries[$0] }
+        let tls = entry?.tls ?? configuration.tls
+        profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
+        requiresStaple = tls.ocspStapling == .required
+        revocationLists = tls.crls.flatMap(\.lists)
+        transparency = tls.transparency.policy
+        roots = tls.roots.map { source in
+            switch source {
+            case .system: .system
+            case .file(let path, let certificates): .loaded(name: path, certificates)
+            }
+        }
+        guard let name else {
+            pinsets = entry?.pinsets.map { configuration.pinsets[$0].pinset } ?? []
+            let bypass = configuration.pinBypass(
+                host: wanted.utf8.span, entry: index, by: .verifiedTLS)
+            goesAroundPins = bypass != nil
+            return
+        }
+        guard let found = configuration.pinsets.first(where: { $0.pinset.name == name }) else {
+            let names = configuration.pinsets.map(\.pinset.name).sorted()
+            throw TrustQuestionProblem(
+                "there is no pinset \(name); expected one of "
+                    + (names.isEmpty ? "none" : names.joined(separator: ", ")))
+        }
+        pinsets = [found.pinset]
+    }
+}

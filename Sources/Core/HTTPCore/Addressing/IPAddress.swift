@@ -1,0 +1,230 @@
+/// An Internet address, as a value of one machine word or two.
+///
+/// Equality is of the written form: `::ffff:127.0.0.1` and `127.0.0.1` differ. Everything that
+/// decides about an address (``IPNetwork``, ``AddressScope``, ``DestinationRules``) looks at
+/// ``unmapped`` first, so that a mapped address cannot pass where its IPv4 twin does not.
+package enum IPAddress: Hashable, Sendable {
+    /// An IPv4 address in host byte order: `127.0.0.1` is `0x7f00_0001`.
+    case v4(UInt32)
+    /// An IPv6 address: its first and its last eight bytes, each in host byte order.
+    case v6(UInt64, UInt64)
+
+    /// Which of the two families an address belongs to.
+    package enum Family: Hashable, Sendable, CaseIterable {
+        /// 32-bit addresses.
+        case v4
+        /// 128-bit addresses.
+        case v6
+    }
+
+    /// `127.0.0.1`.
+    package static let loopbackV4 = IPAddress.v4(0x7f00_0001)
+    /// `::1`.
+    package static let loopbackV6 = IPAddress.v6(0, 1)
+
+    /// The family of the written form (a mapped address is IPv6).
+    @inlinable
+    package var family: Family {
+        switch self {
+        case .v4: .v4
+        case .v6: .v6
+        }
+    }
+
+    /// Reads an address in its strict text form: four decimal parts without leading zeros for
+    /// IPv4 (never `127.1`, `0177.0.0.1` or `0x7f.1`), RFC 4291 §2.2 for IPv6, without brackets
+    /// and without a zone identifier. Returns nil for anything else. Allocates nothing.
+    package init?(bytes: Span<UInt8>) {
+        var reader = AddressReader()
+        guard let address = reader.address(bytes) else { return nil }
+        self = address
+    }
+
+    /// ``init(bytes:)`` over memory that is borrowed for the call.
+    package init?(bytes: UnsafeRawBufferPointer) {
+        let typed = UnsafeBufferPointer(
+            start: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), count: bytes.count)
+        self.init(bytes: typed.span)
+    }
+
+    /// ``init(bytes:)`` over a string's UTF-8.
+    package init?(_ text: String) {
+        self.init(bytes: text.utf8.span)
+    }
+
+    /// ``init(bytes:)`` over a part of a string.
+    package init?(_ text: Substring) {
+        self.init(bytes: text.utf8.span)
+    }
+
+    /// Reads the host of a URI when it is a literal (RFC 3986 §3.2.2): `127.0.0.1`, or an IPv6
+    /// address in brackets. Returns nil for names, for IPv6 without brackets and for `[v1.x]`.
+    package init?(host bytes: Span<UInt8>) {
+        let count = bytes.count
+        guard count >= 2, bytes[0] == UInt8(ascii: "[") else {
+            guard let address = IPAddress(bytes: bytes), address.family == .v4 else { return nil }
+            self = address
+            return
+        }
+        guard bytes[count - 1] == UInt8(ascii: "]"),
+            let address = IPAddress(bytes: bytes.extracting(1..<count - 1)),
+            address.family == .v6
+        else { return nil }
+        self = address
+    }
+
+    /// Reads a host that is an address, as configurations, certificates and people write it: IPv6
+    /// with or without brackets. Returns nil for names.
+    package init?(literal bytes: Span<UInt8>) {
+        guard let address = IPAddress(bytes: bytes) ?? IPAddress(host: bytes) else { return nil }
+        self = address
+    }
+
+    /// The 4 or 16 bytes of the address, most significant first, as a certificate's `iPAddress`
+    /// holds them (RFC 5280 §4.2.1.6).
+    package var networkBytes: [UInt8] {
+        switch self {
+        case .v4(let value): withUnsafeBytes(of: value.bigEndian) { Array($0) }
+        case .v6(let high, let low):
+            withUnsafeBytes(of: high.bigEndian) { Array($0) }
+                + withUnsafeBytes(of: low.bigEndian) { Array($0) }
+        }
+    }
+
+    /// The IPv4 address inside `::ffff:a.b.c.d`, else the address itself.
+    @inlinable
+    package var unmapped: IPAddress {
+        switch self {
+        case .v6(0, let low) where low >> 32 == 0xffff: .v4(UInt32(truncatingIfNeeded: low))
+        case .v4, .v6: self
+        }
+    }
+
+    /// The IPv4 address that traffic to this IPv6 address ends at, when the address says so:
+    /// IPv4-mapped `::ffff:0:0/96` and -compatible `::/96` (RFC 4291 §2.5.5; not `::` and `::1`),
+    /// NAT64 `64:ff9b::/96` (RFC 6052) and 6to4 `2002::/16` (RFC 3056). Nil for the others.
+    package var embeddedV4: IPAddress? {
+        guard case .v6(let high, let low) = self else { return nil }
+        let last = UInt32(truncatingIfNeeded: low)
+        if high == 0 {
+            if low >> 32 == 0xffff { return .v4(last) }
+            return low >> 32 == 0 && low > 1 ? .v4(last) : nil
+        }
+        if high == 0x0064_ff9b_0000_0000, low >> 32 == 0 { return .v4(last) }
+        if high >> 48 == 0x2002 { return .v4(UInt32(truncatingIfNeeded: high >> 16)) }
+        return nil
+    }
+}
+
+/// The grammar of address literals over one span, with its place in it.
+private struct AddressReader {
+    private var position = 0
+
+    /// The whole span as one address.
+    mutating func address(_ bytes: Span<UInt8>) -> IPAddress? {
+        // 45 bytes: the longest IPv6 form, eight groups of four with an IPv4 tail.
+        guard bytes.count >= 2, bytes.count <= 45 else { return nil }
+        for index in 0..<min(bytes.count, 5) where bytes[index] == UInt8(ascii: ":") {
+            return v6(bytes)
+        }
+        return v4(bytes).map { .v4($0) }
+    }
+
+    /// `dec-octet "." dec-octet "." dec-octet "." dec-octet` (RFC 3986), from the position to
+    /// the span's end.
+    private mutating func v4(_ bytes: Span<UInt8>) -> UInt32? {
+        var address: UInt32 = 0
+        var octet: UInt32 = 0
+        var digits = 0
+        var dots = 0
+        while position < bytes.count {
+            let byte = bytes[position]
+            let digit = UInt32(byte &- UInt8(ascii: "0"))
+            if digit <= 9 {
+                // A leading zero would be octal to some readers and decimal to others.
+                guard digits == 0 || octet > 0 else { return nil }
+                octet = octet &* 10 &+ digit
+                guard octet <= 255 else { return nil }
+                digits &+= 1
+            } else {
+                guard byte == UInt8(ascii: "."), digits > 0, dots < 3 else { return nil }
+                address = address &<< 8 | octet
+                octet = 0
+                digits = 0
+                dots &+= 1
+            }
+            position &+= 1
+        }
+        return digits > 0 && dots == 3 ? address &<< 8 | octet : nil
+    }
+
+    private mutating func v6(_ bytes: Span<UInt8>) -> IPAddress? {
+        // Groups before "::" (or all of them) and after it, each right-aligned in 128 bits.
+        var head = Groups()
+        var tail = Groups()
+        var compressed = false
+        if bytes[0] == UInt8(ascii: ":") {
+            guard bytes[1] == UInt8(ascii: ":") else { return nil }
+            compressed = true
+            position = 2
+        }
+        while position < bytes.count {
+            guard head.count + tail.count < 8 else { return nil }
+            let start = position
+            guard let group = hexGroup(bytes) else { return nil }
+            if position < bytes.count, bytes[position] == UInt8(ascii: ".") {
+                position = start
+                guard head.count + tail.count <= 6, compressed || head.count == 6,
+                    let value = v4(bytes)
+                else { return nil }
+                compressed ? tail.append(v4: value) : head.append(v4: value)
+                break
+            }
+            compressed ? tail.append(group) : head.append(group)
+            guard position < bytes.count else { break }
+            guard bytes[position] == UInt8(ascii: ":") else { return nil }
+            position += 1
+            guard position < bytes.count else { return nil }
+            if bytes[position] == UInt8(ascii: ":") {
+                guard !compressed else { return nil }
+                compressed = true
+                position += 1
+            }
+        }
+        if compressed {
+            guard head.count + tail.count <= 7 else { return nil }
+            let value = head.value << UInt128((8 - head.count) * 16) | tail.value
+            return .v6(UInt64(truncatingIfNeeded: value >> 64), UInt64(truncatingIfNeeded: value))
+        }
+        guard head.count == 8 else { return nil }
+        return .v6(
+            UInt64(truncatingIfNeeded: head.value >> 64), UInt64(truncatingIfNeeded: head.value))
+    }
+
+    /// `1*4HEXDIG`.
+    private mutating func hexGroup(_ bytes: Span<UInt8>) -> UInt16? {
+        let start = position
+        var value: UInt16 = 0
+        while position < bytes.count, let digit = ASCII.hexValue(bytes[position]) {
+            guard position - start < 4 else { return nil }
+            value = value << 4 | UInt16(digit)
+            position += 1
+        }
+        return position > start ? value : nil
+    }
+
+    private struct Groups {
+        var value: UInt128 = 0
+        var count = 0
+
+        mutating func append(_ group: UInt16) {
+            value = value << 16 | UInt128(group)
+            count += 1
+        }
+
+        mutating func append(v4: UInt32) {
+            value = value << 32 | UInt128(v4)
+            count += 2
+        }
+    }
+}

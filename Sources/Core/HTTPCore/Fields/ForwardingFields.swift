@@ -1,0 +1,36 @@
+/// The fields by which a proxy tells a server about the client's side of the connection.
+extension FieldIDSet {
+    /// X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded (RFC 7239).
+    package static let forwarding = FieldIDSet([
+        .forwarded, .xForwardedFor, .xForwardedHost, .xForwardedProto,
+    ])
+}
+
+extension RequestHead {
+    private static let hyphenated: [[UInt8]] = [
+        Array("x-forwarded-for".utf8), Array("x-forwarded-host".utf8),
+        Array("x-forwarded-proto".utf8),
+    ]
+    private static let sketch = FieldNameSketch(hyphenated)
+
+    /// Ends at this hop the fields that are spelled like one of `FieldIDSet.forwarding` but with
+    /// `_` for `-`: servers that hand fields on as variables (CGI) could not tell them apart.
+    package mutating func endForwardingAliases(in bytes: Span<UInt8>) {
+        guard fields.unknownNames.intersects(Self.sketch) else { return }
+        for index in 0..<fields.count where fields[index].id == .other {
+            let name = bytes.extracting(fields[index].name.indices)
+            if Self.hyphenated.contains(where: { Self.isAlias(name, of: $0) }) {
+                fields.nominate(index)
+            }
+        }
+    }
+
+    private static func isAlias(_ name: Span<UInt8>, of known: [UInt8]) -> Bool {
+        guard name.count == known.count else { return false }
+        for index in name.indices {
+            let byte = ASCII.lowercased(name[index])
+            guard byte == known[index] || byte == 0x5F && known[index] == 0x2D else { return false }
+        }
+        return true
+    }
+}

@@ -1,0 +1,85 @@
+/// HTTP's dates (RFC 9110 §5.6.7) as seconds since 1970-01-01T00:00:00Z.
+///
+///     IMF-fixdate  = day-name "," SP 2DIGIT SP month SP 4DIGIT SP time SP "GMT"
+///     rfc850-date  = day-name-l "," SP 2DIGIT "-" month "-" 2DIGIT SP time SP "GMT"
+///     asctime-date = day-name SP month SP ( 2DIGIT / SP DIGIT ) SP time SP 4DIGIT
+///
+/// Letter case does not count: RFC 9110 has the formats case-sensitive, but asks of caches, who are
+/// the ones to read dates here, to match them in any case (RFC 9111 §4.2). The day's name must be
+/// one, but need not be the date's: it says nothing that the date does not, and dates written by
+/// hand get it wrong.
+package enum HTTPDate {
+    /// Bytes of an IMF-fixdate.
+    package static let length = 29
+
+    static let dayNames: StaticString = "SunMonTueWedThuFriSat"
+
+    /// Parses a date in any of the three formats. Nil when it is in none of them, or is not in the
+    /// calendar. `now` (seconds since 1970) decides the century of RFC 850's two-digit years: a
+    /// year that would be more than 50 ahead of now is the last past one with those digits.
+    package static func parse(_ bytes: Span<UInt8>, now: Int64) -> Int64? {
+        bytes.withUnsafeBufferPointer { buffer in
+            guard let bytes = HeadBytes(buffer, count: buffer.count) else { return nil }
+            return parse(bytes, now: now)
+        }
+    }
+
+    private static func parse(_ bytes: HeadBytes, now: Int64) -> Int64? {
+        var text = HTTPDateText(bytes)
+        guard let day = text.takeName(of: dayNames) else { return nil }
+        let date: CivilDate?
+        if text.take(" ") {
+            date = text.takeAsctime()
+        } else if text.take(", ") {
+            date = text.takeIMF()
+        } else if text.take(restOfDayName(day)), text.take(", ") {
+            date = text.takeRFC850(currentYear: CivilDate(secondsSince1970: now).year)
+        } else {
+            return nil
+        }
+        guard let date, text.isAtEnd, date.isInCalendar else { return nil }
+        return date.secondsSince1970
+    }
+
+    private static func restOfDayName(_ day: Int) -> StaticString {
+        switch day {
+        case 2: "sday"
+        case 3: "nesday"
+        case 4: "rsday"
+        case 6: "urday"
+        default: "day"
+        }
+    }
+
+    /// The IMF-fixdate of `seconds`; years outside 0000 to 9999 are clamped.
+    package static func format(_ seconds: Int64) -> InlineArray<29, UInt8> {
+        let date = CivilDate(nearestSecondsSince1970: seconds)
+        var text = InlineArray<29, UInt8>(repeating: 0x20)
+        put(dayNames, date.weekday, into: &text, at: 0)
+        text[3] = Byte.comma
+        put(date.day, into: &text, at: 5)
+        put(CivilDate.monthNames, Int(date.month) - 1, into: &text, at: 8)
+        put(date.year / 100, into: &text, at: 12)
+        put(date.year % 100, into: &text, at: 14)
+        put(date.hour, into: &text, at: 17)
+        text[19] = Byte.colon
+        put(date.minute, into: &text, at: 20)
+        text[22] = Byte.colon
+        put(date.second, into: &text, at: 23)
+        put("GMT", 0, into: &text, at: 26)
+        return text
+    }
+
+    private static func put(
+        _ names: StaticString, _ index: Int, into text: inout InlineArray<29, UInt8>, at offset: Int
+    ) {
+        for letter in 0..<3 { text[offset + letter] = names.utf8Start[3 * index + letter] }
+    }
+
+    private static func put(
+        _ number: Int64, into text: inout InlineArray<29, UInt8>, at offset: Int
+    ) {
+        text[offset] = 0x30 &+ UInt8(truncatingIfNeeded: number / 10)
+        text[offset + 1] = 0x30 &+ UInt8(truncatingIfNeeded: number % 10)
+    }
+}

@@ -1,0 +1,35 @@
+/// How many more times a TRACE or OPTIONS request may be forwarded (RFC 9110 §7.6.2).
+package struct MaxForwards: Sendable, Equatable {
+    /// The largest value that is sent on; a received one beyond it counts as just more than it.
+    package static let maximum: UInt64 = 1 << 32 - 1
+
+    /// The value, at most `maximum` + 1.
+    private let value: UInt64
+
+    /// Reads `1*DIGIT` of any length; nil for anything else.
+    package init?(_ text: Span<UInt8>) {
+        guard !text.isEmpty else { return nil }
+        var value: UInt64 = 0
+        for index in text.indices {
+            guard ASCII.isDigit(text[index]) else { return nil }
+            value = min(value * 10 + UInt64(text[index] - 0x30), Self.maximum + 1)
+        }
+        self.value = value
+    }
+
+    /// The value to send on: one less, and at most `maximum`. nil: the recipient is the last one.
+    package var forwarded: UInt64? { value > 0 ? value - 1 : nil }
+
+    /// Whether requests of a method are counted; in others the field is passed on as it is.
+    package static func counts(_ method: Method) -> Bool { method == .trace || method == .options }
+}
+
+extension RequestHead {
+    /// What Max-Forwards says in a request whose forwards are counted; nil: nothing.
+    ///
+    /// - Parameter bytes: the head's.
+    package func maxForwards(in bytes: Span<UInt8>) -> MaxForwards? {
+        guard MaxForwards.counts(method), let field = fields.only(.maxForwards) else { return nil }
+        return MaxForwards(bytes.extracting(field.value.indices))
+    }
+}

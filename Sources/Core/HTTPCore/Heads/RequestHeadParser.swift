@@ -1,0 +1,236 @@
+/// Parses request heads (RFC 9112 §2 to §6), strictly.
+///
+/// One parser serves one connection, head after head. Between calls it remembers where it is, so
+/// no byte is looked at twice, and any way of splitting a head gives the same answer: each state
+/// judges bytes in order, from what came before them alone.
+///
+///     start ──► method ──► target ──► version ──► fields ──► (decisions) ──► start
+///       └ one empty line is passed over (§2.2)
+///
+/// What is wrong is said at the first byte that shows it; Host, framing and Connection are judged
+/// when the head is complete.
+package struct RequestHeadParser: Sendable {
+    private enum State: UInt8 {
+        case start, method, target, version, fields
+    }
+
+    /// The limits that heads are held to.
+    package let limits: HeadLimits
+    private var state = State.start
+    /// The next byte to look at, until the fields.
+    private var position = 0
+    /// Where the part that `state` names began.
+    private var mark = 0
+    private var scanner = FieldScanner(from: 0)
+    private var formerAuthority = FormerAuthority()
+
+    /// A parser before the first byte of a head.
+    package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+
+    /// Whether some byte of an unfinished head has been seen: tells a clean end of the connection
+    /// from a truncated head.
+    package var isWithinHead: Bool { state != .start && (state != .method || position > mark) }
+
+    /// Reads on in the head that begins at the first of `bytes`.
+    ///
+    /// After `needMore`, the next call must be given the same bytes again and what came after them.
+    /// After `complete` or an error the parser is ready for another head. The head's contents are
+    /// defined after `complete` only.
+    package mutating func parse(
+        _ bytes: Span<UInt8>, into head: inout RequestHead
+    ) throws(WireError) -> ParseProgress {
+        let visible = min(bytes.count, limits.headBytes)
+        do throws(WireError) {
+            let isComplete = try bytes.withUnsafeBufferPointer {
+                (buffer) throws(WireError) -> Bool in
+                guard let bytes = HeadBytes(buffer, count: visible) else { return false }
+                return try advance(bytes, &head)
+            }
+            if isComplete {
+                head.length = scanner.position
+                reset()
+                return .complete(headBytes: head.length)
+            }
+            if visible == limits.headBytes {
+                throw state == .target ? .targetTooLong : .headTooLarge
+            }
+            return .needMore
+        } catch {
+            reset()
+            throw error
+        }
+    }
+
+    /// Forgets the head that was begun.
+    package mutating func reset() {
+        state = .start
+        position = 0
+        mark = 0
+    }
+
+    @inline(__always)
+    private mutating func advance(
+        _ bytes: HeadBytes, _ head: inout RequestHead
+    ) throws(WireError) -> Bool {
+        while true {
+            switch state {
+            case .start:
+                guard try skipEmptyLine(bytes) else { return false }
+                head.fields.removeAll()
+                state = .method
+            case .method:
+                guard try scanMethod(bytes, &head) else { return false }
+                state = .target
+            case .target:
+                guard try scanTarget(bytes, &head) else { return false }
+                state = .version
+            case .version:
+                guard try scanVersion(bytes, &head) else { return false }
+                try head.resolveTarget(bytes, &formerAuthority)
+                scanner = FieldScanner(from: position)
+                state = .fields
+            case .fields:
+                guard try scanner.scan(bytes, into: &head.fields, limit: limits.fields) else {
+                    return false
+                }
+                try head.decide(bytes, limits)
+                return true
+            }
+        }
+    }
+
+    /// A client may send one empty line too many after a body; more are refused (RFC 9112 §2.2).
+    @inline(__always)
+    private mutating func skipEmptyLine(_ bytes: HeadBytes) throws(WireError) -> Bool {
+        if bytes[0] == Byte.carriageReturn {
+            guard bytes.count > 1 else { return false }
+            guard bytes[1] == Byte.lineFeed else { throw .bareCarriageReturn }
+            position = 2
+            mark = 2
+        }
+        return true
+    }
+
+    @inline(__always)
+    private mutating func scanMethod(
+        _ bytes: HeadBytes, _ head: inout RequestHead
+    ) throws(WireError) -> Bool {
+        position = bytes.endOfToken(from: position)
+        guard position &- mark <= limits.methodBytes else { throw .methodTooLong }
+        guard position < bytes.count else { return false }
+        guard bytes[position] == Byte.space, position > mark else {
+            throw bytes[position] == Byte.lineFeed ? .bareLineFeed : .malformedRequestLine
+        }
+        head.methodRange = ByteRange(from: mark, to: position)
+        head.method = Method.recognise(bytes, from: mark, to: position)
+        head.isRegisteredAsSafe =
+            head.method == .other
+            && Method.isRegisteredAsSafe(bytes, from: mark, to: position)
+        position &+= 1
+        mark = position
+        return true
+    }
+
+    @inline(__always)
+    private mutating func scanTarget(
+        _ bytes: HeadBytes, _ head: inout RequestHead
+    ) throws(WireError) -> Bool {
+        position = bytes.endOfTarget(from: position)
+        guard position &- mark <= limits.targetBytes else { throw .targetTooLong }
+        guard position < bytes.count else { return false }
+        guard bytes[position] == Byte.space, position > mark else {
+            switch bytes[position] {
+            case Byte.hash: throw .fragmentInTarget
+            case Byte.lineFeed: throw .bareLineFeed
+            case Byte.space, Byte.carriageReturn: throw .malformedRequestLine
+            default: throw .badTargetByte
+            }
+        }
+        head.target = ByteRange(from: mark, to: position)
+        position &+= 1
+        mark = position
+        return true
+    }
+
+    @inline(__always)
+    private mutating func scanVersion(
+        _ bytes: HeadBytes, _ head: inout RequestHead
+    ) throws(WireError) -> Bool {
+        guard let version = try VersionText.parse(bytes, at: mark) else { return false }
+        let end = mark &+ VersionText.count
+        guard end < bytes.count else { return false }
+        guard bytes[end] == Byte.carriageReturn else {
+            throw bytes[end] == Byte.lineFeed ? .bareLineFeed : .malformedRequestLine
+        }
+        guard end &+ 1 < bytes.count else { return false }
+        guard bytes[end &+ 1] == Byte.lineFeed else { throw .bareCarriageReturn }
+        head.version = version
+        position = end &+ 2
+        return true
+    }
+}
+
+/// `HTTP-version = "HTTP/" DIGIT "." DIGIT` (RFC 9112 §2.3), in start lines of both kinds.
+enum VersionText {
+    /// Bytes of a version.
+    static let count = 8
+    /// `HTTP/1.0` and `HTTP/1.1` as words, first byte lowest.
+    private static let http10: UInt64 = 0x302E_312F_5054_5448
+    private static let http11: UInt64 = 0x312E_312F_5054_5448
+
+    /// The version at `start`; nil when not all of it has come yet and what has come is fine.
+    @inline(__always)
+    static func parse(_ bytes: HeadBytes, at start: Int) throws(WireError) -> HTTPVersion? {
+        if start &+ count <= bytes.count {
+            let word = bytes.word(at: start)
+            if word == http11 { return .http11 }
+            if word == http10 { return .http10 }
+        }
+        try refuse(bytes, at: start)
+        return nil
+    }
+
+    /// Throws what is wrong with bytes that are not a known version, if anything is.
+    @inline(never)
+    private static func refuse(_ bytes: HeadBytes, at start: Int) throws(WireError) {
+        let template: StaticString = "HTTP/0.0"
+        for offset in 0..<min(count, bytes.count &- start) {
+            let byte = bytes[start &+ offset]
+            let expected = template.utf8Start[offset]
+            guard byte == expected || (ASCII.isDigit(expected) && ASCII.isDigit(byte))
+            else { throw byte == Byte.lineFeed ? .bareLineFeed : .malformedVersion }
+        }
+        if start &+ count <= bytes.count { throw .unsupportedVersion }
+    }
+}
+
+extension Method {
+    /// The method whose token is `start..<end`, letter case counting.
+    @inline(__always)
+    static func recognise(_ bytes: HeadBytes, from start: Int, to end: Int) -> Method {
+        guard end &- start <= 7, start < end else { return .other }
+        switch bytes.shortWord(from: start, to: end) {
+        case 0x54_4547: return .get
+        case 0x4441_4548: return .head
+        case 0x5453_4F50: return .post
+        case 0x54_5550: return .put
+        case 0x4554_454C_4544: return .delete
+        case 0x54_4345_4E4E_4F43: return .connect
+        case 0x53_4E4F_4954_504F: return .options
+        case 0x45_4341_5254: return .trace
+        case 0x48_4354_4150: return .patch
+        default: return .other
+        }
+    }
+
+    /// Whether a token that is none of the cases is a method that IANA's registry says is safe
+    /// (RFC 9110 §16.1.1): PROPFIND, QUERY, REPORT or SEARCH.
+    @inline(never)
+    static func isRegisteredAsSafe(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
+        guard end &- start <= 8, start < end else { return false }
+        switch bytes.shortWord(from: start, to: end) {
+        case 0x444E_4946_504F_5250, 0x59_5245_5551, 0x5452_4F50_4552, 0x4843_5241_4553: return true
+        default: return false
+        }
+    }
+}

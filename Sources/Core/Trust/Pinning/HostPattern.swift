@@ -1,0 +1,236 @@
+import HTTPCore
+
+/// Why a text is not a host pattern.
+package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
+    case empty
+    case url
+    case port
+    case wildcardPosition
+    case wildcardAlone
+    case wildcardOverAddress
+    case address
+    case emptyLabel
+    case longLabel
+    case longName
+    case character
+    case notASCII
+
+    /// What is wrong and what was expected, for a configuration's error line.
+    package var problem: String {
+        switch self {
+        case .empty: "the pattern is empty; expected a host name"
+        case .url: "it is a URL; write its host alone, as in 'example.com' or 'example.com:8443'"
+        case .port: "the port is not a number from 1 to 65535"
+        case .wildcardPosition:
+            "a wildcard stands only at the start, as '*.' (one label) or '**.' (any depth)"
+        case .wildcardAlone: "a wildcard needs a domain after it, as in '*.example.com'"
+        case .wildcardOverAddress: "an address cannot have a wildcard"
+        case .address: "not an IP address; IPv6 is written '::1', or '[::1]:443' with a port"
+        case .emptyLabel: "two dots in a row, or a dot at the start"
+        case .longLabel: "a label is longer than \(HostPattern.labelBytes) bytes"
+        case .longName: "the name is longer than \(HostPattern.nameBytes) bytes"
+        case .character: "only letters, digits, '-', '_' and '.' make a host name"
+        case .notASCII: "write an internationalised name in its ASCII form, 'xn--…'"
+        }
+    }
+}
+
+/// Which hosts a configuration entry is for: `api.example.com` exactly, `*.example.com` with one
+/// label more, or `**.example.com` at any depth, the domain itself included; each optionally with a
+/// `:port`. Letters match in either case and a final dot is ignored, in pattern and host alike. An
+/// address matches only itself, however it is written.
+package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
+    /// Bytes in the longest label (RFC 1035 §2.3.4).
+    package static let labelBytes = 63
+    /// Bytes in the longest name in text form, without a final dot.
+    package static let nameBytes = 253
+
+    private enum Shape: Hashable, Sendable {
+        /// The whole name.
+        case exact
+        /// One label and then the name.
+        case oneLabel
+        /// The name itself, or any number of labels and then the name.
+        case anyDepth
+        /// Never a mapped one.
+        case address(IPAddress)
+    }
+
+    private let shape: Shape
+    /// Lower-case, without wildcard, brackets, port and final dot.
+    private let name: [UInt8]
+    /// The only port that matches; nil for every port.
+    package private(set) var port: UInt16?
+
+    /// The one host that can match, in lower case, an address without brackets; nil for wildcards.
+    package var exactName: String? {
+        switch shape {
+        case .exact, .address: String(decoding: name, as: UTF8.self)
+        case .oneLabel, .anyDepth: nil
+        }
+    }
+
+    /// What a pattern reaches, apart from its port; an address is its normalised text.
+    enum Reach {
+        case exact(String)
+        case oneLabel(String)
+        case anyDepth(String)
+    }
+
+    /// What the pattern reaches.
+    var reach: Reach {
+        let text = String(decoding: name, as: UTF8.self)
+        switch shape {
+        case .exact: return .exact(text)
+        case .oneLabel: return .oneLabel(text)
+        case .anyDepth: return .anyDepth(text)
+        // Not a name that a pattern could have: it neither covers names nor is covered by them.
+        case .address(let address): return .exact("[\(address)]")
+        }
+    }
+
+    /// The same hosts, at every port.
+    package var atEveryPort: HostPattern {
+        var pattern = self
+        pattern.port = nil
+        return pattern
+    }
+
+    /// Reads a pattern, surrounding white space not allowed.
+    package init(_ text: String) throws(HostPatternError) {
+        guard !text.isEmpty else { throw .empty }
+        var bytes = Array(text.utf8)
+        guard bytes.allSatisfy({ $0 < 0x80 }) else { throw .notASCII }
+        guard text.firstRange(of: "://") == nil else { throw .url }
+        port = try HostPattern.takePort(&bytes)
+        if let address = IPAddress(literal: bytes.span) {
+            shape = .address(address.unmapped)
+            name = bytes
+            return
+        }
+        guard !bytes.contains(where: { ":[]".utf8.contains($0) }) else { throw .address }
+        var shape = Shape.exact
+        let star = UInt8(ascii: "*")
+        let wildcard = bytes.prefix { $0 == star }.count
+        if wildcard > 0 {
+            guard bytes.count > wildcard + 1 else { throw .wildcardAlone }
+            guard wildcard <= 2, bytes[wildcard] == UInt8(ascii: ".") else {
+                throw .wildcardPosition
+            }
+            bytes.removeFirst(wildcard + 1)
+            shape = wildcard == 1 ? .oneLabel : .anyDepth
+        }
+        guard !bytes.contains(star) else { throw .wildcardPosition }
+        if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+        try HostPattern.check(bytes)
+        // Names that end in a number are addresses to resolvers (WHATWG URL, "ends in a number").
+        if let last = bytes.split(separator: UInt8(ascii: ".")).last,
+            last.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
+        {
+            throw shape == .exact ? .address : .wildcardOverAddress
+        }
+        self.shape = shape
+        name = bytes.map(ASCII.lowercased)
+    }
+
+    /// Splits `:port` off the end: after `]`, or after the only colon.
+    private static func takePort(_ bytes: inout [UInt8]) throws(HostPatternError) -> UInt16? {
+        let colon = UInt8(ascii: ":")
+        guard let last = bytes.lastIndex(of: colon) else { return nil }
+        let bracketed = last > 0 && bytes[last - 1] == UInt8(ascii: "]")
+        guard bracketed || bytes.firstIndex(of: colon) == last else { return nil }
+        let digits = bytes[(last + 1)...]
+        guard !digits.isEmpty,
+            digits.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
+            let port = UInt16(String(decoding: digits, as: UTF8.self)), port > 0
+        else { throw .port }
+        bytes.removeSubrange(last...)
+        guard !bytes.isEmpty else { throw .empty }
+        return port
+    }
+
+    private static func check(_ name: [UInt8]) throws(HostPatternError) {
+        guard name.count <= nameBytes else { throw .longName }
+        var label = 0
+        for byte in name + [UInt8(ascii: ".")] {
+            if byte == UInt8(ascii: ".") {
+                guard label > 0 else { throw .emptyLabel }
+                label = 0
+                continue
+            }
+            guard HostNameByte.isAllowed(byte) else { throw .character }
+            label += 1
+            guard label <= labelBytes else { throw .longLabel }
+        }
+    }
+
+    /// Whether a host is one of the pattern's. Allocates only to read an IPv6 literal.
+    ///
+    /// - Parameters:
+    ///   - host: the bytes of a name, of an IPv4 address, or of an IPv6 address with or without
+    ///     brackets, in any case, with or without a final dot; without the port.
+    ///   - port: the port that is connected to, the scheme's default filled in.
+    package func matches(host: Span<UInt8>, port: UInt16) -> Bool {
+        if let only = self.port, only != port { return false }
+        var count = host.count
+        if count > 0, host[count - 1] == UInt8(ascii: ".") { count -= 1 }
+        switch shape {
+        case .exact:
+            return count == name.count && endsInName(host, count)
+        case .oneLabel:
+            let label = count - name.count - 1
+            guard label > 0, endsInName(host, count), host[label] == UInt8(ascii: ".") else {
+                return false
+            }
+            for index in 0..<label where host[index] == UInt8(ascii: ".") {
+                return false
+            }
+            return true
+        case .anyDepth:
+            if count == name.count { return endsInName(host, count) }
+            let prefix = count - name.count - 1
+            return prefix > 0 && endsInName(host, count) && host[prefix] == UInt8(ascii: ".")
+        case .address(let address):
+            return IPAddress(literal: host)?.unmapped == address
+        }
+    }
+
+    /// The same for a host held as text.
+    package func matches(host: String, port: UInt16) -> Bool {
+        let bytes = Array(host.utf8)
+        return matches(host: bytes.span, port: port)
+    }
+
+    /// Whether the last bytes of the first `count` of `host` are the pattern's name; the caller
+    /// knows that there are enough of them.
+    private func endsInName(_ host: Span<UInt8>, _ count: Int) -> Bool {
+        host.extracting((count - name.count)..<count).equals(lowercase: name.span)
+    }
+
+    /// The pattern as it is written in a configuration, normalised.
+    package var description: String {
+        let text = String(decoding: name, as: UTF8.self)
+        let suffix = port.map { ":\($0)" } ?? ""
+        switch shape {
+        case .exact: return text + suffix
+        case .oneLabel: return "*." + text + suffix
+        case .anyDepth: return "**." + text + suffix
+        case .address:
+            let bare = !text.contains(":") || text.hasPrefix("[") || port == nil
+            return (bare ? text : "[\(text)]") + suffix
+        }
+    }
+}
+
+/// Byte classes of host names.
+enum HostNameByte {
+    /// Letters, digits and hyphens (RFC 1123 §2.1), and the underscore that real names carry.
+    static func isAllowed(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,187 @@
+import HTTPCore
+
+/// Why a file is no list of logs.
+package struct LogListProblem: Error, Hashable, Sendable {
+    /// Where: `line 3, byte 14`, or a member as `operators[0].logs[2].key`; empty: the whole.
+    package var place: String
+    package var text: String
+}
+
+/// A list of logs in the form that Google and Apple publish (`log_list.json`, version 3). Members
+/// that say nothing about which timestamps are valid (URLs, mail addresses, the maximum merge
+/// delay) are not looked at.
+package struct TransparencyLogList: Hashable, Sendable {
+    /// The most logs of a list.
+    package static let maximumLogs = 10_000
+    /// Characters of a log's name that are kept.
+    private static let nameCharacters = 64
+
+    /// When the list was made, in seconds since 1970; nil: it does not say.
+    package let timestamp: Int64?
+    package let logs: [TransparencyLog]
+
+    /// A list of these logs.
+    package init(timestamp: Int64?, logs: [TransparencyLog]) {
+        self.timestamp = timestamp
+        self.logs = logs
+    }
+
+    /// Reads a list.
+    ///
+    /// - Parameters:
+    ///   - digest: the SHA-256 of bytes; nil only if it cannot be made.
+    ///   - isKnownKey: whether a SubjectPublicKeyInfo in DER is a key that logs may have (RFC 6962
+    ///     §2.1.4). A log with another is of the list, and does not count.
+    package init(
+        json bytes: [UInt8], digest: ([UInt8]) -> SHA256Digest?, isKnownKey: ([UInt8]) -> Bool
+    ) throws(LogListProblem) {
+        let root: JSONValue
+        do throws(JSONProblem) {
+            root = try JSONReader.read(bytes[...])
+        } catch {
+            let before = bytes.prefix(error.position - 1)
+            let newline = UInt8(ascii: "\n")
+            let line = before.count { $0 == newline } + 1
+            let start = before.lastIndex(of: newline).map { $0 + 1 } ?? 0
+            throw LogListProblem(
+                place: "line \(line), byte \(error.position - start)", text: error.text)
+        }
+        let list = try Member(place: "", value: root).object()
+        timestamp = try list.optional("log_list_timestamp")?.time()
+        var found: [TransparencyLog] = []
+        var known: [SHA256Digest: String] = [:]
+        for operation in try list.required("operators").elements() {
+            let operation = try operation.object()
+            // Logs that are read by tiles give timestamps of the same form.
+            for name in ["logs", "tiled_logs"] {
+                guard let logs = operation.optional(name) else { continue }
+                for element in try logs.elements() {
+                    let log = try Self.log(try element.object(), digest, isKnownKey)
+                    if let other = known.updateValue(element.place, forKey: log.id) {
+                        throw element.problem("the same log as \(other)")
+                    }
+                    guard found.count < Self.maximumLogs else {
+                        throw element.problem("more than \(Self.maximumLogs) logs")
+                    }
+                    found.append(log)
+                }
+            }
+        }
+        guard !found.isEmpty else {
+            throw LogListProblem(place: "operators", text: "there is no log in the list")
+        }
+        logs = found
+    }
+
+    private static func log(
+        _ member: Member, _ digest: ([UInt8]) -> SHA256Digest?, _ isKnownKey: ([UInt8]) -> Bool
+    ) throws(LogListProblem) -> TransparencyLog {
+        let key = try member.required("key").base64()
+        let id = try member.required("log_id")
+        guard let digest = digest(key), try id.base64() == digest.bytes else {
+            throw id.problem("not the SHA-256 of the log's key")
+        }
+        var name = ""
+        for title in ["description", "url"] where name.isEmpty {
+            name = try member.optional(title)?.text() ?? ""
+        }
+        var log = TransparencyLog(
+            name: name.isEmpty ? Base64.encode(digest.bytes) : shown(name), id: digest, key: key,
+            hasKnownKey: isKnownKey(key), state: nil)
+        if let state = member.optional("state") {
+            (log.state, log.stateSince) = try Self.state(state)
+        }
+        if let interval = member.optional("temporal_interval") {
+            let interval = try interval.object()
+            let start = try interval.required("start_inclusive").time()
+            let end = try interval.required("end_exclusive").time()
+            guard start < end else { throw interval.problem("it ends before it starts") }
+            log.expiries = start..<end
+        }
+        return log
+    }
+
+    private static func state(
+        _ member: Member
+    ) throws(LogListProblem) -> (TransparencyLog.State, Int64) {
+        guard case .object(let states) = member.value, states.count == 1, let one = states.first,
+            let state = TransparencyLog.State(rawValue: one.name)
+        else {
+            let words = TransparencyLog.State.allCases.map(\.rawValue).joined(separator: ", ")
+            throw member.problem("no known state; expected an object with one of \(words)")
+        }
+        let inner = Member(place: "\(member.place).\(one.name)", value: one.value)
+        return (state, try inner.object().required("timestamp").time())
+    }
+
+    /// A name as logs and replies may carry it.
+    private static func shown(_ name: String) -> String {
+        String(
+            decoding: name.utf8.prefix(nameCharacters).map {
+                (0x20...0x7E).contains($0) ? $0 : UInt8(ascii: "?")
+            }, as: UTF8.self)
+    }
+}
+
+/// A value of the list with its place.
+private struct Member {
+    let place: String
+    let value: JSONValue
+
+    func problem(_ text: String) -> LogListProblem {
+        LogListProblem(place: place, text: text)
+    }
+
+    func object() throws(LogListProblem) -> Member {
+        guard case .object = value else {
+            throw problem("\(value.name); expected an object")
+        }
+        return self
+    }
+
+    /// A member; nil where there is none, or it is null.
+    func optional(_ name: String) -> Member? {
+        guard let inner = value[name], inner != .null else { return nil }
+        return Member(place: place.isEmpty ? name : "\(place).\(name)", value: inner)
+    }
+
+    func required(_ name: String) throws(LogListProblem) -> Member {
+        guard let inner = optional(name) else {
+            throw Member(place: place.isEmpty ? name : "\(place).\(name)", value: .null)
+                .problem("it is missing")
+        }
+        return inner
+    }
+
+    /// The elements of a list, each made when it is asked for.
+    func elements() throws(LogListProblem) -> some Sequence<Member> {
+        guard case .array(let values) = value else {
+            throw problem("\(value.name); expected a list")
+        }
+        return values.enumerated().lazy.map { Member(place: "\(place)[\($0)]", value: $1) }
+    }
+
+    func text() throws(LogListProblem) -> String {
+        guard case .string(let text) = value else {
+            throw problem("\(value.name); expected a string")
+        }
+        return text
+    }
+
+    func base64() throws(LogListProblem) -> [UInt8] {
+        let text = try text()
+        guard let bytes = Base64.decode(text.utf8), !bytes.isEmpty else {
+            throw problem("not valid; expected base64")
+        }
+        return bytes
+    }
+
+    /// Seconds since 1970.
+    func time() throws(LogListProblem) -> Int64 {
+        let text = try text()
+        guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
+            throw problem("not valid; expected a time as 2026-01-01T00:00:00Z")
+        }
+        return seconds
+    }
+}

@@ -1,0 +1,166 @@
+import Activity
+import EventLoop
+import HTTPCore
+import Logging
+import PinfoldMetrics
+import PinfoldTLS
+import Trust
+
+// What is reported: to the operational log, and to the states of hosts.
+extension Environment {
+    /// Notes what a connection attempt tells of the reachability of a configured host's server.
+    ///
+    /// - Parameters:
+    ///   - fault: nil: it was connected to.
+    ///   - client: for whom it was tried.
+    func note(
+        _ server: ServerReachability?, _ fault: ExchangeFault?, for client: IPNetwork?
+    ) {
+        guard let server else { return }
+        let event = fault.map(\.reachabilityEvidence) ?? .responseReceived
+        if let event { note(server, event, for: client) }
+    }
+
+    /// The same of any evidence.
+    package func note(
+        _ server: ServerReachability, _ event: ReachabilityEvent, for client: IPNetwork?
+    ) {
+        guard let change = server.note(event, for: client) else { return }
+        shared.logger.notice(
+            "reachability changed",
+            metadata: [
+                "host": "\(server.host)", "entry": "\(server.entry.label)",
+                "from": "\(change.from.label)", "to": "\(change.to.label)",
+            ])
+    }
+
+    /// Counts the pin evaluations of a handshake with a trusted server, and notes when its
+    /// certificates end. A resumed session counts as the handshake that made it.
+    func countTrusted(_ server: JudgedServer, _ tls: TLSClientConnection) {
+        countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
+            ShownChain(of: tls)
+        }
+        // A connection may be kept for days; what its server has shown is of no more use.
+        tls.forgetPresented()
+    }
+
+    /// - Parameters:
+    ///   - certificateEnd: of the server's own certificate, in seconds since 1970.
+    ///   - shown: what the server has shown; asked for only if a pinset's failure is reported.
+    func countTrusted(
+        _ server: JudgedServer, _ facts: TrustFacts?, certificateEnd: Int64?,
+        shown: () -> ShownChain
+    ) {
+        if let certificateEnd {
+            metrics.noteCertificate(
+                host: server.route, notAfter: certificateEnd, at: wallSeconds)
+        }
+        guard let facts else { return }
+        if let end = facts.chainExpires {
+            metrics.noteChain(host: server.route, notAfter: end, at: wallSeconds)
+        }
+        for (position, outcome) in facts.outcomes.enumerated()
+        where server.pinsets.indices.contains(position) {
+            let pinset = server.pinsets[position]
+            switch outcome {
+            case .passed(let matches):
+                metrics.recordPinEvaluation(pinset: pinset, result: .passed)
+                let counters = server.pinCounters(at: position)
+                for pin in matches.indexes { counters[pin].add() }
+            case .reported(let failure):
+                metrics.recordPinEvaluation(pinset: pinset, result: .reported)
+                report(failure, server)
+                reportPinFailure(failure, server, isEnforced: false, shown)
+            }
+        }
+    }
+
+    /// Tells of a server that a pinset would have refused if it were enforced.
+    private func report(_ failure: TrustFailure, _ server: JudgedServer) {
+        guard let entry = server.pinset(of: failure) else { return }
+        let subject = PinReports.Subject(
+            pinset: entry.pinset, host: server.host, port: server.port)
+        guard let silent = shared.pinReports.note(subject, now: loop.monotonicNow / 1000)
+        else { return }
+        var metadata = metadata(of: server, failure)
+        metadata["silent_before"] = "\(silent)"
+        shared.logger.warning("server passed by a report-only pinset", metadata: metadata)
+    }
+
+    private func metadata(of server: JudgedServer, _ failure: TrustFailure) -> Logger.Metadata {
+        var metadata: Logger.Metadata = [
+            "entry": "\(shared.labels.name(host: server.route))",
+            "host": "\(server.host)", "port": "\(server.port)",
+            "reason": "\(Reason(failure).token)", "detail": "\(failure)",
+        ]
+        if let endpoint = server.endpoint { metadata["server"] = "\(endpoint)" }
+        return metadata
+    }
+
+    /// Counts a handshake of the gateway's own that failed.
+    func countHandshakeFailure(
+        _ error: TLSError, _ server: JudgedServer, _ tls: TLSClientConnection
+    ) {
+        guard case .trust(let failure) = error else {
+            switch error {
+            case .truncated, .transport: metrics.add(.tlsHandshakesClosed)
+            default: metrics.add(.tlsHandshakesProtocolError)
+            }
+            return
+        }
+        let result = PinResult(failure)
+        metrics.add(result == .noPinMatched ? .tlsHandshakesPinMismatch : .tlsHandshakesUntrusted)
+        countRefused(server, failure) { ShownChain(of: tls) }
+    }
+
+    /// Counts and tells of a server that is not trusted.
+    ///
+    /// - Parameter shown: what the server has shown.
+    func countRefused(
+        _ server: JudgedServer, _ failure: TrustFailure, shown: () -> ShownChain
+    ) {
+        let chain = shown()
+        if let leaf = chain.certificates.first,
+            let end = (try? CertificateInspection(certificate: leaf))?.notAfter
+        {
+            metrics.noteCertificate(host: server.route, notAfter: end, at: wallSeconds)
+        }
+        let pinsets = server.pinsets
+        if let failed = failure.pinsetIndex, pinsets.indices.contains(failed) {
+            metrics.recordPinEvaluation(pinset: pinsets[failed], result: PinResult(failure))
+        }
+        shared.logger.warning("server refused", metadata: metadata(of: server, failure))
+        reportPinFailure(failure, server, isEnforced: true) { chain }
+    }
+
+    /// Writes why an exchange was answered by the gateway.
+    package func log(_ fault: ExchangeFault, of exchange: Exchange) {
+        guard shared.logger.logLevel <= .info else { return }
+        var metadata: Logger.Metadata = [
+            "id": "\(exchange.idText)", "status": "\(fault.status)",
+            "reason": "\(fault.reason.token)",
+            "detail": "\(fault.explanation)",
+        ]
+        if let peer = exchange.peer { metadata["client"] = "\(peer)" }
+        metadata["entry"] = "\(shared.labels.name(host: exchange.hostLabel))"
+        if let ingress = exchange.ingress { metadata["listener"] = "\(ingress.name)" }
+        if let server = exchange.serverText { metadata["host"] = "\(server)" }
+        if let address = exchange.addressText(ofTried: false) { metadata["server"] = "\(address)" }
+        shared.logger.info("request not served", metadata: metadata)
+    }
+}
+
+extension PinResult {
+    /// The result that a refusal counts as.
+    package init(_ failure: TrustFailure) {
+        switch failure.reason {
+        case .noPinMatches: self = .noPinMatched
+        case .chain(.hostMismatch): self = .hostNameMismatch
+        case .chain: self = .untrustedChain
+        case .pinsetWithoutPins, .invalidPolicy: self = .policyRefused
+        case .pinsetExpired: self = .expired
+        // No pinset's; the servers of hosts with pinsets, too, are refused without any.
+        case .transparency: self = .untrustedChain
+        }
+    }
+}

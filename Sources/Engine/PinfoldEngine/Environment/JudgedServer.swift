@@ -1,0 +1,92 @@
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldMetrics
+import PinfoldTLS
+import Trust
+
+/// A server as reports on its judgement have it: who it was to be, and by what it was judged.
+struct JudgedServer {
+    let host: String
+    let port: UInt16
+    /// Where it was connected to; nil: that is not known.
+    let endpoint: Endpoint?
+    /// The label of its metrics.
+    let route: LabelIndex
+    /// The labels' indexes of the pinsets that apply, in the order of evaluation.
+    let pinsets: [LabelIndex]
+    let policy: PolicySnapshot
+    private let entryIndex: Int?
+    /// The port that the request named, by which the host entry was found.
+    private let requestedPort: UInt16
+
+    init(_ origin: Origin, at endpoint: Endpoint) {
+        (host, port) = (origin.key.host, origin.key.port)
+        self.endpoint = endpoint
+        route = origin.route
+        policy = origin.policy
+        entryIndex = origin.entryIndex
+        requestedPort = origin.key.requestedPort
+        pinsets = policy.pinsets(entryIndex: entryIndex)
+    }
+
+    /// The server of a tunnel.
+    init(
+        _ authority: BoundAuthority, _ policy: PolicySnapshot, entryIndex: Int?,
+        at endpoint: Endpoint? = nil
+    ) {
+        (host, port) = (authority.host, authority.port)
+        self.endpoint = endpoint
+        route = policy.route(entryIndex: entryIndex)
+        self.policy = policy
+        self.entryIndex = entryIndex
+        requestedPort = authority.port
+        pinsets = policy.pinsets(entryIndex: entryIndex)
+    }
+
+    /// The pinset of the configuration that found fault with it; nil: none did.
+    func pinset(of failure: TrustFailure) -> PinsetEntry? {
+        guard let entryIndex, let index = failure.pinsetIndex else { return nil }
+        let pinsets = policy.configuration.hosts.entries[entryIndex].pinsets
+        return pinsets.indices.contains(index)
+            ? policy.configuration.pinsets[pinsets[index]] : nil
+    }
+
+    /// Where matches of the pins of an applying pinset are counted, by the pins' indexes in the
+    /// configuration by which the server was judged.
+    /// - Parameter position: of the pinset in ``pinsets``.
+    func pinCounters(at position: Int) -> [PinCounter] {
+        guard let entryIndex else { return [] }
+        return policy.pinCounters[
+            policy.configuration.hosts.entries[entryIndex].pinsets[position]]
+    }
+
+    /// The pattern by which the host entry applies.
+    var matchedPattern: HostPattern? {
+        entryIndex.flatMap { index in
+            policy.configuration.hosts.entries[index].match.first {
+                $0.matches(host: host.utf8.span, port: requestedPort)
+            }
+        }
+    }
+}
+
+/// What a server has shown: for reports, and looked at only if there is one.
+package struct ShownChain {
+    /// DER, the leaf first.
+    package let certificates: [[UInt8]]
+    /// What it was judged by.
+    package let context: TLSClientContext
+
+    init(_ certificates: [[UInt8]], _ context: TLSClientContext) {
+        self.certificates = certificates
+        self.context = context
+    }
+
+    /// What the server of a connection has shown. A session that is resumed has kept the server's
+    /// own certificate only.
+    init(of tls: TLSClientConnection) {
+        context = tls.context
+        certificates =
+            tls.presented.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : tls.presented
+    }
+}

@@ -1,0 +1,54 @@
+import Clocks
+import HTTPCore
+import Locking
+import PinfoldConfiguration
+import PinfoldResolver
+
+extension ResolverOptions {
+    /// What a configuration says of looking names up.
+    package init(_ configuration: ResolverConfiguration) {
+        self.init()
+        switch configuration.servers {
+        case .system: servers = .system
+        case .list(let list): servers = .list(list)
+        }
+        minimumTTLSeconds = configuration.minimumTTLSeconds
+        maximumTTLSeconds = configuration.maximumTTLSeconds
+    }
+}
+
+/// A lookup as the gateway makes it for a request, by a resolver of its own. Blocks.
+package enum NameLookup {
+    /// The addresses of a host in the gateway's order, or what the gateway would answer.
+    ///
+    /// - Parameters:
+    ///   - host: a name, or an address without brackets.
+    ///   - milliseconds: how long it may take; longer counts as no server's answer in time.
+    package static func addresses(
+        of host: String, _ configuration: ResolverConfiguration, milliseconds: Int64
+    ) throws(Resolver.StartError) -> Result<[IPAddress], ExchangeFault> {
+        let resolver = try Resolver(options: ResolverOptions(configuration))
+        defer { resolver.close() }
+        let latest = Monitor<ResolveResult?>(nil)
+        let tell: @Sendable (ResolveResult) -> Void = { result in
+            latest.withLock { $0 = result }
+            latest.signal()
+        }
+        resolver.resolve(
+            name: host, later: { tell(.resolved($0)) }, completion: tell)
+        let end = Clock.monotonicMicroseconds() * 1000 + milliseconds * 1_000_000
+        let result: ResolveResult = latest.wait { result in
+            switch result {
+            case .failed(let failure): return .done(.failed(failure))
+            case .resolved(let answer) where answer.isComplete: return .done(.resolved(answer))
+            case .resolved, nil: break
+            }
+            guard Clock.monotonicMicroseconds() * 1000 >= end else { return .until(end) }
+            return .done(result ?? .failed(.timeout))
+        }
+        switch result {
+        case .resolved(let answer): return .success(answer.addresses)
+        case .failed(let failure): return .failure(.nameNotResolved(failure))
+        }
+    }
+}

@@ -1,0 +1,84 @@
+import Locking
+import PinfoldConfiguration
+import PinfoldMetrics
+import Trust
+
+/// The names that metrics and the access log tell exchanges by: of listeners, host entries and
+/// pinsets. They come from configurations, and keep their index over reloads (`LabelTable`).
+package final class RouteLabels: Sendable {
+    /// The host entry of exchanges that were not found to be for any host.
+    package static let noHost = LabelIndex(slot: 1, use: 0)
+    /// That of hosts that no entry matches.
+    package static let defaultHost = LabelIndex(slot: 2, use: 0)
+
+    private let hosts = Locked(LabelTable(permanent: ["none", "default"]))
+    private let listeners = Locked(LabelTable())
+    private let pinsets = Locked(LabelTable())
+    /// By the pinset's name and the pin as it is reported; empty: those that are not told apart.
+    private let pins = Locked<[String: [String: PinCounter]]>([:])
+
+    package init() {}
+
+    /// Where matches of a pinset's pins are counted, by the index that judgements give
+    /// (`PinMatches`): the pins that are told apart, and behind them one for all others. A pin
+    /// keeps its counter over reloads, wherever in the list it stands.
+    package func pinCounters(pinset: String, toldApart texts: [String]) -> [PinCounter] {
+        pins.withLock { pins in
+            let padding = [String](repeating: "", count: PinMatches.toldApart + 1 - texts.count)
+            return (texts + padding).map { text in
+                if let known = pins[pinset]?[text] { return known }
+                let made = PinCounter()
+                pins[pinset, default: [:]][text] = made
+                return made
+            }
+        }
+    }
+
+    /// How often the pins of a pinset have matched, those that are told apart by their text.
+    package func pinMatches(pinset: String) -> [String: UInt64] {
+        pins.withLock { $0[pinset]?.mapValues(\.value) ?? [:] }
+    }
+
+    /// The indexes of the names of a configuration's host entries.
+    package func hostIndexes(_ labels: [String]) -> [LabelIndex] {
+        hosts.withLock { $0.indexes(for: labels) }
+    }
+
+    /// The indexes of the names of a configuration's listeners.
+    package func listenerIndexes(_ names: [String]) -> [LabelIndex] {
+        listeners.withLock { $0.indexes(for: names) }
+    }
+
+    /// The indexes of the names of a configuration's pinsets.
+    package func pinsetIndexes(_ names: [String]) -> [LabelIndex] {
+        pinsets.withLock { $0.indexes(for: names) }
+    }
+
+    /// A configuration is in force: its names and pins have series, and no others.
+    package func putInForce(_ configuration: ConfigurationSnapshot) {
+        hosts.withLock { $0.putInForce(configuration.hosts.entries.map(\.label)) }
+        listeners.withLock { $0.putInForce(configuration.listeners.map(\.name)) }
+        pinsets.withLock { $0.putInForce(configuration.pinsets.map(\.pinset.name)) }
+        let toldApart = Dictionary(
+            configuration.pinsets.map { ($0.pinset.name, Set($0.pinset.pinsToldApart)) },
+            uniquingKeysWith: { $0.union($1) })
+        pins.withLock { pins in
+            pins = pins.filter { toldApart[$0.key] != nil }
+            for (name, texts) in toldApart {
+                pins[name] = pins[name]?.filter { $0.key.isEmpty || texts.contains($0.key) }
+            }
+        }
+    }
+
+    /// The name of a host entry by its index.
+    package func name(host: LabelIndex) -> String { hosts.withLock { $0[host] } }
+
+    /// The pinsets' names as they are now.
+    package var pinsetSnapshot: LabelTable { pinsets.withLock { $0 } }
+
+    /// The host entries' names as they are now.
+    package var snapshot: LabelTable { hosts.withLock { $0 } }
+
+    /// The listeners' names as they are now.
+    package var listenerSnapshot: LabelTable { listeners.withLock { $0 } }
+}

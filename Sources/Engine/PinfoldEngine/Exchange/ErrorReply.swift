@@ -1,0 +1,96 @@
+import HTTPCore
+import RawStructuredFieldValues
+
+/// The body and fields of a reply that says why the gateway did not do what was asked.
+struct ErrorReply {
+    let contentType: StaticString
+    let body: [UInt8]
+    /// The value of Proxy-Status (RFC 9209).
+    let proxyStatus: [UInt8]
+
+    /// The server that was not reached, or that failed.
+    struct Server {
+        /// `host:port`.
+        var name: String
+        /// Its address, or those that were tried with what came of each; nil: none.
+        var addresses: String?
+        /// The address of the last attempt; nil: there was none.
+        var nextHop: Endpoint?
+    }
+
+    /// - Parameters:
+    ///   - id: names the exchange in the log.
+    ///   - server: what the client asked for; nil: it is not told.
+    ///   - asJSON: the client prefers JSON to plain text.
+    init(_ fault: ExchangeFault, id: String, server: Server? = nil, asJSON: Bool) {
+        let explanation = fault.explanation
+        let reason = fault.reason.entry
+        let excerpt = Self.quoted(fault.excerpt)
+        if asJSON {
+            contentType = "application/json"
+            var members = excerpt.map { ",\"excerpt\":\(JSONText.quoted($0))" } ?? ""
+            if let server { members += ",\"server\":\(JSONText.quoted(server.name))" }
+            if let addresses = server?.addresses {
+                members += ",\"tried\":\(JSONText.quoted(addresses))"
+            }
+            body = Array(
+                """
+                {"status":\(reason.status),"reason":\(JSONText.quoted(reason.token)),\
+                "message":\(JSONText.quoted(explanation))\(members),"id":\(JSONText.quoted(id))}
+
+                """.utf8)
+        } else {
+            contentType = "text/plain; charset=utf-8"
+            var lines = excerpt.map { "content: \($0)\n" } ?? ""
+            if let server { lines += "server: \(server.name)\n" }
+            if let addresses = server?.addresses { lines += "tried: \(addresses)\n" }
+            body = Array(
+                """
+                \(reason.status) \(reason.token)
+                \(explanation)
+                \(lines)id: \(id)
+
+                """.utf8)
+        }
+        proxyStatus = Self.proxyStatus(fault, reason, explanation, server?.nextHop)
+    }
+
+    /// Content of somebody else's on one line, so that it can be taken for nothing of ours: what is
+    /// no visible character is a space, what is no UTF-8 is replaced. nil: there is none.
+    private static func quoted(_ excerpt: [UInt8]) -> String? {
+        guard !excerpt.isEmpty else { return nil }
+        let text = String(decoding: excerpt, as: UTF8.self).unicodeScalars.map {
+            $0.properties.isWhitespace || $0.properties.generalCategory == .control ? " " : $0
+        }
+        return String(String.UnicodeScalarView(text))
+    }
+
+    private static func proxyStatus(
+        _ fault: ExchangeFault, _ reason: ReasonEntry, _ explanation: String,
+        _ nextHop: Endpoint?
+    ) -> [UInt8] {
+        var parameters = OrderedMap<String, RFC9651BareItem>()
+        parameters["error"] = .token(reason.errorType.rawValue)
+        // RFC 9209 §2.1.2: as the connection knows it, which is the address.
+        if let nextHop { parameters["next-hop"] = .string("\(nextHop.address)") }
+        if case .nameNotResolved(let failure) = fault, let code = failure.rcode {
+            parameters["rcode"] = .string("\(code)")
+        }
+        if case .tlsFailed(let error) = fault, let alert = error.receivedAlert {
+            var name = alert.name
+            if case .alertReceived(_, let told) = error { name = told }
+            parameters["alert-id"] = .integer(Int64(alert.code))
+            parameters["alert-message"] = .string(ascii(name, limit: 64))
+        }
+        parameters["details"] = .string(ascii("\(reason.token): \(explanation)", limit: 512))
+        let item = Item(bareItem: RFC9651BareItem.token("pinfold"), parameters: parameters)
+        var serializer = StructuredFieldValueSerializer()
+        return (try? serializer.writeListFieldValue([.item(item)])) ?? Array("pinfold".utf8)
+    }
+
+    /// Only what a structured field's string may hold.
+    private static func ascii(_ text: String, limit: Int) -> String {
+        String(
+            decoding: text.utf8.prefix(limit).map { 0x20..<0x7F ~= $0 ? $0 : 0x20 }, as: UTF8.self)
+    }
+}

@@ -1,0 +1,88 @@
+import CachePolicy
+import HTTPCore
+import Logging
+import PinfoldMetrics
+
+// What each phase decided, at log level debug: one line per decision, told by the exchange's id.
+extension Exchange {
+    /// Logs a decision. `metadata` is made only at that level: else this is one branch.
+    @inline(__always)
+    func debug(_ decision: StaticString, _ metadata: @autoclosure () -> Logger.Metadata) {
+        guard environment.debugs else { return }
+        log(decision, metadata())
+    }
+
+    @inline(never)
+    private func log(_ decision: StaticString, _ metadata: Logger.Metadata) {
+        var metadata = metadata
+        metadata["id"] = "\(idText)"
+        environment.shared.logger.debug("\(decision)", metadata: metadata)
+    }
+
+    /// Which host entry applies to the request.
+    @inline(__always)
+    func debugRoute() { if environment.debugs { logRoute() } }
+
+    @inline(never)
+    private func logRoute() {
+        log(
+            "routed",
+            [
+                "listener": "\(ingress?.name ?? "")",
+                "entry": "\(environment.shared.labels.name(host: hostLabel))",
+                "host": "\(String(decoding: origin?.authority ?? [], as: UTF8.self))",
+                "tls": "\(origin?.tls != nil)",
+            ])
+    }
+
+    /// What became of the response's chance to be stored.
+    func debugStore(_ isStored: Bool) {
+        debug("store", ["decision": "\(isStored ? "stored" : "\(notStoredReason?.token ?? "no")")"])
+    }
+
+    /// How the exchange ended.
+    @inline(__always)
+    func debugEnd(_ microseconds: UInt64) { if environment.debugs { logEnd(microseconds) } }
+
+    @inline(never)
+    private func logEnd(_ microseconds: UInt64) {
+        log(
+            "ended",
+            [
+                "status": "\(status)", "cache": "\(cacheResult.label)",
+                "reason": "\(fault?.reason.token ?? "")", "duration": "\(microseconds)us",
+            ])
+    }
+}
+
+extension CacheDecision {
+    /// The decision for the log: `hit`, the reason for a stale one, or why the server is asked.
+    var logToken: StaticString {
+        switch self {
+        case .hit(let hit): hit.stale?.token ?? "hit"
+        case .validate(let validation): validation.reason.token
+        case .forward(let reason), .gatewayTimeout(let reason): reason.token
+        }
+    }
+}
+
+extension Environment {
+    /// A server passed the verification and its pinsets.
+    func debugTrusted(_ origin: Origin, _ server: Endpoint) {
+        let pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
+        let names = pinsets.map { shared.labels.pinsetSnapshot[$0] }
+        shared.logger.debug(
+            "server trusted",
+            metadata: [
+                "host": "\(origin.key.host)", "server": "\(server)",
+                "pinsets": "\(names.joined(separator: ","))",
+            ])
+    }
+
+    /// Logs an event of a connection at log level trace; else this is one branch.
+    @inline(__always)
+    package func trace(_ event: StaticString, _ metadata: @autoclosure () -> Logger.Metadata) {
+        guard traces else { return }
+        shared.logger.trace("\(event)", metadata: metadata())
+    }
+}

@@ -1,0 +1,189 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Phase 3: what the cache says.
+extension Exchange {
+    /// Looks the request up; answers from memory at once, asks the disk tier, or forwards.
+    /// `origin` is the exchange's own, from its owner's hand.
+    func lookUp(at origin: Origin) {
+        if let reason = CacheDecision.reasonAgainstLookup(of: request) {
+            if !request.isSafe { makeKey(origin) }
+            return missed(reason)
+        }
+        guard origin.cacheStores, store != nil else { return missed(.bypass) }
+        if staysOutOfCache(origin) { return missed(.bypassField) }
+        guard let view = writeKey(origin) else { return missed(.keyTooLong) }
+        // Neither the store nor what it finds gets a name: references would be counted for that,
+        // for each hit.
+        switch store?.lookup(view) {
+        case nil, .some(.none): lookOnDisk(view, beside: [])
+        case .one(let response):
+            guard answers(response, origin) else {
+                return lookOnDisk(view, beside: [response])
+            }
+            found(response, view, origin)
+        case .several(let responses):
+            guard let response = select(from: responses, origin) else {
+                return lookOnDisk(view, beside: responses)
+            }
+            found(response, view, origin)
+        }
+    }
+
+    @inline(__always)
+    private func found(_ response: CachedResponse, _ view: CacheKeyView, _ origin: Origin) {
+        metrics.add(.cacheMemoryHits)
+        answer(from: response, view, origin)
+    }
+
+    /// Nothing of what memory has for the URI answers: asks the disk tier, or forwards.
+    private func lookOnDisk(
+        _ view: CacheKeyView, beside responses: [CachedResponse]
+    ) {
+        guard let store else { return missed(.bypass) }
+        self.key = CacheKey(view)
+        let onDisk = store.diskVariants(view) { names in
+            withRequestHead { VaryKey(names: names, for: request, in: $0) }
+        }
+        if case .candidates(let variants) = onDisk, register() {
+            load(view, variants, from: store)
+        } else if responses.isEmpty {
+            missed(onDisk == .others ? .varyMiss : .uriMiss)
+        } else {
+            missed(reason(of: responses))
+        }
+    }
+
+    /// Whether something in the request may change the response that is no part of the key.
+    private func staysOutOfCache(_ origin: Origin) -> Bool {
+        if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
+        return withRequestHead { origin.caching.bypassFields.occur(in: request.fields, of: $0) }
+    }
+
+    /// Why none of the responses stored for the URI answers.
+    private func reason(of responses: [CachedResponse]) -> ForwardReason {
+        responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
+    }
+
+    private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
+        handle(.decided(.load))
+        let (token, mailbox) = (token, environment.mailbox)
+        let options = cacheOptions
+        let accepted = store.load(key, variants, policy: options, wakes: false) {
+            mailbox.post(.loaded(token, $0))
+        }
+        if accepted {
+            environment.wakeReadersAfterTurn()
+        } else {
+            handle(.loaded)
+            missed(.uriMiss)
+        }
+    }
+
+    /// The disk tier's answer.
+    package func loaded(_ result: LoadResult) {
+        handle(.loaded)
+        switch result {
+        case .found(let responses):
+            guard let origin, let response = select(from: responses, origin) else {
+                return missed(reason(of: responses))
+            }
+            environment.metrics.add(.cacheDiskHits)
+            key?.withView { answer(from: response, $0, origin) }
+        case .nothing: missed(.uriMiss)
+        }
+    }
+
+    /// The policy of the route's cache.
+    var cacheOptions: PolicyOptions {
+        origin?.caching.options ?? environment.policy.cacheOptions
+    }
+
+    // MARK: The key
+
+    /// `scheme://host:port/path?query`, valid until the next one is written.
+    @inline(__always)
+    private func writeKey(_ origin: Origin) -> CacheKeyView? {
+        let path = requestHead.octets.extracting(request.path.indices)
+        return origin.keyStart.key(path: path, into: environment.keyMemory)
+    }
+
+    func makeKey(_ origin: Origin) { key = writeKey(origin).map { CacheKey($0) } }
+
+    // MARK: The decision
+
+    /// Whether the stored response may answer this request at all: same policy, same variant.
+    @inline(__always)
+    private func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
+        guard response.policy == origin.fingerprint else { return false }
+        if response.varyKey.isEmpty { return true }
+        return withRequestHead { response.varyKey.matches(request, in: $0) }
+    }
+
+    /// The most recent of those that match (RFC 9111 §4.1).
+    private func select(from responses: [CachedResponse], _ origin: Origin) -> CachedResponse? {
+        responses.filter { answers($0, origin) }.max { $0.metadata.date < $1.metadata.date }
+    }
+
+    /// - Parameter view: the key, which is of use until the response is served.
+    private func answer(
+        from response: CachedResponse, _ view: CacheKeyView, _ origin: Origin
+    ) {
+        let decision = withRequestHead { bytes in
+            CacheDecision.decide(
+                for: request, in: bytes, stored: response.metadata,
+                storedHead: response.head.octets,
+                now: environment.wallSeconds, options: origin.caching.options,
+                takesWhatIsStored: ingress?.takesWhatIsStored ?? false)
+        }
+        debug("looked up", ["decision": "\(decision.logToken)"])
+        switch decision {
+        case .hit(let hit):
+            cacheResult = hit.stale == nil ? .hit : .hitStale
+            if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
+            if case .answered = collapsing { return serveCollapsed(response, hit) }
+            serve(response, hit)
+        case .validate(let validation):
+            if key == nil { key = CacheKey(view) }
+            stored = response
+            self.validation = validation
+            forwardReason = validation.reason
+            cacheResult = .miss
+            forwardOrWait()
+        case .forward(let reason):
+            if key == nil { key = CacheKey(view) }
+            // It may stand in for an error, or be brought up to date by the response to HEAD.
+            stored = response
+            cacheResult = .miss
+            forwardReason = reason
+            forwardOrWait()
+        case .gatewayTimeout(let reason):
+            forwardReason = reason
+            reply(with: .onlyIfCached, closing: false)
+        }
+    }
+
+    /// Answers with the response that was waited for.
+    private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
+        cacheResult = .collapsed
+        let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        serve(response, hit, as: nil, cacheStatus: .forwarded(told))
+    }
+
+    /// Nothing that is stored answers the request.
+    func missed(_ reason: ForwardReason) {
+        forwardReason = reason
+        debug("looked up", ["decision": "\(reason.token)"])
+        switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
+        case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
+        case .hit, .validate, .forward:
+            switch reason {
+            case .uriMiss, .varyMiss, .policy: cacheResult = .miss
+            default: cacheResult = .bypass
+            }
+            forwardOrWait()
+        }
+    }
+}

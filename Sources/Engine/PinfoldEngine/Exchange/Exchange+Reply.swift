@@ -1,0 +1,191 @@
+import CachePolicy
+import EventLoop
+import HTTPCore
+import PinfoldMetrics
+
+// Answers of the gateway's own: errors, the administration, OPTIONS and TRACE at the last hop.
+extension Exchange {
+    /// Answers with the reason why not. `closing`: the connection cannot go on afterwards.
+    func reply(with fault: ExchangeFault, closing: Bool) {
+        self.fault = fault
+        // Whatever was looked for: the cache has no part in what is said now.
+        cacheResult = .none
+        environment.log(fault, of: self)
+        let wantsJSON =
+            refusedWantsJSON
+            || request.fields.contains(.accept)
+                && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
+        let reply = ErrorReply(fault, id: idText, server: serverForClient, asJSON: wantsJSON)
+        // What a client sends behind CONNECT is meant for the tunnel, and may come before it has
+        // read that there is none: it must never be read as a request.
+        let mustClose = closing || fault.leavesNoRoom || request.method == .connect
+        // Clients show of a failed CONNECT the status line at most.
+        let phrase = request.form == .authority ? fault.reason.token : nil
+        sendLocal(
+            status: fault.status, phrase: phrase, contentType: reply.contentType,
+            closing: mustClose
+        ) { writer in
+            writer.append("Proxy-Status: ")
+            writer.append(reply.proxyStatus.span)
+            writer.appendLineEnd()
+            if fault.status == 405 { appendAllow(to: &writer) }
+        } body: {
+            reply.body
+        }
+    }
+
+    // MARK: The server, as replies and logs name it
+
+    /// `host:port` of what the request is for; nil: it is not known.
+    var serverText: String? {
+        if let key = origin?.key { return "\(HostText.bracketed(key.host)):\(key.port)" }
+        if case .bound(let authority) = ingress?.role {
+            return "\(HostText.bracketed(authority.host)):\(authority.port)"
+        }
+        guard request.length > 0, request.form == .authority || request.form == .absolute else {
+            return nil
+        }
+        let host = HostText.bracketed(withRequestHead { $0.text(at: request.host) })
+        return host.isEmpty ? nil : "\(host):\(request.port)"
+    }
+
+    /// The server's address, or the addresses that were tried and what came of them; nil: none.
+    ///
+    /// - Parameter ofTried: without those that the rules of access refuse.
+    func addressText(ofTried: Bool) -> String? {
+        if let failedAttempts { return ofTried ? failedAttempts.textOfTried : failedAttempts.text }
+        return upstreamEndpoint.map { "\($0)" }
+    }
+
+    /// What a reply says of the server: to clients that have named it, but not to those of a
+    /// reverse listener, who need not know what is behind it.
+    private var serverForClient: ErrorReply.Server? {
+        switch ingress?.role {
+        case .forward, .bound: break
+        case .reverse, .admin, .proxied, nil: return nil
+        }
+        return serverText.map {
+            ErrorReply.Server(
+                name: $0, addresses: addressText(ofTried: true),
+                nextHop: failedAttempts == nil
+                    ? upstreamEndpoint : failedAttempts?.lastTried)
+        }
+    }
+
+    /// The exchange's name in replies and logs.
+    var idText: String {
+        let digits = String(id, radix: 16)
+        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
+    }
+
+    /// Sends a complete response of the gateway's own.
+    func sendLocal(
+        status: UInt16, phrase: String? = nil, contentType: StaticString?, closing: Bool,
+        fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
+    ) {
+        guard case .nothing = handle(.decided(.respond)), let client else { return }
+        self.status = status
+        let content = body()
+        var head = makeReplyHead(on: client, status, phrase)
+        head.fields.append(field: .date, date: environment.wallSeconds)
+        if let contentType {
+            head.fields.append(field: .contentType, contentType)
+            head.fields.append("Cache-Control: no-store\r\n")
+        }
+        fields(&head.fields)
+        if ingress?.isCounted ?? false { cacheStatusOfReply.append(to: &head.fields) }
+        head.fields.append(field: .contentLength, decimal: UInt64(content.count))
+        let isHeadOnly = request.method == .head
+        client.sendHead(
+            head, framing: isHeadOnly ? .none : .lengthInFields(UInt64(content.count)),
+            closing: closing)
+        if !isHeadOnly, !content.isEmpty {
+            let buffer = environment.loop.buffers.take(bytes: content.count)
+            buffer.writable.copyBytes(from: content)
+            buffer.end = content.count
+            client.send(buffer.readable, owner: buffer)
+        }
+        if client.finish(trailers: nil) { clientDrained() }
+    }
+
+    /// Room for the fields of a reply.
+    private static let replyFieldBytes = 4096
+
+    func makeReplyHead(
+        on client: any DownstreamStream, _ status: UInt16, _ phrase: String?
+    ) -> HeadDraft {
+        guard let phrase else {
+            return client.makeHead(status: status, phrase: nil, room: Self.replyFieldBytes)
+        }
+        return client.makeHead(
+            status: status, phrase: phrase.utf8.span, room: Self.replyFieldBytes)
+    }
+
+    /// What the cache had to do with a reply of the gateway's own.
+    private var cacheStatusOfReply: CacheStatus {
+        guard let forwardReason else { return .notForwarded(.bypass) }
+        // RFC 9211 §2.2: only where the request went forward.
+        guard sentAt != 0 else { return .notForwarded(forwardReason) }
+        return .forwarded(CacheStatus.Forwarded(reason: forwardReason))
+    }
+
+    // MARK: Answers that are no errors
+
+    /// OPTIONS * is about the gateway itself.
+    func answerOptions() {
+        sendLocal(status: 200, contentType: nil, closing: false) {
+            appendAllow(to: &$0)
+        } body: {
+            []
+        }
+    }
+
+    /// The methods that the listener takes. Others that it passes on have no place in a list.
+    private func appendAllow(to writer: inout HeadWriter) {
+        writer.append("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH")
+        if case .forward = ingress?.role { writer.append(", CONNECT") }
+        writer.appendLineEnd()
+    }
+
+    /// Max-Forwards is used up: the gateway is the final recipient (RFC 9110 §9.3.7, §9.3.8).
+    func answerAsLastHop() {
+        guard request.method == .trace else { return answerOptions() }
+        sendLocal(status: 200, contentType: "message/http", closing: false) {
+            requestWithoutSecrets()
+        }
+    }
+
+    private func requestWithoutSecrets() -> [UInt8] {
+        let secrets = FieldIDSet([.authorization, .proxyAuthorization, .cookie])
+        let room = request.length + 16
+        return [UInt8](unsafeUninitializedCapacity: room) { memory, count in
+            var writer = HeadWriter(UnsafeMutableRawBufferPointer(memory))
+            withRequestHead { bytes in
+                writer.appendRequestLine(of: request, in: bytes)
+                writer.appendFields(
+                    request.fields, of: bytes, omitting: secrets, dropsNominated: false)
+            }
+            writer.appendLineEnd()
+            count = writer.overflowed ? 0 : writer.count
+        }
+    }
+
+    /// A request for the gateway itself: metrics, health and the like.
+    func answerAdministration() {
+        guard request.form == .origin || request.form == .absolute else {
+            return reply(with: .notAProxyRequest, closing: true)
+        }
+        guard let site = environment.site else {
+            return reply(with: .notAProxyRequest, closing: true)
+        }
+        let address = client?.localAddress
+        let response = withRequestHead { site.response(to: request, in: $0, at: address) }
+        sendLocal(status: response.status, contentType: nil, closing: false) { writer in
+            for field in response.fields {
+                writer.append(text: "\(field.name): \(field.value)\r\n")
+            }
+        } body: {
+            response.body
+        }
+    }
+}

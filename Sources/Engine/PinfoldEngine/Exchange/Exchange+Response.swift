@@ -1,0 +1,228 @@
+import CachePolicy
+import CacheStore
+import Clocks
+import EventLoop
+import HTTPCore
+
+// Phases 6 to 8: the upstream's answer, passed on and stored while it streams.
+extension Exchange {
+    /// Interim responses that one exchange may bring. A server that works for long may send one now
+    /// and then (102); clients of a gateway are not to be flooded.
+    private var interimLimit: Int { isIntermediary ? 32 : 10_000 }
+
+    package func upstreamHead(_ head: UnsafeRawBufferPointer) { take(head, sentAs: nil) }
+
+    /// Takes a head in place of which clients are sent another one.
+    @inline(never)
+    func upstreamHead(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead) {
+        take(head, sentAs: sent)
+    }
+
+    @inline(__always)
+    private func take(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead?) {
+        let bytes = head.octets
+        serverProgressed()
+        if firstByteMicroseconds == nil {
+            firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
+        }
+        if response.status == 101 { return switchProtocols(bytes) }
+        if response.isInterim { return passInterim(bytes) }
+        if stored != nil, answersForStored(bytes) { return }
+        passHead(bytes, sentAs: sent)
+    }
+
+    private func passInterim(_ bytes: Span<UInt8>) {
+        handle(.answered(.interim))
+        interimCount += 1
+        guard interimCount <= interimLimit else { return fail(.upgradeOverInterimLimit) }
+        guard let client, client.takesInterimResponses else { return }
+        var interim = makeResponseHead(on: client, bytes)
+        interim.fields.appendForwardedFields(
+            response.fields, of: bytes, omitting: [.init(.contentLength)])
+        interim.fields.appendVia(received: response.version)
+        client.sendInterim(interim)
+        _ = client.flush()
+    }
+
+    /// Room for the fields that a response gets on its way, Upgrade and Cache-Status among them.
+    private static let addedFieldBytes = 512
+
+    /// Begins the server's head for the client.
+    func makeResponseHead(
+        on client: any DownstreamStream, _ bytes: Span<UInt8>
+    ) -> HeadDraft {
+        client.makeHead(
+            status: response.status, phrase: bytes.extracting(response.reason.indices),
+            room: response.length + Self.addedFieldBytes)
+    }
+
+    /// Passes a final head on, and begins to store if that is allowed.
+    @inline(__always)
+    private func passHead(_ bytes: Span<UInt8>, sentAs sent: SentHead?) {
+        // What was asked in the background and failed replaces nothing.
+        if client == nil, response.status >= 500 { return endQuietly() }
+        guard case .nothing = handle(.answered(.passedOn)) else { return }
+        updateStored(byHead: bytes)
+        let isStored = beginStore(bytes)
+        debugStore(isStored)
+        if !isStored { endFlight(unstoredBecause: notStoredReason) }
+        guard let client else {
+            // Asked in the background: what is not stored is of use only if it tells, by arriving
+            // in full, that the stored response is outdated.
+            return isStored || outdated != nil ? () : endQuietly()
+        }
+        invalidate(bytes)
+        if let sent { return send(sent, isStored: isStored, to: client) }
+        sendHead(bytes, isStored: isStored, to: client)
+    }
+
+    @inline(never)
+    private func send(_ sent: SentHead, isStored: Bool, to client: any DownstreamStream) {
+        response = sent.response
+        sent.bytes.withUnsafeBytes { sendHead($0.octets, isStored: isStored, to: client) }
+    }
+
+    @inline(__always)
+    private func sendHead(
+        _ bytes: Span<UInt8>, isStored: Bool, to client: any DownstreamStream
+    ) {
+        var head = makeResponseHead(on: client, bytes)
+        head.fields.appendForwardedFields(
+            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        // A recipient that has no part in it is not told of a date that the server did not send.
+        if isIntermediary, !response.fields.contains(.date) {
+            head.fields.append(field: .date, date: environment.wallSeconds)
+        }
+        if response.status == 407 { appendProxyChallenges(bytes, to: &head.fields) }
+        if response.status == 426 { appendRequiredProtocols(bytes, to: &head.fields) }
+        appendCacheStatus(isStored: isStored, to: &head.fields)
+        head.fields.appendVia(received: response.version)
+        let framing = clientFraming(bytes, &head.fields)
+        isEventStream = upstream?.isEventStream ?? false
+        if isEventStream { client.expectPauses() }
+        // Not flushed: a body that is there already leaves in the same write as its head.
+        status = response.status
+        client.sendHead(head, framing: framing, closing: false)
+    }
+
+    /// What a proxy that forwards for this program asks of it (RFC 9110 §11.7.1). To the clients of
+    /// a gateway it would be the gateway's own question.
+    @inline(never)
+    private func appendProxyChallenges(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        guard origin?.carrier != nil else { return }
+        for field in response.fields where field.id == .proxyAuthenticate {
+            writer.append(field: .proxyAuthenticate, bytes.extracting(field.value.indices))
+        }
+    }
+
+    /// What the server wants to be spoken to in: the meaning of the status (RFC 9110 §15.5.22).
+    @inline(never)
+    private func appendRequiredProtocols(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
+        guard response.fields.contains(.upgrade) else { return }
+        for field in response.fields where field.id == .upgrade {
+            writer.append(field: .upgrade, bytes.extracting(field.value.indices))
+        }
+        // Whoever sends Upgrade says so in Connection (RFC 9110 §7.8).
+        writer.append(field: .connection, "Upgrade")
+    }
+
+    package var mayBeRepeated: Bool { request.isIdempotent }
+
+    package func upstreamHeadWithoutBody() { _ = client?.flush() }
+
+    private func clientFraming(
+        _ bytes: Span<UInt8>, _ writer: inout HeadWriter
+    ) -> ContentFraming {
+        guard response.framing == .none else {
+            return response.framing.length.map { .length($0) } ?? .streamed
+        }
+        // HEAD and 304 say how long the content would be.
+        if response.status != 204, let length = response.fields.only(.contentLength) {
+            writer.append(field: .contentLength, bytes.extracting(length.value.indices))
+        } else if request.method != .head, response.status != 304, response.status != 204 {
+            writer.append("Content-Length: 0\r\n")
+        }
+        return .none
+    }
+
+    private func appendCacheStatus(isStored: Bool, to writer: inout HeadWriter) {
+        let forwarded = CacheStatus.Forwarded(
+            reason: forwardReason ?? .bypass, isStored: isStored, notStored: notStoredReason)
+        CacheStatus.forwarded(forwarded).append(to: &writer)
+    }
+
+    package func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool
+    {
+        serverProgressed()
+        store(bytes)
+        guard let client else {
+            if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
+            return isLast || !waitsForStore()
+        }
+        client.send(bytes, owner: owner)
+        // The end goes out with the last part, and only when the store is complete: who has seen
+        // the end of a response may ask for it again at once.
+        if isLast { return true }
+        guard client.flush() else {
+            followers?.hold(now: environment.loop.now)
+            return false
+        }
+        if let followers { followers.goOn(now: environment.loop.now) }
+        return !waitsForStore()
+    }
+
+    /// Takes all of the content of a response in place of which clients are sent another.
+    func upstreamBody(_ content: [UInt8], sentAs sent: Buffer) {
+        content.withUnsafeBytes { store($0) }
+        guard let client else {
+            if ticket == nil, !tellsOfOutdated(content.count) { endQuietly() }
+            return
+        }
+        if !sent.isEmpty { client.send(sent.readable, owner: sent) }
+    }
+
+    /// Bytes of a response that is not stored, read in the background to see whether it arrives in
+    /// full. One that is longer is taken to do so.
+    private static let backgroundBodyBytes: UInt64 = 1 << 20
+
+    /// Whether content of a response that nobody keeps is still worth reading.
+    private func tellsOfOutdated(_ count: Int) -> Bool {
+        guard outdated != nil else { return false }
+        receivedBodyBytes += UInt64(count)
+        if receivedBodyBytes > Self.backgroundBodyBytes { removeOutdated() }
+        return outdated != nil
+    }
+
+    package func upstreamEnded(trailers: TrailerSection?) {
+        finishStore()
+        switch handle(.responseEnded) {
+        case .complete:
+            removeOutdated()
+            let drained = client?.finish(trailers: request.acceptsTrailers ? trailers : nil)
+            if drained ?? false { clientDrained() }
+        case .serveConfirmed:
+            removeOutdated()
+            guard let confirmed = confirmed.take() else { return }
+            serve(
+                confirmed.stored, confirmed.hit, as: confirmed.freshened,
+                cacheStatus: confirmed.cacheStatus)
+        case .forwardAgain(let reason): sendAgain(reason)
+        case .reply: tell(.upstreamClosed)
+        case .end(let cut):
+            removeOutdated()
+            end(cut: cut)
+        default: break
+        }
+    }
+}
+
+/// The head that clients are sent in place of the one that the server sent, which is stored.
+final class SentHead {
+    let bytes: [UInt8]
+    let response: ResponseHead
+
+    init(bytes: [UInt8], response: ResponseHead) {
+        self.bytes = bytes
+        self.response = response
+    }
+}

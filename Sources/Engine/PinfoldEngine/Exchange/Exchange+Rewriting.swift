@@ -1,0 +1,248 @@
+import ContentCoding
+import EventLoop
+import HTTPCore
+import Transformation
+
+// What the rules of a route make of a request: its head before the cache is asked, so that key,
+// Vary and server all see the same one; its content before there is a connection.
+extension Exchange {
+    // MARK: The head
+
+    /// Changes the request by its route's rules. False: it has been answered.
+    @inline(never)
+    func rewrite(by rules: RouteTransformation, for origin: Origin) -> Bool {
+        do throws(TransformationFailure) {
+            let isSecure = origin.key.isSecure
+            let bytes = requestHead
+            let head = try rules.requestHead.head(
+                rewriting: request, in: bytes.octets, isSecure: isSecure)
+            if let head { try adopt(head, for: origin) }
+            if let kind = try kindOfTranslation(by: rules) {
+                rewritten(or: environment).content = .gathering(kind)
+            }
+            return true
+        } catch {
+            reply(with: .transformation(error), closing: false)
+            return false
+        }
+    }
+
+    private func rewritten(or environment: Environment) -> RewrittenRequest {
+        if let rewritten { return rewritten }
+        let made = RewrittenRequest(environment.shared.transformationWork)
+        rewritten = made
+        return made
+    }
+
+    /// Takes another head in place of the request's.
+    private func adopt(_ head: [UInt8], for origin: Origin) throws(TransformationFailure) {
+        let buffer = environment.loop.buffers.holding(head)
+        var parsed = RequestHead()
+        var parser = RequestHeadParser(limits: .rewritten)
+        let progress = try? parser.parse(buffer.readable.octets, into: &parsed)
+        guard progress == .complete(headBytes: head.count) else {
+            throw TransformationFailure(
+                .requestHeadInvalid, "with the route's rules the head is no request any more")
+        }
+        if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
+        let rewritten = rewritten(or: environment)
+        if rewritten.clientHead == nil { rewritten.clientHead = ClientHead(request, requestHead) }
+        if replayableBody != nil, rewritten.buffer == nil { rewritten.buffer = requestBuffer }
+        request = parsed
+        requestBuffer = buffer
+        requestHeadStart = 0
+    }
+
+    // MARK: The content
+
+    /// Which translation the request's content, or its query, needs; nil: none.
+    private func kindOfTranslation(
+        by rules: RouteTransformation
+    ) throws(TransformationFailure) -> RequestJob.Kind? {
+        guard let translation = rules.requestContent, request.method != .connect,
+            !asksForUpgrade
+        else { return nil }
+        let byMethod = rules.requestRules.parameters == .byMethod
+        if !hasRequestBody {
+            guard request.method.hasParametersInContent else { return nil }
+            if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
+                return .moveToContent(query: query)
+            }
+            // A client that has no parameters to post says so, in its format.
+            guard translation.readsNothing else { return nil }
+        }
+        let (type, says) = withRequestHead { bytes in
+            (
+                MessageFacts.contentType(of: request.fields, in: bytes),
+                MessageFacts.noTransform(request: request, in: bytes)
+            )
+        }
+        guard try translation.applies(toContentType: type) else { return nil }
+        if says {
+            guard rules.requestRules.body?.noTransform == .refuse else { return nil }
+            throw TransformationFailure(
+                .requestNoTransform, "its sender wants it unchanged (no-transform)")
+        }
+        return byMethod && request.method.hasParametersInQuery ? .moveToQuery : .translate
+    }
+
+    /// Before a connection is asked for: gathers the content, and has it translated. True: the
+    /// request may go out.
+    @inline(never)
+    func contentIsTranslated(at origin: Origin) -> Bool {
+        guard let rewritten else { return true }
+        switch rewritten.content {
+        case .passed: return true
+        case .working: return false
+        case .gathering(let kind):
+            handle(.decided(.gather))
+            if contentHasEnded {
+                translate(kind, of: rewritten)
+            } else {
+                askForContent()
+                client?.resumeContent()
+            }
+            return false
+        }
+    }
+
+    /// A client may wait to be told that its content is wanted (RFC 9110, section 10.1.1); the
+    /// server, whose word that is else, does not hear of the request before the content is here.
+    private func askForContent() {
+        guard request.expectsContinue, replayableBody == nil, let client,
+            client.takesInterimResponses
+        else { return }
+        client.sendInterim(client.makeHead(status: 100, phrase: nil, room: 0))
+        _ = client.flush()
+    }
+
+    /// Takes content that is to be translated. False: take no more.
+    func gatherForTranslation(
+        _ bytes: UnsafeRawBufferPointer, _ rewritten: RewrittenRequest
+    ) -> Bool {
+        let maximum = rules?.requestContent?.maximumBytes ?? 0
+        guard rewritten.gathered.bytes.count + bytes.count <= maximum else {
+            fail(
+                .transformation(
+                    TransformationFailure(
+                        .requestBodyTooLarge,
+                        "the content is larger than \(maximum) bytes, the most that is translated"))
+            )
+            return true
+        }
+        if !rewritten.gathered.append(bytes) { fail(.transformation(.overloaded)) }
+        return true
+    }
+
+    private func translate(_ kind: RequestJob.Kind, of rewritten: RewrittenRequest) {
+        rewritten.content = .working
+        guard let translation = rules?.requestContent else { return fail(.superseded) }
+        let (type, codings) = withRequestHead { bytes in
+            (
+                MessageFacts.contentType(of: request.fields, in: bytes),
+                MessageFacts.codings(of: request.fields, in: bytes)
+            )
+        }
+        guard let codings else {
+            return fail(
+                .transformation(
+                    TransformationFailure(
+                        .requestCodingUnknown,
+                        "its Content-Encoding is none of gzip, deflate and br")))
+        }
+        let job = RequestJob(
+            kind: kind, translation: translation, content: rewritten.gathered.take(),
+            contentType: type, codings: codings)
+        if let result = job.runAtOnce() { return translated(result) }
+        guard register() else { return fail(.descriptorsExhausted) }
+        let (token, mailbox) = (token, environment.mailbox)
+        let claim = rewritten.gathered.claim
+        let isTaken = environment.shared.transformationWork.run {
+            guard claim.isWanted else { return }
+            mailbox.post(.transformed(token, .request(job.run(interlude: .yielding()))))
+        }
+        if !isTaken { fail(.transformation(.overloaded)) }
+    }
+
+    /// What came of it.
+    func translated(_ result: Result<TranslatedRequest, TransformationFailure>) {
+        guard case .gathering = state.step, let rewritten, case .working = rewritten.content,
+            let origin
+        else { return }
+        do throws(TransformationFailure) {
+            let translated = try result.get()
+            noteChange(to: translated)
+            try replaceContent(by: translated.content, rewritten, origin)
+        } catch {
+            return fail(.transformation(error))
+        }
+        rewritten.content = .passed
+        forward()
+    }
+
+    private func noteChange(to translated: TranslatedRequest) {
+        let (step, bytes) =
+            switch translated.content {
+            case .content(let made, false): ("request-translated", made.bytes.count)
+            case .content(let made, true): ("query-to-content", made.bytes.count)
+            case .query: ("content-to-query", 0)
+            }
+        note(
+            request: .init(
+                steps: [step], bytesIn: Int(receivedBodyBytes), bytesOut: bytes,
+                microseconds: translated.microseconds))
+    }
+
+    private func replaceContent(
+        by content: RequestContent, _ rewritten: RewrittenRequest, _ origin: Origin
+    ) throws(TransformationFailure) {
+        // What it changes at its server is stored under the target that the server sees.
+        defer { if !request.isSafe { makeKey(origin) } }
+        switch content {
+        case .content(let translated, let removesQuery):
+            let head = withRequestHead {
+                RequestHeads.head(
+                    replacingContentOf: request, in: $0, contentType: translated.contentType,
+                    length: translated.bytes.count, queryRemoved: removesQuery)
+            }
+            let buffer = environment.loop.buffers.holding(translated.bytes)
+            rewritten.buffer = buffer
+            replayableBody = 0..<buffer.count
+            hasRequestBody = true
+            try adopt(head, for: origin)
+        case .query(let query):
+            let head = withRequestHead {
+                RequestHeads.head(
+                    replacingContentOf: request, in: $0, contentType: nil, length: nil,
+                    query: query)
+            }
+            rewritten.buffer = nil
+            replayableBody = nil
+            hasRequestBody = false
+            try adopt(head, for: origin)
+        }
+    }
+}
+
+extension Method {
+    /// The parameters of a request of this method stand in the query, not in its content
+    /// (AFNetworking's HTTPMethodsEncodingParametersInURI).
+    fileprivate var hasParametersInQuery: Bool {
+        self == .get || self == .head || self == .delete
+    }
+
+    /// It can have content that says parameters.
+    fileprivate var hasParametersInContent: Bool {
+        self == .post || self == .put || self == .patch
+    }
+}
+
+extension RequestHead {
+    /// The target's query without the question mark; nil where it is absent or empty.
+    fileprivate borrowing func query(in bytes: Span<UInt8>) -> String? {
+        let path = bytes.extracting(path.indices)
+        let mark = path.firstIndex(of: UInt8(ascii: "?"), from: 0)
+        guard mark + 1 < path.count else { return nil }
+        return path.text(at: ByteRange(from: mark + 1, to: path.count))
+    }
+}

@@ -1,0 +1,169 @@
+import CachePolicy
+import EventLoop
+import HTTPCore
+
+// Phase 1 and 2: which origin a request is for, and whether it may be asked.
+extension Exchange {
+    /// Decides who answers. `ingress` is the exchange's own, from its owner's hand.
+    package func route(at ingress: Ingress) {
+        guard isServed else {
+            let refusal = client?.refusal ?? .clientNotAllowed
+            if case .clientNotAllowed = refusal {
+                environment.metrics.add(.clientConnectionsRefusedByAddress)
+            }
+            return reply(with: refusal, closing: true)
+        }
+        switch ingress.role {
+        case .admin: return answerAdministration()
+        case .forward: routeForward()
+        case .reverse(let upstream): routeReverse(upstream)
+        case .bound(let authority): routeBound(to: authority)
+        case .proxied(let route): routeProxied(route)
+        }
+    }
+
+    /// Requests of this program's own, which name their destination.
+    private func routeProxied(_ route: ProxyRoute) {
+        guard request.form == .absolute, let origin = findOrigin(route) else {
+            return reply(with: .request(.malformedAuthority), closing: true)
+        }
+        proceed(to: origin)
+    }
+
+    /// The origin that the target names, through a proxy.
+    private func findOrigin(_ route: ProxyRoute) -> Origin? {
+        withRequestHead { bytes in
+            environment.origins.origin(
+                host: bytes.extracting(request.host.indices), port: request.port,
+                scheme: request.scheme, through: route, policy: environment.policy)
+        }
+    }
+
+    private func routeForward() {
+        switch request.form {
+        case .absolute:
+            guard let origin = findOrigin() else {
+                return reply(with: .request(.malformedAuthority), closing: true)
+            }
+            proceed(to: origin)
+        case .authority: tunnel()
+        case .asterisk: answerOptions()
+        case .origin: reply(with: .notAProxyRequest, closing: true)
+        }
+    }
+
+    private func routeReverse(_ upstream: ReverseUpstream) {
+        guard request.form != .authority else {
+            return reply(with: .connectOnReverseRoute, closing: true)
+        }
+        let head = requestHead
+        request.endForwardingAliases(
+            in: head.octets)
+        proceed(to: environment.origins.origin(of: upstream, policy: environment.policy))
+    }
+
+    /// A request inside a tunnel is for the authority that the tunnel was opened to.
+    private func routeBound(to authority: BoundAuthority) {
+        guard isFor(authority), let origin = origin(of: authority) else {
+            return reply(with: .misdirected, closing: true)
+        }
+        proceed(to: origin)
+    }
+
+    /// Whether the request names the tunnel's authority, or leaves it to that: HTTP/1.0 knows
+    /// neither Host nor ports in it, and what a connection is for holds where a request does not
+    /// say (RFC 9112 §3.3).
+    private func isFor(_ authority: BoundAuthority) -> Bool {
+        switch request.form {
+        case .authority: return false
+        case .absolute where request.scheme != .https: return false
+        case .absolute, .origin, .asterisk: break
+        }
+        if request.hostKind == .none { return true }
+        var port: UInt16?
+        if request.hasExplicitPort || request.form == .absolute {
+            port = request.port
+        } else if request.version == .http10 {
+            port = authority.port
+        }
+        return withRequestHead {
+            authority.isNamed(by: $0.extracting(request.host.indices), port: port)
+        }
+    }
+
+    private func origin(of authority: BoundAuthority) -> Origin? {
+        origins.origin(
+            host: authority.host.utf8.span, port: authority.port, scheme: .https,
+            policy: environment.policy)
+    }
+
+    /// What a reverse route's upstream is told about the client's side.
+    var forwardedFields: ForwardedFields? {
+        (origin?.key.forwarding).map { ForwardedFields($0, peer: (peer ?? onBehalfOf)?.address) }
+    }
+
+    /// The origin of the request under the configuration in force.
+    func findOriginAnew() -> Origin? {
+        switch ingress?.role {
+        case .forward: findOrigin()
+        case .bound(let authority): origin(of: authority)
+        case .proxied(let route): findOrigin(route)
+        case .reverse(let upstream):
+            environment.origins.origin(of: upstream, policy: environment.policy)
+        case .admin, nil: nil
+        }
+    }
+
+    /// The origin that the target names, known or new.
+    private func findOrigin() -> Origin? {
+        origins.origin(
+            host: requestHead.octets.extracting(request.host.indices), port: request.port,
+            scheme: request.scheme, policy: environment.policy)
+    }
+
+    private func proceed(to origin: Origin) {
+        self.origin = origin
+        hostLabel = origin.route
+        debugRoute()
+        if let refusal = origin.refusal {
+            return reply(with: refusal, closing: false)
+        }
+        if hasPassedTooOften {
+            return reply(with: .loopDetected, closing: false)
+        }
+        if isIntermediary, request.fields.contains(.maxForwards), isLastHop {
+            return answerAsLastHop()
+        }
+        if asksPastRules(of: origin) {
+            return reply(with: .protocolSwitchRefused, closing: false)
+        }
+        if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }
+        lookUp(at: origin)
+    }
+
+    /// Requests are passed on for others; else they are this program's own.
+    var isIntermediary: Bool { ingress?.isIntermediary ?? true }
+
+    /// More than so many of this gateway's names in Via are a loop, not a chain.
+    private static let passesAllowed = 10
+
+    private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
+
+    /// How often Via says that a gateway of this name has passed the request on.
+    var passes: Int {
+        guard request.fields.contains(.via) else { return 0 }
+        return withRequestHead { bytes in
+            var passes = 0
+            for field in request.fields where field.id == .via {
+                passes += bytes.extracting(field.value.indices).occurrences(of: "pinfold")
+            }
+            return passes
+        }
+    }
+
+    /// Max-Forwards: 0 of TRACE or OPTIONS: this gateway answers (RFC 9110 §7.6.2).
+    private var isLastHop: Bool {
+        guard let hops = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
+        return hops.forwarded == nil
+    }
+}

@@ -1,0 +1,173 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// Answers from the cache: hits, confirmed and stale responses.
+extension Exchange {
+    /// Sends a hit in the form that was decided.
+    @inline(__always)
+    func serve(_ stored: CachedResponse, _ hit: CacheHit) {
+        if origin?.transformation == nil {
+            serveAsStored(stored, hit, cacheStatus: nil)
+        } else {
+            serve(stored, hit, as: nil)
+        }
+    }
+
+    /// Sends a stored response in the form that was decided.
+    /// - Parameter fresh: the head that the origin has just confirmed it with, which may not have
+    ///   been stored.
+    func serve(
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
+        cacheStatus: CacheStatus? = nil
+    ) {
+        if let rules = origin?.transformation, rules.storesOrigin,
+            translate(stored, hit, as: fresh, cacheStatus, by: rules)
+        {
+            return
+        }
+        serveAsStored(stored, hit, as: fresh, cacheStatus: cacheStatus)
+    }
+
+    /// Sends a stored response in its stored form.
+    func serveAsStored(
+        _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
+        cacheStatus: CacheStatus?
+    ) {
+        guard let fresh else { return serveAsStored(stored, hit, cacheStatus: cacheStatus) }
+        let content = hit.content(of: stored.bodyCount)
+        guard let client = beginServing(stored, content) else { return }
+        sendHead(hit, fresh, content, cacheStatus, to: client)
+        send(content, of: stored, to: client)
+    }
+
+    private func serveAsStored(
+        _ stored: CachedResponse, _ hit: CacheHit, cacheStatus: CacheStatus?
+    ) {
+        let content = hit.content(of: stored.bodyCount)
+        guard let client = beginServing(stored, content) else { return }
+        sendHead(hit, stored.metadata, stored.head, content, cacheStatus, to: client)
+        send(content, of: stored, to: client)
+    }
+
+    /// To whom a stored response is sent; nil: to nobody, or it cannot be.
+    @inline(__always)
+    private func beginServing(
+        _ stored: CachedResponse, _ content: Range<UInt64>
+    ) -> (any DownstreamStream)? {
+        let isStreamed = stored.isOnDiskOnly && !content.isEmpty
+        if isStreamed, !register() {
+            fail(.descriptorsExhausted)
+            return nil
+        }
+        guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)) else { return nil }
+        return client
+    }
+
+    /// Apart from the other, which is for every hit.
+    @inline(never)
+    private func sendHead(
+        _ hit: CacheHit, _ fresh: FreshenedResponse, _ content: Range<UInt64>,
+        _ cacheStatus: CacheStatus?, to client: any DownstreamStream
+    ) {
+        let bytes = fresh.head
+        bytes.withUnsafeBytes {
+            sendHead(hit, fresh.metadata, $0, content, cacheStatus, to: client)
+        }
+    }
+
+    /// Sends the head of a response from the cache.
+    @inline(__always)
+    func sendHead(
+        _ hit: CacheHit, _ metadata: StoredMetadata, _ storedHead: UnsafeRawBufferPointer,
+        _ content: Range<UInt64>, _ cacheStatus: CacheStatus?, to client: any DownstreamStream
+    ) {
+        let bytes = storedHead.octets
+        let (code, phrase) = HitHead.status(of: hit, stored: metadata, storedHead: bytes)
+        let room = storedHead.count + HitHead.maximumAddedBytes + 64
+        var head: HeadDraft
+        if let phrase {
+            head = client.makeHead(
+                status: code, phrase: bytes.extracting(phrase.indices), room: room)
+        } else {
+            head = client.makeHead(status: code, phrase: nil, room: room)
+        }
+        HitHead.appendFields(
+            hit, stored: metadata, storedHead: bytes, cacheStatus: cacheStatus,
+            to: &head.fields)
+        head.fields.appendVia(received: .http11)
+        let framing: ContentFraming =
+            content.isEmpty ? .none : .lengthInFields(UInt64(content.count))
+        status = code
+        client.sendHead(head, framing: framing, closing: false)
+    }
+
+    @inline(__always)
+    private func send(
+        _ content: Range<UInt64>, of stored: CachedResponse, to client: any DownstreamStream
+    ) {
+        let range = Int(content.lowerBound)..<Int(content.upperBound)
+        if !range.isEmpty {
+            switch stored.body {
+            case .contiguous(let body):
+                let bytes = UnsafeRawBufferPointer(rebasing: body.bytes[range])
+                client.send(bytes, owner: stored)
+            case .heap(let heap):
+                let bytes = UnsafeRawBufferPointer(rebasing: heap.bytes[range])
+                client.send(bytes, owner: heap)
+            case .file(let file):
+                client.sendFile(file, offset: range.lowerBound, count: range.count)
+            case .disk(let body): return read(content, of: .disk(body))
+            }
+        }
+        endStored(client)
+    }
+
+    /// Reads a stored body in parts.
+    func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
+        serving = StoredBodyReader(exchange: self, source: source, content: content)
+        serving?.proceed()
+    }
+
+    /// Takes a part of a stored body. True: the next may be read.
+    func takeStored(_ part: UnsafeRawBufferPointer, owner: AnyObject) -> Bool {
+        if let translating { return gather(part, for: translating) }
+        guard let client else { return false }
+        client.send(part, owner: owner)
+        return client.flush()
+    }
+
+    /// The last part of the stored content has been taken.
+    func storedBodyEnded() {
+        if let translating { return work(on: translating) }
+        handle(.decided(.respond))
+        if let client { endStored(client) }
+    }
+
+    /// Everything of a response from the cache is queued.
+    @inline(__always)
+    func endStored(_ client: any DownstreamStream) {
+        if client.finish(trailers: nil) { clientDrained() }
+    }
+
+    /// A chunk of the body that is being streamed from disk.
+    func chunkArrived(_ result: ChunkResult) {
+        switch state.step {
+        case .loading, .serving: serving?.arrived(result)
+        default: break
+        }
+    }
+}
+
+extension CacheHit {
+    /// Which bytes of a body are sent.
+    @inline(__always)
+    func content(of count: UInt64) -> Range<UInt64> {
+        switch form {
+        case .full: 0..<count
+        case .headOnly, .notModified, .rangeNotSatisfiable: 0..<0
+        case .partial(let first, let last, _): first..<(last + 1)
+        }
+    }
+}

@@ -1,0 +1,249 @@
+import EventLoop
+import HTTPCore
+import PinfoldConfiguration
+
+// CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
+extension Exchange {
+    /// CONNECT: relays bytes once the destination is connected, or ends the tunnel in the gateway.
+    func tunnel() {
+        let policy = environment.policy
+        let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
+        let authority = BoundAuthority(host: host, port: request.port)
+        hostLabel = policy.route(entryIndex: policy.entry(host: host, port: request.port))
+        let mayIntercept = policy.interception != nil && environment.host != nil
+        let way = policy.tunnelWay(to: authority, mayIntercept: mayIntercept) {
+            guard isGivenUp(authority, under: policy) else { return false }
+            interceptionPass = .rejected
+            return true
+        }
+        switch way {
+        case .refused(let refusal): reply(with: refusal, closing: false)
+        case .intercepted(let name, let mayPass):
+            intercept(authority, name, mayPass: mayPass, policy)
+        case .relayed, .inspected: connect(authority, policy)
+        }
+    }
+
+    private func connect(_ authority: BoundAuthority, _ policy: PolicySnapshot) {
+        let host = authority.host
+        let target = policy.target(host: host, port: request.port, by: .tunnel)
+        guard isAdmitted() else { return }
+        handle(.decided(.open))
+        let reachability = policy.reachability(host: host, port: request.port)
+        let timeouts = policy.timeouts(entryIndex: target.entryIndex)
+        let operation = ConnectOperation(
+            environment: environment, host: host, port: request.port, client: clientNetwork,
+            rules: policy.destinationRules, hostMatch: target.match
+        ) { [weak self] result in
+            guard let self, case .opening = state.step else {
+                if case .success(let made) = result { made.transport.close() }
+                return
+            }
+            opening = nil
+            switch result {
+            case .failure(let failure):
+                environment.note(reachability, failure.fault, for: clientNetwork)
+                fail(failure.fault, .other, failure.attempts)
+            case .success(let made):
+                environment.note(reachability, nil, for: clientNetwork)
+                upstreamEndpoint = made.endpoint
+                if policy.configuration.inspection(entry: target.entryIndex) != nil {
+                    return inspect(authority, made, policy)
+                }
+                let basis = TunnelBasis(
+                    authority, by: .tunnel, from: peer, at: made.endpoint, proof: .none,
+                    under: policy)
+                established(made.transport, timeouts, basis)
+            }
+        }
+        opening = operation
+        operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
+    }
+
+    private func established(
+        _ transport: Transport, _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis
+    ) {
+        guard let client else { return transport.close() }
+        status = 200
+        environment.metrics.add(.tunnelsOpened)
+        if let interceptionPass { environment.metrics.add(.tunnelPassed(for: interceptionPass)) }
+        relay(
+            client.handOver(after: makeTunnelHead(on: client), isUpgrade: false), transport,
+            earlyFromUpstream: nil,
+            timeouts, basis)
+    }
+
+    /// The head that opens a tunnel.
+    func makeTunnelHead(on client: any DownstreamStream) -> HeadDraft {
+        var head = makeReplyHead(on: client, 200, "Connection established")
+        head.fields.appendVia(received: .http11)
+        return head
+    }
+
+    /// 101: the upstream has agreed to the protocol that the client asked for.
+    func switchProtocols(_ bytes: Span<UInt8>) {
+        guard let client, let upstream else { return }
+        // The rest of the request would be taken for the other protocol's.
+        guard upstream.requestIsSent, switchesToWhatWasAsked(bytes) else {
+            return fail(.response(.unexpectedSwitch))
+        }
+        status = 101
+        var head = makeResponseHead(on: client, bytes)
+        head.fields.appendForwardedFields(
+            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+        if client.takesProtocols { return give(head, bytes, of: upstream, to: client) }
+        for field in response.fields where field.id == .upgrade {
+            head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
+        }
+        head.fields.appendVia(received: response.version)
+        environment.metrics.add(.upgrades)
+        let server = upstream.handOver()
+        relay(
+            client.handOver(after: head, isUpgrade: true), server.transport,
+            earlyFromUpstream: server.leftover,
+            origin?.timeouts ?? environment.policy.timeouts,
+            origin?.basis(from: peer, at: upstreamEndpoint))
+    }
+
+    /// Gives the server's connection to whom the response is for, and ends. Connection and Upgrade
+    /// are the server's own words, for the protocol may have rules about them.
+    private func give(
+        _ head: consuming HeadDraft, _ bytes: Span<UInt8>, of upstream: any UpstreamStream,
+        to client: any DownstreamStream
+    ) {
+        for field in response.fields where field.id == .connection || field.id == .upgrade {
+            head.fields.append(field: field.id, bytes.extracting(field.value.indices))
+        }
+        environment.metrics.add(.upgrades)
+        let server = upstream.handOver()
+        client.switchProtocols(after: head, to: server.transport, leftover: server.leftover)
+        handle(.relayed)
+        endQuietly()
+    }
+
+    /// A server must name what it switches to, and that must have been offered to it (RFC 9110
+    /// §7.8).
+    private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
+        withRequestHead { head in
+            let offered = UpgradeProtocols.forwarded(of: request.fields, in: head)
+            var named = 0
+            for field in response.fields where field.id == .upgrade {
+                let areOffered = bytes.allListMembers(field.value) { name in
+                    named += 1
+                    guard named <= UpgradeProtocols.limit else { return false }
+                    return offered.contains {
+                        head.extracting($0.indices).equalsIgnoringCase(bytes.extracting(name))
+                    }
+                }
+                guard areOffered else { return false }
+            }
+            return named > 0
+        }
+    }
+
+    private func relay(
+        _ handover: DownstreamHandover?, _ transport: Transport, earlyFromUpstream: Buffer?,
+        _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
+    ) {
+        handle(.relayed)
+        guard let handover else {
+            transport.close()
+            return endQuietly()
+        }
+        client = nil
+        keepOnlyTheHead()
+        join(handover, transport, earlyFromUpstream: earlyFromUpstream, timeouts, basis)
+    }
+
+    /// Relays between the two until both have ended, and the exchange with them.
+    /// - Parameter basis: what allowed it; nil: no reload ends it.
+    func join(
+        _ handover: DownstreamHandover, _ transport: Transport, earlyFromUpstream: Buffer? = nil,
+        _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
+    ) {
+        environment.metrics.adjust(.tunnelsOpen, by: 1)
+        // Counted when it was read, before there was a relay.
+        let early = UInt64(handover.leftover?.count ?? 0)
+        let relay = Relay(
+            environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
+        ) { [self] toUpstream, toClient, wasIdle in
+            if wasIdle { fault = .tunnelIdleTimeout }
+            environment.metrics.adjust(.tunnelsOpen, by: -1)
+            handover.closed()
+            environment.metrics.add(.tunnelBytesToUpstream, toUpstream)
+            environment.metrics.add(.tunnelBytesToClient, toClient)
+            environment.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
+            relayedBytes = (toUpstream, toClient)
+            endQuietly()
+        }
+        carrier = relay
+        relay.basis = basis
+        relay.superseded = { [self] in note(.tunnelPolicyChanged) }
+        // The configuration may have changed since the server was judged: look before relaying.
+        if let basis, basis.trustGeneration != environment.policy.trustGeneration {
+            environment.loop.afterTurn { [environment] in relay.meet(environment.policy) }
+        }
+        do {
+            try relay.start(
+                client: handover.transport, upstream: transport,
+                earlyFromClient: handover.leftover, earlyFromUpstream: earlyFromUpstream,
+                pendingForClient: handover.pending)
+        } catch {
+            handover.transport.close()
+            transport.close()
+            carrier = nil
+            environment.metrics.adjust(.tunnelsOpen, by: -1)
+            handover.closed()
+            return endQuietly()
+        }
+    }
+
+    /// A tunnel may be open for days: of the request it keeps what the log will say.
+    func keepOnlyTheHead() {
+        let head = environment.loop.buffers.take(bytes: max(1, request.length))
+        head.writable.copyMemory(from: requestHead)
+        head.end = request.length
+        requestBuffer = head
+        requestHeadStart = 0
+    }
+}
+
+/// What a CONNECT waits for before it is answered.
+protocol TunnelOpening: AnyObject {
+    /// Nobody waits any more: nothing is told.
+    func cancel()
+}
+
+extension ConnectOperation: TunnelOpening {}
+
+/// What has the two connections of an exchange that has left HTTP. It tells the exchange when both
+/// have ended.
+protocol TunnelCarrier: AnyObject {
+    /// Ends both at once, so that neither peer takes what it has for all of it.
+    func cut()
+}
+
+extension Relay: TunnelCarrier {}
+extension InspectedTunnel: TunnelCarrier {}
+extension UndecidedTunnel: TunnelCarrier {}
+
+extension Span where Element == UInt8 {
+    /// Whether all members of a list of tokens, which the head's parser has found to be one, are
+    /// as asked; it asks no further than to the first that is not.
+    fileprivate func allListMembers(
+        _ value: ByteRange, satisfy isRight: (Range<Int>) -> Bool
+    ) -> Bool {
+        var start: Int?
+        for index in Int(value.start)...Int(value.end) {
+            let isEnd = index == Int(value.end)
+            let separates = isEnd || self[index] == 0x2C || self[index] == 0x20 || self[index] == 9
+            if separates, let begun = start {
+                guard isRight(begun..<index) else { return false }
+                start = nil
+            } else if !separates, start == nil {
+                start = index
+            }
+        }
+        return true
+    }
+}

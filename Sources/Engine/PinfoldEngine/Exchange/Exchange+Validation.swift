@@ -1,0 +1,185 @@
+import CachePolicy
+import CacheStore
+import EventLoop
+import HTTPCore
+
+// What the origin's answer means for the response that is stored: it confirms it, brings it up to
+// date, outdates it, or is a failure that the stored one may stand in for.
+extension Exchange {
+    /// Reads the origin's answer to a request for which something is stored. False: it is an
+    /// ordinary response, to be passed on.
+    func answersForStored(_ bytes: Span<UInt8>) -> Bool {
+        guard let stored else { return false }
+        guard let validation else {
+            if revalidated != nil, ValidationOutcome.outdatesStored(status: response.status) {
+                outdated = stored
+            }
+            // The stored response was no use, but a stale one is better than an error to those who
+            // allow it.
+            guard response.status >= 500,
+                let hit = staleHit(stored, insteadOf: .status(response.status))
+            else { return false }
+            replaceByStale(stored, hit)
+            return true
+        }
+        let outcome = withRequestHead {
+            ValidationOutcome.of(
+                response, in: bytes, to: validation, stored: stored.metadata,
+                storedHead: stored.head.octets,
+                request: request, in: $0,
+                now: environment.wallSeconds, options: cacheOptions)
+        }
+        self.validation = nil
+        switch outcome {
+        case .freshen(let form):
+            freshen(stored, form, bytes)
+            return true
+        case .forwardNotModified: return false
+        case .retryWithoutConditions:
+            outdated = stored
+            self.stored = nil
+            handle(.answered(.discarded(then: .forwardAgain)))
+            return true
+        case .replace(let outdates):
+            // The fields of a response to HEAD tell whether the stored one still holds.
+            if request.method == .head, response.status == 200 { return false }
+            if outdates { outdated = stored }
+            self.stored = nil
+            return false
+        case .serveStale(let hit):
+            replaceByStale(stored, hit)
+            return true
+        }
+    }
+
+    /// The origin confirmed what is stored: update it and answer from it.
+    private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
+        cacheResult = .revalidated
+        guard let (current, freshened, notStored) = update(stored, with: bytes) else {
+            // The stored head cannot be read: it is of no use to anyone.
+            environment.shared.store?.remove(stored)
+            self.stored = nil
+            handle(.answered(.discarded(then: .forwardAgain)))
+            return
+        }
+        notStoredReason = notStored
+        let told = CacheStatus.forwarded(
+            .init(
+                reason: forwardReason ?? .stale, status: 304, isStored: notStored == nil,
+                notStored: notStored))
+        if let notStored {
+            endFlight(unstoredBecause: notStored)
+        } else {
+            tellLineOfStore(current.varyKey)
+        }
+        confirmed = ConfirmedResponse(
+            stored: current, freshened: freshened,
+            hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: told)
+        handle(.answered(.discarded(then: .serveConfirmed)))
+    }
+
+    /// Brings a stored response up to date with the head at hand, or drops it if that says so; with
+    /// the reason if it is not stored as it is now. nil: the stored head cannot be read.
+    private func update(
+        _ stored: CachedResponse, with bytes: Span<UInt8>
+    ) -> (CachedResponse, FreshenedResponse, NotStoredReason?)? {
+        let freshened = withRequestHead {
+            FreshenedResponse(
+                merging: stored.metadata,
+                storedHead: stored.head.octets,
+                with: response,
+                in: bytes, request: request, in: $0, requestTime: requestTime,
+                responseTime: environment.wallSeconds, hasQuery: key?.hasQuery ?? false,
+                options: cacheOptions)
+        }
+        guard let freshened else { return nil }
+        switch freshened.storage {
+        case .leave(let reason): return (stored, freshened, reason)
+        case .remove(let reason):
+            environment.shared.store?.remove(stored)
+            return (stored, freshened, reason)
+        case .replaceHead:
+            guard let store else { return (stored, freshened, .disabled) }
+            let result = freshened.head.withUnsafeBytes { head in
+                Result { () throws(StoreRefusal) in
+                    try store.update(
+                        stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
+                        policy: origin?.fingerprint ?? 0)
+                }
+            }
+            switch result {
+            case .success(let updated): return (updated, freshened, nil)
+            case .failure(let refusal): return (stored, freshened, NotStoredReason(refusal))
+            }
+        }
+    }
+
+    /// A response to HEAD is news about the response to GET that is stored (RFC 9111 §4.3.5).
+    func updateStored(byHead bytes: Span<UInt8>) {
+        guard let stored, request.method == .head else { return }
+        switch HeadUpdate.of(
+            response, in: bytes, stored: stored.metadata,
+            storedHead: stored.head.octets)
+        {
+        case .none: break
+        case .invalidate: environment.shared.store?.remove(stored)
+        case .freshen: _ = update(stored, with: bytes)
+        }
+        self.stored = nil
+    }
+
+    // MARK: Stale answers
+
+    /// What is stored and may be sent where the origin failed, if anyone allows it.
+    func staleAnswer(insteadOf fault: ExchangeFault) -> (CachedResponse, CacheHit)? {
+        guard let stored, let failure = fault.failure(ofResponse: response.status),
+            let hit = staleHit(stored, insteadOf: failure)
+        else { return nil }
+        return (stored, hit)
+    }
+
+    private func staleHit(
+        _ stored: CachedResponse, insteadOf failure: UpstreamFailure
+    ) -> CacheHit? {
+        guard client != nil else { return nil }
+        return withRequestHead {
+            CacheHit.inPlaceOfFailure(
+                failure, stored: stored.metadata,
+                storedHead: stored.head.octets,
+                for: request,
+                in: $0, now: environment.wallSeconds, options: cacheOptions)
+        }
+    }
+
+    /// The response that has begun is a failure, and the stored one is sent instead.
+    private func replaceByStale(_ stored: CachedResponse, _ hit: CacheHit) {
+        guard case .nothing = handle(.answered(.replaced)) else { return }
+        serveStale(stored, hit)
+    }
+
+    func serveStale(_ stored: CachedResponse, _ hit: CacheHit) {
+        validation = nil
+        endFlight(.stored)
+        cacheResult = .hitStale
+        serve(stored, hit)
+    }
+}
+
+extension ExchangeFault {
+    /// What a stale response may stand in for: that the origin was away, that it sent no response
+    /// that can be read, or a server error that the route's rules refuse (RFC 5861 §4: what would
+    /// come to a 500, 502, 503 or 504). A trust failure never is.
+    /// - Parameter status: of the response that was refused.
+    fileprivate func failure(ofResponse status: UInt16) -> UpstreamFailure? {
+        switch self {
+        case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset,
+            .upstreamUnanswered, .firstByteTimeout, .poolWaitTimeout, .tooManyPending, .tlsTimeout:
+            .unreachable
+        case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
+        case .response: .status(502)
+        case .transformation(let failure):
+            failure.problem == .responseStatusRefused ? .status(status) : nil
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,244 @@
+import Activity
+import EventLoop
+import HTTPCore
+import PinfoldResolver
+import PinfoldTLS
+import Transformation
+import Trust
+
+/// Why the gateway answers an exchange itself, or cuts it off, with the details of this exchange.
+///
+/// What is said and counted is its ``Reason``; how a case is added stands there.
+package enum ExchangeFault: Error, Sendable {
+    // The request.
+    case request(WireError)
+    case notAProxyRequest
+    case misdirected
+    case clientNotAllowed
+    case clientSubjectNotAllowed
+    case connectOnReverseRoute
+    case connectPortRefused(UInt16)
+    case tunnelRefused
+    case interceptionImpossible
+    case tunnel(TunnelReason)
+    /// The client's first bytes in an inspected tunnel.
+    case tunnelHello(TLSWireError)
+    case clearTextRefused
+    case pinnedPortRefused
+    case destinationRefused(DestinationRefusal)
+    case ownListenerRefused
+    case protocolSwitchRefused
+    case loopDetected
+    case requestTimeout
+    case onlyIfCached
+    case storedBodyUnreadable
+    case clientExchangeLimit
+    case headBuffersFull
+    case connectionsFull
+    // The way upstream.
+    case tooManyPending
+    case poolWaitTimeout
+    case nameNotResolved(ResolveFailure)
+    case connectFailed(Errno)
+    case connectTimeout
+    case tlsFailed(TLSError)
+    case tlsTimeout
+    case descriptorsExhausted
+    /// With a proxy on the way.
+    indirect case proxy(ProxyFault)
+    // The upstream's answer.
+    case response(WireError)
+    case upstreamSpokeUnasked
+    case upstreamSpeaksTLS
+    case upstreamClosed
+    case upstreamReset(Errno)
+    /// A server that was asked in clear text, and never answered yet, closed the connection without
+    /// a byte, or reset it with this error.
+    case upstreamUnanswered(Errno?)
+    case upstreamSendTimeout
+    case firstByteTimeout
+    case upstreamBodyTimeout
+    case eventStreamTimeout
+    case tunnelIdleTimeout
+    case tunnelPolicyChanged
+    case clientTimeout
+    case upgradeOverInterimLimit
+    // The route's rules.
+    case transformation(TransformationFailure)
+    // The gateway.
+    case superseded
+
+    /// The reason: the part that is the same for all exchanges of its kind.
+    package var reason: Reason {
+        switch self {
+        case .request(let error): .request(error)
+        case .response(let error): .response(error)
+        case .notAProxyRequest: .access(.notAProxyRequest)
+        case .misdirected: .access(.misdirected)
+        case .clientNotAllowed: .access(.clientNotAllowed)
+        case .clientSubjectNotAllowed: .access(.clientSubjectNotAllowed)
+        case .connectOnReverseRoute: .access(.connectOnReverseRoute)
+        case .connectPortRefused: .access(.connectPortRefused)
+        case .tunnelRefused: .access(.tunnelRefused)
+        case .interceptionImpossible: .access(.interceptionImpossible)
+        case .tunnel(let reason): .tunnel(reason)
+        case .tunnelHello(.changed): .tunnel(.helloChanged)
+        case .tunnelHello: .tunnel(.helloMalformed)
+        case .clearTextRefused: .access(.clearTextRefused)
+        case .pinnedPortRefused: .access(.pinnedPortRefused)
+        case .destinationRefused: .access(.destinationRefused)
+        case .ownListenerRefused: .access(.ownListenerRefused)
+        case .protocolSwitchRefused: .access(.protocolSwitchRefused)
+        case .loopDetected: .access(.loopDetected)
+        case .requestTimeout: .gateway(.requestTimeout)
+        case .onlyIfCached: .gateway(.onlyIfCached)
+        case .storedBodyUnreadable: .gateway(.storedBodyUnreadable)
+        case .tooManyPending: .gateway(.tooManyPending)
+        case .poolWaitTimeout: .gateway(.poolWaitTimeout)
+        case .descriptorsExhausted: .gateway(.descriptorsExhausted)
+        case .superseded: .gateway(.superseded)
+        case .clientExchangeLimit: .gateway(.clientExchangeLimit)
+        case .headBuffersFull: .gateway(.headBuffersFull)
+        case .connectionsFull: .gateway(.connectionsFull)
+        case .nameNotResolved(let failure): .name(failure)
+        case .connectFailed(.connectionRefused): .server(.connectionRefused)
+        case .connectFailed(.timedOut), .connectTimeout: .server(.connectTimeout)
+        case .connectFailed(.hostUnreachable), .connectFailed(.networkUnreachable):
+            .server(.destinationUnreachable)
+        case .connectFailed: .server(.connectFailed)
+        case .tlsFailed(let error): error.reason
+        case .tlsTimeout: .tls(.timeout)
+        case .proxy(let fault): .proxy(fault.reason)
+        case .upstreamSpokeUnasked: .server(.upstreamSpokeUnasked)
+        case .upstreamSpeaksTLS: .server(.upstreamSpeaksTLS)
+        case .upstreamClosed, .upstreamUnanswered(nil): .server(.upstreamClosed)
+        case .upstreamReset, .upstreamUnanswered: .server(.upstreamReset)
+        case .upstreamSendTimeout: .server(.upstreamSendTimeout)
+        case .firstByteTimeout: .server(.firstByteTimeout)
+        case .upstreamBodyTimeout: .server(.upstreamBodyTimeout)
+        case .eventStreamTimeout: .server(.eventStreamTimeout)
+        case .tunnelIdleTimeout: .gateway(.tunnelIdleTimeout)
+        case .tunnelPolicyChanged: .gateway(.tunnelPolicyChanged)
+        case .clientTimeout: .gateway(.clientTimeout)
+        case .upgradeOverInterimLimit: .server(.tooManyInterim)
+        case .transformation(let failure): .transformation(failure.problem)
+        }
+    }
+
+    /// The status of the reply.
+    package var status: UInt16 { reason.entry.status }
+
+    /// One sentence: what was wrong, and what was expected where that helps. It says the reason's
+    /// meaning unless the case has more to tell.
+    package var explanation: String {
+        switch self {
+        case .request(let error): "the request was refused: \(error.explanation)"
+        case .response(let error): "the server's response was refused: \(error.explanation)"
+        // What to write stands in the reply itself: who meets these has a file to change.
+        case .tunnelRefused:
+            "\(reason.entry.meaning): request it as http:// with upgrade: https in the entry, or "
+                + "write tunnel: pass there"
+        case .clearTextRefused:
+            "\(reason.entry.meaning): write upgrade: https in the entry, https:// in a reverse "
+                + "listener's upstream, or clearText: allow"
+        case .pinnedPortRefused:
+            "\(reason.entry.meaning): name the pinsets there too, or a pinset of mode: none to "
+                + "exempt it"
+        case .tunnelHello(let error): "\(reason.entry.meaning) (\(error))"
+        case .connectPortRefused(let port): Self.explanation(connectPort: port)
+        case .destinationRefused(.deniedHost):
+            "the destination is refused: access.destinations.deny names its host"
+        case .destinationRefused(.deniedNetwork):
+            "the destination is refused: access.destinations.deny names its network"
+        case .destinationRefused(let refusal): Self.explanation(of: refusal)
+        case .connectFailed(let error): "the connection to the server failed: \(error)"
+        case .tlsFailed(let error):
+            "no secure connection to the server: \(error)"
+                + (error.looksLikeClearText ? Self.clearTextKeys : "")
+        case .upstreamSpeaksTLS: reason.entry.meaning + ": " + Self.secureKeys
+        case .upstreamUnanswered(nil):
+            "\(reason.entry.meaning); if it speaks TLS on this port, \(Self.secureKeys)"
+        case .upstreamUnanswered(let error?):
+            "the connection to the server broke: \(error); if it speaks TLS on this port, "
+                + Self.secureKeys
+        case .upstreamReset(let error): "the connection to the server broke: \(error)"
+        case .transformation(let failure): Self.explanation(of: failure)
+        case .proxy(let fault):
+            reason.entry.meaning + (fault.detail.map { ": \($0)" } ?? "")
+        default: reason.entry.meaning
+        }
+    }
+}
+
+extension ExchangeFault {
+    /// What to write where a server that speaks TLS was asked in clear text, and the reverse.
+    private static let secureKeys =
+        "request https://, or write upgrade: https in its entry of hosts"
+    private static let clearTextKeys =
+        "; if its port is one for clear text, request http://, without upgrade: https in its entry "
+        + "of hosts"
+
+    private static func explanation(of failure: TransformationFailure) -> String {
+        let meaning = Reason.transformation(failure.problem).entry.meaning
+        let place = failure.place.map { " (\($0))" } ?? ""
+        return "\(meaning): \(failure.detail)\(place)"
+    }
+
+    /// What is quoted of the content at fault.
+    package var excerpt: [UInt8] {
+        if case .transformation(let failure) = self { failure.excerpt } else { [] }
+    }
+
+    private static func explanation(connectPort port: UInt16) -> String {
+        let hint =
+            port == 80
+            ? "; some clients use CONNECT for http:// URLs too, and need port 80 there" : ""
+        return "CONNECT to port \(port) is not allowed: add it to access.connectPorts, as in "
+            + "[443, \(port)]\(hint)"
+    }
+
+    private static func explanation(of refusal: DestinationRefusal) -> String {
+        let named = "the destination is refused (\(refusal.rawValue))"
+        return refusal.isOpenedByHostName
+            ? "\(named): to allow it, add its host name, address or network to "
+                + "access.destinations.allow"
+            : "\(named): to allow it, add its address or network to access.destinations.allow, "
+                + "where a host name opens private networks only"
+    }
+}
+
+// MARK: Consequences
+
+extension ExchangeFault {
+    /// Whether the client's own connection is better ended, for what it holds is scarce.
+    package var leavesNoRoom: Bool {
+        if case .descriptorsExhausted = self { true } else { false }
+    }
+
+    /// Whether the fault is the gateway's: a limit, want of descriptors, a reload. It says nothing
+    /// about the host.
+    package var isOwn: Bool {
+        switch self {
+        case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
+            .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
+            true
+        case .transformation(let failure): failure.problem == .overloaded
+        case .nameNotResolved(let failure): failure.isOwn
+        default: false
+        }
+    }
+
+    /// What the fault tells of the host's reachability; nil: nothing, it is the gateway's own. A
+    /// server that is not trusted has answered: that it is the wrong one is told by the metrics of
+    /// trust.
+    package var reachabilityEvidence: ReachabilityEvent? {
+        switch self {
+        case .nameNotResolved(let failure) where failure.isOwn: nil
+        case .nameNotResolved: .connectionFailed(.nameResolution)
+        case .connectFailed, .connectTimeout: .connectionFailed(.connect)
+        case .tlsFailed(.trust): .responseReceived
+        case .tlsFailed, .tlsTimeout: .connectionFailed(.tls)
+        default: nil
+        }
+    }
+}

@@ -1,0 +1,130 @@
+import HTTPCore
+import PinfoldConfiguration
+
+/// What a reverse route's upstream is told about the client's side: X-Forwarded-For, -Host, -Proto
+/// and Forwarded (RFC 7239). Written straight into the head; nothing is allocated.
+struct ForwardedFields {
+    private let forwarding: ForwardingConfiguration
+    /// The client, or the proxy that it came through; nil in the background.
+    private let peer: IPAddress?
+    /// What the request itself says in these fields is believed.
+    let isTrusted: Bool
+
+    init(_ forwarding: ForwardingConfiguration, peer: IPAddress?) {
+        self.forwarding = forwarding
+        self.peer = peer?.unmapped
+        isTrusted = peer.map { forwarding.trusts($0.unmapped) } ?? false
+    }
+
+    /// The most bytes that are written beside those of the request's own fields and twice its host.
+    static let reservedBytes = 256
+
+    /// Whether the answer may depend on more than the cache's key tells: what an untrusted client
+    /// said in a field whose trusted value is part of the key, an element of Forwarded that was
+    /// believed, or a host that is not the one in the Host field.
+    func keepsOutOfCache(_ request: borrowing RequestHead) -> Bool {
+        if request.hostConflicts { return true }
+        guard forwarding.trustsSomebody else { return false }
+        return isTrusted
+            ? request.fields.contains(.forwarded)
+            : request.fields.present.intersects(FieldIDSet([.xForwardedHost, .xForwardedProto]))
+    }
+
+    /// Writes the fields that the mode wants, each line with CRLF.
+    func append(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, to writer: inout HeadWriter
+    ) {
+        guard forwarding.mode != .none else { return }
+        let host = Self.host(of: request, in: bytes)
+        appendFor(request, bytes, &writer)
+        appendKept(.xForwardedHost, request, bytes, own: host, &writer)
+        writer.append("X-Forwarded-Proto: ")
+        if let value = kept(.xForwardedProto, request) {
+            writer.append(value, of: bytes)
+        } else {
+            writer.append(proto)
+        }
+        writer.appendLineEnd()
+        appendForwarded(request, bytes, host, &writer)
+    }
+
+    /// The host that the client names: Host's value, or the target's where they differ.
+    static func host(of request: borrowing RequestHead, in bytes: Span<UInt8>) -> ByteRange {
+        guard !request.hostConflicts, let field = request.fields.first(.host),
+            !field.value.isEmpty
+        else { return request.authority }
+        return field.value
+    }
+
+    /// The value that a trusted proxy sent, the last if there are several.
+    private func kept(_ id: FieldID, _ request: borrowing RequestHead) -> ByteRange? {
+        guard isTrusted, request.fields.contains(id) else { return nil }
+        var value: ByteRange?
+        for field in request.fields where field.id == id && !field.value.isEmpty {
+            value = field.value
+        }
+        return value
+    }
+
+    private func appendKept(
+        _ id: FieldID, _ request: borrowing RequestHead, _ bytes: Span<UInt8>, own: ByteRange,
+        _ writer: inout HeadWriter
+    ) {
+        let value = kept(id, request) ?? own
+        if !value.isEmpty { writer.append(field: id, bytes.extracting(value.indices)) }
+    }
+
+    /// The values that a trusted proxy sent, each with a comma behind it.
+    private func appendList(
+        _ id: FieldID, _ request: borrowing RequestHead, _ bytes: Span<UInt8>,
+        _ writer: inout HeadWriter
+    ) {
+        guard isTrusted, request.fields.contains(id) else { return }
+        for field in request.fields where field.id == id && !field.value.isEmpty {
+            writer.append(field.value, of: bytes)
+            writer.append(", ")
+        }
+    }
+
+    private func appendFor(
+        _ request: borrowing RequestHead, _ bytes: Span<UInt8>, _ writer: inout HeadWriter
+    ) {
+        guard let peer else { return }
+        writer.append("X-Forwarded-For: ")
+        appendList(.xForwardedFor, request, bytes, &writer)
+        peer.text.withUnsafeBytes { writer.append(bytes: $0) }
+        writer.appendLineEnd()
+    }
+
+    /// `for=192.0.2.1;host="a.example:8080";proto=http`. An IPv6 address is in brackets, and
+    /// quoted with them, and so is a host with its port (RFC 7239 §6, §4).
+    private func appendForwarded(
+        _ request: borrowing RequestHead, _ bytes: Span<UInt8>, _ host: ByteRange,
+        _ writer: inout HeadWriter
+    ) {
+        writer.append("Forwarded: ")
+        appendList(.forwarded, request, bytes, &writer)
+        switch peer {
+        case .v4(let value):
+            writer.append("for=")
+            IPAddress.v4(value).text.withUnsafeBytes { writer.append(bytes: $0) }
+            writer.append(";")
+        case .v6?:
+            writer.append("for=\"[")
+            peer?.text.withUnsafeBytes { writer.append(bytes: $0) }
+            writer.append("]\";")
+        case nil: break
+        }
+        if !host.isEmpty {
+            writer.append("host=\"")
+            writer.append(host, of: bytes)
+            writer.append("\";")
+        }
+        writer.append("proto=")
+        writer.append(proto)
+        writer.appendLineEnd()
+    }
+
+    /// What clients spoke to the gateway.
+    private var proto: StaticString { forwarding.clientsSpeakTLS ? "https" : "http" }
+}

@@ -1,0 +1,117 @@
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldMetrics
+
+/// The fixed upstream of a reverse listener.
+package struct ReverseUpstream: Sendable, Hashable {
+    package let host: String
+    package let port: UInt16
+    package let isSecure: Bool
+    /// What it is told about the client's side.
+    package var forwarding = ForwardingConfiguration()
+
+    package init(
+        host: String, port: UInt16, isSecure: Bool,
+        forwarding: ForwardingConfiguration = ForwardingConfiguration()
+    ) {
+        self.host = host
+        self.port = port
+        self.isSecure = isSecure
+        self.forwarding = forwarding
+    }
+}
+
+/// Where requests come in, and what that says about them: all that an exchange knows of it.
+///
+/// A listener is one source of ingresses; a tunnel whose content the gateway reads is another.
+package final class Ingress {
+    /// What its requests are for.
+    package enum Role: Equatable {
+        /// The destinations that they name.
+        case forward
+        case reverse(ReverseUpstream)
+        /// The one authority that a tunnel was opened to, by TLS.
+        case bound(BoundAuthority)
+        /// The destinations that they name, through a proxy.
+        case proxied(ProxyRoute)
+        /// The gateway itself.
+        case admin
+    }
+
+    package let name: String
+    /// The index of its name in metrics and the access log (`RouteLabels`).
+    package let label: LabelIndex
+    /// The address that clients connect to.
+    package let endpoint: Endpoint
+    package let role: Role
+    /// How clients speak TLS to it; nil: they speak clear text.
+    package let tls: ClientTLS?
+    /// What is known of the one client whose requests these are, by its handshake; nil for clear
+    /// text, and before.
+    package let session: ClientSession?
+    /// Requests to the administration are not traffic.
+    package let isCounted: Bool
+    /// Requests have come from somewhere else, so that what is sent on says by whom (Via, RFC 9110
+    /// §7.6.3); false: they are this program's own.
+    package let isIntermediary: Bool
+    /// What the cache has stored for its requests answers them whatever its age, and whatever its
+    /// server has said about that. Never so for an intermediary: nobody else's request can ask for
+    /// it.
+    package let takesWhatIsStored: Bool
+
+    package init(
+        name: String, label: LabelIndex, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
+        session: ClientSession? = nil, isIntermediary: Bool = true,
+        takesWhatIsStored: Bool = false
+    ) {
+        self.isIntermediary = isIntermediary
+        self.takesWhatIsStored = takesWhatIsStored && !isIntermediary
+        self.name = name
+        self.label = label
+        self.endpoint = endpoint
+        self.role = role
+        self.tls = tls
+        self.session = session
+        isCounted = role != .admin
+    }
+
+    /// The same for the requests of one client that speaks TLS.
+    package func of(_ session: ClientSession) -> Ingress {
+        Ingress(
+            name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session,
+            isIntermediary: isIntermediary, takesWhatIsStored: takesWhatIsStored)
+    }
+
+    /// Whether who came in by another ingress would come in by this one, and be asked for no more.
+    package func succeeds(_ former: Ingress) -> Bool {
+        guard endpoint == former.endpoint, role == former.role else { return false }
+        switch (tls, former.tls) {
+        case (nil, nil): return true
+        case (let now?, let before?):
+            return now.configuration.admits(connectionsOf: before.configuration)
+        case (nil, _?), (_?, nil): return false
+        }
+    }
+}
+
+/// The authority that all requests of a tunnel are for (RFC 9110 §7.4).
+package struct BoundAuthority: Hashable, CustomStringConvertible {
+    /// Lower case, an address without brackets.
+    package let host: String
+    package let port: UInt16
+
+    package init(host: String, port: UInt16) {
+        self.host = host
+        self.port = port
+    }
+
+    package var description: String {
+        HostText.text(host, port: port)
+    }
+
+    /// Whether an authority is this one; `port` is nil where it names none.
+    package func isNamed(by host: Span<UInt8>, port: UInt16?) -> Bool {
+        host.equalsIgnoringCase(self.host.utf8.span)
+            && (port ?? Scheme.https.defaultPort) == self.port
+    }
+}

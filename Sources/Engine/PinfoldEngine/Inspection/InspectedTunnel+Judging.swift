@@ -1,0 +1,145 @@
+import EventLoop
+import HTTPCore
+import Logging
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+// How the server of an inspected tunnel is judged: by the configuration that is in force when it
+// has said all that it is judged by.
+extension InspectedTunnel {
+    /// What is noted of a session when its handshake has ended.
+    struct SessionNote {
+        let ledger: InspectionLedger
+        let sessionID: [UInt8]
+        /// When what proved it ends, in seconds since 1970.
+        let end: Int64
+    }
+
+    /// By what the tunnel is judged now.
+    struct Standing {
+        let entryIndex: Int?
+        let tls13: TLS13TunnelMode
+    }
+
+    /// What the configuration in force says of the tunnel; nil: there is another one since the
+    /// server was connected to, by which the tunnel would not be, or not be inspected.
+    func standing() -> Standing? {
+        let current = environment.policy
+        let entry = current.entry(host: authority.host, port: authority.port)
+        guard let tls13 = current.configuration.inspection(entry: entry) else { return nil }
+        if current !== policy {
+            let target = current.target(
+                host: authority.host, port: authority.port, by: .tunnel)
+            guard target.refusal == nil,
+                current.configuration.access.connectPorts.contains(authority.port),
+                current.destinationRules.decide(endpoint.address, host: target.match) == .allowed
+            else { return nil }
+            policy = current
+        }
+        return Standing(entryIndex: entry, tls13: tls13)
+    }
+
+    /// Judges a server by its flight, as a connection of the gateway's own would be.
+    func judge(_ proof: ServerProof) -> Bool {
+        guard let standing = standing() else { return fail(.superseded, .internalError) }
+        if requiresTLS13(standing) {
+            return fail(.tlsFailed(.versionRefused), .protocolVersion)
+        }
+        let entry = standing.entryIndex
+        let context = policy.tls(entryIndex: entry)
+        let server = JudgedServer(authority, policy, entryIndex: entry, at: endpoint)
+        let shown = ServerTimestamps(handshake: proof.timestamps, status: proof.staple)
+        switch context.judge(
+            chain: proof.chain, host: authority.host, staple: proof.staple, timestamps: shown)
+        {
+        case .refused(let failure):
+            environment.countRefused(server, failure) { ShownChain(proof.chain, context) }
+            return fail(.tlsFailed(.trust(failure)), .accessDenied)
+        case .trusted(let facts):
+            do throws(ServerProofError) {
+                try proof.verifyPossession()
+            } catch {
+                logUnproved(error, entry)
+                return fail(.tlsFailed(.unauthenticated), .accessDenied)
+            }
+            let leaf = proof.chain.first.flatMap { try? CertificateInspection(certificate: $0) }
+            environment.countTrusted(server, facts, certificateEnd: leaf?.notAfter) {
+                ShownChain(proof.chain, context)
+            }
+            session = SessionNote(
+                ledger: policy.inspections, sessionID: proof.sessionID,
+                end: facts.expires ?? .max)
+            release(.verified, ending: HandshakeEnding())
+            return true
+        }
+    }
+
+    /// Where only TLS 1.3 will do, the tunnel's own version is held to that, too. The default is
+    /// not a demand: what the client of a tunnel speaks is its own.
+    private func requiresTLS13(_ standing: Standing) -> Bool {
+        let configuration = policy.configuration
+        let tls = standing.entryIndex.map { configuration.hosts.entries[$0].tls }
+        return (tls ?? configuration.tls).minimum == .tls13
+    }
+
+    // MARK: Sessions
+
+    /// Whether the session that goes on began in a tunnel that was verified.
+    ///
+    /// - Parameter ticket: what the server gives the client for the next time; empty: nothing.
+    func resume(by ticket: [UInt8]) -> Bool {
+        guard let standing = standing() else { return fail(.superseded, .internalError) }
+        if requiresTLS13(standing) {
+            return fail(.tlsFailed(.versionRefused), .protocolVersion)
+        }
+        let ledger = policy.inspections
+        guard let hello,
+            // With a ticket the identifier is the client's own invention (RFC 5077 §3.4).
+            let offered = inspected(hello.ticket.isEmpty ? hello.sessionID : hello.ticket),
+            let end = ledger.knows(offered, at: environment.wallSeconds)
+        else { return fail(.tunnel(.sessionUnknown), .handshakeFailure) }
+        session = SessionNote(ledger: ledger, sessionID: [], end: end)
+        release(.resumed, ending: HandshakeEnding(resumedWith: ticket))
+        return true
+    }
+
+    /// The handshake has ended: what it may be resumed by is known from now on.
+    func note(_ session: SessionNote, ticket: [UInt8]) {
+        let now = environment.wallSeconds
+        for name in [session.sessionID, ticket] {
+            guard let inspected = inspected(name) else { continue }
+            session.ledger.note(inspected, until: session.end, at: now)
+        }
+    }
+
+    private func inspected(_ name: [UInt8]) -> InspectedSession? {
+        guard let clientNetwork, !name.isEmpty, let digest = SHA256Digest(hashing: name.span)
+        else { return nil }
+        return InspectedSession(client: clientNetwork, authority: authority, digest: digest)
+    }
+
+    // MARK: Reports
+
+    /// Tells that a server has shown a certificate that is trusted, and not that it is its own.
+    private func logUnproved(_ error: ServerProofError, _ entry: Int?) {
+        environment.shared.logger.warning(
+            "server refused",
+            metadata: [
+                "entry": "\(environment.shared.labels.name(host: policy.route(entryIndex: entry)))",
+                "host": "\(authority.host)", "port": "\(authority.port)",
+                "server": "\(endpoint)", "reason": "\(Reason.tls(.unauthenticated).token)",
+                "detail": "\(error)",
+            ])
+    }
+}
+
+extension ServerProofError: CustomStringConvertible {
+    /// A sentence for the log.
+    public var description: String {
+        switch self {
+        case .unusable(let what): what
+        case .wrongSignature: "its key exchange is not signed with its certificate's key"
+        }
+    }
+}

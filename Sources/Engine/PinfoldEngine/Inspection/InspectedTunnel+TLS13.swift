@@ -1,0 +1,164 @@
+import EventLoop
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+// TLS 1.3 in an inspected tunnel: what proves who the server is goes by encrypted.
+extension InspectedTunnel {
+    /// What is done instead of judging the server's own flight.
+    func meetEncryption() -> Bool {
+        guard let standing = standing() else { return fail(.superseded, .internalError) }
+        switch standing.tls13 {
+        case .refuse: return fail(.tunnel(.tls13Refused), .protocolVersion)
+        case .probe: return probe(standing.entryIndex)
+        case .intercept: return interceptInstead()
+        }
+    }
+
+    // MARK: Probing
+
+    /// Verifies another connection to the very address of this one.
+    private func probe(_ entry: Int?) -> Bool {
+        guard let hello else { return false }
+        let probed = ProbedServer(
+            endpoint: endpoint, authority: authority,
+            applicationProtocols: hello.applicationProtocols)
+        let ledger = policy.inspections
+        if let trust = ledger.probe(
+            of: probed, at: environment.loop.monotonicNow, wall: environment.wallSeconds)
+        {
+            return trusted(trust)
+        }
+        go(to: .probing, within: 2 * policy.timeouts(entryIndex: entry).connectMilliseconds)
+        let probe = TunnelProbe(
+            environment: environment, server: probed, policy: policy, entryIndex: entry,
+            client: clientNetwork
+        ) { [weak self] result in
+            guard let self, step == .probing else { return }
+            opened = nil
+            switch result {
+            case .success(let trust):
+                ledger.note(
+                    trust, of: probed, for: clientNetwork, at: environment.loop.monotonicNow)
+                // A reload may have come meanwhile: what was found is judged by it, or not used.
+                guard ledger === environment.policy.inspections else {
+                    _ = meetEncryption()
+                    return
+                }
+                if trusted(trust) { proceed() }
+            case .failure(let fault):
+                refuse(fault, .accessDenied)
+            }
+        }
+        opened = probe
+        probe.start()
+        return false
+    }
+
+    /// The server at the address is who it is to be. An encrypted ClientHello may still ask it for
+    /// another: not if it can read none, and the client's is GREASE, or comes to nothing.
+    private func trusted(_ trust: ProbedTrust) -> Bool {
+        if hello?.encryptedHello != ClientHello.EncryptedHello.none, trust.readsEncryptedHello {
+            return fail(.tunnel(.encryptedHello), .accessDenied)
+        }
+        do throws(TLSWireError) {
+            retry = try flight?.retry(readsEncryptedHello: trust.readsEncryptedHello)
+        } catch {
+            return fail(.tlsFailed(TLSError(error)), .handshakeFailure)
+        }
+        release(.probed, ending: nil)
+        return true
+    }
+
+    // MARK: A second ClientHello
+
+    /// Takes in the second ClientHello that the server has asked for, which it gets when that is
+    /// the first but for what it asked for; then the server's answer.
+    func greetAgain() -> Bool {
+        guard retry?.isAgreed == false else { return hearAnswer() }
+        guard let input, input.count > seen else { return readClient() != nil || hearAnswer() }
+        let fresh = UnsafeRawBufferPointer(rebasing: input.readable[seen...])
+        do throws(TLSWireError) {
+            switch try retry?.takeFromClient(fresh) {
+            case .agrees(let count):
+                sendCopy(bytes: seen + count)
+                input.start += seen + count
+                seen = 0
+                if input.isEmpty { self.input = nil }
+                go(to: .retrying, within: policy.timeouts(for: authority).connectMilliseconds)
+            // The server need not be told what the end of its connection says, too.
+            case .leaves: close(nil)
+            case nil: seen += fresh.count
+            }
+            return step == .retrying
+        } catch {
+            switch error {
+            case .changedName: return fail(.tunnel(.nameMismatch), .unrecognizedName)
+            case .changed: return fail(.tunnelHello(error), .illegalParameter)
+            default: return fail(.tunnelHello(error), .handshakeFailure)
+            }
+        }
+    }
+
+    /// Takes in what the server says around the second ClientHello, and tells the client.
+    private func hearAnswer() -> Bool {
+        guard let buffer = readServer() else { return false }
+        do throws(TLSWireError) {
+            let answer = try retry?.takeFromServer(buffer.readable)
+            if case .alert(let code) = answer { return fail(alert: code) }
+            output.append(buffer.readable, owner: buffer)
+            if answer == .encrypted {
+                go(to: .finishing, within: policy.timeouts.headMilliseconds)
+            }
+            return true
+        } catch {
+            return fail(.tlsFailed(TLSError(error)), .handshakeFailure)
+        }
+    }
+
+    // MARK: Interception
+
+    /// Speaks TLS with the client in the server's name, which is verified first as for a request.
+    private func interceptInstead() -> Bool {
+        dropServer()
+        held = []
+        guard let name = ReferenceIdentifier(authority.host) else {
+            return fail(.interceptionImpossible, .unrecognizedName)
+        }
+        guard policy.interception(for: authority) != nil, !isGivenUp,
+            let origin = environment.origins.origin(
+                host: authority.host.utf8.span, port: authority.port, scheme: .https,
+                policy: policy)
+        else { return fail(.tunnel(.tls13Refused), .protocolVersion) }
+        if let refusal = origin.refusal { return fail(refusal, .accessDenied) }
+        go(to: .verifying, within: origin.timeouts.connectionWaitMilliseconds)
+        let verification = OriginVerification(
+            environment: environment, origin: origin, client: clientNetwork
+        ) { [weak self] result in
+            guard let self, step == .verifying else { return }
+            opened = nil
+            switch result {
+            case .success(let verified):
+                // What the client is shown may have changed, without a change to trust.
+                guard let interception = environment.policy.interception(for: authority) else {
+                    return refuse(.superseded, .internalError)
+                }
+                intercept(interception, name, verified)
+            case .failure(let failure): refuse(failure.fault, .handshakeFailure)
+            }
+        }
+        opened = verification
+        verification.start()
+        return false
+    }
+
+    /// Whether the client keeps rejecting the certificates that it would be shown.
+    private var isGivenUp: Bool {
+        guard let clientNetwork, let interception = policy.interception(for: authority) else {
+            return false
+        }
+        return interception.rejections.isGivenUp(
+            clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
+    }
+}

@@ -1,0 +1,137 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+/// Verifies the server at one address by a connection of its own, which carries nothing: it is
+/// closed after the handshake.
+///
+/// The handshake is always a full one, of TLS 1.3 as in the tunnel that waits for it, and offers
+/// what the tunnel's client offers by ALPN.
+final class TunnelProbe: EventHandler, TunnelOpening {
+    private let environment: Environment
+    private let server: ProbedServer
+    private let policy: PolicySnapshot
+    private let entryIndex: Int?
+    private let clientNetwork: IPNetwork?
+    private var completion: ((Result<ProbedTrust, ExchangeFault>) -> Void)?
+    private var connecting: ConnectOperation?
+    private var transport: Transport?
+
+    /// - Parameters:
+    ///   - server: at what address, and who is expected there.
+    ///   - policy: by which it is judged.
+    ///   - completion: called once, later than `start()`; not after `cancel()`.
+    init(
+        environment: Environment, server: ProbedServer, policy: PolicySnapshot, entryIndex: Int?,
+        client: IPNetwork?, completion: @escaping (Result<ProbedTrust, ExchangeFault>) -> Void
+    ) {
+        self.environment = environment
+        self.server = server
+        self.policy = policy
+        self.entryIndex = entryIndex
+        clientNetwork = client
+        self.completion = completion
+    }
+
+    func start() {
+        let authority = server.authority
+        let operation = ConnectOperation(
+            environment: environment, host: "\(server.endpoint.address)",
+            port: server.endpoint.port, client: clientNetwork, rules: policy.destinationRules,
+            // As the tunnel was allowed: by its name.
+            hostMatch: policy.destinationMatch(host: authority.host, port: authority.port)
+        ) { [self] result in
+            connecting = nil
+            switch result {
+            case .success(let made): connected(made)
+            case .failure(let failure): end(.failure(failure.fault))
+            }
+        }
+        connecting = operation
+        operation.start(
+            timeoutMilliseconds: policy.timeouts(entryIndex: entryIndex).connectMilliseconds)
+    }
+
+    func cancel() {
+        guard completion != nil else { return }
+        completion = nil
+        connecting?.cancel()
+        connecting = nil
+        drop()
+    }
+
+    private func connected(_ made: EstablishedConnection) {
+        guard completion != nil, made.endpoint == server.endpoint else {
+            made.transport.close()
+            return end(.failure(.connectFailed(.connectionReset)))
+        }
+        let descriptor = made.transport.descriptor
+        do throws(TLSError) {
+            let tls = try TLSClientConnection(
+                context: policy.probeTLS(entryIndex: entryIndex), fileDescriptor: descriptor,
+                host: server.authority.host, port: server.authority.port,
+                now: environment.wallSeconds)
+            tls.offer(applicationProtocols: server.applicationProtocols)
+            transport = Transport(descriptor: descriptor, tls: tls)
+        } catch {
+            made.transport.close()
+            return end(.failure(.tlsFailed(error)))
+        }
+        do throws(Errno) {
+            try environment.loop.add(self, descriptor: descriptor)
+        } catch {
+            return end(.failure(.connectFailed(error)))
+        }
+        environment.loop.setDeadline(
+            self, after: policy.timeouts(entryIndex: entryIndex).connectMilliseconds)
+        shakeHands()
+    }
+
+    override func ready(_ readiness: Readiness) { shakeHands() }
+
+    override func continueWork() { shakeHands() }
+
+    override func deadlineReached() {
+        environment.metrics.add(.tlsHandshakesTimeout)
+        end(.failure(.tlsTimeout))
+    }
+
+    private func shakeHands() {
+        guard completion != nil, let tls = transport?.tls as? TLSClientConnection else { return }
+        switch tls.handshake() {
+        case .wantRead, .wantWrite, .wantIdentity: return
+        case .turnIsOver: environment.loop.requeue(self)
+        case .complete:
+            environment.metrics.add(.tlsHandshakesFull)
+            environment.countTrusted(judged, tls)
+            end(
+                .success(
+                    ProbedTrust(
+                        readsEncryptedHello: tls.peerReadsEncryptedHello,
+                        expires: tls.facts?.expires)))
+        case .failed(let error):
+            environment.countHandshakeFailure(error, judged, tls)
+            end(.failure(.tlsFailed(error)))
+        }
+    }
+
+    private var judged: JudgedServer {
+        JudgedServer(
+            server.authority, policy, entryIndex: entryIndex, at: server.endpoint)
+    }
+
+    private func drop() {
+        guard let transport else { return }
+        self.transport = nil
+        if case .some = transport.tls, transport.version != nil { _ = transport.finishSending() }
+        environment.loop.remove(self)
+        transport.close()
+    }
+
+    private func end(_ result: Result<ProbedTrust, ExchangeFault>) {
+        drop()
+        let completion = completion
+        self.completion = nil
+        completion?(result)
+    }
+}

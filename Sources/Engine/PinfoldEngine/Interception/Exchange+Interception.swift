@@ -1,0 +1,98 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+// A CONNECT whose tunnel ends in the gateway: it is judged as a request for the host by TLS, and
+// answered once the server has been verified, so that no client is shown a good certificate in the
+// name of a bad server.
+extension Exchange {
+    /// Goes on with a CONNECT that `tunnelWay` lets through, to be intercepted.
+    func intercept(
+        _ authority: BoundAuthority, _ name: ReferenceIdentifier, mayPass: Bool,
+        _ policy: PolicySnapshot
+    ) {
+        guard
+            let origin = environment.origins.origin(
+                host: authority.host.utf8.span, port: authority.port, scheme: .https,
+                policy: policy)
+        else { return reply(with: .request(.malformedAuthority), closing: true) }
+        guard isAdmitted() else { return }
+        handle(.decided(.open))
+        if mayPass {
+            answerUndecided(authority, name)
+        } else {
+            verify(origin, authority, name)
+        }
+    }
+
+    private func verify(
+        _ origin: Origin, _ authority: BoundAuthority, _ name: ReferenceIdentifier
+    ) {
+        self.origin = origin
+        let verification = OriginVerification(
+            environment: environment, origin: origin, client: clientNetwork
+        ) { [weak self] result in
+            guard let self, case .opening = state.step else { return }
+            opening = nil
+            if token != .none { environment.loop.setDeadline(self, after: nil) }
+            switch result {
+            case .failure(let failure):
+                if case .superseded = failure.fault { return verifyAnew(authority, name) }
+                fail(failure.fault, .other, failure.attempts)
+            case .success(let server):
+                // What the client is shown may have changed, without a change to trust.
+                guard let interception = environment.policy.interception(for: authority) else {
+                    return fail(.superseded)
+                }
+                upstreamEndpoint = server.endpoint
+                if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
+                take(authority, name, interception, server.certificate)
+            }
+        }
+        opening = verification
+        verification.start()
+        // Still waiting: as an exchange's, the wait has a bound of its own.
+        if case .opening = state.step, opening === verification, register() {
+            environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
+        }
+    }
+
+    /// A reload has come meanwhile: goes on under what is in force now.
+    private func verifyAnew(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
+        let policy = environment.policy
+        guard policy.interception(for: authority) != nil,
+            let origin = environment.origins.origin(
+                host: authority.host.utf8.span, port: authority.port, scheme: .https,
+                policy: policy)
+        else { return fail(.superseded) }
+        hostLabel = origin.route
+        if let refusal = origin.refusal { return fail(refusal) }
+        verify(origin, authority, name)
+    }
+
+    /// Answers, and gives the client's connection to the host.
+    private func take(
+        _ authority: BoundAuthority, _ name: ReferenceIdentifier,
+        _ interception: InterceptionPolicy, _ server: ServerCertificate?
+    ) {
+        guard let client, let ingress, let peer else { return }
+        status = 200
+        let tunnel = InterceptedTunnel(
+            authority: authority, name: name, ingress: ingress, peer: peer,
+            account: client.account, hostLabel: hostLabel, interception: interception,
+            server: .verified(server))
+        let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
+        handle(.relayed)
+        self.client = nil
+        give(handover, to: tunnel)
+    }
+
+    /// Ends as a CONNECT whose tunnel goes on in the host's hands.
+    func give(_ handover: DownstreamHandover?, to tunnel: InterceptedTunnel) {
+        let host = environment.host
+        isIntercepted = true
+        environment.metrics.add(.tunnelsIntercepted)
+        endQuietly()
+        if let handover { host?.takesOver(tunnel, handover) }
+    }
+}

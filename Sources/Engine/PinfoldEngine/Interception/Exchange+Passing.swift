@@ -1,0 +1,77 @@
+import EventLoop
+import PinfoldMetrics
+import PinfoldTLS
+
+// A CONNECT to a host that is intercepted, whose tunnel may be relayed all the same.
+extension Exchange {
+    /// Whether this client is not shown a certificate for the host, for it keeps rejecting them.
+    func isGivenUp(_ authority: BoundAuthority, under policy: PolicySnapshot) -> Bool {
+        guard let clientNetwork, let interception = policy.interception else { return false }
+        return interception.rejections.isGivenUp(
+            clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
+    }
+
+    /// Answers before it is known whether the client speaks TLS: a server that does not must not be
+    /// asked to.
+    func answerUndecided(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
+        guard let client, let ingress, let peer else { return }
+        let account = client.account
+        status = 200
+        let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
+        handle(.relayed)
+        self.client = nil
+        guard let handover else { return endQuietly() }
+        keepOnlyTheHead()
+        let tunnel = { [self] (interception: InterceptionPolicy, server: TunnelServer) in
+            InterceptedTunnel(
+                authority: authority, name: name, ingress: ingress, peer: peer, account: account,
+                hostLabel: hostLabel, interception: interception, server: server)
+        }
+        let generation = environment.policy.trustGeneration
+        let undecided = UndecidedTunnel(
+            environment: environment, authority: authority, account: account, handover: handover
+        ) { [self] outcome in
+            switch outcome {
+            case .intercepted(let handover, let interception, let server):
+                upstreamEndpoint = server.endpoint
+                if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
+                give(handover, to: tunnel(interception, .verified(server.certificate)))
+            case .refused(let handover, let interception, let failure):
+                note(failure.fault, failure.attempts)
+                give(handover, to: tunnel(interception, .refused))
+            case .passed(let handover, let transport, let endpoint, let timeouts, let pass):
+                interceptionPass = pass
+                upstreamEndpoint = endpoint
+                environment.metrics.add(.tunnelsOpened)
+                environment.metrics.add(.tunnelPassed(for: pass))
+                join(
+                    handover, transport, timeouts,
+                    TunnelBasis(
+                        authority, by: .tunnel, from: peer, at: endpoint, proof: .none,
+                        under: environment.policy, since: generation))
+            case .ended(let failure):
+                if let failure { note(failure.fault, failure.attempts) }
+                endQuietly()
+            }
+        }
+        carrier = undecided
+        undecided.start()
+    }
+
+    /// What goes wrong after the answer is told to the logs and the metrics.
+    func note(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
+        self.fault = fault
+        failedAttempts = attempts
+        environment.log(fault, of: self)
+    }
+}
+
+extension WorkerCounter {
+    static func tunnelPassed(for pass: InterceptionPass) -> Self {
+        switch pass {
+        case .notTLS: .tunnelsPassedNotTLS
+        case .serverFirst: .tunnelsPassedServerFirst
+        case .rejected: .tunnelsPassedRejected
+        }
+    }
+}

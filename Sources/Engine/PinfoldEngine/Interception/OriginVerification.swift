@@ -1,0 +1,70 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+/// Sees that a server is who it is to be, as for a request: over the pool, by its trust and within
+/// its limits. Nothing is sent; the connection is left to the requests that follow.
+final class OriginVerification: UpstreamConsumer, TunnelOpening {
+    /// What came of it.
+    struct Server {
+        let endpoint: Endpoint
+        let tlsVersion: UpstreamTLSVersion
+        let certificate: ServerCertificate?
+    }
+
+    private let environment: Environment
+    private let origin: Origin
+    let clientNetwork: IPNetwork?
+    private var completion: ((Result<Server, StreamFailure>) -> Void)?
+    var response = ResponseHead()
+
+    /// - Parameter completion: called once, within `start()` or later; not after `cancel()`.
+    init(
+        environment: Environment, origin: Origin, client: IPNetwork?,
+        completion: @escaping (Result<Server, StreamFailure>) -> Void
+    ) {
+        self.environment = environment
+        self.origin = origin
+        clientNetwork = client
+        self.completion = completion
+    }
+
+    func start() { environment.upstreams.acquire(origin, for: self, fresh: false) }
+
+    func cancel() {
+        guard completion != nil else { return }
+        completion = nil
+        environment.upstreams.abandon(origin, self)
+    }
+
+    func upstreamReady(_ upstream: any UpstreamStream) {
+        let server = Server(
+            endpoint: upstream.endpoint, tlsVersion: upstream.tlsVersion,
+            certificate: upstream.serverCertificate)
+        upstream.giveBack()
+        end(.success(server))
+    }
+
+    func upstreamFailed(_ failure: StreamFailure) { end(.failure(failure)) }
+
+    private func end(_ result: Result<Server, StreamFailure>) {
+        let completion = completion
+        self.completion = nil
+        completion?(result)
+    }
+
+    /// An idle connection will do: it was verified, and nothing depends on its being alive.
+    var mayBeRepeated: Bool { true }
+
+    // Nothing is sent, so nothing comes.
+
+    func upstreamHead(_ head: UnsafeRawBufferPointer) {}
+
+    func upstreamHeadWithoutBody() {}
+
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
+
+    func upstreamEnded(trailers: TrailerSection?) {}
+
+    func upstreamDrained() {}
+}

@@ -1,0 +1,99 @@
+import HTTPCore
+import Locking
+import PinfoldConfiguration
+
+/// How a client shows that it does not accept a certificate of the interception's authority.
+package enum RejectionSign: Sendable, CaseIterable {
+    /// It said so, by an alert.
+    case alert
+    /// It ended the connection without a request: so do apps that compare the certificate with one
+    /// of their own, but also who only looked whether somebody is there.
+    case close
+}
+
+/// Which clients are not shown the authority's certificates for a while, for they keep rejecting
+/// them. Pure: the time is an argument, in milliseconds of a clock that only goes forward. Each
+/// client has a share of the pairs that are kept.
+struct RejectionTable {
+    /// A client, as limits count clients, and the host that it asks for.
+    struct Pair: Hashable {
+        let client: IPNetwork
+        let host: String
+    }
+
+    private struct Record {
+        /// When the first of those that are counted came.
+        var since: Int64
+        var alerts = 0
+        var closes = 0
+        /// When the client is shown a certificate again; nil: it is.
+        var end: Int64?
+    }
+
+    /// Pairs that are kept at most, about 200 bytes each.
+    static let limit = 4096
+
+    private let rules: RejectionRules
+    private var records: ShareTable<Pair, Record>
+
+    init(_ rules: RejectionRules, limit: Int = Self.limit) {
+        self.rules = rules
+        records = ShareTable(limit: limit)
+    }
+
+    var count: Int { records.count }
+
+    /// Whether the client is shown no certificate for the host at this time.
+    mutating func isGivenUp(_ pair: Pair, at now: Int64) -> Bool {
+        guard let end = records.use(pair)?.end else { return false }
+        guard end <= now else { return true }
+        records.remove(pair)
+        return false
+    }
+
+    /// Counts a rejection. True: it was one too many, and the pair is given up from now on.
+    mutating func note(_ sign: RejectionSign, by pair: Pair, at now: Int64) -> Bool {
+        let limit = sign == .alert ? rules.alerts : rules.closes
+        guard limit > 0, !isGivenUp(pair, at: now) else { return false }
+        var record = Record(since: now)
+        if let known = records.use(pair), now - known.since < rules.windowMilliseconds {
+            record = known
+        }
+        switch sign {
+        case .alert: record.alerts += 1
+        case .close: record.closes += 1
+        }
+        let isTooMany = (sign == .alert ? record.alerts : record.closes) >= limit
+        if isTooMany { record.end = now + rules.periodMilliseconds }
+        records.set(record, for: pair, of: pair.client)
+        return isTooMany
+    }
+
+    /// The client has sent a request for the host inside a tunnel: it, or another at its address,
+    /// accepts the authority.
+    mutating func accepted(_ pair: Pair) { records.remove(pair) }
+}
+
+/// The rejections of all workers under one configuration.
+package final class RejectionLedger: Sendable {
+    private let table: Locked<RejectionTable>
+
+    init(_ rules: RejectionRules) { table = Locked(RejectionTable(rules)) }
+
+    /// Whether the client is shown no certificate for the host at this time.
+    func isGivenUp(_ client: IPNetwork, host: String, at now: Int64) -> Bool {
+        table.withLock { $0.isGivenUp(.init(client: client, host: host), at: now) }
+    }
+
+    /// Counts a rejection. True: it was one too many, and the pair is given up from now on.
+    package func note(
+        _ sign: RejectionSign, by client: IPNetwork, host: String, at now: Int64
+    ) -> Bool {
+        table.withLock { $0.note(sign, by: .init(client: client, host: host), at: now) }
+    }
+
+    /// The client has sent a request for the host inside a tunnel.
+    package func accepted(_ client: IPNetwork, host: String) {
+        table.withLock { $0.accepted(.init(client: client, host: host)) }
+    }
+}

@@ -1,0 +1,35 @@
+import EventLoop
+import HTTPCore
+
+/// The addresses that this gateway listens on, so that it is not made to connect to itself: CONNECT
+/// within CONNECT would nest until descriptors run out.
+package struct OwnListeners: Equatable {
+    private var endpoints: [Endpoint] = []
+
+    /// - Parameter endpoints: what the listeners are bound to, the administration's included.
+    package init(_ endpoints: [Endpoint] = []) {
+        self.endpoints = endpoints
+    }
+
+    /// Whether a connection to an address would arrive at one of the listeners.
+    ///
+    /// - Parameters:
+    ///   - address: an address in any form; one that is mapped counts as IPv4, and the unspecified
+    ///     address, which a connection takes to this host, as every address of its family.
+    ///   - isLocal: whether the system delivers packets for an address to this host; asked only
+    ///     where a listener on all addresses has the port.
+    package func contains(
+        _ address: IPAddress, port: UInt16, isLocal: (IPAddress) -> Bool = Sockets.isLocal
+    ) -> Bool {
+        let address = address.unmapped
+        for endpoint in endpoints where endpoint.port == port {
+            let own = endpoint.address.unmapped
+            if own == address { return true }
+            guard own.family == address.family else { continue }
+            if address.scope == .unspecified { return true }
+            guard own.scope == .unspecified else { continue }
+            if address.scope == .loopback || isLocal(address) { return true }
+        }
+        return false
+    }
+}

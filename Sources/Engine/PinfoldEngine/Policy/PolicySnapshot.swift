@@ -1,0 +1,337 @@
+import Activity
+import CachePolicy
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldMetrics
+import PinfoldTLS
+import Transformation
+import Trust
+
+/// One configuration in force, with everything made from it: immutable, shared by all workers, and
+/// numbered. What was obtained under one snapshot (connections, TLS sessions) is used under the
+/// next one only if that trusts the same servers and allows the same destinations.
+package final class PolicySnapshot: Sendable {
+    package let generation: UInt64
+    /// The generation since which nothing has changed of what connections and TLS sessions depend
+    /// on: those obtained under a snapshot with the same one are used on.
+    package let trustGeneration: UInt64
+    package let configuration: ConfigurationSnapshot
+    package let headLimits: HeadLimits
+    private let systemRoots: SystemRootsVersion
+    package let cacheOptions: PolicyOptions
+    package let destinationRules: DestinationRules
+    private let defaultTLS: TLSClientContext
+    private let entryTLS: [TLSClientContext]
+    /// What the servers of tunnels are probed with, by the host entries; nil: they are not.
+    private let entryProbeTLS: [TLSClientContext?]
+    /// What was found out about the servers of tunnels, as long as it counts.
+    let inspections: InspectionLedger
+    /// The metric label's index of each host entry, and of requests that no entry matches.
+    private let entryRoutes: [LabelIndex]
+    let defaultRoute = RouteLabels.defaultHost
+    private let entryPinsets: [[LabelIndex]]
+    /// Where matches of each pinset's pins are counted (`RouteLabels.pinCounters`).
+    let pinCounters: [[PinCounter]]
+    private let entryTimeouts: [TimeoutsConfiguration]
+    private let entryReachability: [EntryReachability]
+    /// What the rules of each host entry do with messages; nil where it has none.
+    private let entryTransformations: [RouteTransformation?]
+    private let fingerprints: TrustFingerprints
+    private let demands: ServerDemands
+    /// How clients of listeners speak TLS, by the listeners' names.
+    private let clientTLS: [String: ClientTLS]
+    /// What tunnels are intercepted with; nil: none is.
+    let interception: InterceptionPolicy?
+    /// The generation since which nothing at all has changed: clients resume the sessions that
+    /// were given out since then.
+    private let sessionGeneration: UInt64
+
+    /// - Parameters:
+    ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
+    ///     go on if they may.
+    ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
+    ///   - issuer: makes the certificates for intercepted tunnels; nil: none is intercepted.
+    ///   - images: what decodes images for the rules of host entries; nil: nothing can.
+    ///   - schemas: compiles the schemas of host entries; nil: nothing can.
+    ///   - showsChains: connections keep the chain that was verified, for a reviewer, resume no
+    ///     session, and have the reviewer asked for a certificate that a server wants.
+    ///   - preparesTLS: the system's trust anchors are read, and the library's contexts made, now;
+    ///     else by ``prepareTLS(host:port:)``, or when the first server is spoken to by TLS.
+    ///   - labels: where routes get their label's index.
+    ///   - reachability: finds or makes the states of the servers of a host entry, by its name.
+    /// - Throws: what makes a TLS policy impossible.
+    package init(
+        _ configuration: ConfigurationSnapshot, generation: UInt64,
+        following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
+        ticketKeys: TLSTicketKeys? = nil, issuer: CertificateIssuer? = nil,
+        images: (any ImageTransforming)? = nil, schemas: SchemaCompiling? = nil,
+        showsChains: Bool = false,
+        preparesTLS: Bool = true, labels: RouteLabels,
+        reachability: (String) -> EntryReachability
+    ) throws(TLSContextError) {
+        self.generation = generation
+        self.configuration = configuration
+        headLimits = configuration.limits.headLimits
+        var options = PolicyOptions()
+        options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
+        options.isShared = configuration.cache.isShared
+        // A hit would set the cookie again, which may be another one by now.
+        if !options.isShared { options.setCookie = .never }
+        cacheOptions = options
+        destinationRules = configuration.access.destinationRules
+        systemRoots = SystemRootsVersion()
+        if let previous, previous.headLimits == headLimits, previous.systemRoots == systemRoots,
+            configuration.hasSamePolicy(as: previous.configuration)
+        {
+            trustGeneration = previous.trustGeneration
+            defaultTLS = previous.defaultTLS
+            entryTLS = previous.entryTLS
+            entryProbeTLS = previous.entryProbeTLS
+            inspections = previous.inspections
+        } else {
+            trustGeneration = generation
+            var contexts = ContextFactory(
+                sessions: sessions, showsChains: showsChains, systemRoots: systemRoots)
+            contexts.preparesTLS = preparesTLS
+            defaultTLS = try contexts.make(configuration.tls, pinsets: [])
+            entryTLS = try contexts.make(configuration.hosts.entries, configuration.pinsets)
+            entryProbeTLS = try contexts.makeForProbes(
+                configuration.hosts.entries, configuration.pinsets)
+            inspections = InspectionLedger()
+        }
+        entryRoutes = labels.hostIndexes(configuration.hosts.entries.map(\.label))
+        let pinsets = labels.pinsetIndexes(configuration.pinsets.map(\.pinset.name))
+        entryPinsets = configuration.hosts.entries.map { $0.pinsets.map { pinsets[$0] } }
+        pinCounters = configuration.pinsets.map {
+            labels.pinCounters(pinset: $0.pinset.name, toldApart: $0.pinset.pinsToldApart)
+        }
+        entryTimeouts = configuration.hosts.entries.map {
+            configuration.timeouts.replaced(by: $0.timeouts)
+        }
+        entryReachability = configuration.hosts.entries.map { entry in
+            let states = reachability(entry.label)
+            // What has a name is there from the start.
+            states.add(exactly: entry.exactNames)
+            return states
+        }
+        entryTransformations = configuration.hosts.entries.map {
+            RouteTransformation($0, images: images, schemas: schemas)
+        }
+        fingerprints = try TrustFingerprints(configuration)
+        demands = try ServerDemands(configuration, systemRoots: systemRoots)
+        if let previous, previous.configuration == configuration {
+            sessionGeneration = previous.sessionGeneration
+            clientTLS = previous.clientTLS
+            interception = previous.interception
+        } else {
+            sessionGeneration = generation
+            var made: [String: ClientTLS] = [:]
+            for listener in configuration.listeners {
+                guard let tls = listener.tls else { continue }
+                made[listener.name] = try ClientTLS(
+                    tls, scope: "\(generation)/\(listener.name)", ticketKeys: ticketKeys)
+            }
+            clientTLS = made
+            interception = try InterceptionPolicy(
+                configuration.interception, issuer: issuer, scope: "\(generation)/interception",
+                ticketKeys: ticketKeys)
+        }
+    }
+
+    /// What tunnels to an authority are intercepted with, all of them or those in which TLS 1.3 is
+    /// spoken; nil: they are not.
+    package func interception(for authority: BoundAuthority) -> InterceptionPolicy? {
+        guard let interception else { return nil }
+        let entry = entry(host: authority.host, port: authority.port)
+        return configuration.intercepts(entry: entry)
+            || configuration.inspection(entry: entry) == .intercept ? interception : nil
+    }
+
+    /// Whether every tunnel to an authority is intercepted.
+    func intercepts(_ authority: BoundAuthority) -> Bool {
+        interception != nil
+            && configuration.intercepts(entry: entry(host: authority.host, port: authority.port))
+    }
+
+    /// Whether tunnels to an authority may be relayed unseen: where they are neither intercepted
+    /// nor inspected, or its entry says so in words of what is not TLS, and of clients that keep
+    /// rejecting the certificate.
+    package func mayPass(_ authority: BoundAuthority) -> Bool {
+        let entry = entry(host: authority.host, port: authority.port)
+        return configuration.passesClearText(entry: entry)
+            || !configuration.intercepts(entry: entry)
+                && configuration.inspection(entry: entry) == nil
+    }
+
+    /// Whether interception of tunnels to an authority ends for clients that keep rejecting the
+    /// certificate.
+    package func fallsBack(_ authority: BoundAuthority) -> Bool {
+        configuration.fallsBack(entry: entry(host: authority.host, port: authority.port))
+    }
+
+    /// Whether tunnels to an authority that are not intercepted are inspected.
+    package func inspects(_ authority: BoundAuthority) -> Bool {
+        configuration.inspection(entry: entry(host: authority.host, port: authority.port)) != nil
+    }
+
+    /// How clients speak TLS to a listener; nil: they speak clear text.
+    package func clientTLS(ofListener name: String) -> ClientTLS? { clientTLS[name] }
+
+    package var timeouts: TimeoutsConfiguration { configuration.timeouts }
+
+    // MARK: Hosts
+
+    package func route(entryIndex: Int?) -> LabelIndex {
+        entryIndex.map { entryRoutes[$0] } ?? defaultRoute
+    }
+
+    package func tls(entryIndex: Int?) -> TLSClientContext {
+        entryIndex.map { entryTLS[$0] } ?? defaultTLS
+    }
+
+    /// Reads the system's trust anchors and makes the library's context for a host, where that is
+    /// still to be done.
+    package func prepareTLS(host: String, port: UInt16) {
+        tls(entryIndex: entry(host: host, port: port)).prepare()
+    }
+
+    /// The same for proxies that are spoken to by TLS.
+    package func prepareTLSOfProxies() { defaultTLS.prepare() }
+
+    /// What the server of a tunnel is probed with.
+    func probeTLS(entryIndex: Int?) -> TLSClientContext {
+        entryIndex.flatMap { entryProbeTLS[$0] } ?? tls(entryIndex: entryIndex)
+    }
+
+    /// The times of an authority.
+    func timeouts(for authority: BoundAuthority) -> TimeoutsConfiguration {
+        timeouts(entryIndex: entry(host: authority.host, port: authority.port))
+    }
+
+    /// The times of a host entry, or of hosts that no entry matches.
+    package func timeouts(entryIndex: Int?) -> TimeoutsConfiguration {
+        entryIndex.map { entryTimeouts[$0] } ?? timeouts
+    }
+
+    /// What the rules of a host entry do with messages; nil: there are none.
+    func transformation(entryIndex: Int?) -> RouteTransformation? {
+        entryIndex.flatMap { entryTransformations[$0] }
+    }
+
+    /// Whether requests to the hosts of an entry may ask for another protocol than HTTP.
+    func mayLeaveHTTP(entryIndex: Int?) -> Bool {
+        switch entryIndex.map({ configuration.hosts.entries[$0].switchProtocols }) ?? .auto {
+        case .allow: true
+        case .refuse: false
+        case .auto: !(transformation(entryIndex: entryIndex)?.looksIntoMessages ?? false)
+        }
+    }
+
+    /// The labels' indexes of the pinsets that apply, in the order of evaluation.
+    func pinsets(entryIndex: Int?) -> [LabelIndex] {
+        entryIndex.map { entryPinsets[$0] } ?? []
+    }
+
+    /// - Parameter isFixed: of a reverse listener's upstream, which no rule of access applies to.
+    func fingerprint(entryIndex: Int?, isFixed: Bool) -> TrustFingerprint {
+        fingerprints.of(entry: entryIndex, isFixed: isFixed)
+    }
+
+    /// What the server of a host has to prove.
+    func demand(entryIndex: Int?) -> ServerDemand { demands.of(entry: entryIndex) }
+
+    /// The state of a host, told apart by its name, and by its port where the pattern has one.
+    package func reachability(host: String, port: UInt16) -> ServerReachability? {
+        guard let index = entry(host: host, port: port),
+            let pattern = configuration.hosts.entries[index].match
+                .first(where: { $0.matches(host: host.utf8.span, port: port) })
+        else { return nil }
+        let states = entryReachability[index]
+        if pattern.exactName != nil { return states.server("\(pattern)") }
+        return states.server(pattern.port == nil ? host : HostText.text(host, port: port))
+    }
+
+    /// The index of the host entry that applies; nil for none.
+    func entry(host: String, port: UInt16) -> Int? {
+        configuration.hostEntry(host: host.utf8.span, port: port)
+    }
+
+    func destinationMatch(host: String, port: UInt16) -> DestinationRules.HostMatch {
+        configuration.access.hostMatch(host: host.utf8.span, port: port)
+    }
+
+    /// What a request asks for, as far as it decides how its destination is reached.
+    package enum Approach {
+        case tunnel
+        /// An absolute URL; `isSecure`: https.
+        case request(isSecure: Bool)
+        /// A reverse listener's upstream, which no rule of access applies to.
+        case fixed(isSecure: Bool)
+    }
+
+    /// What is known of a destination before its name is resolved.
+    package struct Target {
+        let entryIndex: Int?
+        /// Connected to: an upgrade may lead to another port than the one requested.
+        let port: UInt16
+        /// TLS is spoken to it.
+        let isSecure: Bool
+        let match: DestinationRules.HostMatch
+        /// It must not be reached so: its pinsets would be gone around, its name is denied, or it
+        /// is an address that is.
+        let refusal: ExchangeFault?
+    }
+
+    /// - Parameter port: what the request names. After an upgrade a denial counts at either port,
+    ///   and a permission only at the one connected to.
+    package func target(host: String, port: UInt16, by approach: Approach) -> Target {
+        let entryIndex = entry(host: host, port: port)
+        var connected = port
+        var isSecure = false
+        switch approach {
+        case .tunnel: break
+        case .fixed(let secure): isSecure = secure
+        case .request(let secure):
+            let upgrades =
+                !secure
+                && (entryIndex.map { configuration.hosts.entries[$0].upgradesToHTTPS } ?? false)
+            isSecure = secure || upgrades
+            if upgrades, port == 80 { connected = 443 }
+        }
+        var match = destinationMatch(host: host, port: connected)
+        if connected != port, destinationMatch(host: host, port: port).denied {
+            match.denied = true
+        }
+        var refusal = bypass(host, entryIndex, approach, isSecure: isSecure)
+        if refusal == nil { refusal = destinationRefusal(host, match, approach) }
+        return Target(
+            entryIndex: entryIndex, port: connected, isSecure: isSecure, match: match,
+            refusal: refusal)
+    }
+
+    private func bypass(
+        _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool
+    ) -> ExchangeFault? {
+        var way: ServerApproach = isSecure ? .verifiedTLS : .clearText
+        if case .tunnel = approach { way = .tunnel }
+        let bypass = configuration.pinBypass(
+            host: host.utf8.span, entry: entryIndex, by: way)
+        switch bypass {
+        case .clearText: return .clearTextRefused
+        case .tunnel: return .tunnelRefused
+        case .port: return .pinnedPortRefused
+        case nil: return nil
+        }
+    }
+
+    private func destinationRefusal(
+        _ host: String, _ match: DestinationRules.HostMatch, _ approach: Approach
+    ) -> ExchangeFault? {
+        if case .fixed = approach { return nil }
+        if match.denied { return .destinationRefused(.deniedHost) }
+        guard let address = IPAddress(literal: host.utf8.span),
+            case .refused(let reason) = destinationRules.decide(address, host: match)
+        else { return nil }
+        return .destinationRefused(reason)
+    }
+}

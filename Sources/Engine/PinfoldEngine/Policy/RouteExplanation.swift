@@ -1,0 +1,271 @@
+import Activity
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+/// How requests for a URL would travel under a configuration: what the functions say that decide it
+/// in exchanges, asked before there is one.
+package struct RouteExplanation: Sendable {
+    /// How a request comes to the gateway.
+    package enum Asking: Sendable, Hashable {
+        /// CONNECT with the URL's host and port, as clients do for https.
+        case connect
+        /// The whole URL in the request.
+        case absolute
+        /// Any request to the reverse listener of this name, whose upstream is the URL's server.
+        case reverse(listener: String)
+    }
+
+    /// How it goes on.
+    package enum Way: Sendable {
+        case refused(ExchangeFault)
+        /// The tunnel's bytes are relayed unread.
+        case tunnel
+        /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
+        case inspect(TLS13TunnelMode)
+        /// The tunnel ends in the gateway, and requests in it are served like others.
+        case intercept
+        /// Intercepted; what is not TLS, and clients that reject the certificate, are relayed.
+        case interceptOrPass
+        /// Intercepted; tunnels of clients that reject the certificate are inspected.
+        case interceptOrInspect(TLS13TunnelMode)
+        /// Asked in clear text, sent as TLS to this port.
+        case upgrade(port: UInt16)
+        /// TLS, as asked for.
+        case verified
+        case clearText
+    }
+
+    /// What the rules of access say of a destination.
+    package struct Destination: Sendable {
+        package enum Verdict: String, Sendable {
+            case allowed
+            case refused
+            /// By its name, private networks are allowed, too; each address decides the rest.
+            case privateAllowed = "private-allowed"
+            /// Each address that the name has decides.
+            case byAddress = "by-address"
+        }
+
+        package let verdict: Verdict
+        /// What is spoken of; nil: the name.
+        package let address: IPAddress?
+        /// Why, for people; nil: there is nothing to say.
+        package let detail: String?
+
+        package init(verdict: Verdict, address: IPAddress?, detail: String?) {
+            self.verdict = verdict
+            self.address = address
+            self.detail = detail
+        }
+
+        /// One sentence.
+        package var text: String {
+            let subject = address.map { "\($0): " } ?? ""
+            switch verdict {
+            case .allowed: return subject + "allowed"
+            case .refused: return "\(subject)refused: \(detail ?? "")"
+            case .privateAllowed, .byAddress: return subject + (detail ?? "")
+            }
+        }
+    }
+
+    /// An address that the host has.
+    package struct Address: Sendable {
+        package let address: IPAddress
+        /// Why the gateway does not connect to it for a request that names the host; nil: it does.
+        package let refusal: ExchangeFault?
+    }
+
+    package let host: String
+    package let port: UInt16
+    /// The index of the host entry that applies, and its label; nil: none does.
+    package let entry: Int?
+    package let label: String
+    /// The pattern by which it applies.
+    package let pattern: String?
+    /// The pinsets that a server is held to, in the order of evaluation.
+    package let pinsets: [Pinset]
+    /// What is asked of the server by Certificate Transparency; nil: nothing.
+    package let transparency: TransparencyPolicy?
+    /// How each way of asking goes on; empty: no listener takes such requests.
+    package let ways: [(asking: Asking, way: Way)]
+    /// What the rules of access say of the destination by its name or, if that is one, its address.
+    package let destination: Destination
+    /// The addresses that the host has, in the order in which they are tried.
+    package let addresses: [Address]
+    /// Why there are none; nil: there are some.
+    package let lookupFailure: ExchangeFault?
+    /// Whether responses are looked up and stored; else why not.
+    package let cacheIsUsed: Bool
+    package let cacheReason: String
+
+    /// - Parameters:
+    ///   - policy: the snapshot whose functions are asked.
+    ///   - target: what the requests are for.
+    ///   - found: the addresses that the host has, or what the gateway says of having found none.
+    ///   - now: the time by which pinsets expire, in seconds since 1970.
+    package init(
+        _ policy: PolicySnapshot, _ target: RequestTarget,
+        addresses found: Result<[IPAddress], ExchangeFault>, now: Int64
+    ) {
+        let configuration = policy.configuration
+        let (host, port, isSecure) = (target.host, target.port, target.isSecure)
+        let entry = configuration.hostEntry(host: host.utf8.span, port: port)
+        let hostEntry = entry.map { configuration.hosts.entries[$0] }
+        self.host = host
+        self.port = port
+        self.entry = entry
+        label = hostEntry?.label ?? "default"
+        pattern = hostEntry?.match.first { $0.matches(host: host.utf8.span, port: port) }
+            .map { "\($0)" }
+        transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
+        pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
+        let request = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
+        let judge = DestinationJudge(
+            rules: policy.destinationRules, match: request.match, port: request.port)
+        let own = OwnListeners(of: configuration)
+        switch found {
+        case .success(let found):
+            addresses = found.map { Address(address: $0, refusal: judge.refusal(of: $0, own: own)) }
+            lookupFailure = nil
+        case .failure(let failure):
+            addresses = []
+            lookupFailure = failure
+        }
+        let unreachable = lookupFailure ?? Self.refusal(of: addresses)
+        let expired = Self.expiry(of: pinsets, at: now)
+        var ways: [(asking: Asking, way: Way)] = []
+        if configuration.listeners.contains(where: { $0.kind == .forward }) {
+            if isSecure { ways.append((.connect, Self.connect(policy, host, port))) }
+            ways.append((.absolute, Self.absolute(request, isSecure)))
+            ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
+        }
+        for listener in configuration.listeners {
+            guard case .reverse(let upstream) = listener.kind, upstream.host == host,
+                upstream.port == port, (upstream.scheme == .https) == isSecure
+            else { continue }
+            let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
+            let way = Self.absolute(fixed, isSecure)
+            ways.append(
+                (.reverse(listener: listener.name), way.orRefused(by: lookupFailure, expired)))
+        }
+        self.ways = ways
+        destination = Self.destination(policy, request, host)
+        (cacheIsUsed, cacheReason) = Self.cache(configuration, entry)
+    }
+
+    /// What the gateway says if it may connect to none of the addresses: what it found last.
+    private static func refusal(of addresses: [Address]) -> ExchangeFault? {
+        addresses.contains { $0.refusal == nil } ? nil : addresses.last?.refusal
+    }
+
+    /// What the gateway says if one of the pinsets refuses every server.
+    private static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeFault? {
+        for (index, pinset) in pinsets.enumerated() {
+            guard let reason = pinset.refusal(at: now) else { continue }
+            return .tlsFailed(
+                .trust(TrustFailure(reason, pinsetIndex: index, pinset: pinset.name)))
+        }
+        return nil
+    }
+
+    private static func connect(_ policy: PolicySnapshot, _ host: String, _ port: UInt16) -> Way {
+        let authority = BoundAuthority(host: host, port: port)
+        let entry = policy.configuration.hostEntry(host: host.utf8.span, port: port)
+        switch policy.tunnelWay(to: authority, mayIntercept: true, isGivenUp: { false }) {
+        case .refused(let refusal): return .refused(refusal)
+        case .relayed: return .tunnel
+        case .inspected(let tls13): return .inspect(tls13)
+        case .intercepted(_, mayPass: true): return .interceptOrPass
+        case .intercepted(_, mayPass: false):
+            let inspection = policy.configuration.inspection(entry: entry)
+            return inspection.map { .interceptOrInspect($0) } ?? .intercept
+        }
+    }
+
+    private static func absolute(_ target: PolicySnapshot.Target, _ isSecure: Bool) -> Way {
+        if let refusal = target.refusal { return .refused(refusal) }
+        if isSecure { return .verified }
+        return target.isSecure ? .upgrade(port: target.port) : .clearText
+    }
+
+    private static func destination(
+        _ policy: PolicySnapshot, _ target: PolicySnapshot.Target, _ host: String
+    ) -> Destination {
+        if let address = IPAddress(literal: host.utf8.span) {
+            return verdict(policy, address, target.match)
+        }
+        if target.match.denied {
+            let detail = ExchangeFault.destinationRefused(.deniedHost).explanation
+            return Destination(verdict: .refused, address: nil, detail: detail)
+        }
+        if target.match.allowed {
+            return Destination(
+                verdict: .privateAllowed, address: nil,
+                detail: "its name is in access.destinations.allow: private networks are allowed, "
+                    + "too")
+        }
+        return Destination(
+            verdict: .byAddress, address: nil,
+            detail: "no rule names it: decided by each address that the name has")
+    }
+
+    /// What the rules say of an address of the destination.
+    private static func verdict(
+        _ policy: PolicySnapshot, _ address: IPAddress, _ match: DestinationRules.HostMatch
+    ) -> Destination {
+        switch policy.destinationRules.decide(address, host: match) {
+        case .allowed: Destination(verdict: .allowed, address: address, detail: nil)
+        case .refused(let refusal):
+            Destination(
+                verdict: .refused, address: address,
+                detail: ExchangeFault.destinationRefused(refusal).explanation)
+        }
+    }
+
+    private static func cache(
+        _ configuration: ConfigurationSnapshot, _ entry: Int?
+    ) -> (Bool, String) {
+        if configuration.cacheStores(entry: entry) {
+            return (true, "responses are stored and used as their fields allow")
+        }
+        return configuration.cache.isEnabled
+            ? (false, "the entry says cache.store: false") : (false, "cache.enabled is false")
+    }
+}
+
+extension RouteExplanation.Way {
+    /// The same, or the refusal that comes later: no address may be connected to, or one of the
+    /// pinsets refuses every server.
+    fileprivate func orRefused(
+        by unreachable: ExchangeFault?, _ expired: ExchangeFault?
+    ) -> Self {
+        if case .refused = self { return self }
+        if let unreachable { return .refused(unreachable) }
+        return judgesServer ? expired.map { .refused($0) } ?? self : self
+    }
+
+    /// Whether nothing passes before the server has been judged.
+    private var judgesServer: Bool {
+        switch self {
+        case .inspect, .intercept, .interceptOrInspect, .upgrade, .verified: true
+        case .refused, .tunnel, .interceptOrPass, .clearText: false
+        }
+    }
+}
+
+extension PolicySnapshot {
+    /// A snapshot to ask, not to serve with: nothing is issued, resumed or counted under it.
+    package convenience init(
+        asking configuration: ConfigurationSnapshot
+    ) throws(TLSContextError) {
+        try self.init(
+            configuration, generation: 1, sessions: TLSSessionCache(), labels: RouteLabels(),
+            reachability: { EntryReachability(label: $0) })
+    }
+
+    /// What TLS is spoken with to servers of a host entry; nil: of none.
+    package func context(entry: Int?) -> TLSClientContext { tls(entryIndex: entry) }
+}

@@ -1,0 +1,51 @@
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+/// What a server has to prove under one configuration. It says of a connection that goes on beside
+/// a reload whether it was allowed by the same demands.
+struct ServerDemand: Hashable, Sendable {
+    private let digest: SHA256Digest
+    /// Where the system's roots are trusted: which of their states.
+    private let systemRoots: SystemRootsVersion?
+
+    init(
+        _ tls: UpstreamTLS, _ pinsets: [Pinset], systemRoots: SystemRootsVersion
+    ) throws(TLSContextError) {
+        var form = TrustForm()
+        var proved = tls
+        // Who the gateway is, the server need not prove.
+        proved.clientIdentity = nil
+        form.add(proved)
+        form.add(pinsets.count)
+        for pinset in pinsets { form.add(pinset) }
+        guard let digest = SHA256Digest(hashing: form.bytes.span) else {
+            throw .library("SHA-256 failed")
+        }
+        self.digest = digest
+        self.systemRoots = tls.roots.contains(.system) ? systemRoots : nil
+    }
+}
+
+/// The demands of one configuration.
+struct ServerDemands: Sendable {
+    private let entries: [ServerDemand]
+    private let defaults: ServerDemand
+
+    init(
+        _ configuration: ConfigurationSnapshot, systemRoots: SystemRootsVersion
+    ) throws(TLSContextError) {
+        var made: [ServerDemand] = []
+        for entry in configuration.hosts.entries {
+            made.append(
+                try ServerDemand(
+                    entry.tls, entry.pinsets.map { configuration.pinsets[$0].pinset },
+                    systemRoots: systemRoots))
+        }
+        entries = made
+        defaults = try ServerDemand(configuration.tls, [], systemRoots: systemRoots)
+    }
+
+    /// - Parameter entry: the index of the host entry; nil where none matches.
+    func of(entry: Int?) -> ServerDemand { entry.map { entries[$0] } ?? defaults }
+}

@@ -1,0 +1,16 @@
+import CLinux
+import PinfoldTLS
+
+/// Tells one state of the system's trust anchors from another: an update of them is taken up by a
+/// reload, even if the configuration is the same.
+package struct SystemRootsVersion: Hashable, Sendable {
+    /// Of the file and of the folder.
+    private let files: FileVersions
+
+    package init() {
+        files = FileVersions(
+            of: TrustRoots.systemLocations.map { location in
+                getenv(location.variable).map { String(cString: $0) } ?? location.standard
+            })
+    }
+}

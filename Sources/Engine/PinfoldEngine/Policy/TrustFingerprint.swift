@@ -1,0 +1,230 @@
+import HTTPCore
+import PinfoldConfiguration
+import PinfoldTLS
+import Trust
+
+/// Names the trust and the rules of access under which a response was obtained: the SHA-256 of all
+/// that decides about them. It is the same in every process, so that what was stored before a
+/// restart is used after it exactly if nothing of that has changed.
+struct TrustFingerprint: Hashable, Sendable {
+    /// The whole digest.
+    let digest: SHA256Digest
+    /// Its first 64 bits, which the store keeps beside each response.
+    var prefix: UInt64 { digest.prefix }
+
+    /// The fingerprint of what has been written.
+    init(_ form: TrustForm) throws(TLSContextError) {
+        guard let digest = SHA256Digest(hashing: form.bytes.span) else {
+            throw .library("SHA-256 failed")
+        }
+        self.digest = digest
+    }
+}
+
+/// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
+/// by its count, so that no two configurations write the same bytes.
+struct TrustForm {
+    private(set) var bytes = Array("pinfold trust 6".utf8)
+
+    /// A number, in eight bytes.
+    mutating func add(_ number: Int) {
+        withUnsafeBytes(of: UInt64(bitPattern: Int64(number)).bigEndian) {
+            bytes.append(contentsOf: $0)
+        }
+    }
+
+    /// Bytes, their count before them.
+    mutating func add(_ item: some Collection<UInt8>) {
+        add(item.count)
+        bytes.append(contentsOf: item)
+    }
+
+    private mutating func add(_ flag: Bool) { bytes.append(flag ? 1 : 0) }
+
+    private mutating func add<Item>(
+        all items: [Item], _ write: (inout TrustForm, Item) -> Void
+    ) {
+        add(items.count)
+        for item in items { write(&self, item) }
+    }
+
+    /// How servers are verified.
+    mutating func add(_ tls: UpstreamTLS) {
+        add(tls.minimum.rawValue.utf8)
+        add((tls.profile?.rawValue ?? "").utf8)
+        add(all: tls.roots) { form, source in
+            switch source {
+            case .system: form.bytes.append(0)
+            case .file(_, let certificates):
+                form.bytes.append(1)
+                form.add(all: certificates) { $0.add($1) }
+            }
+        }
+        // What one client is told is not what another is.
+        add(tls.clientIdentity?.chain ?? [])
+        add((tls.ciphers ?? "").utf8)
+        add((tls.cipherSuites ?? "").utf8)
+        add(tls.ocspStapling.rawValue.utf8)
+        // A list that is issued anew, and revokes the same as before, changes nothing.
+        add(all: tls.crls.flatMap(\.contents)) { $0.add($1.bytes) }
+        if let transparency = tls.transparency.policy { add(transparency) }
+    }
+
+    /// Nothing is added where nothing is asked, and this cannot be taken for what follows then: a
+    /// count of that many pinsets there cannot be.
+    private mutating func add(_ transparency: TransparencyPolicy) {
+        add(-1)
+        add(transparency.minimum)
+        // Only what decides is written, so that a list that says the same in other words, or more
+        // of logs that do not count, changes nothing.
+        let logs = transparency.countingLogs.map { (id: $0.id.bytes, log: $0) }
+            .sorted { $0.id.lexicographicallyPrecedes($1.id) }
+        add(all: logs) { form, entry in
+            // The identifier is the digest of the key.
+            form.add(entry.id)
+            let log = entry.log
+            form.add(log.state == .retired)
+            form.add(log.state == .retired ? Int(log.stateSince) : 0)
+            form.add(log.expiries != nil)
+            form.add(Int(log.expiries?.lowerBound ?? 0))
+            form.add(Int(log.expiries?.upperBound ?? 0))
+        }
+    }
+
+    /// What servers are held to beside that.
+    mutating func add(_ pinset: Pinset) {
+        add(pinset.name.utf8)
+        add(pinset.mode.rawValue.utf8)
+        add(pinset.allowInvalidCertificates)
+        add(pinset.validatesDomainName)
+        add(all: pinset.anchors) { $0.add($1) }
+        add(all: pinset.pins) { $0.add($1) }
+        // What lets a server pass whom the pins refuse. A pinset that refuses in the end is as
+        // strict before, however long that is.
+        add(pinset.isEnforced)
+        if pinset.isEnforced, pinset.afterExpiry == .report, let expires = pinset.expires {
+            add(true)
+            add(Int(expires))
+        } else {
+            add(false)
+        }
+    }
+
+    private mutating func add(_ pin: Pin) {
+        switch pin {
+        case .keyDigest(let digest):
+            bytes.append(0)
+            add(digest.bytes)
+        case .certificateFingerprint(let digest):
+            bytes.append(1)
+            add(digest.bytes)
+        case .certificate(let der):
+            bytes.append(2)
+            add(der)
+        case .publicKey(let der):
+            bytes.append(3)
+            add(der)
+        }
+    }
+
+    /// A host entry's trust: its TLS and its pinsets, in the order of evaluation.
+    mutating func add(_ entry: HostEntry, of configuration: ConfigurationSnapshot) {
+        add(entry.tls)
+        add(all: entry.pinsets) { $0.add(configuration.pinsets[$1].pinset) }
+        add(all: entry.cacheKeyFields) { $0.add($1.utf8) }
+        add(entry.request, entry.response)
+    }
+
+    /// What is asked of a server, and made of what it answers: a response that was obtained, or
+    /// made, by other rules is another one. All of the rules' properties count. Nothing is added
+    /// where there are none.
+    private mutating func add(_ request: RequestRules, _ response: ResponseRules) {
+        if request != RequestRules() {
+            add(-2)
+            add(String(reflecting: request).utf8)
+            // Its description does not say it.
+            add((request.authorization?.fieldValue.text ?? "").utf8)
+        }
+        let response = response.asStored
+        if response != ResponseRules() {
+            add(-3)
+            add(String(reflecting: response).utf8)
+        }
+    }
+
+    /// The trust where no host entry matches: the same as of an entry that says nothing.
+    mutating func add(defaultsOf configuration: ConfigurationSnapshot) {
+        add(configuration.tls)
+        add(0)
+        add(0)
+    }
+
+    /// Which destinations may be reached; nil for a reverse listener's upstream, which no rule of
+    /// access applies to.
+    mutating func add(access: AccessConfiguration?) {
+        guard let access else {
+            bytes.append(0)
+            return
+        }
+        bytes.append(1)
+        for list in [access.allow, access.deny] {
+            add(all: list.networks) { $0.add("\($1)".utf8) }
+            add(all: list.patterns) { $0.add("\($1)".utf8) }
+        }
+    }
+}
+
+extension ResponseRules {
+    /// What of the rules decides about what is stored. Where that is what the origin sent, what is
+    /// made of it for clients is made by the rules of the time; the form itself is named, so that
+    /// the one is never taken for the other.
+    fileprivate var asStored: ResponseRules {
+        var rules = self
+        guard storesOrigin else {
+            rules.cacheForm = .translated
+            return rules
+        }
+        if let body {
+            rules.body = ResponseBodyRules(from: body.from, to: body.from)
+        }
+        rules.image?.convert = []
+        rules.image?.scaleTo = nil
+        return rules
+    }
+}
+
+/// The fingerprints of all host entries of one configuration.
+struct TrustFingerprints: Sendable {
+    private let entries: [TrustFingerprint]
+    private let fixedEntries: [TrustFingerprint]
+    private let defaults: TrustFingerprint
+    private let fixedDefaults: TrustFingerprint
+
+    init(_ configuration: ConfigurationSnapshot) throws(TLSContextError) {
+        func all(
+            _ access: AccessConfiguration?
+        ) throws(TLSContextError) -> (entries: [TrustFingerprint], defaults: TrustFingerprint) {
+            var made: [TrustFingerprint] = []
+            for entry in configuration.hosts.entries {
+                var form = TrustForm()
+                form.add(access: access)
+                form.add(entry, of: configuration)
+                made.append(try TrustFingerprint(form))
+            }
+            var form = TrustForm()
+            form.add(access: access)
+            form.add(defaultsOf: configuration)
+            return (made, try TrustFingerprint(form))
+        }
+        (entries, defaults) = try all(configuration.access)
+        (fixedEntries, fixedDefaults) = try all(nil)
+    }
+
+    /// - Parameters:
+    ///   - entry: the index of the host entry; nil where none matches.
+    ///   - isFixed: of a reverse listener's upstream.
+    func of(entry: Int?, isFixed: Bool) -> TrustFingerprint {
+        guard let entry else { return isFixed ? fixedDefaults : defaults }
+        return isFixed ? fixedEntries[entry] : entries[entry]
+    }
+}

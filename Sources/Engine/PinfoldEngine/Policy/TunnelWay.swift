@@ -1,0 +1,51 @@
+import PinfoldConfiguration
+import PinfoldTLS
+
+/// How a CONNECT goes on, as far as the host and port that it names decide it.
+package enum TunnelWay: Sendable {
+    case refused(ExchangeFault)
+    /// The tunnel's bytes are relayed unread.
+    case relayed
+    /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
+    case inspected(TLS13TunnelMode)
+    /// The tunnel ends in the gateway, which answers in this name; `mayPass`: what is not TLS is
+    /// relayed unread.
+    case intercepted(ReferenceIdentifier, mayPass: Bool)
+}
+
+extension PolicySnapshot {
+    /// How a CONNECT goes on: the one place that decides it, for exchanges and for who asks what
+    /// would become of one.
+    ///
+    /// - Parameters:
+    ///   - mayIntercept: whether there is an authority to issue certificates, and somebody who
+    ///     would go on with the tunnel.
+    ///   - isGivenUp: whether the client is no longer shown certificates for the host; asked only
+    ///     where interception ends for such clients.
+    package func tunnelWay(
+        to authority: BoundAuthority, mayIntercept: Bool, isGivenUp: () -> Bool
+    ) -> TunnelWay {
+        guard configuration.access.connectPorts.contains(authority.port) else {
+            return .refused(.connectPortRefused(authority.port))
+        }
+        let tunnel = target(host: authority.host, port: authority.port, by: .tunnel)
+        let inspection = configuration.inspection(entry: tunnel.entryIndex)
+        let isIntercepted =
+            mayIntercept && configuration.intercepts(entry: tunnel.entryIndex)
+            && !(configuration.fallsBack(entry: tunnel.entryIndex) && isGivenUp())
+        guard isIntercepted else {
+            if let refusal = tunnel.refusal { return .refused(refusal) }
+            return inspection.map { .inspected($0) } ?? .relayed
+        }
+        // It is judged as a request for the host by TLS.
+        let request = target(
+            host: authority.host, port: authority.port, by: .request(isSecure: true))
+        if let refusal = request.refusal { return .refused(refusal) }
+        guard let name = ReferenceIdentifier(authority.host) else {
+            return .refused(.interceptionImpossible)
+        }
+        let mayPass = configuration.passesClearText(entry: tunnel.entryIndex)
+        if mayPass, let refusal = tunnel.refusal { return .refused(refusal) }
+        return .intercepted(name, mayPass: mayPass)
+    }
+}

@@ -1,0 +1,36 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+extension UpstreamPool {
+    func establishOrFail(
+        _ origin: Origin, _ made: EstablishedConnection,
+        _ times: ConnectionTimes, in session: TLSClientConnection? = nil
+    ) {
+        do throws(ExchangeFault) {
+            try establish(origin, made, times, in: session)
+        } catch {
+            made.transport.close()
+            failed(origin, StreamFailure(error))
+        }
+    }
+
+    /// Asks a proxy for a tunnel to the origin, over the connection to it.
+    func openTunnel(
+        _ origin: Origin, _ proxy: UpstreamProxy,
+        _ made: EstablishedConnection, _ times: ConnectionTimes
+    ) {
+        let tunnel = ProxyTunnel(
+            environment: environment, origin: origin, proxy: proxy, connection: made.transport
+        ) { [unowned self] result in
+            switch result {
+            case .success(let opened):
+                var times = times
+                times.tunnel = opened.microseconds
+                establishOrFail(origin, made, times, in: opened.session)
+            case .failure(let fault): failed(origin, StreamFailure(fault))
+            }
+        }
+        tunnel.start(timeoutMilliseconds: origin.timeouts.connectMilliseconds)
+    }
+}

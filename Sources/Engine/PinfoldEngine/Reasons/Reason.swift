@@ -1,0 +1,171 @@
+import CachePolicy
+import HTTPCore
+import PinfoldResolver
+import Transformation
+import Trust
+
+/// The vocabulary of reasons: why the gateway refused an exchange, gave it up or cut it off.
+///
+/// Every reason has one token, and that token is what the reply's body, the details of
+/// Proxy-Status, the access log, the operational log and the metric's label say. `pinfold reasons`
+/// and the page Reasons of the documentation are drawn from here. Why a response was not stored,
+/// or not taken from the cache, has its own two lists (`NotStoredReason`, `ForwardReason`), which
+/// stand on the same page.
+///
+/// To add a reason:
+/// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides;
+/// - about TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or
+///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
+///   revocation: a case of `RevocationProblem`;
+/// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
+///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
+///   gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that way).
+///
+/// The compiler then asks for what is said of it, in one place each: `entry`. The label of the
+/// metric and the documentation follow; write the page anew with
+/// `pinfold reasons --markdown > Sources/Gateway/Gateway/Gateway.docc/Reasons.md`.
+package enum Reason: Hashable, Sendable {
+    /// It is not allowed.
+    case access(AccessReason)
+    /// The client of an inspected tunnel is not let through.
+    case tunnel(TunnelReason)
+    /// A limit or a state of the gateway.
+    case gateway(GatewayReason)
+    /// What the client sent cannot be accepted.
+    case request(WireError)
+    /// What the server sent cannot be accepted.
+    case response(WireError)
+    /// The server's name has no address.
+    case name(ResolveFailure)
+    /// The server is not trusted.
+    case trust(TrustReason)
+    /// A certificate of the server's chain breaks a rule of `tls.profile`.
+    case profile(CertificateRule)
+    /// What is said of a certificate's revocation (`tls.crls`) does not let the server pass.
+    case revocation(RevocationProblem)
+    /// There is no secure connection to the server.
+    case tls(TLSReason)
+    /// The server, or the way to it.
+    case server(ServerReason)
+    /// A proxy on the way to the server.
+    case proxy(ProxyReason)
+    /// The rules of the route for what is sent and received.
+    case transformation(TransformationProblem)
+
+    /// Everything that is said of it.
+    package var entry: ReasonEntry {
+        switch self {
+        case .access(let reason): reason.entry
+        case .tunnel(let reason): reason.entry
+        case .gateway(let reason): reason.entry
+        case .request(let error): error.requestEntry
+        case .response(let error): error.responseEntry
+        case .name(let failure): failure.entry
+        case .trust(let reason): reason.entry
+        case .profile(let rule): rule.entry
+        case .revocation(let problem): problem.entry
+        case .tls(let reason): reason.entry
+        case .server(let reason): reason.entry
+        case .proxy(let reason): reason.entry
+        case .transformation(let problem): problem.entry
+        }
+    }
+
+    /// The token.
+    package var token: String { entry.token }
+}
+
+extension Reason: CaseIterable {
+    /// All reasons, each once: the index of one is that of its label.
+    package static let allCases: [Reason] =
+        AccessReason.allCases.map { .access($0) }
+        + TunnelReason.allCases.map { .tunnel($0) }
+        + GatewayReason.allCases.map { .gateway($0) }
+        + WireError.allCases.map { .request($0) }
+        + ResolveFailure.allCases.map { .name($0) }
+        + ServerReason.allCases.map { .server($0) }
+        + ProxyReason.allCases.map { .proxy($0) }
+        + TrustReason.allCases.map { .trust($0) }
+        + CertificateRule.allCases.map { .profile($0) }
+        + RevocationProblem.allCases.map { .revocation($0) }
+        + TLSReason.allCases.map { .tls($0) }
+        + WireError.allCases.map { .response($0) }
+        + TransformationProblem.allCases.map { .transformation($0) }
+
+    /// All tokens, in the order of `allCases`: the labels of the metric.
+    package static let tokens: [String] = allCases.map(\.token)
+
+    /// The index in `allCases` and `tokens`.
+    package var index: Int { Self.indexes[self] ?? 0 }
+
+    private static let indexes = Dictionary(
+        uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
+}
+
+/// What is said of a reason.
+package struct ReasonEntry: Sendable, Hashable {
+    /// Lower-case words with hyphens; the same everywhere and for good.
+    package var token: String
+    package var section: ReasonSection
+    /// The status of the reply, if a reply is still possible.
+    package var status: UInt16
+    package var errorType: ProxyErrorType
+    /// One sentence without full stop, for the reply and the page.
+    package var meaning: String
+    /// What the operator, or whoever wrote the client, does about it: one or two sentences.
+    package var remedy: String
+
+    package init(
+        _ token: String, _ section: ReasonSection, _ status: UInt16, _ errorType: ProxyErrorType,
+        _ meaning: String, remedy: String
+    ) {
+        self.token = token
+        self.section = section
+        self.status = status
+        self.errorType = errorType
+        self.meaning = meaning
+        self.remedy = remedy
+    }
+}
+
+/// Where on the page a reason stands.
+package enum ReasonSection: String, Sendable, CaseIterable {
+    case access = "Not allowed"
+    case tunnel = "Inspected tunnels"
+    case gateway = "The gateway itself"
+    case request = "The request"
+    case names = "The server's name"
+    case connection = "The connection to the server"
+    case proxy = "A proxy on the way"
+    case tls = "TLS and pins"
+    case response = "The server's response"
+    case rules = "The rules of a route"
+}
+
+/// The error types of Proxy-Status that are used (RFC 9209 §2.3).
+package enum ProxyErrorType: String, Sendable, CaseIterable {
+    case dnsTimeout = "dns_timeout"
+    case dnsError = "dns_error"
+    case destinationUnavailable = "destination_unavailable"
+    case destinationProhibited = "destination_ip_prohibited"
+    case destinationUnroutable = "destination_ip_unroutable"
+    case connectionRefused = "connection_refused"
+    case connectionTerminated = "connection_terminated"
+    case connectionTimeout = "connection_timeout"
+    case connectionReadTimeout = "connection_read_timeout"
+    case connectionWriteTimeout = "connection_write_timeout"
+    case connectionLimitReached = "connection_limit_reached"
+    case tlsProtocolError = "tls_protocol_error"
+    case tlsCertificateError = "tls_certificate_error"
+    case tlsAlertReceived = "tls_alert_received"
+    case requestError = "http_request_error"
+    case requestDenied = "http_request_denied"
+    case responseIncomplete = "http_response_incomplete"
+    case responseHeadSize = "http_response_header_section_size"
+    case responseTimeout = "http_response_timeout"
+    case protocolError = "http_protocol_error"
+    case internalResponse = "proxy_internal_response"
+    case internalError = "proxy_internal_error"
+    case configurationError = "proxy_configuration_error"
+    case loopDetected = "proxy_loop_detected"
+}

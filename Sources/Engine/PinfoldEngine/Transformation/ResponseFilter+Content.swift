@@ -1,0 +1,289 @@
+import ContentCoding
+import EventLoop
+import HTTPCore
+import Transformation
+
+// What becomes of a response: by its head, and by its content.
+extension ResponseFilter {
+    /// Content that is looked at on the loop's own thread at most; more of it would keep others
+    /// waiting.
+    static let bytesAtOnce = 16 << 10
+
+    /// Decides by the head.
+    func judge(_ head: UnsafeRawBufferPointer) throws(TransformationFailure) {
+        let bytes = head.octets
+        if response.status == 304 { return confirm(head) }
+        try checks.check(status: response.status)
+        let type = MessageFacts.contentType(of: response.fields, in: bytes)
+        let hasContent = response.framing != .none && response.framing != .length(0)
+        // What is told of content counts for what is stored of it (RFC 9111, section 4.3.5).
+        let tellsOfContent = method == .head && type != nil
+        try checks.check(contentType: type, hasContent: hasContent || tellsOfContent)
+        guard hasContent else {
+            if checks.needsContent(answering: method, status: response.status) {
+                try checks.refuseNothing(contentType: type)
+            }
+            return passOn(head, as: headOfNoContent(type, bytes))
+        }
+        guard let plan = try checks.plan(for: response, in: bytes, answering: method) else {
+            return passOn(head, as: nil)
+        }
+        guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
+            throw TransformationFailure(
+                .responseCodingUnknown, "its Content-Encoding is none of gzip, deflate and br")
+        }
+        if case .length(let count) = response.framing, count > UInt64(plan.maximumBytes) {
+            guard plan.larger == .pass else { throw .tooLarge(plan) }
+            return passOn(head, as: nil)
+        }
+        tellOfChange(head, to: exchange)
+        step = .gathering(
+            HeldResponse(
+                Array(head), response, plan, codings, environment.shared.transformationWork))
+    }
+
+    /// Passes on that what is stored, or what the client has, is still what it was. What the server
+    /// says of its type is no news: the checks, or the translation, have decided about it
+    /// (RFC 9110, section 15.4.5).
+    private func confirm(_ head: UnsafeRawBufferPointer) {
+        guard response.fields.contains(.contentType) else {
+            return passOn(head, as: headOfNotModified(head.octets))
+        }
+        var change = ResponseHeadChange(changesContent: false, length: nil)
+        change.leavesOutContentType = true
+        let untyped = change.head(of: response, in: head.octets)
+        guard let parsed = parse(untyped) else { return }
+        response = parsed
+        untyped.withUnsafeBytes { passOn($0, as: headOfNotModified($0.octets)) }
+    }
+
+    /// The head of a 304 about what was changed; nil: it stays.
+    private func headOfNotModified(_ bytes: Span<UInt8>) -> [UInt8]? {
+        let tag = entityTag(bytes)
+        guard let tags = rules.ask.entityTags, !confirmsUnchanged(tag),
+            !MessageFacts.noTransform(response: response, in: bytes)
+        else { return nil }
+        let coding = tags.coding(of: tag, among: conditions)
+        var change = ResponseHeadChange(changesContent: true, length: nil)
+        change.entityTags = tags
+        change.contentEncoding = .replaced(coding)
+        // Its Vary takes the place of the one that is stored.
+        change.dependsOnAcceptEncoding = coding != .identity && response.fields.contains(.vary)
+        return change.head(of: response, in: bytes)
+    }
+
+    /// The head of a response without content, where that of a GET would be changed (HEAD); nil: it
+    /// stays.
+    private func headOfNoContent(_ type: String?, _ bytes: Span<UInt8>) -> [UInt8]? {
+        guard let tags = rules.ask.entityTags, method == .head,
+            !MessageFacts.noTransform(response: response, in: bytes),
+            let codings = MessageFacts.codings(of: response.fields, in: bytes)
+        else { return nil }
+        var change = ResponseHeadChange(changesContent: true, length: nil)
+        change.dependsOnAcceptEncoding = !codings.isEmpty
+        if let changed = checks.changedContentType(type) {
+            change.contentType = changed
+            change.entityTags = tags
+            change.contentEncoding = .replaced(ResponseJob.coding(after: codings, accepted))
+            return change.head(of: response, in: bytes)
+        }
+        guard checks.mayChange(type) else { return nil }
+        // Only the content tells, or what was made of it, if it is still that. What nobody knows is
+        // left out (RFC 9110, section 9.3.2).
+        let tag = entityTag(bytes)
+        let made = rules.storesOrigin ? nil : exchange?.storedTag
+        if let made, tags.original(made) == nil, EntityTagMapping.areSame(made, tag) { return nil }
+        // What has another tag than what is stored outdates it, and nothing else is told by it.
+        change.entityTags = made == nil ? nil : tags
+        change.contentEncoding = .replaced(made.flatMap(tags.coding) ?? .identity)
+        return change.head(of: response, in: bytes)
+    }
+
+    private func entityTag(_ bytes: Span<UInt8>) -> [UInt8]? {
+        response.fields.first(.etag).map {
+            bytes.extracting($0.value.indices).withUnsafeBytes { Array($0) }
+        }
+    }
+
+    /// Tells of a head, and from now on of everything as it comes.
+    private func passOn(_ head: UnsafeRawBufferPointer, as changed: [UInt8]?) {
+        step = .passing
+        tell(ofHead: head, response, changed: changed)
+    }
+
+    /// - Parameter head: the response's; nil: `judge` has told of it.
+    func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
+        let exchange = exchange.take()
+        if let head { tellOfChange(head, to: exchange) }
+        end()
+        exchange?.upstreamFailed(
+            StreamFailure(.transformation(failure), responseStarted: true))
+    }
+
+    /// What the request has changed at the server is changed, whatever the answer is worth, and
+    /// whether anybody waits for what comes of it.
+    private func tellOfChange(_ head: UnsafeRawBufferPointer, to exchange: Exchange?) {
+        exchange?.response = response
+        exchange?.invalidate(head.octets)
+    }
+
+    // MARK: Content
+
+    /// Takes content in. False asks to pause.
+    func gather(
+        _ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool, of held: HeldResponse
+    ) -> Bool {
+        guard held.content.bytes.count + bytes.count <= held.plan.maximumBytes else {
+            guard held.plan.larger == .pass else {
+                refuse(.tooLarge(held.plan))
+                return true
+            }
+            return passUnchecked(held, followedBy: bytes, owner: owner, isLast: isLast)
+        }
+        if !held.content.append(bytes) { refuse(.overloaded) }
+        return true
+    }
+
+    /// What is too large to be looked at goes on as it comes, after what was gathered.
+    private func passUnchecked(
+        _ held: HeldResponse, followedBy bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool
+    ) -> Bool {
+        step = .passing
+        exchange?.response = held.response
+        held.head.withUnsafeBytes { exchange?.upstreamHead($0) }
+        let gathered = held.content.take()
+        if !gathered.isEmpty {
+            let buffer = environment.loop.buffers.holding(gathered)
+            _ = exchange?.upstreamBody(buffer.readable, owner: buffer, isLast: false)
+        }
+        return exchange?.upstreamBody(bytes, owner: owner, isLast: isLast) ?? true
+    }
+
+    /// The content is complete: it is checked and translated.
+    func work(on held: HeldResponse) {
+        step = .working(held)
+        let job = ResponseJob(held, accepted: accepted)
+        if let result = job.runAtOnce() { return worked(result) }
+        guard register() else { return refuse(.overloaded) }
+        if !environment.start(job, for: token, claim: held.content.claim) { refuse(.overloaded) }
+    }
+
+    private func register() -> Bool {
+        if token != .none { return true }
+        return (try? environment.loop.add(self)) != nil
+    }
+
+    /// What came of it.
+    func worked(_ result: Result<ResponseContent, TransformationFailure>) {
+        guard case .working(let held) = step else { return }
+        switch result {
+        case .failure(let failure): refuse(failure)
+        case .success(let content): tell(of: content, held)
+        }
+    }
+
+    /// Tells of the whole response.
+    private func tell(of content: ResponseContent, _ held: HeldResponse) {
+        guard let exchange else { return end() }
+        exchange.note(response: .init(content))
+        exchange.wasGatheredToTheEnd = held.response.framing.endsWithConnection
+        step = .passing
+        let changed = content.change.map { change in
+            held.head.withUnsafeBytes {
+                rules.head(
+                    of: held.response, in: $0.octets, change, length: content.count)
+            }
+        }
+        held.head.withUnsafeBytes { tell(ofHead: $0, held.response, changed: changed) }
+        tell(ofContent: content)
+        let listener = self.exchange.take()
+        end()
+        listener?.upstreamEnded(trailers: content.change == nil ? held.trailers : nil)
+    }
+
+    private func tell(ofContent content: ResponseContent) {
+        guard let exchange else { return }
+        let buffer = content.buffer(from: environment.loop.buffers)
+        guard content.change == nil || !rules.storesOrigin else {
+            return exchange.upstreamBody(content.origin, sentAs: buffer)
+        }
+        guard !buffer.isEmpty else { return }
+        _ = exchange.upstreamBody(buffer.readable, owner: buffer, isLast: true)
+    }
+
+    /// Tells of a head.
+    /// - Parameter changed: what was made of it; nil: it stays. Clients are sent this, and so are
+    ///   the exchange and the store unless they keep what the server sent.
+    private func tell(
+        ofHead head: UnsafeRawBufferPointer, _ response: ResponseHead, changed: [UInt8]?
+    ) {
+        guard let exchange else { return }
+        guard let changed else {
+            exchange.response = response
+            return exchange.upstreamHead(head)
+        }
+        guard let parsed = parse(changed) else { return }
+        guard rules.storesOrigin else {
+            exchange.response = parsed
+            return changed.withUnsafeBytes { exchange.upstreamHead($0) }
+        }
+        exchange.response = response
+        exchange.upstreamHead(head, sentAs: SentHead(bytes: changed, response: parsed))
+    }
+
+    /// Parses a head that was written anew; nil: it is none, and the exchange has been told.
+    private func parse(_ head: [UInt8]) -> ResponseHead? {
+        do throws(WireError) {
+            return try ResponseHead(rewritten: head, answering: method)
+        } catch {
+            let exchange = exchange.take()
+            end()
+            exchange?.upstreamFailed(StreamFailure(.response(error), responseStarted: true))
+            return nil
+        }
+    }
+}
+
+extension TransformationFailure {
+    static let overloaded = TransformationFailure(
+        .overloaded, "too much content is being checked or translated at the moment")
+
+    static func tooLarge(_ plan: ContentPlan) -> TransformationFailure {
+        TransformationFailure(
+            .responseBodyTooLarge,
+            "the content is larger than \(plan.maximumBytes) bytes, the most that is looked at")
+    }
+
+    /// Content that could not be decoded.
+    init(decoding error: ContentCodingError, ofRequest: Bool) {
+        let problem: TransformationProblem
+        switch error {
+        case .tooLarge: problem = ofRequest ? .requestBodyTooLarge : .responseBodyTooLarge
+        case .outOfMemory: problem = .overloaded
+        case .tooManyCodings:
+            problem = ofRequest ? .requestCodingUnknown : .responseCodingUnknown
+        case .truncated, .corrupt, .trailingData:
+            problem = ofRequest ? .requestBodyInvalid : .responseBodyInvalid
+        }
+        self.init(problem, error.detail, at: error.offset.map { "byte \($0)" })
+    }
+}
+
+extension ResponseHead {
+    /// Parses a head that the gateway has written.
+    init(rewritten head: [UInt8], answering method: Method) throws(WireError) {
+        self.init()
+        var parser = ResponseHeadParser(limits: .rewritten)
+        let progress = try parser.parse(
+            head.span, answering: ResponseContext(method: method, mendsLines: false), into: &self)
+        guard progress == .complete(headBytes: head.count) else { throw .malformedStatusLine }
+    }
+}
+
+extension HeadLimits {
+    /// Of heads that the gateway has written anew: what it adds is not held to the limits that
+    /// hold for what it is sent.
+    static let rewritten = HeadLimits(
+        headBytes: 1 << 24, fields: 4096, targetBytes: 1 << 23, methodBytes: 1 << 12,
+        connectionOptions: 1 << 12)
+}

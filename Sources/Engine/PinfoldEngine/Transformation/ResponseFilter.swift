@@ -1,0 +1,220 @@
+import ContentCoding
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+import Transformation
+
+/// Stands between an exchange and its stream to the server where the route has rules for responses:
+/// what the exchange is told of has passed them. It refuses by status and type, gathers content
+/// that is looked at, lets it be checked and translated (on another thread unless it is small), and
+/// then tells of a response with the head and the content that came of it. So the store and the
+/// client see nothing of a response that is refused.
+///
+///     head ──► refused
+///       ├────► passing ─────────────────────────────► the response's end
+///       └────► gathering ──► refused, or passing (too large)
+///                  └───────► working ──► refused, or told as a whole
+final class ResponseFilter: EventHandler, UpstreamStream {
+    enum Step {
+        /// The final head is waited for.
+        case head
+        /// Everything is passed on as it comes.
+        case passing
+        case gathering(HeldResponse)
+        /// Checks or translation are under way; the stream under it has ended.
+        case working(HeldResponse)
+        case ended
+    }
+
+    let environment: Environment
+    let rules: RouteTransformation
+    let checks: ResponseChecks
+    let stream: any UpstreamStream
+    /// Whose responses these are; nil: nobody's any more.
+    var exchange: Exchange?
+    var step = Step.head
+    /// Where the stream parses heads to.
+    var response = ResponseHead()
+    /// Of the request that goes out.
+    private(set) var method = Method.get
+    private(set) var accepted = AcceptedCodings()
+    /// The tags of changed responses that the request asks about.
+    private(set) var conditions: [[UInt8]] = []
+    /// The tag of what is stored as the server sent it, which the request asks about; nil: none.
+    private var originTag: [UInt8]?
+    /// The stream may be somebody else's by now.
+    private var streamHasEnded = false
+    private var requestWasSent = false
+
+    init(
+        _ stream: any UpstreamStream, for exchange: Exchange, by rules: RouteTransformation,
+        checks: ResponseChecks
+    ) {
+        self.stream = stream
+        self.exchange = exchange
+        self.rules = rules
+        self.checks = checks
+        environment = exchange.environment
+        super.init()
+        stream.tell(self)
+    }
+
+    // MARK: The request
+
+    func makeHead(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
+    ) -> HeadDraft {
+        accepted = MessageFacts.acceptedCodings(of: request, in: bytes)
+        return stream.makeHead(for: request, in: bytes, host: host, room: room)
+    }
+
+    func sendHead(
+        _ head: consuming HeadDraft, of request: OutgoingRequest, upgrade: [UnsafeRawBufferPointer]
+    ) -> Bool {
+        method = request.method
+        guard let lines = head.finished() else { return false }
+        originTag = rules.storesOrigin ? exchange?.validatedTag : exchange?.unchangedTag
+        let changed = rules.ask.upstreamLines(
+            lines.readable.octets, keeping: originTag, keepsDate: exchange?.validation != nil)
+        if let tags = rules.ask.entityTags {
+            conditions = tags.conditions(in: lines.readable.octets)
+        }
+        // Room for the fields that the stream appends.
+        let count = changed?.count ?? lines.count
+        let upgradeBytes = upgrade.reduce(0) { $0 + $1.count + ", ".utf8.count }
+        var draft = HeadDraft(environment.loop.buffers.take(bytes: count + upgradeBytes + 1024))
+        if let changed {
+            draft.fields.append(changed.span)
+        } else {
+            draft.fields.append(bytes: lines.readable)
+        }
+        return stream.sendHead(draft, of: request, upgrade: upgrade)
+    }
+
+    /// Whether a 304 with this tag, or without one, is about what is stored unchanged.
+    func confirmsUnchanged(_ tag: [UInt8]?) -> Bool {
+        guard let originTag else { return false }
+        return tag == nil ? conditions.isEmpty : EntityTagMapping.areSame(originTag, tag)
+    }
+
+    func send(_ content: UnsafeRawBufferPointer, owner: Buffer) {
+        if !streamHasEnded { stream.send(content, owner: owner) }
+    }
+
+    func finish(trailers: TrailerSection?) -> Bool {
+        streamHasEnded || stream.finish(trailers: trailers)
+    }
+
+    func flush() -> Bool { streamHasEnded || stream.flush() }
+
+    func resume() {
+        if !streamHasEnded { stream.resume() }
+    }
+
+    func cancel() {
+        exchange = nil
+        end()
+    }
+
+    func giveBack() {
+        exchange = nil
+        if !streamHasEnded {
+            streamHasEnded = true
+            stream.giveBack()
+        }
+        end()
+    }
+
+    func handOver() -> (transport: Transport, leftover: Buffer?) {
+        streamHasEnded = true
+        step = .ended
+        exchange = nil
+        return stream.handOver()
+    }
+
+    func tell(_ consumer: any UpstreamConsumer) {
+        exchange = consumer as? Exchange
+    }
+
+    /// Lets go of everything.
+    func end() {
+        step = .ended
+        if token != .none { environment.loop.remove(self) }
+        guard !streamHasEnded else { return }
+        streamHasEnded = true
+        stream.cancel()
+    }
+
+    // MARK: What is known of the stream
+
+    var connectionTimes: ConnectionTimes? { stream.connectionTimes }
+
+    var endpoint: Endpoint { stream.endpoint }
+    var wasReused: Bool { stream.wasReused }
+    var tlsVersion: UpstreamTLSVersion { stream.tlsVersion }
+    var isEventStream: Bool { !streamHasEnded && stream.isEventStream }
+    var requestIsSent: Bool { streamHasEnded ? requestWasSent : stream.requestIsSent }
+    var serverCertificate: ServerCertificate? { stream.serverCertificate }
+}
+
+// What the stream tells.
+extension ResponseFilter: UpstreamConsumer {
+    func upstreamReady(_ upstream: any UpstreamStream) {}
+    var mayBeRepeated: Bool { exchange?.mayBeRepeated ?? false }
+    var clientNetwork: IPNetwork? { exchange?.clientNetwork }
+
+    func upstreamFailed(_ failure: StreamFailure) {
+        streamHasEnded = true
+        let exchange = exchange.take()
+        end()
+        exchange?.upstreamFailed(failure)
+    }
+
+    func upstreamHead(_ head: UnsafeRawBufferPointer) {
+        guard let exchange else { return }
+        exchange.serverProgressed()
+        if response.isInterim || response.status == 101 {
+            exchange.response = response
+            return exchange.upstreamHead(head)
+        }
+        do throws(TransformationFailure) {
+            try judge(head)
+        } catch {
+            refuse(error, head)
+        }
+    }
+
+    func upstreamHeadWithoutBody() {
+        if case .passing = step { exchange?.upstreamHeadWithoutBody() }
+    }
+
+    func upstreamBody(
+        _ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool
+    ) -> Bool {
+        switch step {
+        case .passing:
+            return exchange?.upstreamBody(bytes, owner: owner, isLast: isLast) ?? true
+        case .gathering(let held):
+            exchange?.serverProgressed()
+            return gather(bytes, owner: owner, isLast: isLast, of: held)
+        case .head, .working, .ended: return true
+        }
+    }
+
+    func upstreamEnded(trailers: TrailerSection?) {
+        requestWasSent = stream.requestIsSent
+        streamHasEnded = true
+        switch step {
+        case .gathering(let held):
+            held.trailers = trailers
+            work(on: held)
+        case .passing:
+            let exchange = exchange.take()
+            end()
+            exchange?.upstreamEnded(trailers: trailers)
+        case .head, .working, .ended: end()
+        }
+    }
+
+    func upstreamDrained() { exchange?.upstreamDrained() }
+}

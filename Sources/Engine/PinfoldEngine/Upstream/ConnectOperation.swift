@@ -1,0 +1,330 @@
+import Clocks
+import EventLoop
+import HTTPCore
+import PinfoldResolver
+
+/// A connection to an address, which is its owner's to register and to close.
+package struct EstablishedConnection {
+    package let transport: Transport
+    package let endpoint: Endpoint
+}
+
+/// Establishes one TCP connection to a name: resolves it, leaves out refused addresses, and races
+/// what remains (RFC 8305).
+final class ConnectOperation: EventHandler {
+    /// How an operation ends; called once, never from within `start`.
+    typealias Completion = (Result<EstablishedConnection, StreamFailure>) -> Void
+
+    /// One attempt's socket.
+    private final class Attempt: EventHandler {
+        let descriptor: Int32
+        private let index: Int
+        /// Unowned, for the operation owns its attempts; unsafe, for it closes them before it ends.
+        private unowned(unsafe) let operation: ConnectOperation
+
+        init(_ descriptor: Int32, index: Int, operation: ConnectOperation) {
+            self.descriptor = descriptor
+            self.index = index
+            self.operation = operation
+        }
+
+        override func ready(_ readiness: Readiness) {
+            guard readiness.mayWrite else { return }
+            let sockets = operation.environment.sockets
+            operation.attemptEnded(index, sockets.connectionError(descriptor))
+        }
+    }
+
+    let environment: Environment
+    private let host: String
+    private let port: UInt16
+    /// For whom; nil: for nobody in particular.
+    private let client: IPNetwork?
+    private let judge: DestinationJudge
+    /// Called once, unless the operation is cancelled; let go of then, for it may refer back.
+    private var completion: Completion?
+    private var plan: HappyEyeballs
+    private var attempts: [Attempt?] = []
+    private var lastRefusal: ExchangeFault?
+    /// Addresses that may not be connected to, as many as are told of.
+    private var refused: [IPAddress] = []
+    /// Why attempts failed, by their indexes.
+    private var errors: [Int: Errno] = [:]
+    private var lookupFailure: ResolveFailure?
+    private var overallDeadline: Int64 = 0
+    private var raceTimer = Int64.max
+    private var finished = false
+    private let started: Int64
+    /// When DNS was asked; 0: it was not.
+    private var lookupStarted: Int64 = 0
+    /// How long its answer and the connection took.
+    private(set) var times = ConnectionTimes()
+
+    /// - Parameters:
+    ///   - client: whose share of the lookups it counts for.
+    ///   - rules: which addresses may be connected to; nil allows all.
+    ///   - hostMatch: what the patterns of the configuration say of the name.
+    init(
+        environment: Environment, host: String, port: UInt16, client: IPNetwork?,
+        rules: DestinationRules?,
+        hostMatch: DestinationRules.HostMatch, completion: @escaping Completion
+    ) {
+        self.environment = environment
+        self.host = host
+        self.port = port
+        self.client = client
+        judge = DestinationJudge(rules: rules, match: hostMatch, port: port)
+        self.completion = completion
+        plan = HappyEyeballs(port: port)
+        started = Clock.monotonicMicroseconds()
+    }
+
+    /// Begins; the worker's loop keeps the operation alive until it ends.
+    func start(timeoutMilliseconds: Int64) {
+        do {
+            try environment.loop.add(self)
+        } catch {
+            return environment.loop.afterTurn { self.finish(.failure(.connectFailed(error))) }
+        }
+        overallDeadline = environment.loop.now + timeoutMilliseconds
+        updateDeadline()
+        if let known = environment.shared.resolver.cached(
+            name: host, nowMilliseconds: environment.loop.monotonicNow)
+        {
+            if known.isFromCache { environment.metrics.add(.dnsCacheHits) }
+            environment.loop.afterTurn { self.resolved(known) }
+            return
+        }
+        environment.metrics.add(.dnsQueries)
+        lookupStarted = Clock.monotonicMicroseconds()
+        let (token, mailbox) = (token, environment.mailbox)
+        environment.shared.resolver.resolve(
+            name: host, client: client, later: { mailbox.post(.resolvedLater(token, $0)) },
+            completion: { mailbox.post(.resolved(token, $0)) })
+    }
+
+    /// Nobody wants the connection any more.
+    func cancel() {
+        guard !finished else { return }
+        perform(plan.handle(.cancelled))
+        close()
+    }
+
+    /// The lookup's answer.
+    func resolved(_ result: ResolveResult) {
+        guard !finished else { return }
+        if lookupStarted > 0 {
+            times.lookup = max(0, Clock.monotonicMicroseconds() - lookupStarted)
+            countLookup(result)
+        }
+        switch result {
+        case .resolved(let answer): arrived(answer)
+        case .failed(let failure):
+            lookupFailure = failure
+            perform(
+                plan.handle(
+                    .answersArrived([], isComplete: true, nowMilliseconds: environment.loop.now)))
+        }
+    }
+
+    private func countLookup(_ result: ResolveResult) {
+        environment.metrics.record(
+            .dnsQuery,
+            microseconds: UInt64(max(0, Clock.monotonicMicroseconds() - lookupStarted)))
+        switch result {
+        case .resolved: environment.metrics.add(.dnsAnswersFound)
+        case .failed(.nxdomain): environment.metrics.add(.dnsAnswersNoSuchName)
+        case .failed(.noData): environment.metrics.add(.dnsAnswersNoData)
+        case .failed(.timeout): environment.metrics.add(.dnsAnswersTimeout)
+        case .failed(.serverFailure): environment.metrics.add(.dnsAnswersServerFailure)
+        case .failed: environment.metrics.add(.dnsAnswersOther)
+        }
+    }
+
+    /// More addresses of the same name, or its first ones.
+    func arrived(_ answer: ResolvedAnswer) {
+        guard !finished else { return }
+        let allowed = answer.addresses.filter { address in
+            guard let refusal = refusal(of: address) else { return true }
+            lastRefusal = refusal
+            if refused.count < Self.toldRefusals { refused.append(address) }
+            return false
+        }
+        perform(
+            plan.handle(
+                .answersArrived(
+                    allowed, isComplete: answer.isComplete, nowMilliseconds: environment.loop.now)))
+    }
+
+    /// Why an address may not be connected to.
+    private func refusal(of address: IPAddress) -> ExchangeFault? {
+        // A copy: the lock is not held while the system is asked for a route.
+        judge.refusal(of: address, own: environment.shared.ownListeners.withLock { $0 })
+    }
+
+    private func attemptEnded(_ index: Int, _ error: Errno?) {
+        guard !finished else { return }
+        if let error {
+            errors[index] = error
+            environment.trace("connection failed", ["host": "\(host)", "error": "\(error)"])
+            drop(index)
+            perform(
+                plan.handle(
+                    .attemptFailed(index, errno: error.code, nowMilliseconds: environment.loop.now))
+            )
+        } else {
+            perform(plan.handle(.attemptConnected(index)))
+        }
+    }
+
+    private func perform(_ actions: [HappyEyeballs.Action]) {
+        for action in actions {
+            guard !finished else { return }
+            switch action {
+            case .connect(let endpoint, let index): connect(endpoint, index)
+            case .setTimer(let milliseconds):
+                raceTimer = environment.loop.now + milliseconds
+                updateDeadline()
+            case .use(let index): use(index)
+            case .cancelOthers, .cancelAll:
+                for index in attempts.indices { drop(index) }
+            case .discard(let index): drop(index)
+            case .fail(let failure): finish(.failure(fault(of: failure)))
+            }
+        }
+    }
+
+    private func connect(_ endpoint: Endpoint, _ index: Int) {
+        while attempts.count <= index { attempts.append(nil) }
+        environment.trace("connecting", ["host": "\(host)", "server": "\(endpoint)"])
+        do throws(Errno) {
+            let descriptor = try openSocket(to: endpoint)
+            let attempt = Attempt(descriptor, index: index, operation: self)
+            attempts[index] = attempt
+            do throws(Errno) {
+                try environment.loop.add(attempt, descriptor: descriptor)
+            } catch {
+                Descriptors.close(descriptor)
+                attempts[index] = nil
+                throw error
+            }
+        } catch {
+            // Reported on a fresh stack: the plan is in the middle of giving out actions.
+            environment.loop.afterTurn { self.attemptEnded(index, error) }
+        }
+    }
+
+    /// Starts a connection; without a descriptor left, once more after idle clients made room.
+    private func openSocket(to endpoint: Endpoint) throws(Errno) -> Int32 {
+        do throws(Errno) {
+            return try environment.sockets.connect(to: endpoint)
+        } catch {
+            guard error.isOutOfDescriptors, environment.host?.freesDescriptors() ?? false else {
+                throw error
+            }
+            return try environment.sockets.connect(to: endpoint)
+        }
+    }
+
+    private func use(_ index: Int) {
+        guard let attempt = attempts[index] else { return }
+        attempts[index] = nil
+        environment.loop.remove(attempt, keepingOpen: attempt.descriptor)
+        let endpoint = plan.attempts[index]
+        for other in attempts.indices { drop(other) }
+        environment.trace("connected", ["host": "\(host)", "server": "\(endpoint)"])
+        let duration = max(0, Clock.monotonicMicroseconds() - started)
+        times.connect = duration - (times.lookup ?? 0)
+        environment.metrics.record(.upstreamConnect, microseconds: UInt64(duration))
+        finish(
+            .success(
+                EstablishedConnection(
+                    transport: Transport(descriptor: attempt.descriptor), endpoint: endpoint)))
+    }
+
+    private func drop(_ index: Int) {
+        guard index < attempts.count, let attempt = attempts[index] else { return }
+        attempts[index] = nil
+        environment.loop.remove(attempt)
+        Descriptors.close(attempt.descriptor)
+    }
+
+    private func fault(of failure: HappyEyeballs.Failure) -> ExchangeFault {
+        switch failure {
+        case .attempt(_, _, let errno):
+            // That another address of the name is not reached tells the client nothing.
+            if case .ownListenerRefused = lastRefusal { return .ownListenerRefused }
+            let error = Errno(code: errno)
+            return error.isExhaustion ? .descriptorsExhausted : .connectFailed(error)
+        case .noAddress:
+            if let lastRefusal { return lastRefusal }
+            return .nameNotResolved(lookupFailure ?? .noData)
+        }
+    }
+
+    private func updateDeadline() {
+        environment.loop.setDeadline(
+            self, after: max(0, min(overallDeadline, raceTimer) - environment.loop.now))
+    }
+
+    override func deadlineReached() {
+        guard !finished else { return }
+        if environment.loop.now >= overallDeadline {
+            environment.metrics.add(.upstreamConnectTimedOut)
+            _ = plan.handle(.cancelled)
+            return finish(.failure(.connectTimeout))
+        }
+        raceTimer = .max
+        perform(plan.handle(.timerFired(nowMilliseconds: environment.loop.now)))
+        if !finished { updateDeadline() }
+    }
+
+    private func finish(_ result: Result<EstablishedConnection, ExchangeFault>) {
+        guard !finished, let completion else { return }
+        close()
+        if case .failure(let fault) = result { count(fault) }
+        completion(result.mapError { StreamFailure($0, failedAttempts) })
+    }
+
+    private static let toldRefusals = 16
+
+    private var failedAttempts: FailedAttempts {
+        let refused = refused.map {
+            (endpoint: Endpoint(address: $0, port: port), outcome: FailedAttempts.Outcome.refused)
+        }
+        return FailedAttempts(
+            refused
+                + plan.attempts.enumerated().map { index, endpoint in
+                    (endpoint, errors[index].map { .failed($0) } ?? .unanswered)
+                })
+    }
+
+    private func count(_ fault: ExchangeFault) {
+        switch fault {
+        case .connectFailed(.connectionRefused): environment.metrics.add(.upstreamConnectRefused)
+        case .connectFailed(.timedOut): environment.metrics.add(.upstreamConnectTimedOut)
+        case .connectFailed(.hostUnreachable), .connectFailed(.networkUnreachable):
+            environment.metrics.add(.upstreamConnectUnreachable)
+        case .connectFailed, .descriptorsExhausted:
+            environment.metrics.add(.upstreamConnectFailedOtherwise)
+        default: break
+        }
+    }
+
+    private func close() {
+        finished = true
+        completion = nil
+        for index in attempts.indices { drop(index) }
+        environment.loop.remove(self)
+    }
+}
+
+extension ResolveResult {
+    /// Whether a lookup was spared: not for literals and the names that need none.
+    fileprivate var isFromCache: Bool {
+        switch self {
+        case .resolved(let answer): answer.source == .dns
+        case .failed(let failure): failure != .badName
+        }
+    }
+}

@@ -1,0 +1,343 @@
+import EventLoop
+import HTTPCore
+
+// What an origin answers: heads and bodies, read while the consumer takes them.
+extension UpstreamConnection {
+    func drive() {
+        guard !isDriving else { return }
+        isDriving = true
+        defer { isDriving = false }
+        budget.renew(environment.loop)
+        if part == .ended, requestIsSent { return conclude() }
+        while state == .active, !paused {
+            guard !budget.isSpent else { return environment.loop.requeue(self) }
+            if !(input?.isEmpty ?? true) {
+                guard advance() else { continue }
+                if state != .active || paused { return }
+            }
+            guard state == .active, mayHaveInput else { return }
+            guard read() else { return }
+        }
+    }
+
+    /// Makes one step with the bytes at hand; true when more are needed. When they are the end of
+    /// the response, and the client has taken them, their buffer goes back to the pool as it is.
+    private func advance() -> Bool {
+        var held = input
+        defer { Buffer.release(&held) }
+        switch held {
+        case nil: return true
+        case let input?: return advance(input)
+        }
+    }
+
+    private func advance(_ input: Buffer) -> Bool {
+        switch part {
+        case .head: return advanceHead(input)
+        case .body: return advanceBody(input)
+        case .ended:
+            // Behind the response nothing may come before the next request.
+            conclude()
+            return false
+        }
+    }
+
+    private func advanceHead(_ input: Buffer) -> Bool {
+        guard let consumer else { return true }
+        if emptyLineMayFollow, !passEmptyLine(input) { return true }
+        let bytes = input.mutableReadable
+        let parsed: ParsedHead?
+        var rewritten: Buffer?
+        do throws(WireError) {
+            parsed = try parse(bytes, into: &consumer.response, rewriting: &rewritten)
+        } catch {
+            fail(
+                isNewInClearText && UnsafeRawBufferPointer(bytes).beginsWithTLS
+                    ? .upstreamSpeaksTLS : .response(error))
+            return false
+        }
+        guard let parsed else { return true }
+        origin.portIsProven = true
+        input.start += parsed.bytes
+        let head =
+            rewritten?.readable
+            ?? UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[0..<parsed.bytes])
+        if parsed.isInterim {
+            emptyLineMayFollow = true
+            budget.spend(.systemCall)
+            consumer.upstreamHead(head)
+            return false
+        }
+        part = .body
+        decoder = BodyDecoder(parsed.framing, isUserAgent: context.isUserAgent)
+        keepAlive = parsed.keepAlive && !sendsBareLines
+        if parsed.isEventStream {
+            waits.insert(.eventStream)
+            Sockets.probePeer(transport.descriptor)
+        }
+        armBodyDeadline()
+        consumer.upstreamHead(head)
+        guard state == .active else { return false }
+        headIsUnflushed = true
+        if decoder.isComplete {
+            end()
+        } else if input.isEmpty {
+            flushHead()
+        }
+        return false
+    }
+
+    /// What the connection itself needs to know of a head.
+    private struct ParsedHead {
+        var bytes: Int
+        var isInterim: Bool
+        var framing: BodyFraming
+        var keepAlive: Bool
+        var isEventStream: Bool
+    }
+
+    /// Parses in place: reading the consumer's head through the protocol would copy it each time.
+    /// - Parameter rewritten: the head as it was parsed, if that is not how it was received.
+    private func parse(
+        _ bytes: UnsafeMutableRawBufferPointer, into head: inout ResponseHead,
+        rewriting rewritten: inout Buffer?
+    ) throws(WireError) -> ParsedHead? {
+        let received: Int
+        let octets = UnsafeRawBufferPointer(bytes).octets
+        switch try parser.parse(octets, answering: context, into: &head) {
+        case .needMore: return nil
+        case .complete(let count):
+            received = count
+            head.repair(in: bytes)
+        case .bareLines(let count):
+            received = count
+            sendsBareLines = true
+            rewritten = try parser.parseRewritten(
+                UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[0..<count]),
+                answering: context,
+                into: &head, buffers: environment.loop.buffers)
+        }
+        return ParsedHead(
+            bytes: received, isInterim: head.isInterim, framing: head.framing,
+            keepAlive: head.keepAlive,
+            isEventStream: head.isEventStream(
+                in: (rewritten?.readable ?? UnsafeRawBufferPointer(bytes)).octets))
+    }
+
+    /// Some servers send an empty line between an interim response and the final one: one is passed
+    /// over. False: its line feed has not come yet.
+    @inline(never)
+    private func passEmptyLine(_ input: Buffer) -> Bool {
+        let bytes = input.readable
+        if bytes[0] == UInt8(ascii: "\n") {
+            input.start += 1
+        } else if bytes[0] == UInt8(ascii: "\r") {
+            guard bytes.count > 1 else { return false }
+            if bytes[1] == UInt8(ascii: "\n") { input.start += 2 }
+        }
+        emptyLineMayFollow = false
+        return true
+    }
+
+    /// No content came with the head: it goes out alone.
+    private func flushHead() {
+        guard headIsUnflushed else { return }
+        headIsUnflushed = false
+        consumer?.upstreamHeadWithoutBody()
+    }
+
+    private func advanceBody(_ input: Buffer) -> Bool {
+        let bytes = input.mutableReadable
+        let gathered: GatheredStep
+        do throws(WireError) {
+            gathered = try decoder.gather(bytes, atMost: budget.allowance(of: .part))
+        } catch {
+            fail(.response(error))
+            return false
+        }
+        budget.spend(.part, times: gathered.parts)
+        switch gathered.step {
+        case .data(let offset, let count, let consumed):
+            budget.spend(.systemCall)
+            input.start += consumed
+            let content = UnsafeRawBufferPointer(
+                rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
+            headIsUnflushed = false
+            let isLast = decoder.isComplete && !takesRestOfRequest
+            let goesOn =
+                consumer?.upstreamBody(content, owner: input, isLast: isLast) ?? false
+            guard state == .active else { return false }
+            if decoder.isComplete {
+                end()
+            } else if !goesOn {
+                // The client is the slow one; its own deadline runs.
+                paused = true
+                environment.loop.setDeadline(self, after: nil)
+            }
+            return false
+        case .needMore(let consumed):
+            input.start += consumed
+            flushHead()
+            return true
+        case .end(let consumed):
+            input.start += consumed
+            end()
+            return false
+        }
+    }
+
+    /// Reads once; false when nothing more can be read now.
+    private func read() -> Bool {
+        let room = roomForReading()
+        switch transport.read(into: room, trustsShortRead: !peerFinished, spending: &budget) {
+        case .bytes(let count, let drained):
+            input?.end += count
+            mayHaveInput = !drained || peerFinished
+            wantsLargeBuffer = count == room.count
+            if !responseStarted { responseStarted = true }
+            environment.metrics.add(.upstreamBytesReceived, UInt64(count))
+            if part == .body {
+                armBodyDeadline()
+            }
+            return true
+        case .wouldBlock(let wantsWrite):
+            mayHaveInput = false
+            readWantsWrite = wantsWrite
+            return false
+        case .turnIsOver:
+            budget.exhaust()
+            return true
+        case .endOfStream:
+            inputEnded(cleanly: true)
+            return false
+        case .truncated:
+            inputEnded(cleanly: false)
+            return false
+        case .failed where part == .ended:
+            inputEnded(cleanly: false)
+            return false
+        case .failed(let error):
+            fail(ExchangeFault(upstream: error))
+            return false
+        }
+    }
+
+    private func roomForReading() -> UnsafeMutableRawBufferPointer {
+        let buffers = environment.loop.buffers
+        // With nothing unread, no consumer's queue refers to it: it was not paused.
+        if wantsLargeBuffer, let current = input, current.isEmpty,
+            current.capacity < BufferPool.largeBytes
+        {
+            input = buffers.takeLarge()
+        }
+        return buffers.makeRoom(in: &input)
+    }
+
+    private func inputEnded(cleanly: Bool) {
+        switch part {
+        case .ended:
+            keepAlive = false
+            consumer == nil ? close() : conclude()
+        case .head:
+            fail(parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
+        case .body:
+            guard cleanly else { return fail(.response(.truncatedBody)) }
+            do throws(WireError) {
+                try decoder.endOfInput()
+                keepAlive = false
+                end()
+            } catch {
+                fail(.response(error))
+            }
+        }
+    }
+
+    /// A server that answers well and keeps the connection open goes on to read the request, and
+    /// relies on getting all of it, whenever it has answered (RFC 9110 §7.5).
+    private var takesRestOfRequest: Bool {
+        if requestEnded, output.isEmpty { return false }
+        guard keepAlive, !peerFinished, !mayHoldContentBack, input?.isEmpty ?? true,
+            let status = consumer?.response.status
+        else { return false }
+        return 200..<300 ~= status
+    }
+
+    /// The response is complete. Its end is told when the request is, too.
+    private func end() {
+        guard takesRestOfRequest else { return conclude() }
+        part = .ended
+        flushHead()
+        // What waits to be taken by the server has its time; until there is more, the client's own
+        // deadline runs.
+        if output.isEmpty { environment.loop.setDeadline(self, after: nil) }
+    }
+
+    /// The exchange is over: the connection goes back before the consumer hears of it.
+    private func conclude() {
+        guard let consumer else { return }
+        part = .ended
+        uses += 1
+        hasCarriedRequest = true
+        let trailers = decoder.chunked.trailerSection
+        let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
+        self.consumer = nil
+        Buffer.release(&input)
+        if isClean {
+            state = .idle
+            // Edges seen while active are gone: what is still unread must be looked at now. So must
+            // what an event tells that has not had its turn: it was the client's that led here.
+            if readyTurn != environment.loop.turnNumber { mayHaveInput = true }
+            pool.returned(self, mayHaveInput: mayHaveInput)
+        } else {
+            close()
+        }
+        consumer.upstreamEnded(trailers: trailers)
+    }
+
+    func fail(_ fault: ExchangeFault) {
+        let (consumer, started) = (consumer, responseStarted)
+        let mayBeWrongPort = isNewInClearText && !origin.portIsProven && !started
+        let fault = mayBeWrongPort ? fault.ofUnanswered : fault
+        self.consumer = nil
+        close()
+        consumer?.upstreamFailed(StreamFailure(fault, responseStarted: started))
+    }
+
+    /// Whether nothing on this connection has shown yet that the server speaks HTTP in clear text.
+    private var isNewInClearText: Bool {
+        uses == 0 && !transport.isSecure && origin.forwards == nil
+    }
+
+    /// Called by the pool on an idle connection whose last exchange left an unread edge behind.
+    func recheck() {
+        guard state == .idle, mayHaveInput else { return }
+        mayHaveInput = false
+        checkIdleBytes()
+    }
+
+    private func checkIdleBytes() {
+        let scratch = environment.loop.buffers.takeSmall()
+        budget.renew(environment.loop)
+        if case .wouldBlock = transport.read(into: scratch.writable, spending: &budget) { return }
+        pool.discardIdle(self)
+    }
+}
+
+extension ExchangeFault {
+    /// The same of a server that was asked in clear text and has not answered yet.
+    fileprivate var ofUnanswered: ExchangeFault {
+        switch self {
+        case .upstreamClosed: .upstreamUnanswered(nil)
+        case .upstreamReset(let error): .upstreamUnanswered(error)
+        default: self
+        }
+    }
+}
+
+extension UnsafeRawBufferPointer {
+    /// Whether it begins with a record of TLS as servers answer what is none: an alert, or a part
+    /// of the handshake (RFC 8446 §5.1).
+    fileprivate var beginsWithTLS: Bool {
+        count >= 3 && (self[0] == 21 || self[0] == 22) && self[1] == 3 && self[2] <= 4
+    }
+}

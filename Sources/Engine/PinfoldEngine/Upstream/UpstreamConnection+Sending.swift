@@ -1,0 +1,247 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+// What a consumer sends: HTTP/1.1's request line, its fields of its own, and chunks.
+extension UpstreamConnection: UpstreamStream {
+    package var wasReused: Bool { uses > 0 }
+    package var tlsVersion: UpstreamTLSVersion { UpstreamTLSVersion(transport.version) }
+
+    package func makeHead(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int
+    ) -> HeadDraft {
+        if let proxy = origin.forwards {
+            return makeHead(for: request, in: bytes, host: host, room: room, through: proxy)
+        }
+        var head = makeDraft(for: request, host: host, room: room)
+        head.fields.appendMethod(of: request, in: bytes)
+        head.fields.append(byte: 0x20)
+        head.fields.appendOriginForm(of: request, in: bytes)
+        head.fields.append(" HTTP/1.1\r\nHost: ")
+        head.fields.append(host)
+        head.fields.appendLineEnd()
+        return head
+    }
+
+    @inline(__always)
+    private func makeDraft(
+        for request: borrowing RequestHead, host: Span<UInt8>, room: Int
+    ) -> HeadDraft {
+        let line = Int(request.methodRange.count) + Int(request.path.count) + host.count
+        let needed = line + room + Self.reservedBytes
+        return HeadDraft(environment.loop.buffers.take(atLeast: needed))
+    }
+
+    /// The head of a request that a proxy is to forward: in absolute-form (RFC 9112 §3.2.2), and
+    /// with what the proxy asks of its clients.
+    @inline(never)
+    private func makeHead(
+        for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int,
+        through proxy: UpstreamProxy
+    ) -> HeadDraft {
+        let method = bytes.text(at: request.methodRange)
+        var target = "http://" + host.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
+        // The whole server's OPTIONS has no path (RFC 9112 §3.2.4).
+        if !request.path.isEmpty || request.method != .options {
+            let path = bytes.text(at: request.path)
+            target += path.hasPrefix("/") ? path : "/" + path
+        }
+        let authorization = proxy.authorizationLine(method, target)
+        var head = makeDraft(
+            for: request, host: host, room: room + target.utf8.count + authorization.count)
+        head.fields.appendMethod(of: request, in: bytes)
+        head.fields.append(byte: 0x20)
+        head.fields.append(text: target)
+        head.fields.append(" HTTP/1.1\r\nHost: ")
+        head.fields.append(host)
+        head.fields.appendLineEnd()
+        head.fields.append(authorization.span)
+        return head
+    }
+
+    package func sendHead(
+        _ head: consuming HeadDraft, of request: OutgoingRequest, upgrade: [UnsafeRawBufferPointer]
+    ) -> Bool {
+        if request.asksForUpgrade {
+            head.fields.append("Connection: Upgrade\r\n")
+            head.fields.appendName(.upgrade)
+            for (index, name) in upgrade.enumerated() {
+                if index > 0 { head.fields.append(", ") }
+                head.fields.append(bytes: name)
+            }
+            head.fields.appendLineEnd()
+        } else if request.acceptsTrailers {
+            head.fields.append("TE: trailers\r\nConnection: TE\r\n")
+        }
+        isChunked = false
+        switch request.framing {
+        case .none, .untilClose: break
+        case .length(let length): head.fields.append(field: .contentLength, decimal: length)
+        case .chunked:
+            isChunked = true
+            head.fields.append("Transfer-Encoding: chunked\r\n")
+        }
+        head.fields.appendLineEnd()
+        guard let head = head.finished() else { return false }
+        context = ResponseContext(
+            method: request.method, allowsSwitch: request.asksForUpgrade,
+            isUserAgent: request.isUserAgents)
+        mayHoldContentBack = request.expectsContinue
+        environment.metrics.add(.upstreamBytesSent, UInt64(head.count))
+        output.append(head.readable, owner: head)
+        return true
+    }
+
+    package func send(_ content: UnsafeRawBufferPointer, owner: Buffer) {
+        guard isChunked else { return queue(content, owner: owner) }
+        let line = environment.loop.buffers.take(bytes: 24)
+        var writer = HeadWriter(line.writable)
+        writer.appendChunkSize(content.count)
+        line.end = writer.count
+        queue(line.readable, owner: line)
+        queue(content, owner: owner)
+        queue("\r\n")
+    }
+
+    package func finish(trailers: TrailerSection?) -> Bool {
+        requestEnded = true
+        if isChunked { queueLastChunk(trailers) }
+        return flush()
+    }
+
+    private func queueLastChunk(_ trailers: TrailerSection?) {
+        guard let trailers else { return queue("0\r\n\r\n") }
+        let end = environment.loop.buffers.take(bytes: trailers.bytes.count + 8)
+        var writer = HeadWriter(end.writable)
+        writer.appendLastChunk(trailers)
+        end.end = writer.count
+        queue(end.readable, owner: end)
+    }
+
+    private func queue(_ bytes: UnsafeRawBufferPointer, owner: Buffer) {
+        waits.insert(.sending)
+        mayHoldContentBack = false
+        environment.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
+        output.append(bytes, owner: owner)
+    }
+
+    private func queue(_ text: StaticString) {
+        environment.metrics.add(.upstreamBytesSent, UInt64(text.utf8CodeUnitCount))
+        output.append(text)
+    }
+
+    package func flush() -> Bool {
+        let before = output.pendingBytes
+        switch transport.flush(&output, on: environment.loop, spending: &budget) {
+        case .drained:
+            if requestEnded {
+                if part == .ended { environment.loop.requeue(self) } else { armResponseDeadline() }
+            } else if part != .body {
+                environment.loop.setDeadline(self, after: nil)  // the client's own deadline runs
+            }
+            return true
+        case .blocked:
+            if output.pendingBytes < before || deadline == .max { armSendDeadline() }
+            return false
+        case .turnIsOver:
+            armSendDeadline()
+            environment.loop.requeue(self)
+            return false
+        case .failed:
+            keepAlive = false
+            // The response may be there already: reading tells, and reports the failure else.
+            output.discard()
+            mayHaveInput = true
+            environment.loop.requeue(self)
+            return false
+        }
+    }
+
+    package var requestIsSent: Bool { requestEnded && output.isEmpty }
+
+    func armBodyDeadline() {
+        environment.loop.setDeadline(
+            self, after: waits.isEmpty ? origin.timeouts.bodyMilliseconds : unusualPause())
+    }
+
+    /// How long nothing may arrive of an event stream, or until it is looked whether the rest of
+    /// the request is taken.
+    @inline(never)
+    private func unusualPause() -> Int64 {
+        guard !output.isEmpty else { return streamMilliseconds }
+        idleTime.note(at: environment.loop.now)
+        return IdleTime.firstLook(of: streamMilliseconds)
+    }
+
+    /// How long the server may send nothing within its response.
+    var streamMilliseconds: Int64 {
+        let timeouts = origin.timeouts
+        return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
+    }
+
+    /// The request has been handed to the kernel.
+    private func armResponseDeadline() {
+        guard state == .active, part == .head else { return }
+        if waits.contains(.sending) { return armSendDeadline() }
+        environment.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
+    }
+
+    /// The socket has accepted something of the request, which may lie in the kernel for long.
+    private func armSendDeadline() {
+        idleTime.note(at: environment.loop.now)
+        waits.insert(.sending)
+        let times = origin.timeouts
+        environment.loop.setDeadline(
+            self,
+            after: min(IdleTime.firstLook(of: times.bodyMilliseconds), times.firstByteMilliseconds))
+    }
+
+    package func resume() {
+        guard paused else { return }
+        paused = false
+        if state == .active, part == .body { armBodyDeadline() }
+        drive()
+    }
+
+    package func tell(_ consumer: any UpstreamConsumer) { self.consumer = consumer }
+
+    package func cancel() {
+        consumer = nil
+        close()
+    }
+
+    package func giveBack() {
+        consumer = nil
+        // Later: the pool may be in the middle of handing out the places of this connection.
+        environment.loop.afterTurn { [self] in
+            guard state == .active, consumer == nil else { return }
+            guard output.isEmpty, input?.isEmpty ?? true, !responseStarted else { return close() }
+            Buffer.release(&input)
+            uses += 1
+            part = .ended
+            requestEnded = true
+            state = .idle
+            pool.returned(self, mayHaveInput: true)
+        }
+    }
+
+    package var serverCertificate: ServerCertificate? {
+        if let knownCertificate { return knownCertificate }
+        // That of a proxy says nothing of the server.
+        guard origin.forwards == nil, origin.tls != nil else { return nil }
+        let der = (transport.tls as? TLSClientConnection)?.certificateDER
+        knownCertificate = der.flatMap { ServerCertificate(der: $0) }
+        return knownCertificate
+    }
+
+    package func handOver() -> (transport: Transport, leftover: Buffer?) {
+        let leftover = input
+        input = nil
+        consumer = nil
+        output.discard()
+        state = .closed
+        environment.loop.remove(self, keepingOpen: transport.descriptor)
+        pool.removed(self)
+        return (transport, leftover)
+    }
+}

@@ -1,0 +1,27 @@
+import PinfoldTLS
+
+// What a transport's state means where it is a server's.
+
+extension ExchangeFault {
+    /// The fault of an exchange whose server's transport is broken.
+    init(upstream error: TransportError) {
+        switch error {
+        case .reset(let error): self = .upstreamReset(error)
+        case .tls(let error): self = .tlsFailed(error)
+        case .closed: self = .upstreamClosed
+        }
+    }
+}
+
+extension UpstreamTLSVersion {
+    /// As the access log has it.
+    init(_ version: TLSVersion?) {
+        switch version {
+        case .tls10: self = .tls10
+        case .tls11: self = .tls11
+        case .tls12: self = .tls12
+        case .tls13: self = .tls13
+        case nil: self = .none
+        }
+    }
+}

@@ -1,0 +1,50 @@
+/// Whether the gateway takes new work, and why not.
+package enum ServiceReadiness: Sendable, Equatable {
+    /// Every listener is up.
+    case ready
+    /// The same, but the cache's disk tier is off for this reason, a token.
+    case readyWithoutDisk(String)
+    /// Some listeners are not up yet.
+    case starting(listenersUp: Int, listenersConfigured: Int)
+    /// The gateway is shutting down and finishes what is in flight.
+    case draining
+
+    /// The readiness of a gateway with so many of its listeners up.
+    package init(listenersUp: Int, listenersConfigured: Int, isDraining: Bool) {
+        if isDraining {
+            self = .draining
+        } else if listenersUp < listenersConfigured {
+            self = .starting(listenersUp: listenersUp, listenersConfigured: listenersConfigured)
+        } else {
+            self = .ready
+        }
+    }
+
+    /// Whether new work is taken.
+    package var isReady: Bool {
+        switch self {
+        case .ready, .readyWithoutDisk: true
+        case .starting, .draining: false
+        }
+    }
+
+    /// The state's name: `ready`, `starting`, `draining`.
+    package var label: StaticString {
+        switch self {
+        case .ready, .readyWithoutDisk: "ready"
+        case .starting: "starting"
+        case .draining: "draining"
+        }
+    }
+
+    /// What a person is told.
+    package var explanation: String {
+        switch self {
+        case .ready: "ready"
+        case .readyWithoutDisk(let reason):
+            "ready, but the cache's disk tier is off (\(reason)): nothing is kept over a restart"
+        case .starting(let up, let configured): "starting: \(up) of \(configured) listeners are up"
+        case .draining: "draining: no new connections are accepted"
+        }
+    }
+}

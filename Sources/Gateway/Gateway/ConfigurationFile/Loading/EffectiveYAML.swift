@@ -1,0 +1,75 @@
+import PinfoldConfiguration
+import Trust
+
+extension ConfigurationSnapshot {
+    /// The whole configuration as YAML, with every default filled in and every path absolute: a
+    /// valid configuration that loads to an equal snapshot. Secrets (the administrative token,
+    /// the interception authority's key) are named by their file, never shown.
+    package func effectiveYAML() -> String {
+        var yaml = YAMLText()
+        for section in SectionName.allCases { write(section, to: &yaml) }
+        return yaml.text
+    }
+
+    private func write(_ section: SectionName, to yaml: inout YAMLText) {
+        let key = section.rawValue
+        switch section {
+        case .workers:
+            switch workers {
+            case .auto(let cores): yaml.line(0, "\(key): auto  # \(cores) online")
+            case .fixed(let count): yaml.line(0, "\(key): \(count)")
+            }
+        case .listeners:
+            yaml.line(0, "\(key):")
+            let keys = ListenerConfiguration.table(hasExplicitClients: true)
+            for listener in listeners { yaml.element(1, keys, listener) }
+        case .admin: yaml.section(section, AdminConfiguration.table, admin)
+        case .access: yaml.section(section, AccessConfiguration.table, access)
+        case .hosts:
+            yaml.line(0, hosts.entries.isEmpty ? "\(key): []" : "\(key):")
+            let keys = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
+            for entry in hosts.entries { yaml.element(1, keys, entry) }
+        case .pinsets:
+            yaml.line(0, pinsets.isEmpty ? "\(key): {}" : "\(key):")
+            for entry in pinsets {
+                yaml.line(1, "\(YAMLText.quoted(entry.pinset.name)):")
+                yaml.lines(2, PinsetEntry.table, entry)
+            }
+        case .interception:
+            yaml.section(section, InterceptionConfiguration.table, interception)
+        case .tls: yaml.line(0, "\(key): \(UpstreamTLS.table.flow(tls) ?? "{}")")
+        case .cache: yaml.section(section, CacheConfiguration.table, cache)
+        case .resolver: yaml.section(section, ResolverConfiguration.table, resolver)
+        case .activity: yaml.section(section, ActivityConfiguration.table, activity)
+        case .limits: yaml.section(section, LimitsConfiguration.table, limits)
+        case .timeouts: yaml.section(section, TimeoutsConfiguration.table, timeouts)
+        case .log: yaml.section(section, LogConfiguration.table, log)
+        }
+    }
+}
+
+extension SectionName {
+    /// The keys of the section or of one of its elements, and their defaults, for the tests that
+    /// compare the documentation with them; nil of one that has none.
+    var described: [DescribedKey]? {
+        switch self {
+        case .workers: nil
+        case .listeners:
+            ListenerConfiguration.table(hasExplicitClients: true).described(
+                ListenerConfiguration(
+                    name: "", address: SnapshotReader.defaultListener.address, kind: .forward))
+        case .admin: AdminConfiguration.table.described(AdminConfiguration())
+        case .access: AccessConfiguration.table.described(AccessConfiguration())
+        case .hosts: HostEntry.table(pinsets: []).described(HostEntry())
+        case .pinsets: PinsetEntry.table.described(PinsetEntry(pinset: Pinset(name: "")))
+        case .interception: InterceptionConfiguration.table.described(InterceptionConfiguration())
+        case .tls: UpstreamTLS.table.described(UpstreamTLS())
+        case .cache: CacheConfiguration.table.described(CacheConfiguration())
+        case .resolver: ResolverConfiguration.table.described(ResolverConfiguration())
+        case .activity: ActivityConfiguration.table.described(ActivityConfiguration())
+        case .limits: LimitsConfiguration.table.described(LimitsConfiguration())
+        case .timeouts: TimeoutsConfiguration.table.described(TimeoutsConfiguration())
+        case .log: LogConfiguration.table.described(LogConfiguration())
+        }
+    }
+}

@@ -1,0 +1,317 @@
+import PinfoldConfiguration
+import Trust
+
+/// Why files that have changed are not taken up: what is wrong, and under which key.
+package struct FileRefreshProblem: Error, Equatable, CustomStringConvertible {
+    /// The files' absolute paths: one of ``ConfigurationSnapshot/watchedFiles``.
+    package var paths: [String]
+    /// In the words of `check`, but for the place in the configuration's file.
+    package var description: String
+}
+
+/// A configuration with files as they are now.
+package struct RefreshedConfiguration {
+    /// With what was in force before in the place of what cannot be used.
+    package var snapshot: ConfigurationSnapshot
+    /// What is probably not meant, a line each.
+    package var warnings: [String]
+    /// What cannot be used.
+    package var problems: [FileRefreshProblem]
+    /// The files that say something older than what is in force, which stays.
+    package var outdated: Set<String>
+}
+
+extension ConfigurationSnapshot {
+    /// The absolute paths of the files that are taken up when they change, in sets of those that
+    /// are of use only together, each set once.
+    package var watchedFiles: [[String]] {
+        var sets: [[String]] = []
+        var known: Set<[String]> = []
+        let named = [tls.watchedFiles] + hosts.entries.map { $0.tls.watchedFiles + $0.ruleFiles }
+        for set in named.joined() where known.insert(set).inserted { sets.append(set) }
+        return sets
+    }
+
+    /// The same configuration with watched files as they are now, each as far as it can be used.
+    /// The configuration's own file is not read.
+    ///
+    /// - Parameters:
+    ///   - paths: the files that may have changed, as ``watchedFiles`` has them.
+    ///   - now: seconds since 1970.
+    package func refreshed(reading paths: [String], at now: Int64) -> RefreshedConfiguration {
+        var files = FileRefresh(paths: Set(paths), now: now)
+        var next = self
+        next.tls = files.refreshed(tls, "tls")
+        var entries = hosts.entries
+        files.hasReplaced = false
+        for index in entries.indices {
+            entries[index].tls = files.refreshed(entries[index].tls, "hosts[\(index)].tls")
+            files.refreshRules(of: &entries[index], "hosts[\(index)]")
+        }
+        // Making the index anew is worth it only for what is another.
+        if files.hasReplaced { next.hosts = HostTable(entries: entries) }
+        return RefreshedConfiguration(
+            snapshot: next, warnings: files.warnings, problems: files.problems,
+            outdated: files.outdated)
+    }
+}
+
+extension ClientIdentity {
+    /// Its files, each once.
+    fileprivate var paths: [String] { path == keyPath ? [path] : [path, keyPath] }
+}
+
+extension UpstreamTLS {
+    fileprivate var watchedFiles: [[String]] {
+        var sets: [[String]] = []
+        if let clientIdentity { sets.append(clientIdentity.paths) }
+        sets += crls.map { [$0.path] }
+        if let list = transparency.list { sets.append([list.path]) }
+        return sets
+    }
+}
+
+extension HostEntry {
+    /// The files that the rules for requests and responses name.
+    fileprivate var ruleFiles: [[String]] {
+        [request.authorization?.scheme.source.path, response.schema?.path].compactMap {
+            $0.map { [$0] }
+        }
+    }
+}
+
+extension SecretSource {
+    /// Of a file.
+    fileprivate var path: String? {
+        if case .file(let path) = self { path } else { nil }
+    }
+}
+
+/// Reads files again, each once.
+private struct FileRefresh {
+    /// Those that may have changed.
+    let paths: Set<String>
+    let now: Int64
+    private(set) var warnings: [String] = []
+    private(set) var problems: [FileRefreshProblem] = []
+    private(set) var outdated: Set<String> = []
+    /// Whether anything is another than before.
+    var hasReplaced = false
+    private var contents: [String: [UInt8]] = [:]
+    /// nil: what is in force stays.
+    private var lists: [String: CRLFile?] = [:]
+    /// nil: it cannot be read.
+    private var logLists: [String: TransparencyLogList?] = [:]
+    /// What was told of lists of logs: entries commonly have one in common.
+    private var told: Set<String> = []
+
+    init(paths: Set<String>, now: Int64) {
+        self.paths = paths
+        self.now = now
+    }
+
+    /// - Parameter key: the path of the section, for what is told.
+    mutating func refreshed(_ tls: UpstreamTLS, _ key: String) -> UpstreamTLS {
+        var tls = tls
+        if let identity = tls.clientIdentity, !paths.isDisjoint(with: identity.paths) {
+            do throws(FileRefreshProblem) {
+                let next = try refreshed(identity, key)
+                if next != identity { hasReplaced = true }
+                tls.clientIdentity = next
+            } catch {
+                problems.append(error)
+            }
+        }
+        for index in tls.crls.indices where paths.contains(tls.crls[index].path) {
+            let file = tls.crls[index]
+            let next = list(in: file, "\(key).crls[\(index)]") ?? file
+            if next != file { hasReplaced = true }
+            tls.crls[index] = next
+        }
+        refreshLogs(&tls.transparency, "\(key).certificateTransparency")
+        return tls
+    }
+
+    // MARK: Client certificates
+
+    private mutating func refreshed(
+        _ identity: ClientIdentity, _ section: String
+    ) throws(FileRefreshProblem) -> ClientIdentity {
+        let paths = identity.paths
+        let place = "\(section).clientCertificate"
+        let keyPlace = paths.count > 1 ? "\(section).clientKey" : place
+        let next = ClientIdentity(
+            path: identity.path, chain: try read(identity.path, place, of: paths),
+            keyPath: identity.keyPath, key: try read(identity.keyPath, keyPlace, of: paths))
+        guard next != identity else { return identity }
+        switch ClientIdentityReview(next, at: now) {
+        case .usable(let found):
+            for text in found { warnings.append("\(place): \(text)") }
+            return next
+        case .unusable(let problem, let expected, let isOfKey):
+            throw FileRefreshProblem(
+                paths: paths,
+                description: "\(isOfKey ? keyPlace : place): \(problem); expected \(expected)")
+        }
+    }
+
+    // MARK: Rules for requests and responses
+
+    /// - Parameter key: the path of the entry, for what is told.
+    mutating func refreshRules(of entry: inout HostEntry, _ key: String) {
+        if let authorization = entry.request.authorization,
+            let path = authorization.scheme.source.path, paths.contains(path)
+        {
+            take(into: &entry.request.authorization) { files throws(FileRefreshProblem) in
+                try files.refreshed(authorization, path, "\(key).request.authorization")
+            }
+        }
+        if let schema = entry.response.schema, paths.contains(schema.path) {
+            take(into: &entry.response.schema) { files throws(FileRefreshProblem) in
+                try files.refreshed(schema, "\(key).response.schema")
+            }
+        }
+    }
+
+    /// Puts what was read in its place; what cannot be used leaves what is there.
+    private mutating func take<Value: Equatable>(
+        into place: inout Value?,
+        _ reading: (inout Self) throws(FileRefreshProblem) -> Value
+    ) {
+        do throws(FileRefreshProblem) {
+            let next = try reading(&self)
+            if next != place { hasReplaced = true }
+            place = next
+        } catch {
+            problems.append(error)
+        }
+    }
+
+    private mutating func refreshed(
+        _ authorization: RequestAuthorization, _ path: String, _ key: String
+    ) throws(FileRefreshProblem) -> RequestAuthorization {
+        let content = try read(path, key, of: [path])
+        do throws(SecretProblem) {
+            var next = try RequestAuthorization(authorization.scheme, secret: content)
+            next.allowsClearText = authorization.allowsClearText
+            return next
+        } catch {
+            throw FileRefreshProblem(
+                paths: [path], description: "\(key): \(error.text); expected \(error.expected)")
+        }
+    }
+
+    private mutating func refreshed(
+        _ schema: SchemaFile, _ key: String
+    ) throws(FileRefreshProblem) -> SchemaFile {
+        let text = try read(schema.path, key, of: [schema.path])
+        do throws(SchemaProblem) {
+            return try SchemaFile(checking: text, path: schema.path)
+        } catch {
+            throw FileRefreshProblem(
+                paths: [schema.path],
+                description: "\(key): \(error.text); expected \(SchemaFile.expected)")
+        }
+    }
+
+    // MARK: Revoked certificates
+
+    /// Nil: what is in force stays.
+    private mutating func list(in file: CRLFile, _ key: String) -> CRLFile? {
+        if let known = lists[file.path] { return known }
+        var found: CRLFile?
+        do throws(FileRefreshProblem) {
+            found = try refreshed(file, key)
+        } catch {
+            problems.append(error)
+        }
+        lists[file.path] = .some(found)
+        return found
+    }
+
+    private mutating func refreshed(
+        _ file: CRLFile, _ key: String
+    ) throws(FileRefreshProblem) -> CRLFile {
+        let bytes = try read(file.path, key, of: [file.path])
+        // What is in force need not be parsed again.
+        if let lists = try? ListFile.decode(bytes), lists == file.lists { return file }
+        do throws(CRLFileProblem) {
+            let (read, found) = try CRLFile.read(bytes, path: file.path, at: now)
+            let (next, kept) = read.keepingNewer(of: file)
+            if !kept.isEmpty { outdated.insert(file.path) }
+            for text in found + kept { warnings.append("\(key): \(text)") }
+            return next
+        } catch {
+            throw FileRefreshProblem(
+                paths: [file.path],
+                description: "\(key): \(error.text); expected \(CRLFile.expected)")
+        }
+    }
+
+    // MARK: Lists of logs
+
+    private mutating func refreshLogs(_ section: inout CertificateTransparency, _ key: String) {
+        guard let file = section.list, paths.contains(file.path),
+            let list = logList(of: file.path, "\(key).logs"), list != file.list
+        else { return }
+        if list.isOlder(than: file.list) {
+            outdated.insert(file.path)
+            return tellOnce(
+                "\(quoted(file.path)) holds an older list than is in force: the newer one stays "
+                    + "until there is a newer still, or the configuration is reloaded",
+                "\(key).logs", of: file.path)
+        }
+        if let problem = list.shortage(of: section.minimumSCTs, at: now) {
+            if told.insert(file.path + problem).inserted {
+                problems.append(
+                    FileRefreshProblem(
+                        paths: [file.path],
+                        description: "\(key).minimumSCTs: \(problem); expected "
+                            + TransparencyLogList.expectedMinimum))
+            }
+            return
+        }
+        for text in list.warnings(at: now) { tellOnce(text, "\(key).logs", of: file.path) }
+        section.list = LogListFile(path: file.path, list: list)
+        hasReplaced = true
+    }
+
+    private mutating func tellOnce(_ text: String, _ key: String, of path: String) {
+        if told.insert(path + text).inserted { warnings.append("\(key): \(text)") }
+    }
+
+    /// The list of a file; nil: it cannot be read, which has been told.
+    private mutating func logList(of path: String, _ key: String) -> TransparencyLogList? {
+        if let known = logLists[path] { return known }
+        var list: TransparencyLogList?
+        do throws(FileRefreshProblem) {
+            let bytes = try read(path, key, of: [path])
+            do throws(LogListProblem) {
+                list = try TransparencyLogList(file: bytes)
+            } catch {
+                throw FileRefreshProblem(
+                    paths: [path], description: "\(key): \(error.text(ofFile: path))")
+            }
+        } catch {
+            problems.append(error)
+        }
+        logLists[path] = .some(list)
+        return list
+    }
+
+    /// - Parameter paths: the files that are of no use without this one.
+    private mutating func read(
+        _ path: String, _ key: String, of paths: [String]
+    ) throws(FileRefreshProblem) -> [UInt8] {
+        if let known = contents[path] { return known }
+        do throws(Files.Problem) {
+            let read = try Files.read(path)
+            contents[path] = read
+            return read
+        } catch {
+            throw FileRefreshProblem(
+                paths: paths,
+                description: "\(key): \(quoted(path)) \(error.text); expected a readable file")
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import CLinux
+import PinfoldTLS
+
+/// Why the files of an authority cannot be used; the text is for people.
+package enum AuthorityFileError: Error, Hashable, CustomStringConvertible {
+    case certificate(String)
+    case key(String)
+
+    package var description: String {
+        switch self {
+        case .certificate(let text), .key(let text): text
+        }
+    }
+}
+
+extension CertificateAuthority {
+    /// Reads an authority from its files.
+    ///
+    /// - Parameters:
+    ///   - certificatePath: absolute, or relative to the working folder; the key's likewise.
+    ///   - now: seconds since 1970, at which it must be valid; nil: whatever the time.
+    /// - Returns: `exposure` says that others than its owner may read the key, if they may.
+    package static func read(
+        certificatePath: String, keyPath: String, now: Int64?
+    ) throws(AuthorityFileError) -> (
+        authority: CertificateAuthority, certificatePEM: [UInt8], keyPEM: [UInt8],
+        exposure: String?
+    ) {
+        let certificate: [UInt8]
+        let key: (content: [UInt8], exposure: String?)
+        do {
+            certificate = try Files.read(certificatePath)
+        } catch {
+            throw .certificate("\(quoted(certificatePath)) \(error.text)")
+        }
+        do {
+            key = try Files.readSecret(keyPath)
+        } catch {
+            throw .key("\(quoted(keyPath)) \(error.text)")
+        }
+        do {
+            let authority = try CertificateAuthority(
+                certificatePEM: certificate, keyPEM: key.content)
+            if let now { try authority.requireValid(at: now) }
+            return (
+                authority, certificate, key.content,
+                key.exposure.map { "\(quoted(keyPath)) \($0)" }
+            )
+        } catch {
+            guard error.concernsKey else {
+                throw .certificate("\(quoted(certificatePath)): \(error)")
+            }
+            throw .key("\(quoted(keyPath)): \(error)")
+        }
+    }
+
+    /// Reads what clients are to trust: the first certificate of an authority's file.
+    package static func readAnchor(
+        certificatePath path: String
+    ) throws(AuthorityFileError) -> (pem: [UInt8], der: [UInt8]) {
+        let content: [UInt8]
+        do {
+            content = try Files.read(path)
+        } catch {
+            throw .certificate("\(quoted(path)) \(error.text)")
+        }
+        guard let anchor = anchor(inPEM: content) else {
+            throw .certificate("\(quoted(path)): \(AuthorityError.noCertificate)")
+        }
+        return anchor
+    }
+}

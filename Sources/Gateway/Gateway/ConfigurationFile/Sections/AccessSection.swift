@@ -1,0 +1,141 @@
+import HTTPCore
+import PinfoldConfiguration
+import Trust
+
+/// `access`.
+extension AccessConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            ConfigurationKey(
+                "clients", \.clients,
+                reading: { reader, field in
+                    field.boundedList(of: "networks")?.compactMap { reader.network($0) }
+                },
+                text: { YAMLText.list($0.map(\.description)) }),
+            ConfigurationKey(
+                "connectPorts", \.connectPorts, reading: { $0.connectPorts($1) },
+                text: { ports in
+                    switch ports {
+                    case .any: "any"
+                    case .ports(let ports):
+                        "[\(ports.map(\.description).joined(separator: ", "))]"
+                    }
+                }),
+            ConfigurationKey("destinations", \.self, table: destinations, isBlock: true),
+        ])
+    }
+
+    private static var destinations: KeyTable<Self> {
+        func list(
+            _ name: String, _ place: WritableKeyPath<Self, DestinationList>
+        ) -> ConfigurationKey<Self> {
+            ConfigurationKey(
+                name, place, reading: { $0.destinations($1) },
+                text: { rules in
+                    YAMLText.list(
+                        rules.networks.map(\.description) + rules.patterns.map(\.description))
+                })
+        }
+        return KeyTable(keys: [list("allow", \.allow), list("deny", \.deny)])
+    }
+}
+
+extension SnapshotReader {
+    /// The most entries of any list of networks, patterns or ports.
+    static let maximumRules = 10_000
+
+    /// Whether the configuration itself says whom to serve, in at least one network.
+    func hasExplicitClients(_ field: Field?) -> Bool {
+        guard case .sequence(let networks)? = field?.node["clients"]?.content else { return false }
+        return !networks.isEmpty
+    }
+
+    /// Whom to serve and what may be reached.
+    func access(_ field: Field?) -> AccessConfiguration {
+        read(field, by: AccessConfiguration.table, over: AccessConfiguration()).values
+    }
+
+    /// A network or an address.
+    func network(_ field: Field) -> IPNetwork? {
+        let expected = "a network or an address, as in 10.0.0.0/8, fc00::/7 or 192.0.2.1"
+        guard let text = field.text(expected: expected) else { return nil }
+        do {
+            return try IPNetwork(parsing: text)
+        } catch {
+            switch error {
+            case .hostBitsSet(let suggestion):
+                field.fail(
+                    "\(quoted(text)) has bits set after its prefix", expected: "\(suggestion)")
+            case .badPrefixLength:
+                field.fail("\(quoted(text)) has a prefix that is no length", expected: expected)
+            case .badAddress:
+                field.fail("\(quoted(text)) is not a network", expected: expected)
+            }
+        }
+        return nil
+    }
+
+    fileprivate func connectPorts(_ field: Field) -> ConnectPorts? {
+        switch field.node.content {
+        case .scalar("any", _): return .any
+        case .sequence:
+            let ports = field.boundedList(of: "ports") ?? []
+            return .ports(ports.compactMap { $0.integer(in: 1...65535).map { UInt16($0) } })
+        case .null: break
+        case .scalar(let text, _):
+            field.fail("\(quoted(text)) is not a list", expected: "any, or a list of ports")
+        case .mapping:
+            field.fail("is a mapping", expected: "any, or a list of ports")
+        }
+        return nil
+    }
+
+    fileprivate func destinations(_ field: Field) -> DestinationList {
+        var networks: [IPNetwork] = []
+        var patterns: [HostPattern] = []
+        for element in field.boundedList(of: "networks, addresses and host patterns") ?? [] {
+            guard case .scalar(let text, _) = element.node.content else {
+                _ = element.text(expected: "a network, an address or a host pattern")
+                continue
+            }
+            if text.contains("/"), text.firstRange(of: "://") == nil {
+                network(element).map { networks.append($0) }
+            } else if let address = IPNetwork(text) {
+                networks.append(address)
+            } else {
+                hostPattern(element).map { patterns.append($0) }
+            }
+        }
+        return DestinationList(networks: networks, patterns: patterns)
+    }
+
+    /// A host pattern.
+    func hostPattern(_ field: Field) -> HostPattern? {
+        let expected = """
+            a host name, *.name for one label more, **.name for any depth, or an address, each \
+            optionally with a :port
+            """
+        guard let text = field.text(expected: expected) else { return nil }
+        do {
+            return try HostPattern(text)
+        } catch {
+            field.fail(
+                "\(quoted(text)) is not a host pattern: \(error.problem)", expected: expected)
+        }
+        return nil
+    }
+}
+
+extension Field {
+    /// A list that is not longer than any sensible one.
+    func boundedList(of what: String) -> [Field]? {
+        guard let elements = list(of: what) else { return nil }
+        guard elements.count <= SnapshotReader.maximumRules else {
+            fail(
+                "has \(elements.count) entries",
+                expected: "at most \(SnapshotReader.maximumRules) \(what)")
+            return nil
+        }
+        return elements
+    }
+}

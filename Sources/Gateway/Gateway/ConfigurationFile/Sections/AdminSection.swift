@@ -1,0 +1,64 @@
+import HTTPCore
+import PinfoldConfiguration
+
+/// `admin`.
+extension AdminConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            ConfigurationKey(
+                "address", \.address, reading: { $0.endpoint($1) },
+                text: { YAMLText.quoted($0.description) }),
+            ConfigurationKey(
+                "tokenFile", \.token, byDefault: "none", reading: { $0.adminToken($1) },
+                text: { $0.map { YAMLText.quoted($0.path) } }),
+            ConfigurationKey(
+                "metrics", byDefault: "open on loopback, else token",
+                read: { _, field, admin in
+                    let byDefault: Metrics =
+                        admin.address.address.scope == .loopback ? .open : .token
+                    admin.metrics = field?.choice() ?? byDefault
+                },
+                text: { $0.metrics.rawValue }),
+            ConfigurationKey(
+                "hosts", \.hosts,
+                reading: { reader, field in
+                    field.boundedList(of: "host patterns")?.compactMap { reader.hostPattern($0) }
+                },
+                text: { YAMLText.list($0.map(\.description)) }),
+        ])
+    }
+}
+
+extension SnapshotReader {
+    /// The administrative listener.
+    func admin(_ field: Field?) -> AdminConfiguration {
+        let (admin, section) = read(field, by: AdminConfiguration.table, over: AdminConfiguration())
+        guard admin.metrics == .token, section?["tokenFile"] == nil else { return admin }
+        if admin.address.address.scope == .loopback {
+            section?["metrics"]?.fail(
+                "wants a token and admin.tokenFile is missing", expected: "admin.tokenFile")
+        } else {
+            section?["address"]?.fail(
+                "\(admin.address) is not a loopback address and admin.tokenFile is missing",
+                expected: "admin.tokenFile, admin.metrics: open, or a loopback address")
+        }
+        return admin
+    }
+
+    fileprivate func adminToken(_ field: Field) -> AdminToken? {
+        guard let path = field.filePath(), let content = field.contents(ofFile: path) else {
+            return nil
+        }
+        func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0D ~= byte }
+        let bytes = Array(
+            content.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+        // RFC 6750 §2.1: a bearer token is of visible ASCII characters.
+        guard !bytes.isEmpty, bytes.count <= 4096, bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else {
+            field.fail(
+                bytes.isEmpty ? "\(quoted(path)) is empty" : "\(quoted(path)) holds no token",
+                expected: "a file with one token of visible ASCII characters")
+            return nil
+        }
+        return AdminToken(path: path, bytes: bytes)
+    }
+}

@@ -1,0 +1,258 @@
+import HTTPCore
+import PinfoldConfiguration
+import Trust
+
+/// An element of `hosts`.
+extension HostEntry {
+    private enum Upgrade: String, CaseIterable {
+        case https
+        case none
+    }
+
+    /// The table, with the names of the pinsets, which an entry has by their indexes.
+    static func table(pinsets: [String]) -> KeyTable<Self> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "match", byDefault: "required",
+                    readSection: { reader, section, entry in
+                        if let section { entry.match = reader.match(section) }
+                    },
+                    text: { YAMLText.list($0.match.map(\.description)) }),
+                ConfigurationKey(
+                    "name", \.name, byDefault: "the first pattern", reading: { $1.name() },
+                    text: { $0.map(YAMLText.quoted) }),
+                ConfigurationKey(
+                    "upgrade", \.upgradesToHTTPS,
+                    reading: { $1.choice(Upgrade.self).map { $0 == .https } },
+                    text: { ($0 ? Upgrade.https : Upgrade.none).rawValue }),
+                ConfigurationKey(
+                    "tunnel",
+                    read: { _, field, entry in entry.tunnel = field?.choice() ?? entry.tunnel },
+                    text: {
+                        let note = $0.noteOfAuto("refuse, unless intercepted")
+                        return $0.tunnel.rawValue + ($0.tunnel == .auto ? note : "")
+                    }),
+                ConfigurationKey(
+                    "tls13Tunnel", byDefault: TLS13TunnelMode.refuse.rawValue,
+                    read: { _, field, entry in
+                        entry.tls13Tunnel = field?.choice() ?? entry.tls13Tunnel
+                    },
+                    // Without inspection it means nothing.
+                    text: { $0.tunnel == .inspect ? $0.tls13Tunnel.rawValue : nil }),
+                ConfigurationKey(
+                    "liveTunnels",
+                    read: { _, field, entry in
+                        entry.liveTunnels = field?.choice() ?? entry.liveTunnels
+                    },
+                    text: { $0.liveTunnels.rawValue }),
+                ConfigurationKey(
+                    "intercept",
+                    read: { _, field, entry in
+                        // Who asks for inspection, and says nothing of interception, means it.
+                        if field == nil, entry.tunnel == .inspect { entry.intercept = .never }
+                        entry.intercept = field?.choice() ?? entry.intercept
+                    },
+                    text: { $0.intercept.rawValue }),
+                ConfigurationKey(
+                    "clearText",
+                    read: { _, field, entry in
+                        entry.clearText = field?.choice() ?? entry.clearText
+                    },
+                    text: {
+                        $0.clearText.rawValue
+                            + ($0.clearText == .auto ? $0.noteOfAuto("refuse") : "")
+                    }),
+                .choice("switchProtocols", \.switchProtocols),
+                ConfigurationKey(
+                    "pinsets", \.pinsets, reading: { $0.references($1, to: pinsets) },
+                    text: { YAMLText.list($0.map { pinsets[$0] }) }),
+                tlsKey,
+                ConfigurationKey("request", \.self, table: requestTable, isBlock: true)
+                    .printed { $0.request != RequestRules() },
+                ConfigurationKey("response", \.response, table: ResponseRules.table, isBlock: true)
+                    .printed { !$0.response.isEmpty },
+                ConfigurationKey("timeouts", \.timeouts, table: HostTimeouts.table),
+                ConfigurationKey("cache", \.self, table: cache),
+                probeKey,
+            ])
+    }
+
+    /// `tls` of an entry, where `tls` says what it does not.
+    private static var tlsKey: ConfigurationKey<Self> {
+        let table = UpstreamTLS.hostTable
+        let inherited = UpstreamTLS.table.names
+        var key = ConfigurationKey<Self>("tls", \.tls, table: table)
+        key.described = { entry in
+            table.described(entry.tls).map { described in
+                var described = described
+                // The others are of entries only.
+                let name = String(described.name.prefix { $0 != "." })
+                if inherited.contains(name) {
+                    described.byDefault = .words("that of tls")
+                }
+                return described.within("tls")
+            }
+        }
+        return key
+    }
+
+    /// What is printed beside `auto`.
+    private func noteOfAuto(_ meaning: String) -> String {
+        pinsets.isEmpty ? "" : "  # \(meaning): the entry has pinsets"
+    }
+
+    /// `request.timeout` is the older name of `timeouts.firstByte`, as which it is printed.
+    private static var requestTable: KeyTable<Self> {
+        let timeout = ConfigurationKey<Self>(
+            "timeout", \.timeouts.firstByteMilliseconds, byDefault: "that of timeouts",
+            reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
+        return KeyTable(
+            keys: [timeout] + RequestRules.table.keys.map { $0.lifted(to: \.request) })
+    }
+
+    /// `cache` of an entry.
+    private static var cache: KeyTable<Self> {
+        KeyTable(keys: [
+            .boolean("store", \.cacheStores),
+            ConfigurationKey(
+                "key", \.cacheKeyFields, reading: { $0.fieldNames($1) }, text: YAMLText.list),
+            .choice("form", \.response.cacheForm),
+        ])
+    }
+
+    /// `probe`, which is there only if it is written.
+    private static var probeKey: ConfigurationKey<Self> {
+        var key = ConfigurationKey<Self>(
+            "probe",
+            read: { reader, field, entry in
+                entry.probe = field.flatMap { reader.probe($0, match: entry.match) }
+            },
+            text: { $0.probe.flatMap(ProbeConfiguration.table.flow) })
+        key.described = { _ in
+            ProbeConfiguration.table.described(ProbeConfiguration()).map { $0.within("probe") }
+        }
+        return key
+    }
+}
+
+/// `probe` of an entry of `hosts`.
+extension ProbeConfiguration {
+    static var table: KeyTable<Self> {
+        KeyTable(keys: [
+            .milliseconds("interval", \.intervalMilliseconds, in: 10...86_400_000),
+            ConfigurationKey(
+                "path", \.path,
+                reading: { _, field in
+                    field.parsed(expected: "an absolute path, as in /health") { text in
+                        text.hasPrefix("/") && text.utf8.count <= 1_024
+                            && text.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }
+                            ? text : nil
+                    }
+                }, text: YAMLText.quoted),
+        ])
+    }
+}
+
+/// `hosts`.
+extension SnapshotReader {
+    /// The entries in the order written.
+    func hosts(
+        _ field: Field?, pinsets: [PinsetEntry], over defaults: UpstreamTLS
+    ) -> [HostEntry] {
+        let elements = field?.boundedList(of: "entries with match") ?? []
+        let table = HostEntry.table(pinsets: pinsets.map(\.pinset.name))
+        return elements.compactMap { host($0, by: table, over: defaults) }
+    }
+
+    private func host(
+        _ field: Field, by table: KeyTable<HostEntry>, over defaults: UpstreamTLS
+    ) -> HostEntry? {
+        guard let section = field.section(keys: table.names, later: table.later) else {
+            if case .null = field.node.content {
+                field.fail("is empty", expected: "a mapping with match")
+            }
+            return nil
+        }
+        let errorsBefore = validation.errors.count
+        let entry = read(section, by: table, over: HostEntry(tls: defaults))
+        // What the parts say together is told only when each of them is right by itself.
+        if validation.errors.count == errorsBefore {
+            if let request = section["request"] { check(request: request, entry.request) }
+            if let response = section["response"] { check(response: response, entry.response) }
+        }
+        if let other = section["request"]?.key("timeout"),
+            section["timeouts"]?.key("firstByte") != nil
+        {
+            other.fail(
+                "says the same as timeouts.firstByte of this entry", expected: "one of the two")
+        }
+        return entry
+    }
+
+    fileprivate func match(_ section: Section) -> [HostPattern] {
+        let expected = "a list of host patterns"
+        guard
+            let elements = section.required("match", expected: expected)?
+                .boundedList(of: "host patterns")
+        else {
+            if let field = section["match"], case .null = field.node.content {
+                field.fail("has no value", expected: expected)
+            }
+            return []
+        }
+        if elements.isEmpty { section["match"]?.fail("matches nothing", expected: expected) }
+        return elements.compactMap { hostPattern($0) }
+    }
+
+    /// The indexes of the pinsets that an entry names.
+    fileprivate func references(_ field: Field, to names: [String]) -> [Int] {
+        var found: [Int] = []
+        for element in field.boundedList(of: "names of pinsets") ?? [] {
+            guard let name = element.text(expected: "the name of a pinset") else { continue }
+            guard let index = names.firstIndex(of: name) else {
+                let nearest = NearestKey.nearest(to: name, among: names)
+                let hint = nearest.map { " (did you mean \(quoted($0))?)" } ?? ""
+                element.fail(
+                    "there is no pinset \(quoted(name))\(hint)", expected: "a key of pinsets")
+                continue
+            }
+            guard !found.contains(index) else {
+                element.fail(
+                    "the pinset \(quoted(name)) is named twice", expected: "each pinset once")
+                continue
+            }
+            found.append(index)
+        }
+        return found
+    }
+
+    /// The names of request header fields, in lower case; nil for an empty key.
+    func fieldNames(_ field: Field) -> [String]? {
+        guard let elements = field.boundedList(of: "request header fields") else { return nil }
+        var names: [String] = []
+        for element in elements {
+            let name = element.parsed(expected: "the name of a request header field") { text in
+                isToken(text) && text.utf8.count <= 128 ? text.lowercasedASCII : nil
+            }
+            guard let name else { continue }
+            if names.contains(name) {
+                element.fail("the field \(quoted(name)) is named twice", expected: "each once")
+            }
+            names.append(name)
+        }
+        return names
+    }
+
+    fileprivate func probe(_ field: Field, match: [HostPattern]) -> ProbeConfiguration? {
+        let (probe, section) = read(
+            field, by: ProbeConfiguration.table, over: ProbeConfiguration())
+        guard section != nil else { return nil }
+        if !match.isEmpty, match.allSatisfy({ $0.description.hasPrefix("*") }) {
+            field.fail(
+                "has no host to ask, since all patterns of the entry have wildcards",
+                expected: "an exact host name in match")
+        }
+        return probe
+    }
+}

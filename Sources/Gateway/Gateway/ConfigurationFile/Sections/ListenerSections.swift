@@ -1,0 +1,229 @@
+import HTTPCore
+import PinfoldConfiguration
+import Trust
+
+/// An element of `listeners`.
+extension ListenerConfiguration {
+    private enum KindName: String, CaseIterable {
+        case forward
+        case reverse
+    }
+
+    /// The table of a file that says itself which clients are served, or of one that does not.
+    static func table(hasExplicitClients: Bool) -> KeyTable<Self> {
+        KeyTable(
+            keys: [
+                ConfigurationKey(
+                    "name", \.name, byDefault: "that of kind, numbered",
+                    reading: { $1.name() }, text: YAMLText.quoted),
+                .required(
+                    "address", \.address, expected: SnapshotReader.addressExpected,
+                    reading: { $0.address($1, hasExplicitClients: hasExplicitClients) },
+                    text: { YAMLText.quoted($0.description) }),
+                ConfigurationKey(
+                    "kind",
+                    readSection: { _, section, listener in
+                        switch section?["kind"].map({ $0.choice(KindName.self) }) ?? .forward {
+                        case .forward:
+                            for key in reverseKeys {
+                                section?[key.name]?.fail(
+                                    "stands at a forward listener",
+                                    expected: "kind: reverse, or no \(key.name)")
+                            }
+                        // Until its upstream is read.
+                        case .reverse:
+                            listener.kind = .reverse(
+                                UpstreamOrigin(scheme: .http, host: "", port: 80))
+                        case nil: break
+                        }
+                    },
+                    text: { ($0.upstream == nil ? KindName.forward : .reverse).rawValue }),
+                tlsKey,
+            ] + reverseKeys, later: ["credentials", "proxyProtocol"])
+    }
+
+    /// `tls`, which is there only if it is written.
+    private static var tlsKey: ConfigurationKey<Self> {
+        var key = ConfigurationKey<Self>(
+            "tls",
+            read: { reader, field, listener in
+                listener.tls = field.flatMap { reader.listenerTLS($0) }
+            },
+            text: { $0.tls.flatMap(ListenerTLS.table.flow) })
+        key.described = { _ in
+            ListenerTLS.table.described(ListenerTLS()).map { $0.within("tls") }
+        }
+        return key
+    }
+
+    /// The one server of a reverse listener.
+    private var upstream: UpstreamOrigin? {
+        if case .reverse(let upstream) = kind { upstream } else { nil }
+    }
+
+    /// What only reverse listeners have: not read, and not printed, of others.
+    private static var reverseKeys: [ConfigurationKey<Self>] {
+        func key(
+            _ name: String, byDefault: String,
+            read: @escaping (SnapshotReader, Section, inout Self) -> Void,
+            text: @escaping (Self) -> String?
+        ) -> ConfigurationKey<Self> {
+            ConfigurationKey(
+                name, byDefault: byDefault,
+                readSection: { reader, section, listener in
+                    guard let section, listener.upstream != nil else { return }
+                    read(reader, section, &listener)
+                },
+                text: { $0.upstream == nil ? nil : text($0) })
+        }
+        return [
+            key(
+                "upstream", byDefault: "required for reverse",
+                read: { _, section, listener in
+                    let expected = "http://host[:port] or https://host[:port], without a path"
+                    let field = section.required("upstream", expected: expected)
+                    let origin = field?.parsed(expected: expected) { UpstreamOrigin(url: $0) }
+                    listener.kind = origin.map { .reverse($0) } ?? .forward
+                },
+                text: { $0.upstream.map { YAMLText.quoted($0.url) } }),
+            key(
+                "forwarded", byDefault: "set; append with trustedProxies",
+                read: { _, section, listener in
+                    // Who names trusted proxies wants what they say to be kept.
+                    let byDefault: ForwardingConfiguration.Mode =
+                        section["trustedProxies"]?.isFilledList == true ? .append : .set
+                    listener.forwarding.mode = section["forwarded"]?.choice() ?? byDefault
+                },
+                text: { $0.forwarding.mode.rawValue }),
+            key(
+                "host", byDefault: HostName.rewrite.rawValue,
+                read: { _, section, listener in
+                    let name = section["host"]?.choice(HostName.self)
+                    listener.forwarding.keepsHost = name == .keep
+                },
+                text: { ($0.forwarding.keepsHost ? HostName.keep : .rewrite).rawValue }),
+            key(
+                "trustedProxies", byDefault: "[]",
+                read: { reader, section, listener in
+                    guard let field = section["trustedProxies"] else { return }
+                    let networks = field.boundedList(of: "networks") ?? []
+                    listener.forwarding.trustedProxies = networks.compactMap { reader.network($0) }
+                    let forwarding = listener.forwarding
+                    if !forwarding.trustedProxies.isEmpty, forwarding.mode != .append {
+                        field.fail(
+                            "is of no use with forwarded: \(forwarding.mode.rawValue)",
+                            expected: "forwarded: append, or no trustedProxies")
+                    }
+                },
+                text: { YAMLText.list($0.forwarding.trustedProxies.map(\.description)) }),
+        ]
+    }
+
+    private enum HostName: String, CaseIterable {
+        case rewrite
+        case keep
+    }
+}
+
+extension Field {
+    /// Whether the value is a list with anything in it.
+    fileprivate var isFilledList: Bool {
+        if case .sequence(let nodes) = node.content { !nodes.isEmpty } else { false }
+    }
+}
+
+/// `listeners`.
+extension SnapshotReader {
+    static let defaultListener = ListenerConfiguration(
+        name: "proxy", address: Endpoint(address: .loopbackV4, port: 8080), kind: .forward)
+    /// The most listeners that may be written.
+    static let maximumListeners = 256
+
+    fileprivate static let addressExpected = """
+        an address and a port, as in 127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)
+        """
+
+    /// The listeners, all checks between them included. `admin` is the administrative address, and
+    /// `adminField` the section that it is written in.
+    func listeners(
+        _ field: Field?, hasExplicitClients: Bool, admin: Endpoint, adminField: Field?
+    ) -> [ListenerConfiguration] {
+        guard let elements = field?.list(of: "listeners") else {
+            if admin == Self.defaultListener.address, let node = adminField?.node["address"] {
+                validation.report(
+                    node.origin, "admin.address", "\(admin) is taken by the default listener",
+                    expected: "an address of its own, or listeners that leave it free")
+            }
+            return [Self.defaultListener]
+        }
+        guard (1...Self.maximumListeners).contains(elements.count) else {
+            field?.fail(
+                elements.isEmpty ? "has no listener" : "has \(elements.count) listeners",
+                expected: "1 to \(Self.maximumListeners) listeners")
+            return []
+        }
+        var names = Set<String>()
+        var addresses: Set<Endpoint> = admin.port == 0 ? [] : [admin]
+        var unnamed: [String: Int] = [:]
+        let table = ListenerConfiguration.table(hasExplicitClients: hasExplicitClients)
+        return elements.compactMap { element in
+            guard let section = element.section(keys: table.names, later: table.later) else {
+                if case .null = element.node.content {
+                    element.fail("is empty", expected: "a mapping with name, address, kind")
+                }
+                return nil
+            }
+            let unwritten = ListenerConfiguration(
+                name: "", address: Endpoint(address: .loopbackV4, port: 0), kind: .forward)
+            var listener = read(section, by: table, over: unwritten)
+            if listener.name.isEmpty { listener.name = name(of: listener.kind, &unnamed) }
+            if !names.insert(listener.name).inserted {
+                (section["name"] ?? element).fail(
+                    "another listener is named \(quoted(listener.name))",
+                    expected: "a name of its own")
+            }
+            let address = listener.address
+            if address.port != 0, !addresses.insert(address).inserted {
+                (section["address"] ?? element).fail(
+                    "\(address) is taken by another listener or by admin",
+                    expected: "an address of its own")
+            }
+            return listener
+        }
+    }
+
+    /// A listener without a name has that of its kind, from the second one on with a number.
+    private func name(
+        of kind: ListenerConfiguration.Kind, _ unnamed: inout [String: Int]
+    ) -> String {
+        let base: String
+        switch kind {
+        case .forward: base = "forward"
+        case .reverse: base = "reverse"
+        }
+        unnamed[base, default: 0] += 1
+        let count = unnamed[base, default: 1]
+        return count == 1 ? base : "\(base)-\(count)"
+    }
+
+    fileprivate func address(_ field: Field, hasExplicitClients: Bool) -> Endpoint? {
+        guard let address = endpoint(field) else { return nil }
+        if address.address.scope != .loopback, !hasExplicitClients {
+            field.fail(
+                "\(address) is not a loopback address and access.clients names no networks: "
+                    + "this would be an open proxy",
+                expected: "access.clients with the networks to serve, or a loopback address")
+        }
+        return address
+    }
+
+    /// An address to listen on; `localhost` is 127.0.0.1.
+    func endpoint(_ field: Field) -> Endpoint? {
+        field.parsed(expected: Self.addressExpected) { text in
+            if text.hasPrefix("localhost:") {
+                return Endpoint("127.0.0.1" + text.dropFirst("localhost".count))
+            }
+            return Endpoint(text)
+        }
+    }
+}

@@ -1,0 +1,76 @@
+import HTTPCore
+import PinfoldConfiguration
+
+/// Checks a tree of nodes and completes it to a snapshot. Every reading goes on after an error
+/// with the default in its place, so that one load finds everything that is wrong; the result is
+/// worth something only if the validation has no errors at the end.
+struct SnapshotReader {
+    let validation: Validation
+
+    /// The most threads that may be asked for.
+    static let maximumWorkers = 256
+
+    /// The snapshot of a whole document.
+    func snapshot(_ root: ConfigNode) -> ConfigurationSnapshot {
+        let top = Field(node: root, path: "", validation: validation)
+            .section(keys: SectionName.allCases.map(\.rawValue), later: SectionName.later)
+        let access = access(top?[.access])
+        let hasClients = hasExplicitClients(top?[.access])
+        let defaultTLS = read(top?[.tls], by: UpstreamTLS.table, over: UpstreamTLS()).values
+        let pinsets = pinsets(top?[.pinsets])
+        let admin = admin(top?[.admin])
+        let listeners = listeners(
+            top?[.listeners], hasExplicitClients: hasClients, admin: admin.address,
+            adminField: top?[.admin])
+        let hosts = hosts(top?[.hosts], pinsets: pinsets, over: defaultTLS)
+        let interception = interception(top?[.interception], hosts, in: top?[.hosts])
+        warnOfForeignLists(top?[.tls], defaultTLS)
+        if let elements = top?[.hosts]?.elements, elements.count == hosts.count {
+            for (element, entry) in zip(elements, hosts) {
+                warnOfForeignLists(element.key("tls"), entry.tls)
+                warnOfUnverifiedChains(element, entry, pinsets)
+            }
+        }
+        warnOfUnusedPinsets(top?[.pinsets], pinsets, hosts)
+        warnOfShadowedPatterns(top?[.hosts], hosts)
+        let snapshot = ConfigurationSnapshot(
+            workers: workers(top?[.workers]),
+            listeners: listeners,
+            admin: admin,
+            access: access,
+            hosts: HostTable(entries: hosts),
+            pinsets: pinsets,
+            interception: interception,
+            tls: defaultTLS,
+            cache: cache(top?[.cache]),
+            resolver: resolver(top?[.resolver]),
+            activity: read(
+                top?[.activity], by: ActivityConfiguration.table, over: ActivityConfiguration()
+            ).values,
+            limits: limits(top?[.limits]),
+            timeouts: read(
+                top?[.timeouts], by: TimeoutsConfiguration.table, over: TimeoutsConfiguration()
+            ).values,
+            log: read(top?[.log], by: LogConfiguration.table, over: LogConfiguration()).values)
+        warnOfBypasses(top?[.hosts], snapshot)
+        checkRuleReach(top?[.hosts], snapshot)
+        warnOfIdleInterception(top?[.interception], snapshot)
+        warnOfRefusedUpstreams(top?[.listeners], snapshot)
+        warnOfReportFolder(top?[.cache], snapshot)
+        return snapshot
+    }
+
+    private func workers(_ field: Field?) -> WorkerCount {
+        let auto = WorkerCount.auto(
+            onlineCores: min(Self.maximumWorkers, max(1, validation.environment.onlineCores)))
+        guard let field else { return auto }
+        if case .scalar("auto", _) = field.node.content { return auto }
+        guard case .scalar(let text, _) = field.node.content, Int(text) == nil else {
+            return field.integer(in: 1...Self.maximumWorkers).map(WorkerCount.fixed) ?? auto
+        }
+        field.fail(
+            "\(quoted(text)) is not a number of threads",
+            expected: "auto, or a whole number from 1 to \(Self.maximumWorkers)")
+        return auto
+    }
+}

@@ -1,0 +1,153 @@
+import PinfoldConfiguration
+import Trust
+
+/// What is valid about hosts and pinsets and yet leaves a server less protected than its author
+/// probably believes, or unreachable.
+extension SnapshotReader {
+    /// A pinset that no entry of `hosts` names protects nothing, nor do pins that are not compared.
+    func warnOfUnusedPinsets(_ field: Field?, _ pinsets: [PinsetEntry], _ hosts: [HostEntry]) {
+        guard let field, case .mapping(let written) = field.node.content else { return }
+        let used = Set(hosts.flatMap(\.pinsets))
+        for (index, entry) in pinsets.enumerated() {
+            let name = entry.pinset.name
+            guard let key = written.first(where: { $0.key == name }) else { continue }
+            let path = Section.path(field.path, name)
+            if !used.contains(index) {
+                validation.warn(
+                    key.keyOrigin, path,
+                    "no entry of hosts uses this pinset, so it protects nothing; name it in the "
+                        + "pinsets of the entry that it is for")
+            }
+            if entry.pinset.mode == .none, !entry.pinset.pins.isEmpty {
+                validation.warn(
+                    key.keyOrigin, path,
+                    "its pins are not compared, since its mode is none; write mode: publicKey or "
+                        + "mode: certificate")
+            }
+        }
+    }
+
+    /// A pattern that never decides, since an earlier entry matches all that it does.
+    func warnOfShadowedPatterns(_ field: Field?, _ hosts: [HostEntry]) {
+        // With errors in the lists, entries and fields do not correspond.
+        guard let elements = field?.elements, elements.count == hosts.count else {
+            return
+        }
+        var coverage = PatternCoverage<Int>()
+        for (index, (element, entry)) in zip(elements, hosts).enumerated() {
+            let written = element.key("match")?.elements ?? []
+            guard written.count == entry.match.count else { continue }
+            for (pattern, place) in zip(entry.match, written) {
+                guard let earlier = coverage.owner(covering: pattern) else { continue }
+                let line = elements[earlier].node.origin.line.map { ", line \($0)" } ?? ""
+                let consequence =
+                    entry.pinsets.isEmpty || !hosts[earlier].pinsets.isEmpty
+                    ? "" : ", so the pinsets of this one are not applied"
+                place.warn(
+                    "never applies: an earlier entry (hosts[\(earlier)]\(line)) matches all of "
+                        + "\(pattern)\(consequence); put this entry before that one")
+            }
+            for pattern in entry.match { coverage.insert(pattern, owner: index) }
+        }
+    }
+
+    /// Entries that let requests go around their pinsets, and entries that nothing can reach.
+    func warnOfBypasses(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
+        let hosts = snapshot.hosts.entries
+        guard let elements = field?.elements, elements.count == hosts.count else {
+            return
+        }
+        let upstreams = snapshot.reverseUpstreams
+        for (index, (element, entry)) in zip(elements, hosts).enumerated() {
+            if entry.upgradesToHTTPS, entry.clearText == .allow {
+                element.key("clearText")?.warn(
+                    "has no effect beside upgrade: https; write one of the two")
+            } else if entry.clearText == .allow, !entry.pinsets.isEmpty {
+                element.key("clearText")?.warn(
+                    "requests in clear text go around the pinsets of this entry")
+            }
+            if entry.tunnel != .inspect {
+                element.key("tls13Tunnel")?.warn(
+                    "has no effect without tunnel: inspect; write that, or take this key out")
+            }
+            if entry.tunnel == .pass, !entry.pinsets.isEmpty {
+                let what =
+                    snapshot.intercepts(entry: index)
+                    ? "what is not TLS, and tunnels of clients that keep rejecting the "
+                        + "interception's certificates," : "tunnels"
+                element.key("tunnel")?.warn("\(what) go around the pinsets of this entry")
+            }
+            if entry.pinsets.isEmpty { warnOfPinsElsewhere(hosts, element, index) }
+            // Who says anything of it has thought of it.
+            guard !entry.pinsets.isEmpty, !snapshot.intercepts(entry: index),
+                !upstreams.contains(where: { $0.entry == index }),
+                ["upgrade", "tunnel", "clearText"].allSatisfy({ element.key($0) == nil })
+            else { continue }
+            element.warn(
+                "has pinsets and no upgrade: only requests for https:// in absolute form reach "
+                    + "these hosts, while clear text and CONNECT to them are refused; write "
+                    + "upgrade: https, or upgrade: none if that is meant")
+        }
+    }
+
+    /// An entry without pinsets that requests to hosts meet which another entry pins: what it lets
+    /// through goes around those pinsets, and everything else is refused.
+    private func warnOfPinsElsewhere(_ hosts: [HostEntry], _ element: Field, _ index: Int) {
+        let entry = hosts[index]
+        func pinsHosts(_ other: Int) -> Bool {
+            !hosts[other].pinsets.isEmpty
+                && hosts[other].match.contains { pin in
+                    // What an earlier pattern matches does not get here.
+                    entry.match.contains {
+                        $0.sharesNames(with: pin)
+                            && (other > index || pin.port != nil && pin.port != $0.port)
+                    }
+                }
+        }
+        guard let other = hosts.indices.first(where: pinsHosts) else { return }
+        let pinned = "hosts that hosts[\(other)] pins"
+        if entry.tunnel == .pass {
+            element.key("tunnel")?.warn("lets tunnels to \(pinned) go around their pinsets")
+        }
+        if entry.clearText == .allow, !entry.upgradesToHTTPS {
+            element.key("clearText")?.warn("lets clear text to \(pinned) go around their pinsets")
+        }
+        element.warn(
+            "refuses requests for https to \(pinned), since it names no pinsets; name them here "
+                + "too, or a pinset of mode: none to exempt these hosts")
+    }
+
+    /// A reverse listener whose requests are all refused.
+    func warnOfRefusedUpstreams(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
+        guard let elements = field?.elements, elements.count == snapshot.listeners.count else {
+            return
+        }
+        for upstream in snapshot.reverseUpstreams {
+            let origin = upstream.origin
+            let approach: ServerApproach =
+                origin.scheme == .https ? .verifiedTLS : .clearText
+            let bypass = snapshot.pinBypass(
+                host: origin.host.utf8.span, entry: upstream.entry, by: approach)
+            let remedy: String
+            switch bypass {
+            case .clearText: remedy = "clear text to this host is refused; write https://"
+            case .port:
+                remedy = "the entry that applies to this port does not name them"
+            case .tunnel, nil: continue
+            }
+            (elements[upstream.listener].key("upstream") ?? elements[upstream.listener])
+                .warn("all requests are refused: the host has pinsets, and \(remedy)")
+        }
+    }
+}
+
+extension ConfigurationSnapshot {
+    /// A reverse listener's index, its upstream, and the host entry that applies to that.
+    fileprivate var reverseUpstreams: [(listener: Int, origin: UpstreamOrigin, entry: Int?)] {
+        listeners.enumerated().compactMap { index, listener in
+            guard case .reverse(let origin) = listener.kind else { return nil }
+            let entry = hostEntry(host: origin.host.utf8.span, port: origin.port)
+            return (index, origin, entry)
+        }
+    }
+}

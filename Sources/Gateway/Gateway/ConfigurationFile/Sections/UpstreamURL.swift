@@ -1,0 +1,34 @@
+import HTTPCore
+import PinfoldConfiguration
+import Trust
+
+extension UpstreamOrigin {
+    /// Reads `http(s)://host[:port][/]`; nil for anything more, userinfo included.
+    init?(url text: String) {
+        let scheme: Scheme
+        let rest: Substring
+        if text.lowercasedASCII.hasPrefix("http://") {
+            scheme = .http
+            rest = text.dropFirst("http://".count)
+        } else if text.lowercasedASCII.hasPrefix("https://") {
+            scheme = .https
+            rest = text.dropFirst("https://".count)
+        } else {
+            return nil
+        }
+        let authority = rest.hasSuffix("/") ? rest.dropLast() : rest
+        // A pattern without wildcard is the same grammar: a name or an address, maybe a port.
+        guard !authority.contains("*"), let pattern = try? HostPattern(String(authority)) else {
+            return nil
+        }
+        // Without brackets, an IPv6 address and its port cannot be told apart.
+        guard authority.hasPrefix("[") || authority.filter({ $0 == ":" }).count <= 1 else {
+            return nil
+        }
+        let named = pattern.port.map { authority.dropLast("\($0)".utf8.count + 1) } ?? authority
+        var host = String(named).lowercasedASCII
+        if host.hasPrefix("["), host.hasSuffix("]") { host = String(host.dropFirst().dropLast()) }
+        if host.hasSuffix(".") { host.removeLast() }
+        self.init(scheme: scheme, host: host, port: pattern.port ?? scheme.defaultPort)
+    }
+}

@@ -1,0 +1,21 @@
+import PinfoldConfiguration
+import PinfoldEngine
+import PinfoldTLS
+import Trust
+
+extension PolicySnapshot {
+    /// Where pin failures are reported to. Servers that take reports are judged by `tls` alone: no
+    /// pinset applies to them, so that a pin that is wrong cannot keep its own report back.
+    package var reporting: PinReporter.Settings {
+        var policies: [String: ReportPolicy] = [:]
+        for entry in configuration.pinsets {
+            policies[entry.pinset.name] = ReportPolicy(entry)
+        }
+        var pins: [String: [String]] = [:]
+        for entry in configuration.pinsets where entry.pinset.mode != .none {
+            pins[entry.pinset.name] = entry.pinset.pinsToldApart
+        }
+        return PinReporter.Settings(
+            policies: policies, pins: pins, context: tls(entryIndex: nil))
+    }
+}

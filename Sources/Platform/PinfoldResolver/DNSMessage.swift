@@ -1,0 +1,261 @@
+import HTTPCore
+
+/// What one question (A or AAAA) came to.
+enum FamilyOutcome: Sendable, Hashable {
+    /// At least one address, in the answer's order, and the least TTL on the way to them.
+    case addresses([IPAddress], ttlSeconds: Int64)
+    /// The name does not exist, and how long that holds when the server said (RFC 2308 §5).
+    case noSuchName(ttlSeconds: Int64?)
+    /// The name exists without such records, and how long that holds when the server said.
+    case noData(ttlSeconds: Int64?)
+    /// No answer.
+    case failed(ResolveFailure)
+}
+
+/// A DNS response (RFC 1035 §4). Every offset is checked, pointers only go backwards, and the walk
+/// over records and aliases is bounded: the bytes are a stranger's.
+struct DNSMessage {
+    /// Records looked at; a message with more in its answer and authority is a bad one.
+    static let maximumRecords = 512
+    /// Aliases followed from the name to its addresses.
+    static let maximumAliases = 16
+    /// Addresses taken from one answer; the ones after are left.
+    static let maximumAddresses = 64
+
+    private static let headerBytes = 12
+    private static let classInternet: UInt16 = 1
+    private static let typeAlias: UInt16 = 5
+    private static let typeStartOfAuthority: UInt16 = 6
+
+    /// What a question of this family has as its type: A or AAAA.
+    static func type(of family: IPAddress.Family) -> UInt16 {
+        switch family {
+        case .v4: 1
+        case .v6: 28
+        }
+    }
+
+    // A copy of the message: indexing an array is checked in every build.
+    private let bytes: [UInt8]
+
+    /// A response as it came, without TCP's length.
+    init(_ bytes: [UInt8]) {
+        self.bytes = bytes
+    }
+
+    /// Why a message was given up; the caller only learns `badResponse`.
+    private struct Malformed: Error {}
+
+    private struct Record {
+        var owner: Int
+        var type: UInt16
+        var ttlSeconds: Int64
+        var data: Int
+        var dataCount: Int
+    }
+
+    /// The answer to "which addresses of this family has this name".
+    func outcome(name: DomainName, family: IPAddress.Family) -> FamilyOutcome {
+        (try? read(name: name, family: family)) ?? .failed(.badResponse)
+    }
+
+    private func read(
+        name: DomainName, family: IPAddress.Family
+    ) throws(Malformed) -> FamilyOutcome {
+        let flags = try integer16(at: 2)
+        let isResponse = flags & 0x8000 != 0
+        let isStandardQuery = flags & 0x7800 == 0
+        let isTruncated = flags & 0x0200 != 0
+        guard isResponse, isStandardQuery else { throw Malformed() }
+        let questionEnd = try question(name: name, family: family)
+        switch flags & 0xf {
+        case 0: break
+        case 2: return .failed(.serverFailure)
+        case 3:
+            let records = try sections(from: questionEnd)
+            return .noSuchName(ttlSeconds: negativeTTL(records.authority))
+        case 5: return .failed(.refused)
+        default: return .failed(.serverFailure)
+        }
+        guard !isTruncated else { throw Malformed() }
+        let records = try sections(from: questionEnd)
+        var (addresses, ttl): ([IPAddress], Int64) = ([], .max)
+        var target = DNSMessage.headerBytes
+        for _ in 0...DNSMessage.maximumAliases {
+            for record in records.answer where try isSame(record.owner, target) {
+                guard record.type == DNSMessage.type(of: family) else { continue }
+                let address = try address(of: record, family: family)
+                ttl = min(ttl, record.ttlSeconds)
+                guard addresses.count < DNSMessage.maximumAddresses,
+                    !addresses.contains(address)
+                else { continue }
+                addresses.append(address)
+            }
+            if !addresses.isEmpty { return .addresses(addresses, ttlSeconds: ttl) }
+            guard let alias = try alias(of: target, in: records.answer) else {
+                return .noData(ttlSeconds: negativeTTL(records.authority))
+            }
+            ttl = min(ttl, alias.ttlSeconds)
+            target = alias.data
+        }
+        throw Malformed()
+    }
+
+    /// Checks that the one question is ours, and returns where it ends.
+    private func question(
+        name: DomainName, family: IPAddress.Family
+    ) throws(Malformed) -> Int {
+        guard try integer16(at: 4) == 1 else { throw Malformed() }
+        var position = DNSMessage.headerBytes
+        for label in name.text.utf8.split(separator: UInt8(ascii: ".")) {
+            guard Int(try integer8(at: position)) == label.count else { throw Malformed() }
+            position += 1
+            for expected in label {
+                guard ASCII.lowercased(try integer8(at: position)) == expected else {
+                    throw Malformed()
+                }
+                position += 1
+            }
+        }
+        guard try integer8(at: position) == 0,
+            try integer16(at: position + 1) == DNSMessage.type(of: family),
+            try integer16(at: position + 3) == DNSMessage.classInternet
+        else { throw Malformed() }
+        return position + 5
+    }
+
+    /// The records of the answer and authority sections; the additional one is not needed.
+    private func sections(
+        from start: Int
+    ) throws(Malformed) -> (answer: [Record], authority: [Record]) {
+        let answerCount = Int(try integer16(at: 6))
+        let count = answerCount + Int(try integer16(at: 8))
+        guard count <= DNSMessage.maximumRecords else { throw Malformed() }
+        var (answer, authority): ([Record], [Record]) = ([], [])
+        var position = start
+        for index in 0..<count {
+            let owner = position
+            position = try skipName(at: position)
+            let type = try integer16(at: position)
+            let recordClass = try integer16(at: position + 2)
+            var ttl = Int64(try integer16(at: position + 4)) << 16
+            ttl |= Int64(try integer16(at: position + 6))
+            // RFC 2181 §8: a TTL with the top bit set is zero.
+            if ttl > Int64(Int32.max) { ttl = 0 }
+            let dataCount = Int(try integer16(at: position + 8))
+            let data = position + 10
+            position = data + dataCount
+            guard position <= bytes.count else { throw Malformed() }
+            guard recordClass == DNSMessage.classInternet else { continue }
+            let record = Record(
+                owner: owner, type: type, ttlSeconds: ttl, data: data, dataCount: dataCount)
+            if index < answerCount { answer.append(record) } else { authority.append(record) }
+        }
+        return (answer, authority)
+    }
+
+    private func alias(of target: Int, in records: [Record]) throws(Malformed) -> Record? {
+        for record in records where record.type == DNSMessage.typeAlias {
+            if try isSame(record.owner, target) { return record }
+        }
+        return nil
+    }
+
+    private func address(
+        of record: Record, family: IPAddress.Family
+    ) throws(Malformed) -> IPAddress {
+        var words: [UInt64] = []
+        for offset in stride(from: 0, to: record.dataCount, by: 2) where offset < 16 {
+            words.append(UInt64(try integer16(at: record.data + offset)))
+        }
+        switch (family, record.dataCount) {
+        case (.v4, 4):
+            return .v4(UInt32(words[0] << 16 | words[1]))
+        case (.v6, 16):
+            return .v6(
+                words[0] << 48 | words[1] << 32 | words[2] << 16 | words[3],
+                words[4] << 48 | words[5] << 32 | words[6] << 16 | words[7])
+        case (.v4, _), (.v6, _):
+            throw Malformed()
+        }
+    }
+
+    /// The lesser of the SOA record's own TTL and its MINIMUM (RFC 2308 §5); nil without a SOA
+    /// that can be read: it is the negative answer's decoration, not the answer.
+    private func negativeTTL(_ authority: [Record]) -> Int64? {
+        guard let record = authority.first(where: { $0.type == DNSMessage.typeStartOfAuthority })
+        else { return nil }
+        guard let primary = try? skipName(at: record.data),
+            let fields = try? skipName(at: primary), fields + 20 == record.data + record.dataCount,
+            let high = try? integer16(at: fields + 16), let low = try? integer16(at: fields + 18)
+        else { return nil }
+        return min(record.ttlSeconds, Int64(high) << 16 | Int64(low))
+    }
+
+    // MARK: Names and numbers
+
+    /// Where the name that starts here ends in the record (a pointer ends it there).
+    private func skipName(at start: Int) throws(Malformed) -> Int {
+        var position = start
+        while true {
+            let count = try integer8(at: position)
+            switch count {
+            case 0: return position + 1
+            case 0xc0...0xff: return position + 2
+            case 1...63: position += 1 + Int(count)
+            default: throw Malformed()
+            }
+            guard position - start <= 255 else { throw Malformed() }
+        }
+    }
+
+    /// Whether two names in the message are the same, without regard to ASCII case.
+    private func isSame(_ first: Int, _ second: Int) throws(Malformed) -> Bool {
+        guard first != second else { return true }
+        var (left, right) = (first, second)
+        // 128 labels are more than 255 bytes of name can have.
+        for _ in 0..<128 {
+            left = try label(at: left)
+            right = try label(at: right)
+            let count = bytes[left]
+            guard count == bytes[right] else { return false }
+            if count == 0 { return true }
+            for offset in 1...Int(count) {
+                let (a, b) = (try integer8(at: left + offset), try integer8(at: right + offset))
+                guard ASCII.lowercased(a) == ASCII.lowercased(b) else { return false }
+            }
+            left += 1 + Int(count)
+            right += 1 + Int(count)
+        }
+        throw Malformed()
+    }
+
+    /// The position of the label that starts here, after following pointers, each to before
+    /// itself, so that there is an end to it.
+    private func label(at start: Int) throws(Malformed) -> Int {
+        var position = start
+        while true {
+            let count = try integer8(at: position)
+            switch count {
+            case 0...63: return position
+            case 0xc0...0xff:
+                let target = Int(try integer16(at: position) & 0x3fff)
+                guard target < position, target >= DNSMessage.headerBytes else {
+                    throw Malformed()
+                }
+                position = target
+            default: throw Malformed()
+            }
+        }
+    }
+
+    private func integer8(at position: Int) throws(Malformed) -> UInt8 {
+        guard position < bytes.count else { throw Malformed() }
+        return bytes[position]
+    }
+
+    private func integer16(at position: Int) throws(Malformed) -> UInt16 {
+        guard position + 1 < bytes.count else { throw Malformed() }
+        return UInt16(bytes[position]) << 8 | UInt16(bytes[position + 1])
+    }
+}

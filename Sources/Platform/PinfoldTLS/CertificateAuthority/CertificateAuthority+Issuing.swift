@@ -1,0 +1,141 @@
+import COpenSSL
+import HTTPCore
+
+/// A certificate that was issued, ready for handshakes.
+struct IssuedCertificate: Sendable {
+    let certificate: SharedCertificate
+    let identity: TLSServerIdentity
+    /// Seconds since 1970.
+    let validity: ClosedRange<Int64>
+}
+
+extension CertificateAuthority {
+    /// How long before now a certificate begins, for clients whose clocks are behind.
+    static let leewaySeconds: Int64 = 86_400
+    /// How long after now it ends at the latest.
+    static let lifetimeSeconds: Int64 = 30 * 86_400
+    /// How long after now it ends where the server's own end has passed.
+    static let lifetimeBehindEndSeconds: Int64 = 86_400
+    /// The longest common name (RFC 5280, appendix A.1: ub-common-name).
+    private static let commonNameCharacters = 64
+
+    /// Issues a certificate: for one name, for a TLS server, and for not more than 30 days.
+    ///
+    /// The name is the only subject alternative name. A DNS name is also the common name, which
+    /// very old clients look at; where it is too long for one, and for an address, the subject is
+    /// the server's owner alone, maybe empty.
+    ///
+    /// - Parameters:
+    ///   - request: one of this authority's.
+    ///   - key: of the request's kind.
+    ///   - now: seconds since 1970.
+    func issue(
+        _ request: CertificateRequest, key subjectKey: PrivateKey, now: Int64
+    ) throws(IssuanceFailure) -> IssuedCertificate {
+        let validity = try leafValidity(now: now, server: request.server)
+        do {
+            let draft = try CertificateDraft(key: subjectKey)
+            try draft.setValidity(validity)
+            if let server = request.server { draft.addOwner(of: server.certificate) }
+            if let name = commonName(request.name) { draft.addToSubject(NID_commonName, name) }
+            try draft.setIssuer(certificate.pointer)
+            try draft.setAlternativeName(request.name)
+            try addFixedExtensions(draft, kind: request.keyKind)
+            try draft.sign(with: key)
+            let issued = draft.finish()
+            guard permits(issued) else { throw IssuanceFailure.outsideConstraints }
+            let identity = try TLSServerIdentity(
+                certificate: issued.pointer,
+                chain: intermediates.filter { $0.isUnexpired(at: now) }.map(\.pointer),
+                key: subjectKey.pointer)
+            return IssuedCertificate(certificate: issued, identity: identity, validity: validity)
+        } catch let failure as IssuanceFailure {
+            throw failure
+        } catch let failure as LibraryError {
+            throw .library(failure.text)
+        } catch {
+            throw .library("\(error)")
+        }
+    }
+
+    /// Within the authority's validity, and not beyond the server's end. A server that is trusted
+    /// in spite of its end, because the configuration says so, gets a short one.
+    private func leafValidity(
+        now: Int64, server: ServerCertificate?
+    ) throws(IssuanceFailure) -> ClosedRange<Int64> {
+        do { try requireValid(at: now) } catch { throw .authority(error) }
+        var end = min(now + Self.lifetimeSeconds, validity.upperBound)
+        if let server {
+            let isOver = server.notAfter <= now
+            end = min(end, isOver ? now + Self.lifetimeBehindEndSeconds : server.notAfter)
+        }
+        return max(now - Self.leewaySeconds, validity.lowerBound)...end
+    }
+
+    private func addFixedExtensions(
+        _ draft: CertificateDraft, kind: CertificateKeyKind
+    ) throws(LibraryError) {
+        let issuer = certificate.pointer
+        try draft.add(NID_basic_constraints, "critical,CA:FALSE", issuer: issuer)
+        // RSA key transport, which old clients use, needs keyEncipherment (RFC 5246 §7.4.2).
+        let usage =
+            switch kind {
+            case .ecdsaP256: "critical,digitalSignature"
+            case .rsa2048: "critical,digitalSignature,keyEncipherment"
+            }
+        try draft.add(NID_key_usage, usage, issuer: issuer)
+        try draft.add(NID_ext_key_usage, "serverAuth", issuer: issuer)
+        try draft.add(NID_subject_key_identifier, "hash", issuer: issuer)
+        try draft.add(NID_authority_key_identifier, "keyid", issuer: issuer)
+    }
+
+    /// What becomes the common name; nil: there is none.
+    private func commonName(_ name: ReferenceIdentifier) -> [UInt8]? {
+        // Verifiers take a common name for a DNS name where there is no other, and hold constraints
+        // on DNS names against it, those of an authority above this one, too.
+        guard case .dns(let text) = name, text.utf8.count <= Self.commonNameCharacters else {
+            return nil
+        }
+        return Array(text.utf8)
+    }
+
+    /// Whether clients that check the authority's name constraints will accept the certificate.
+    private func permits(_ issued: SharedCertificate) -> Bool {
+        guard let nameConstraints else { return true }
+        defer { ERR_clear_error() }
+        // Lets the library look at the names, which it does not by itself before it compares.
+        X509_check_purpose(issued.pointer, -1, 0)
+        return NAME_CONSTRAINTS_check(issued.pointer, nameConstraints) == X509_V_OK
+            && NAME_CONSTRAINTS_check_CN(issued.pointer, nameConstraints) == X509_V_OK
+    }
+}
+
+extension CertificateDraft {
+    /// What of a subject says whom a server belongs to.
+    private static let ownerAttributes: Set<Int32> = [
+        NID_countryName, NID_stateOrProvinceName, NID_localityName, NID_organizationName,
+        NID_organizationalUnitName,
+    ]
+
+    /// Takes the owner over from another certificate's subject, each attribute once. What is not
+    /// text of printable characters, or too long, is left out.
+    func addOwner(of other: SharedCertificate) {
+        let subject = X509_get_subject_name(other.pointer)
+        var left = Self.ownerAttributes
+        for index in 0..<X509_NAME_entry_count(subject) where !left.isEmpty {
+            let entry = X509_NAME_get_entry(subject, index)
+            let attribute = OBJ_obj2nid(X509_NAME_ENTRY_get_object(entry))
+            guard left.contains(attribute) else { continue }
+            var start: UnsafeMutablePointer<UInt8>?
+            let count = ASN1_STRING_to_UTF8(&start, X509_NAME_ENTRY_get_data(entry))
+            guard count > 0, let start else {
+                ERR_clear_error()
+                continue
+            }
+            defer { CRYPTO_free(start, nil, 0) }
+            let value = Array(UnsafeBufferPointer(start: start, count: Int(count)))
+            guard value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }) else { continue }
+            if addToSubject(attribute, value) { left.remove(attribute) }
+        }
+    }
+}

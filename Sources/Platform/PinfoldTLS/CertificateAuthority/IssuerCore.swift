@@ -1,0 +1,158 @@
+import HTTPCore
+import Locking
+
+/// What an issuer's askers and its thread share.
+final class IssuerCore: Sendable {
+    private struct Kept {
+        let identity: TLSServerIdentity
+        /// Seconds since 1970.
+        let useBefore: Int64
+    }
+
+    private struct State {
+        var kept: ShareTable<CertificateRequest.Key, Kept>
+        /// What is queued or being signed, by the clients that have asked for it.
+        var places: PlaceShares<IPNetwork>
+        /// Who waits for what is queued or being signed.
+        var waiters: [CertificateRequest.Key: [CertificateIssuer.Completion]] = [:]
+        /// What is queued, first in first out, from `next` on.
+        var queue: [CertificateRequest?] = []
+        var next = 0
+        var isClosed = false
+        var statistics = IssuerStatistics()
+
+        /// A certificate that is kept and not too near its end.
+        mutating func use(_ key: CertificateRequest.Key, now: Int64) -> TLSServerIdentity? {
+            guard let found = kept.use(key) else { return nil }
+            guard now < found.useBefore else {
+                kept.remove(key)
+                return nil
+            }
+            statistics.hits += 1
+            return found.identity
+        }
+
+        mutating func takeNext() -> CertificateRequest? {
+            guard next < queue.count else { return nil }
+            let request = queue[next]
+            queue[next] = nil
+            next += 1
+            if next == queue.count {
+                queue.removeAll(keepingCapacity: true)
+                next = 0
+            } else if next >= 1024, next * 2 > queue.count {
+                queue.removeFirst(next)
+                next = 0
+            }
+            return request
+        }
+    }
+
+    let options: IssuerOptions
+    private let monitor: Monitor<State>
+
+    init(options: IssuerOptions) {
+        self.options = options
+        monitor = Monitor(
+            State(
+                kept: ShareTable(limit: max(1, options.maximumCertificates)),
+                places: PlaceShares(places: options.maximumWaiting)))
+    }
+
+    func cached(_ key: CertificateRequest.Key) -> TLSServerIdentity? {
+        let now = options.clock()
+        return monitor.withLock { $0.use(key, now: now) }
+    }
+
+    /// The answer if it is known at once; else nil, and `completion` will be called.
+    func enter(
+        _ request: CertificateRequest, _ completion: @escaping CertificateIssuer.Completion
+    ) -> Result<TLSServerIdentity, IssuanceFailure>? {
+        let now = options.clock()
+        let key = request.key
+        let (answer, isNew) = monitor.withLock {
+            state -> (Result<TLSServerIdentity, IssuanceFailure>?, Bool) in
+            if let identity = state.use(key, now: now) { return (.success(identity), false) }
+            if state.isClosed {
+                state.statistics.failures += 1
+                return (.failure(.closed), false)
+            }
+            if state.waiters[key] != nil {
+                state.waiters[key]?.append(completion)
+                state.statistics.coalesced += 1
+                return (nil, false)
+            }
+            guard state.places.take(for: request.client) else {
+                state.statistics.failures += 1
+                return (.failure(.overloaded), false)
+            }
+            state.waiters[key] = [completion]
+            state.queue.append(request)
+            return (nil, true)
+        }
+        if isNew { monitor.signal() }
+        return answer
+    }
+
+    /// Waits for the next request; nil when the issuer is closed.
+    func take() -> CertificateRequest? {
+        monitor.wait { state in
+            if state.isClosed { return .done(nil) }
+            guard let request = state.takeNext() else { return .signal }
+            return .done(request)
+        }
+    }
+
+    /// Keeps what was issued, and answers everyone who waits for it.
+    func finish(
+        _ request: CertificateRequest, _ outcome: Result<IssuedCertificate, IssuanceFailure>,
+        now: Int64
+    ) {
+        let key = request.key
+        let waiters = monitor.withLock { state in
+            let waiters = state.waiters.removeValue(forKey: key)
+            if waiters != nil { state.places.giveBack(for: request.client) }
+            switch outcome {
+            case .success(let issued):
+                // Half of what is left: a client that takes it late still has a while.
+                let useBefore = now + (issued.validity.upperBound - now) / 2
+                state.statistics.issued += 1
+                state.kept.set(
+                    Kept(identity: issued.identity, useBefore: useBefore), for: key,
+                    of: request.client)
+            case .failure:
+                state.statistics.failures += waiters?.count ?? 0
+            }
+            return waiters ?? []
+        }
+        let answer = outcome.map(\.identity)
+        for waiter in waiters { waiter(answer) }
+    }
+
+    func setLimit(_ limit: Int) { monitor.withLock { $0.kept.setLimit(max(1, limit)) } }
+
+    func statistics() -> IssuerStatistics {
+        monitor.withLock { state in
+            var statistics = state.statistics
+            statistics.kept = state.kept.count
+            statistics.waiting = state.waiters.count
+            return statistics
+        }
+    }
+
+    /// Answers everyone who waits with `closed`, and lets the thread end.
+    func close() {
+        let waiters = monitor.withLock { state in
+            state.isClosed = true
+            state.queue = []
+            state.next = 0
+            let waiters = state.waiters.values.flatMap { $0 }
+            state.waiters = [:]
+            state.places.removeAll()
+            state.statistics.failures += waiters.count
+            return waiters
+        }
+        monitor.broadcast()
+        for waiter in waiters { waiter(.failure(.closed)) }
+    }
+}

@@ -1,0 +1,231 @@
+import COpenSSL
+import Clocks
+import Trust
+
+/// What a server presented, for the policy to judge. Lives inside one call of the verification
+/// callback, or of `TrustJudge.judge`.
+struct PeerEvidence: TrustEvidence {
+    private struct Evaluation {
+        var host: String?
+        var result: Result<BuiltChain, ChainFailure>
+        /// The other valid chains; nil: nobody has asked for them.
+        var others: [BuiltChain]?
+    }
+
+    let leaf: CertificateIdentity
+    let certificate: OpaquePointer
+    let sent: OpaquePointer?
+    private let judge: TrustJudge
+    private let time: Int64?
+    /// Evaluations under the configured roots, which several pinsets ask for alike.
+    private var evaluations: [Evaluation] = []
+    /// Until when what is known of the revocation of the chains that were accepted holds, in
+    /// seconds since 1970; nil: nothing was asked about it.
+    private var statusEnd: Int64?
+    /// A chain that was accepted, the first; nil: the policy asked for none.
+    private(set) var accepted: CertificateStack?
+
+    /// - Parameters:
+    ///   - certificate: the leaf.
+    ///   - sent: the certificates of the server's message; nil if none.
+    ///   - judge: what the policy is applied by.
+    ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
+    /// Nil only if the library is out of memory.
+    init?(
+        certificate: OpaquePointer, sent: OpaquePointer?, judge: TrustJudge, time: Int64? = nil
+    ) {
+        guard let leaf = X509View(certificate).identity else { return nil }
+        self.leaf = leaf
+        self.certificate = certificate
+        self.sent = sent
+        self.judge = judge
+        self.time = time
+    }
+
+    mutating func evaluateChain(
+        anchors: TrustAnchors, host: String?
+    ) -> Result<VerifiedChain, ChainFailure> {
+        let result: Result<BuiltChain, ChainFailure>
+        switch anchors {
+        case .roots(let pinset):
+            result = underRoots(pinset: pinset, host: host)
+        case .pins(let pinset):
+            result = underPins(pinset, host: host)
+        }
+        if case .success(let chain) = result { note(chain) }
+        return result.map(\.verified)
+    }
+
+    mutating func otherChain(
+        anchors: TrustAnchors, host: String?, where isWanted: (VerifiedChain) -> Bool
+    ) -> VerifiedChain? {
+        // Of pinned certificates one is as good as the other.
+        guard case .roots(let pinset) = anchors,
+            case .success(let first) = underRoots(pinset: pinset, host: host),
+            let other = others(than: first, pinset: pinset, host: host).first(where: {
+                isWanted($0.verified)
+            })
+        else { return nil }
+        if accepted === first.certificates { accepted = nil }
+        note(other)
+        return other.verified
+    }
+
+    private mutating func note(_ chain: BuiltChain) {
+        if accepted == nil { accepted = chain.certificates }
+        guard
+            let end = judge.revocation?.end(
+                of: chain.certificates, at: time ?? Clock.coarseWallSeconds())
+        else { return }
+        statusEnd = min(statusEnd ?? end, end)
+    }
+
+    /// A verdict that was come to by this, which holds no longer than what is known of revocation.
+    func limited(_ verdict: TrustVerdict) -> TrustVerdict {
+        guard let statusEnd, case .trusted(var facts) = verdict else { return verdict }
+        facts.limit(to: statusEnd)
+        return .trusted(facts)
+    }
+
+    /// The certificates of the chain that is valid under the roots and the pinset's own anchors,
+    /// whatever name it is for; nil: there is none.
+    mutating func validated(pinset: Int) -> CertificateStack? {
+        try? underRoots(pinset: pinset, host: nil).get().certificates
+    }
+
+    /// What a stapled OCSP response is judged by, once the policy has been evaluated.
+    var stapleJudge: StapleJudge {
+        StapleJudge(chain: accepted, judge: judge, time: time)
+    }
+
+    /// A chain that ends in a configured root, or else in one of the pinset's own anchors. Every
+    /// chain ends in one anchor, so trying one set after the other is trying their union.
+    private mutating func underRoots(
+        pinset: Int?, host: String?
+    ) -> Result<BuiltChain, ChainFailure> {
+        let result: Result<BuiltChain, ChainFailure>
+        if let known = evaluations.first(where: { $0.host == host }) {
+            result = known.result
+        } else {
+            result = build(store: judge.roots.store, trusted: nil, host: host)
+            evaluations.append(Evaluation(host: host, result: result))
+        }
+        guard case .failure(let failure) = result, let pinset,
+            let anchors = judge.pinsets[pinset].anchors
+        else { return result }
+        let second = build(store: nil, trusted: anchors, host: host)
+        // The failure that says more: a chain that reached an anchor and then broke a rule.
+        if case .failure(let other) = second, other.isMissingAnchor || !failure.isMissingAnchor {
+            return result
+        }
+        return second
+    }
+
+    /// The chains that are valid besides one of ``underRoots(pinset:host:)``.
+    private mutating func others(
+        than first: BuiltChain, pinset: Int?, host: String?
+    ) -> [BuiltChain] {
+        var found: [BuiltChain] = []
+        if let index = evaluations.firstIndex(where: { $0.host == host }) {
+            if evaluations[index].others == nil {
+                var others: [BuiltChain] = []
+                if case .success(let chain) = evaluations[index].result {
+                    others = builder(store: judge.roots.store, trusted: nil, host: host)
+                        .others(than: chain)
+                }
+                evaluations[index].others = others
+            }
+            found = evaluations[index].others ?? []
+        }
+        guard let pinset, let anchors = judge.pinsets[pinset].anchors else { return found }
+        let own = builder(store: nil, trusted: anchors, host: host)
+        if case .success(let chain) = own.build() {
+            found.append(chain)
+            found += own.others(than: chain)
+        }
+        return found
+    }
+
+    /// A chain that ends in one of a pinset's pinned certificates.
+    private mutating func underPins(
+        _ pinset: Int, host: String?
+    ) -> Result<BuiltChain, ChainFailure> {
+        guard let pinned = pinnedCertificates(pinset) else { return .failure(.outOfMemory) }
+        let builder = builder(store: nil, trusted: pinned, host: host)
+        let result = builder.build()
+        guard case .failure(let failure) = result,
+            case .success(let first) = underRoots(pinset: pinset, host: nil)
+        else { return result }
+        // What leads to a pin need not have been sent: it may be among the roots.
+        var best = failure
+        for chain in [first] + others(than: first, pinset: pinset, host: nil) {
+            guard let end = judge.pinsets[pinset].lastIndex(in: chain), end > 0 else { continue }
+            switch builder.attempt(chain.certificates, endingAt: end).result {
+            case .success(let chain): return .success(chain)
+            // A chain that reached a pin and then broke a rule says more than none.
+            case .failure(let other): if best.isMissingAnchor { best = other }
+            }
+        }
+        return .failure(best)
+    }
+
+    /// The pinned certificates: those given whole, and those that the server sent, or that complete
+    /// its chain, with a pinned fingerprint.
+    private mutating func pinnedCertificates(_ pinset: Int) -> CertificateStack? {
+        let certificates = judge.pinsets[pinset]
+        guard !certificates.fingerprints.isEmpty else { return certificates.pinned }
+        guard let stack = CertificateStack() else { return nil }
+        for index in 0..<certificates.pinned.count {
+            if let pinned = certificates.pinned[index] { stack.append(pinned) }
+        }
+        func appendIfPinned(_ candidate: OpaquePointer?) {
+            guard let candidate, let fingerprint = X509View(candidate).fingerprint,
+                certificates.fingerprints.contains(fingerprint)
+            else { return }
+            stack.append(candidate)
+        }
+        appendIfPinned(certificate)
+        if let sent {
+            for index in 0..<pinfold_sk_X509_num(sent) {
+                appendIfPinned(pinfold_sk_X509_value(sent, index))
+            }
+        }
+        // Servers do not send their root; the verified chain has it.
+        if case .success(let chain) = underRoots(pinset: pinset, host: nil) {
+            for index in 0..<chain.certificates.count {
+                appendIfPinned(chain.certificates[index])
+            }
+        }
+        return stack
+    }
+
+    /// The certificates at hand beside those that were sent: those of valid chains, and those that
+    /// the pinsets have whole.
+    mutating func knownCertificates() -> [CertificateStack] {
+        _ = underRoots(pinset: nil, host: nil)
+        var known: [CertificateStack] = []
+        for case .success(let chain) in evaluations.map(\.result) {
+            known.append(chain.certificates)
+        }
+        for pinset in judge.pinsets {
+            known.append(pinset.pinned)
+            if let anchors = pinset.anchors { known.append(anchors) }
+        }
+        return known
+    }
+
+    /// Builds and checks a chain to an anchor of the store or of `trusted`.
+    private func build(
+        store: OpaquePointer?, trusted: CertificateStack?, host: String?
+    ) -> Result<BuiltChain, ChainFailure> {
+        builder(store: store, trusted: trusted, host: host).build()
+    }
+
+    private func builder(
+        store: OpaquePointer?, trusted: CertificateStack?, host: String?
+    ) -> ChainBuilder {
+        ChainBuilder(
+            leaf: certificate, leafIdentity: leaf, sent: sent, store: store, trusted: trusted,
+            host: host, judge: judge, time: time)
+    }
+}

@@ -1,0 +1,269 @@
+import COpenSSL
+import Clocks
+import HTTPCore
+import Trust
+
+/// The client's side of a TLS connection: judges the server, and resumes sessions.
+package final class TLSClientConnection: TLSConnection {
+    package let context: TLSClientContext
+    private let sessionKey: TLSSessionCache.Key
+    /// Whose share of the sessions its own are; nil: no client's.
+    private let client: IPNetwork?
+    /// What the offered session's full handshake found.
+    let offeredFacts: TrustFacts?
+
+    /// What was found about the server; nil until the handshake has judged it.
+    package private(set) var facts: TrustFacts?
+    /// When the server's certificate ends, in seconds since 1970; nil before the handshake.
+    package var certificateEnd: Int64? {
+        SSL_get0_peer_certificate(ssl).map { X509View($0).notAfter }
+    }
+
+    /// DER of the server's own certificate; nil before the handshake.
+    package var certificateDER: [UInt8]? {
+        SSL_get0_peer_certificate(ssl).flatMap { X509View($0).der }
+    }
+
+    /// DER of the certificates that the server sent, the leaf first, whatever they are worth; empty
+    /// unless the policy found fault with them, or the context's settings keep them.
+    package private(set) var presented: [[UInt8]] = []
+
+    /// Lets go of ``presented``.
+    package func forgetPresented() { presented = [] }
+
+    /// DER of the chain that the policy has accepted, the server's own certificate first; empty
+    /// unless the context's settings keep it, and where the policy asks for no valid chain.
+    package private(set) var verified: [[UInt8]] = []
+
+    /// Whether the server has shown that it reads encrypted ClientHellos, or may do so without
+    /// showing it.
+    package internal(set) var peerReadsEncryptedHello = true
+
+    /// What the server's OCSP response is to be judged by; nil: it has been, or none is required.
+    var stapleJudge: StapleJudge?
+
+    /// Whether the server has asked for the client's certificate.
+    package internal(set) var isAskedForCertificate = false
+    /// What it proves itself with, once that was asked; `.some(nil)`: with nothing.
+    var answeredIdentity: TLSClientIdentity??
+    /// The timestamps of Certificate Transparency that have come.
+    var timestamps = ServerTimestamps()
+    /// The verdict waits for the stapled OCSP response, which comes after the certificates.
+    private(set) var awaitsStaple = false
+
+    /// Prepares a connection; nothing is sent before `handshake()`.
+    ///
+    /// - Parameters:
+    ///   - context: the policy in force.
+    ///   - fileDescriptor: the socket.
+    ///   - host: the name or address that was asked for: what the certificate must name, and, for a
+    ///     name, what is sent as SNI. In any case, with or without a final dot or brackets.
+    ///   - port: the server's port; with the host it identifies the server's sessions.
+    ///   - now: seconds since 1970, to know which sessions can still be resumed.
+    ///   - outer: the session over the socket that carries this one, open and read by nobody else;
+    ///     nil: the socket itself does.
+    ///   - client: for whose request it is made; its sessions are of this client's share.
+    package init(
+        context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
+        outer: TLSConnection? = nil, client: IPNetwork? = nil
+    ) throws(TLSError) {
+        let host = TrustJudge.normalised(host)
+        let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
+        self.context = context
+        sessionKey = key
+        self.client = client
+        let session = context.sessions?.take(for: key, now: now)
+        offeredFacts = session?.facts
+        let library: OpaquePointer
+        do throws(TLSContextError) { library = try context.library() } catch {
+            throw .resources("\(error)")
+        }
+        try super.init(context: library, fileDescriptor: fileDescriptor, outer: outer)
+        SSL_set_connect_state(ssl)
+        if let session { offer(session) }
+        peerReadsEncryptedHello = !EncryptedHello.isOffered(in: context, by: ssl)
+        guard !host.isEmpty, !TLSClientConnection.isAddress(host) else { return }
+        guard pinfold_SSL_set_host_name(ssl, host) == 1 else {
+            throw .resources(ErrorQueue.drain())
+        }
+    }
+
+    /// The connection that owns a library object, inside its callbacks.
+    static func from(_ ssl: OpaquePointer?) -> TLSClientConnection? {
+        guard let ssl, let data = pinfold_SSL_get_app_data(ssl) else { return nil }
+        return Unmanaged<TLSClientConnection>.fromOpaque(data).takeUnretainedValue()
+    }
+
+    /// What the connection is made under.
+    package var settings: TLSClientSettings { context.settings }
+
+    /// Whether a session of an earlier connection is offered for resumption.
+    package var offersSession: Bool { offeredFacts != nil }
+
+    override func objection() -> TLSError? {
+        // No verification happens in a resumed handshake: it happened when the session was made.
+        if facts == nil, isResumed { facts = offeredFacts }
+        return facts == nil || stapleJudge != nil ? .unauthenticated : nil
+    }
+
+    override func meaning(of error: TLSError) -> TLSError { certificateMeaning(of: error) }
+
+    /// A server that speaks clear text answers a ClientHello in it, or not at all.
+    override func ending(by error: TLSError) -> TLSError {
+        let hasNothing = BIO_number_read(SSL_get_rbio(ssl)) == 0
+        switch error {
+        case .notTLS:
+            return socket.pointee.clearTextLine.map { .clearText($0) } ?? error
+        case .truncated where hasNothing: return .unanswered(errorNumber: nil)
+        case .transport(let number) where hasNothing && [ECONNRESET, EPIPE].contains(number):
+            return .unanswered(errorNumber: number)
+        default: return error
+        }
+    }
+
+    private static func isAddress(_ host: String) -> Bool {
+        let bytes = Array(host.utf8)
+        return IPAddress(literal: bytes.span) != nil
+    }
+}
+
+// MARK: - Judgement
+
+extension TLSClientConnection {
+    /// Certificates of a server that are kept at most.
+    private static let presentedAtMost = 100
+
+    /// Makes the verdict hold no longer than until `end`, in seconds since 1970.
+    func limitTrust(to end: Int64) { facts?.limit(to: end) }
+
+    private func keepPresented(_ storeContext: OpaquePointer, _ leaf: OpaquePointer) {
+        guard presented.isEmpty else { return }
+        presented = X509View(leaf).der.map { [$0] } ?? []
+        let sent = X509_STORE_CTX_get0_untrusted(storeContext)
+        for index in 0..<min(pinfold_sk_X509_num(sent), Int32(Self.presentedAtMost)) {
+            guard let der = pinfold_sk_X509_value(sent, index).flatMap({ X509View($0).der })
+            else { continue }
+            // The library's list begins with the leaf.
+            if index > 0 || der != presented.first { presented.append(der) }
+        }
+    }
+
+    private func keepVerified(_ chain: CertificateStack?) {
+        guard let chain else { return }
+        verified = (0..<chain.count).compactMap { chain[$0].flatMap { X509View($0).der } }
+    }
+
+    /// Applies the policy to the certificates that the server sent. Called by the library.
+    func judge(_ storeContext: OpaquePointer) -> Bool {
+        guard let certificate = X509_STORE_CTX_get0_cert(storeContext),
+            var evidence = PeerEvidence(
+                certificate: certificate,
+                sent: X509_STORE_CTX_get0_untrusted(storeContext), judge: context.judge)
+        else {
+            X509_STORE_CTX_set_error(storeContext, X509_V_ERR_OUT_OF_MEM)
+            return false
+        }
+        if context.settings.keepsPresented { keepPresented(storeContext, certificate) }
+        timestamps.status = staple
+        let code = judge(&evidence, mayWait: SSL_version(ssl) < TLS1_3_VERSION)
+        // What waits may be refused yet.
+        if facts.map(\.isReported) ?? true { keepPresented(storeContext, certificate) }
+        X509_STORE_CTX_set_error(storeContext, code)
+        return code == X509_V_OK
+    }
+
+    /// Applies the policy; the library's code for the verdict.
+    ///
+    /// - Parameter mayWait: the stapled OCSP response is yet to come.
+    private func judge(_ evidence: inout PeerEvidence, mayWait: Bool) -> Int32 {
+        let verdict = context.judge.verdict(
+            &evidence, host: sessionKey.host, now: Clock.coarseWallSeconds(),
+            timestamps: timestamps)
+        if context.settings.requiresStaple { stapleJudge = evidence.stapleJudge }
+        switch verdict {
+        case .trusted(let found):
+            facts = found
+            if context.settings.keepsVerified { keepVerified(evidence.accepted) }
+            return X509_V_OK
+        case .refused(let failure):
+            if mayWait, case .transparency = failure.reason {
+                awaitsStaple = true
+                return X509_V_OK
+            }
+            finding = .trust(failure)
+            return failure.alertCode
+        }
+    }
+
+    /// Judges what could not be judged without the stapled OCSP response, if anything. Called by
+    /// the library when the server's flight is complete, with a response or without.
+    func judgeWithStaple() -> Bool {
+        guard awaitsStaple else { return true }
+        awaitsStaple = false
+        timestamps.status = staple
+        guard let certificate = SSL_get0_peer_certificate(ssl),
+            var evidence = PeerEvidence(
+                certificate: certificate, sent: SSL_get_peer_cert_chain(ssl), judge: context.judge)
+        else { return false }
+        let isTrusted = judge(&evidence, mayWait: false) == X509_V_OK
+        if facts?.isReported == false, !context.settings.keepsPresented { presented = [] }
+        return isTrusted
+    }
+}
+
+extension TrustFailure {
+    /// The library's code that makes it send the fitting alert.
+    var alertCode: Int32 {
+        switch reason {
+        case .chain(let failure): failure.alertCode
+        case .noPinMatches, .pinsetWithoutPins, .invalidPolicy, .pinsetExpired, .transparency:
+            X509_V_ERR_APPLICATION_VERIFICATION
+        }
+    }
+}
+
+// MARK: - Sessions
+
+extension TLSClientConnection {
+    /// Sessions whose encoded form is longer are not kept: a server chooses its tickets' size.
+    private static let sessionBytes = 16 * 1024
+
+    private func offer(_ session: TLSSessionCache.Session) {
+        let decoded = session.bytes.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+            var position = buffer.baseAddress
+            return d2i_SSL_SESSION(nil, &position, buffer.count)
+        }
+        // Without a session the handshake is a full one, which is never wrong.
+        if let decoded {
+            SSL_set_session(ssl, decoded)
+            SSL_SESSION_free(decoded)
+        }
+        ErrorQueue.clear()
+    }
+
+    /// Keeps a session that the server offers, if the server is trusted. Called by the library.
+    func keep(_ session: OpaquePointer?) {
+        guard let session, let cache = context.sessions, failure == nil,
+            let facts = facts ?? (isResumed ? offeredFacts : nil),
+            SSL_SESSION_is_resumable(session) == 1
+        else { return }
+        let isSingleUse = SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION
+        let hint = Int64(clamping: SSL_SESSION_get_ticket_lifetime_hint(session))
+        // A ticket without lifetime: to be discarded in TLS 1.3 (RFC 8446 §4.6.1), unspecified
+        // before (RFC 5077 §3.3).
+        guard hint > 0 || !isSingleUse else { return }
+        var lifetime = min(cache.limits.lifetimeSeconds, Int64(SSL_SESSION_get_timeout(session)))
+        if hint > 0 { lifetime = min(lifetime, hint) }
+        let expires = min(Int64(SSL_SESSION_get_time(session)) + lifetime, facts.expires ?? .max)
+        let count = i2d_SSL_SESSION(session, nil)
+        guard count > 0, count <= TLSClientConnection.sessionBytes else { return }
+        let bytes = [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, written in
+            var position = buffer.baseAddress
+            written = Int(i2d_SSL_SESSION(session, &position))
+        }
+        cache.insert(
+            TLSSessionCache.Session(
+                bytes: bytes, expires: expires, isSingleUse: isSingleUse, facts: facts),
+            for: sessionKey, of: client)
+    }
+}

@@ -1,0 +1,229 @@
+import CLinux
+import COpenSSL
+import Trust
+
+/// Why a TLS connection failed. The descriptions are a client's; ``text(of:)`` has a server's, too.
+package enum TLSError: Error, Hashable, Sendable {
+    /// The server was refused by the security policy: nothing was sent but an alert.
+    case trust(TrustFailure)
+    /// The peer sent a fatal alert: its code (RFC 8446 §6) and name.
+    case alertReceived(code: UInt8, name: String)
+    /// The server asks for a client's certificate, was given none, and ended with this alert.
+    case certificateRequired(TLSAlert)
+    /// The server ended with this alert because of the client's certificate.
+    case certificateRejected(TLSAlert)
+    /// There is no version that both sides allow.
+    case versionRefused
+    /// What the peer sent is not TLS.
+    case notTLS
+    /// What the peer sent is HTTP in clear text: its first line, in printable ASCII.
+    case clearText(String)
+    /// The connection ended in the handshake before the peer had sent a byte: with this errno, or,
+    /// where there is none, by being closed.
+    case unanswered(errorNumber: Int32?)
+    /// The connection ended without the peer's close_notify.
+    case truncated
+    /// The socket failed with this errno.
+    case transport(errorNumber: Int32)
+    /// The peer broke the protocol, in the library's words.
+    case protocolViolation(String)
+    /// More handshake messages after the handshake than any honest peer sends.
+    case tooManyMessages
+    /// The handshake ended without proof of who the server is.
+    case unauthenticated
+    /// A server's connection gave its client no certificate, but this alert.
+    case identityRefused(TLSAlert)
+    /// A server's connection refused its client's certificate, in the library's words.
+    case clientCertificate(String)
+    /// The policy trusts the server, and a reviewer of the caller's does not.
+    case refusedByReview
+    /// The library could not make the connection's state, in its words.
+    case resources(String)
+
+    /// A short token for metrics and the log, from a fixed set.
+    package var token: String {
+        switch self {
+        case .trust(let failure): failure.token
+        case .alertReceived: "alert-received"
+        case .certificateRequired: "client-certificate-required"
+        case .certificateRejected: "client-certificate-rejected"
+        case .versionRefused: "version-refused"
+        case .notTLS, .clearText: "not-tls"
+        case .unanswered: "unanswered"
+        case .truncated: "truncated"
+        case .transport: "transport-error"
+        case .protocolViolation: "protocol-violation"
+        case .tooManyMessages: "too-many-messages"
+        case .unauthenticated: "unauthenticated"
+        case .identityRefused: "identity-refused"
+        case .clientCertificate: "client-certificate"
+        case .refusedByReview: "refused-by-review"
+        case .resources: "resources"
+        }
+    }
+}
+
+extension TLSError {
+    /// The alert by which the peer ended the connection; nil: it did not, or not so.
+    package var receivedAlert: TLSAlert? {
+        switch self {
+        case .alertReceived(let code, _): TLSAlert(code: code)
+        case .certificateRequired(let alert), .certificateRejected(let alert): alert
+        default: nil
+        }
+    }
+}
+
+extension TLSError {
+    /// Whether the peer seems to speak clear text.
+    package var looksLikeClearText: Bool {
+        switch self {
+        case .notTLS, .clearText, .unanswered: true
+        default: false
+        }
+    }
+}
+
+extension TLSError {
+    /// The same of a peer that has spoken TLS on its port before: that it ends a handshake without
+    /// a byte does not tell of clear text.
+    package var onProvenPort: TLSError {
+        switch self {
+        case .unanswered(nil): .truncated
+        case .unanswered(let number?): .transport(errorNumber: number)
+        default: self
+        }
+    }
+}
+
+extension TLSError: CustomStringConvertible {
+    /// One sentence for an error reply and the log.
+    package var description: String { text(of: "server") }
+
+    /// The same sentence, where `peer` is what the other side is called.
+    package func text(of peer: String) -> String {
+        switch self {
+        case .trust(let failure): failure.description
+        case .alertReceived(let code, let name): "the \(peer) sent the alert \(name) (\(code))"
+        case .certificateRequired(let alert):
+            "the \(peer) requires a client certificate and was given none: it sent \(alert)"
+        case .certificateRejected(let alert):
+            "the \(peer) does not accept the client certificate that it was given: it sent \(alert)"
+        case .versionRefused: "the \(peer) supports no TLS version that is allowed"
+        case .notTLS: "what the \(peer) sent is not TLS"
+        case .clearText(let line): "the \(peer) answered in clear text: \(line)"
+        case .unanswered(let number):
+            (number.map { transportText($0, peer) } ?? "the \(peer) closed the connection")
+                + " without a byte of TLS, as one does on a port for clear text"
+        case .truncated: "the \(peer) closed the connection without ending the TLS session"
+        case .transport(let number): transportText(number, peer)
+        case .protocolViolation(let reason): "the \(peer) broke the TLS protocol: \(reason)"
+        case .tooManyMessages:
+            "the \(peer) sent more than \(SocketState.lateMessageLimit) handshake messages "
+                + "after the handshake (key updates, session tickets)"
+        case .unauthenticated: "the handshake did not prove who the \(peer) is"
+        case .identityRefused(let alert): "the \(peer) is given no certificate, but \(alert)"
+        case .clientCertificate(let reason): "the \(peer)'s certificate is refused: \(reason)"
+        case .refusedByReview: "the \(peer) was refused by the session's own review"
+        case .resources(let reason): "no TLS state could be made: \(reason)"
+        }
+    }
+}
+
+/// Why a context or its trust anchors could not be made: an error of the configuration.
+package enum TLSContextError: Error, Hashable, Sendable {
+    /// A file of trust anchors that holds something else; `name` is what the configuration calls
+    /// it.
+    case rootsFile(name: String, PinError)
+    /// A certificate in a file of trust anchors, by its position.
+    case root(name: String, index: Int, CertificateError)
+    /// A trust anchor of a pinset, by its position.
+    case anchor(pinset: String, index: Int, CertificateError)
+    /// A pin of a pinset.
+    case pin(pinset: String, CertificateError)
+    /// A pinset that no server can pass.
+    case pinset(name: String, PinsetProblem)
+    /// A server's certificate or key that cannot be used.
+    case identity(TLSIdentityError)
+    /// The library refused, in its words.
+    case library(String)
+}
+
+extension TLSContextError: CustomStringConvertible {
+    /// One sentence for a configuration's error line.
+    package var description: String {
+        switch self {
+        case .rootsFile(let name, let error): "roots \(name): \(error.problem)"
+        case .root(let name, let index, let error):
+            "roots \(name), certificate \(index + 1): \(error)"
+        case .anchor(let pinset, let index, let error):
+            "pinset \(pinset), anchor \(index + 1): \(error)"
+        case .pin(let pinset, let error): "pinset \(pinset): \(error)"
+        case .pinset(let name, let problem): "pinset \(name): \(problem.problem)"
+        case .identity(let error): "\(error)"
+        case .library(let reason): "the TLS library refused: \(reason)"
+        }
+    }
+}
+
+/// The library's error queue of this thread. Whoever makes a call fail drains it, so that a stale
+/// entry can never be taken for the reason of a later failure.
+enum ErrorQueue {
+    /// Empties the queue; costs one thread-local read when it is empty already.
+    @inline(__always)
+    static func clear() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
+
+    /// The first error that was queued, as the library's text; empties the queue.
+    static func drain() -> String {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        return text(code)
+    }
+
+    static func text(_ code: UInt) -> String {
+        guard code != 0 else { return "unknown" }
+        guard let reason = ERR_reason_error_string(code) else { return "error \(code)" }
+        return String(cString: reason)
+    }
+}
+
+extension TLSError {
+    /// The error that an SSL_ERROR_SSL stands for; empties the queue.
+    static func fromQueue() -> TLSError {
+        let code = ERR_get_error()
+        ERR_clear_error()
+        guard pinfold_error_library(code) == UInt(ERR_LIB_SSL) else {
+            return .protocolViolation(ErrorQueue.text(code))
+        }
+        let reason = Int32(truncatingIfNeeded: pinfold_error_reason(code))
+        switch reason {
+        case SSL_R_UNEXPECTED_EOF_WHILE_READING:
+            return .truncated
+        case SSL_R_WRONG_VERSION_NUMBER, SSL_R_HTTP_REQUEST, SSL_R_HTTPS_PROXY_REQUEST,
+            SSL_R_PACKET_LENGTH_TOO_LONG:
+            return .notTLS
+        case SSL_R_UNSUPPORTED_PROTOCOL, SSL_R_VERSION_TOO_LOW, SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            return .versionRefused
+        case SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE:
+            return .clientCertificate("none was sent")
+        case SSL_AD_REASON_OFFSET...(SSL_AD_REASON_OFFSET + 255):
+            let alert = UInt8(truncatingIfNeeded: reason - SSL_AD_REASON_OFFSET)
+            return .alertReceived(code: alert, name: TLSAlert(code: alert).name)
+        default:
+            return .protocolViolation(ErrorQueue.text(code))
+        }
+    }
+}
+
+/// What became of the connection, for the errnos that connections die of.
+private func transportText(_ number: Int32, _ peer: String) -> String {
+    switch number {
+    case ECONNRESET: "the \(peer) reset the connection"
+    case EPIPE: "the \(peer) had closed the connection"
+    case ETIMEDOUT: "the connection timed out"
+    case EHOSTUNREACH, ENETUNREACH: "the \(peer) became unreachable"
+    default: "the connection failed (errno \(number))"
+    }
+}

@@ -1,0 +1,207 @@
+import COpenSSL
+import Clocks
+import HTTPCore
+import Synchronization
+import Trust
+
+/// A security policy with what it is applied by: trust anchors, pinned certificates and the
+/// library's security level. It judges the servers of live connections as well as certificates
+/// that come from elsewhere. Immutable; used by any number of threads at once.
+package final class TrustJudge: Sendable {
+    let policy: ResolvedSecurityPolicy
+    let roots: TrustRoots
+    /// The certificates of each pinset, in the policy's order.
+    let pinsets: [PinsetCertificates]
+    /// -1: the connections' context has not been made.
+    private let level: Atomic<Int32>
+    /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
+    var securityLevel: Int32 {
+        let level = level.load(ordering: .relaxed)
+        return level < 0 ? Self.standardSecurityLevel : level
+    }
+    let profile: ChosenProfile
+    /// What certificates are looked up in; nil: revocation is not looked at.
+    let revocation: RevocationLists?
+    /// Whether servers must staple an OCSP response that says that their certificate is good.
+    let requiresStaple: Bool
+    /// What is asked of Certificate Transparency; nil: nothing.
+    let transparency: TransparencyPolicy?
+    let transparencyKeys = TransparencyKeys()
+
+    /// The security level of connections that allow no obsolete version of TLS.
+    static let standardSecurityLevel: Int32 = {
+        guard let context = SSL_CTX_new(TLS_client_method()) else { return 2 }
+        defer { SSL_CTX_free(context) }
+        return SSL_CTX_get_security_level(context)
+    }()
+
+    /// - Parameters:
+    ///   - policy: the pinsets; a pinset that no server can pass is taken, and refuses all.
+    ///   - roots: the trust anchors; shared between judges.
+    ///   - securityLevel: of the connections whose servers are judged; nil: they allow no obsolete
+    ///     version of TLS, and have the library's standard level until ``take(securityLevel:)``.
+    ///   - profile: what is asked of chains beyond what the library verifies.
+    ///   - revocation: the lists that chains are held to; nil: none.
+    ///   - requiresStaple: whether servers must staple an OCSP response.
+    ///   - transparency: which logs must have promised to publish a server's certificate.
+    /// - Throws: for a pin or an anchor that is no certificate or key.
+    package init(
+        _ policy: SecurityPolicy, roots: TrustRoots,
+        securityLevel: Int32? = nil,
+        profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil,
+        requiresStaple: Bool = false, transparency: TransparencyPolicy? = nil
+    ) throws(TLSContextError) {
+        var certificates: [PinsetCertificates] = []
+        for pinset in policy.pinsets {
+            certificates.append(try PinsetCertificates(pinset))
+        }
+        self.policy = try TrustJudge.resolve(policy)
+        self.roots = roots
+        level = Atomic(securityLevel ?? -1)
+        self.profile = profile
+        self.revocation = revocation
+        self.requiresStaple = requiresStaple
+        self.transparency = transparency
+        pinsets = certificates
+    }
+
+    /// The context of the connections whose servers are judged has been made, with this level.
+    func take(securityLevel: Int32) { level.store(securityLevel, ordering: .relaxed) }
+
+    static func resolve(
+        _ policy: SecurityPolicy
+    ) throws(TLSContextError) -> ResolvedSecurityPolicy {
+        try ResolvedSecurityPolicy(policy) { (pin, index) throws(TLSContextError) in
+            do throws(CertificateError) {
+                switch pin {
+                case .keyDigest(let digest):
+                    return PinDigests(key: digest)
+                case .certificateFingerprint(let digest):
+                    return PinDigests(certificate: digest)
+                case .publicKey(let der):
+                    return PinDigests(key: try CertificateInspection.keyDigest(publicKey: der))
+                case .certificate(let der):
+                    let identity = try CertificateInspection(certificate: der).identity
+                    return PinDigests(key: identity.key, certificate: identity.fingerprint)
+                }
+            } catch {
+                throw .pin(pinset: policy.pinsets[index].name, error)
+            }
+        }
+    }
+
+    /// Judges certificates outside a handshake, by the code that judges live connections. That the
+    /// peer holds the leaf's private key is for the caller to know.
+    ///
+    /// - Parameters:
+    ///   - chain: what a server presents, the leaf first.
+    ///   - host: the name or address that was asked for, in any case, with or without a final dot
+    ///     or brackets; nil checks no name.
+    ///   - time: when the certificates must be valid and the pinsets not expired, in seconds since
+    ///     1970; nil is now.
+    ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
+    ///   - timestamps: those of Certificate Transparency that came beside the certificates.
+    package func judge(
+        _ chain: PresentedChain, host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
+        timestamps: ServerTimestamps = ServerTimestamps()
+    ) -> TrustVerdict {
+        guard let leaf = chain.certificates[0],
+            var evidence = PeerEvidence(
+                certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
+        else { return .refused(TrustFailure(.chain(.outOfMemory))) }
+        let verdict = verdict(
+            &evidence, host: host.map(TrustJudge.normalised),
+            now: time ?? Clock.coarseWallSeconds(), timestamps: timestamps)
+        guard requiresStaple, case .trusted(var facts) = verdict else { return verdict }
+        switch evidence.stapleJudge.judge(staple) {
+        case .success(let end):
+            facts.limit(to: end)
+            return .trusted(facts)
+        case .failure(let failure): return .refused(TrustFailure(.chain(.revocation(failure))))
+        }
+    }
+
+    /// The chain from the leaf to one of the trust anchors, whatever the pinsets and the name say;
+    /// nil: there is none that is valid.
+    ///
+    /// - Parameter time: when the certificates must be valid, in seconds since 1970; nil is now.
+    package func verifiedChain(of chain: PresentedChain, at time: Int64? = nil) -> VerifiedChain? {
+        guard let leaf = chain.certificates[0],
+            var evidence = PeerEvidence(
+                certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
+        else { return nil }
+        return try? evidence.evaluateChain(anchors: .roots(pinset: nil), host: nil).get()
+    }
+
+    /// A host in lower case, without brackets and without the final dot.
+    package static func normalised(_ host: String) -> String {
+        var bytes = host.utf8.map(ASCII.lowercased)
+        if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
+            bytes = Array(bytes.dropFirst().dropLast())
+        }
+        if bytes.count > 1, bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// The certificates that a server presents, parsed. Immutable.
+package struct PresentedChain: Sendable {
+    /// The leaf first; at least one.
+    let certificates: CertificateStack
+
+    /// - Parameter der: each certificate's DER, the leaf first.
+    /// - Throws: `.noCertificate` for an empty list, `.malformed` for what is no certificate, also
+    ///   for one with bytes behind it.
+    package init(der: [[UInt8]]) throws(ChainFailure) {
+        guard !der.isEmpty else { throw .noCertificate }
+        guard let stack = CertificateStack() else { throw .outOfMemory }
+        for (index, bytes) in der.enumerated() {
+            do throws(CertificateError) {
+                let certificate = try Certificate(der: bytes)
+                stack.append(certificate.pointer)
+            } catch {
+                throw .malformed(position: index + 1)
+            }
+        }
+        guard stack.count == der.count else { throw .outOfMemory }
+        certificates = stack
+    }
+
+    private init(_ certificates: CertificateStack) { self.certificates = certificates }
+
+    /// The same with those of another behind; nil only if the library is out of memory.
+    package func adding(_ other: PresentedChain) -> PresentedChain? {
+        guard let stack = CertificateStack() else { return nil }
+        for part in [certificates, other.certificates] {
+            for index in 0..<part.count {
+                if let one = part[index] { stack.append(one) }
+            }
+        }
+        return PresentedChain(stack)
+    }
+}
+
+extension TLSClientContext {
+    /// Judges certificates outside a handshake, as a connection under this context would: see
+    /// ``TrustJudge/judge(_:host:at:staple:)``.
+    ///
+    /// - Parameters:
+    ///   - chain: the DER of what a server presents, the leaf first. An empty list is refused as
+    ///     `.noCertificate`, one that does not parse as `.malformed`.
+    ///   - host: the name or address that was asked for; nil checks no name.
+    ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
+    ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
+    ///   - timestamps: those of Certificate Transparency that came beside the certificates.
+    package func judge(
+        chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
+        timestamps: ServerTimestamps = ServerTimestamps()
+    ) -> TrustVerdict {
+        do throws(ChainFailure) {
+            return judge.judge(
+                try PresentedChain(der: chain), host: host, at: time, staple: staple,
+                timestamps: timestamps)
+        } catch {
+            return .refused(TrustFailure(.chain(error)))
+        }
+    }
+}

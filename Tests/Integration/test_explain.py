@@ -8,7 +8,8 @@ import re
 
 import pytest
 import yaml
-from support.gateway import ROOT, run_pinfold
+from support.checkout import PAGES
+from support.gateway import run_pinfold
 from support.origin import reply
 from support.wire import request
 
@@ -197,11 +198,11 @@ TYPES = {"url": str, "verdict": str, "client": dict, "entry": dict, "label": str
          "server": dict}
 
 
-def test_the_members_are_those_that_readme_lists(tmp_path):
+def test_the_members_are_those_that_the_page_lists(tmp_path):
     explained(tmp_path, configuration(None), "http://a.test/", *PUBLIC)
     _, found = told(tmp_path, "http://a.test/", *PUBLIC)
-    table = (ROOT / "README.md").read_text().partition("`--json` prints the same")[2]
-    rows = re.findall(r"^\| (`.*?) \| ", table.partition("\n\n###")[0], re.MULTILINE)
+    table = PAGES["Troubleshooting"].read_text().partition("`--json` prints the same")[2]
+    rows = re.findall(r"^\| (`.*?) \| ", table.partition("\n\n##")[0], re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert listed == list(found) == list(TYPES)
 

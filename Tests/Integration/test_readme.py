@@ -1,8 +1,9 @@
-"""What README shows works as printed: its configurations, its demonstration, its links; and what
-the other pages name exists."""
+"""What README and the pages show works as printed: configurations, the demonstration, links; and
+what the other pages name exists."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -16,44 +17,36 @@ import yaml
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support import pki as certificates
 from support.checkout import MODULES, PAGES
+from support.examples import EXAMPLES, README, Block, agrees, blocks, configurations, sessions
 from support.gateway import BINARY, ROOT, free_port
 from support.revocation import crl
 from support.transparency import Log, log_list
 from support.wait import until
 
-README = (ROOT / "README.md").read_text()
+CHANGELOG = ROOT / "CHANGELOG.md"
 
 
-def blocks() -> list[str]:
-    """The indented blocks, without their indentation."""
-    found = re.findall(r"(?:^(?:    .*)?\n)+", README, re.MULTILINE)
-    return [re.sub(r"^    ", "", one, flags=re.MULTILINE).strip("\n") for one in found if one.strip()]
+def demonstrated() -> list[tuple[str, list[str]]]:
+    """The requests that README shows of the demonstration, and their output."""
+    return [(command, output) for command, output in sessions(README)
+            if ".localhost:8443/" in command]
 
 
-def commands(start: str) -> list[str]:
-    """All lines of the blocks that begin with a text."""
-    return [line for block in blocks() for line in block.splitlines() if line.startswith(start)]
-
-
-def configurations() -> list[str]:
-    """The blocks that are a part of a configuration file."""
-    keys = yaml.safe_load((ROOT / "config/pinfold.yaml").read_text()).keys()
-
-    def is_configuration(text: str) -> bool:
-        first = re.match(r"([a-z]+):", text)
-        return first is not None and first[1] in keys
-
-    return [block for block in blocks() if is_configuration(block)]
+def test_readme_fits_in_180_lines() -> None:
+    assert len(README.read_text().splitlines()) <= 180
 
 
 def test_there_are_configurations() -> None:
-    assert len(configurations()) >= 5
+    assert len(configurations()) >= 14
+    assert [block.page for block in configurations()].count(README) == 1
 
 
-@pytest.mark.parametrize("text", configurations(), ids=lambda text: text.split("\n")[0])
+@pytest.mark.parametrize(
+    "block", configurations(), ids=lambda block: f"{block.page.stem}: {block.heading}")
 def test_a_configuration_checks_as_printed_without_a_warning(
-    text: str, tmp_path: Path, authority_file: Path, pki
+    block: Block, tmp_path: Path, authority_file: Path, pki
 ) -> None:
+    text = block.text
     (tmp_path / "corp-ca.pem").write_bytes(authority_file.read_bytes())
     (tmp_path / "devices-ca.pem").write_bytes(authority_file.read_bytes())
     proxy = pki.root.issue("proxy.example.com", days=(-1, 90))
@@ -67,6 +60,10 @@ def test_a_configuration_checks_as_printed_without_a_warning(
     if "corp.crl" in text:
         (tmp_path / "corp-ca.pem").write_bytes(authority.pem)
     log_list(tmp_path / "log_list.json", Log("one").entry(), Log("two").entry())
+    if "interception" in text:
+        command = next(line for one in blocks(block.page) for line in one.text.splitlines()
+                       if line.startswith("pinfold ca init "))
+        subprocess.run([BINARY, *command.split()[1:]], cwd=tmp_path, check=True, timeout=30)
     file = tmp_path / "pinfold.yaml"
     file.write_text(text)
     checked = subprocess.run(
@@ -77,6 +74,27 @@ def test_a_configuration_checks_as_printed_without_a_warning(
     for key, value in yaml.safe_load(text).items():
         if isinstance(value, list):
             assert len(effective[key]) == len(value)
+
+
+def test_the_configuration_of_readme_reports_and_without_one_line_enforces(tmp_path: Path) -> None:
+    (block,) = [one for one in configurations() if one.page == README]
+    lines = block.text.splitlines()
+    (reporting,) = [line for line in lines if "enforce: false" in line]
+    file = tmp_path / "pinfold.yaml"
+
+    def state(kept: list[str]) -> str:
+        file.write_text("\n".join(kept) + "\n")
+        explained = subprocess.run(
+            [BINARY, "explain", "--json", "http://api.example.com/", "--config", file,
+             "--address", "23.192.228.80"], capture_output=True, text=True, timeout=30)
+        assert (explained.returncode, explained.stderr) == (0, "")
+        said = json.loads(explained.stdout)
+        assert [way["way"] for way in said["ways"] if way["asking"] == "absolute"] == ["upgrade"]
+        (pinset,) = said["pinsets"]
+        return pinset["state"]
+
+    assert state(lines) == "reported"
+    assert state([line for line in lines if line != reporting]) == "enforced"
 
 
 @pytest.fixture(scope="module")
@@ -119,11 +137,14 @@ def test_the_demonstration_shows_a_right_pin_a_wrong_one_and_a_refused_tunnel(
     demonstration: dict[str, str]
 ) -> None:
     outputs = []
-    for command in [line for line in commands("curl -x") if ".localhost:8443/" in line]:
+    for command, shown in demonstrated():
         for printed, actual in demonstration.items():
             command = command.replace(printed, actual)
-        outputs.append(subprocess.run(
-            command, shell=True, capture_output=True, text=True, timeout=30))
+            shown = [line.replace(printed, actual) for line in shown]
+        ran = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=30)
+        errors = [line for line in ran.stderr.splitlines() if line.startswith("curl: ")]
+        agrees(ran.stdout + "\n".join(errors), shown)
+        outputs.append(ran)
     assert len(outputs) == 3
     right, wrong, tunnel = outputs
     assert right.stdout == "hello from a server whose key is pinned\n"
@@ -149,7 +170,8 @@ def test_the_demonstration_says_what_to_try_and_warns_of_nothing() -> None:
     process.send_signal(signal.SIGTERM)
     said.append(process.communicate(timeout=20)[1])
     text = "".join(said)
-    for command in [line for line in commands("curl -x") if ".localhost:8443/" in line]:
+    assert len(demonstrated()) == 3
+    for command, _ in demonstrated():
         assert command.replace(":8080", f":{proxy}").replace(":8443", f":{server}") in text, text
     assert "warning" not in text, text
 
@@ -171,24 +193,42 @@ def test_the_demonstration_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_the_refusal_reads_as_printed(gateway) -> None:
-    printed = next(block for block in blocks() if "403 destination-refused" in block).splitlines()
-    assert printed[0].endswith(" http://10.0.0.1/")
-    shown = gateway().get("http://10.0.0.1/").body.decode().splitlines()
-    assert shown[:3] == printed[1:4]
-    assert re.fullmatch(r"id: [0-9a-f]{16}", shown[3]) and re.fullmatch(r"id: [0-9a-f]{16}", printed[4])
+    command, printed = next(one for one in sessions() if "403 destination-refused" in one[1])
+    assert command.endswith(" http://10.0.0.1/")
+    agrees(gateway().get("http://10.0.0.1/").body.decode(), printed)
 
 
 COMMUNITY = [ROOT / ".github/CONTRIBUTING.md", ROOT / ".github/SECURITY.md"]
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *COMMUNITY, *sorted(path for path in PAGES.values() if path.suffix == ".md")], ids=lambda p: p.name)
+    "page", [README, *COMMUNITY, *sorted(path for path in PAGES.values() if path.suffix == ".md")], ids=lambda p: p.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#\s]+)\)", page.read_text()):
+    for target, anchor in re.findall(r"\]\(([^)#<\s]*)(#[^)\s]+)?\)", page.read_text()):
         if "://" not in target:
-            assert (page.parent / target).exists(), target
-    for name in re.findall(r"<doc:([A-Za-z-]+)>", page.read_text()):
+            there = page.parent / target if target else page
+            assert there.exists(), target
+            assert not anchor or anchor.lower() in anchors(there), target + anchor
+    for name in re.findall(r"<doc:([A-Za-z-]+)(?:#[^>]+)?>", page.read_text()):
         assert name in PAGES, name
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {"#" + re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+def test_readme_links_every_page_with_examples() -> None:
+    linked = re.findall(r"\]\(([^)\s]+)\)", README.read_text())
+    for page in EXAMPLES[1:]:
+        assert str(page.relative_to(ROOT)) in linked
+
+
+def test_the_catalogue_lists_every_page() -> None:
+    root = PAGES["Gateway"]
+    listed = set(re.findall(r"^- <doc:([A-Za-z]+)>$", root.read_text(), re.MULTILINE))
+    assert listed >= {path.stem for path in root.parent.glob("*.md")} - {"Gateway"}
 
 
 def words(page: Path) -> list[str]:
@@ -230,7 +270,7 @@ def test_the_version_is_declared_once() -> None:
     declared = re.findall(r'= "(\d+\.\d+\.\d+)"', declaration.read_text())
     assert len(declared) == 1
     spelt = re.compile(rf"(?<![\d.]){re.escape(declared[0])}(?![\d.])")
-    files = [ROOT / "Package.swift", ROOT / "README.md"]
+    files = [ROOT / "Package.swift", README]
     for folder in ("Sources", "Tests", "config", "deploy", ".github"):
         # Not what packages are built from, beside the sources of their users.
         files += [path for path in (ROOT / folder).rglob("*")
@@ -240,7 +280,7 @@ def test_the_version_is_declared_once() -> None:
 
 
 def test_the_version_is_that_of_the_changelogs_newest_release(gateway) -> None:
-    headings = re.findall(r"^## \[(.*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    headings = re.findall(r"^## \[(.*)\]", CHANGELOG.read_text(), re.MULTILINE)
     newest = next(heading for heading in headings if heading != "Unreleased")
     told = subprocess.run([BINARY, "--version"], capture_output=True, text=True, timeout=30)
     assert (told.returncode, told.stdout) == (0, newest + "\n")

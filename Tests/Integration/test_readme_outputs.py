@@ -1,4 +1,4 @@
-"""The commands that README prints with their output print that, up to keys, times and addresses."""
+"""The commands that the pages print with their output print that, up to keys, times and addresses."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from datetime import datetime, timedelta, timezone
 import pytest
 import yaml
 from support import pki as certificates
+from support.checkout import PAGES
+from support.examples import agrees, configurations, sessions
 from support.gateway import BINARY
 from support.origin import reply
-from test_readme import blocks, configurations
 
 HOST = "api.example.com"
 PIN = "sha256/" + "A" * 43 + "="
@@ -19,28 +20,7 @@ PIN = "sha256/" + "A" * 43 + "="
 
 def printed(start: str) -> tuple[str, list[str]]:
     """A command and its output."""
-    lines = next(block for block in blocks() if block.startswith(f"$ {start}")).splitlines()
-    return lines[0].removeprefix("$ "), lines[1:]
-
-
-def normal(line: str) -> str:
-    """Without what is another one each time."""
-    line = re.sub(r"sha256(//?)[A-Za-z0-9+/]{43}=", r"sha256\1PIN", line)
-    line = re.sub(r"(?:[0-9A-F]{2}:){8,}(?:[0-9A-F]{2}|…)", "FINGERPRINT", line)
-    line = re.sub(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", line)
-    return re.sub(r"\(\d+ days\)", "(N days)", line)
-
-
-def agrees(output: str, shown: list[str]) -> None:
-    """`…` stands for the rest of a line, or alone for lines that are left out."""
-    pattern = ""
-    for line in map(normal, shown):
-        if line == "…":
-            pattern += r"(?:.*\n)*?"
-        else:
-            pattern += ".*".join(re.escape(part) for part in line.split("…")) + r"\n"
-    actual = "".join(normal(line) + "\n" for line in output.splitlines())
-    assert re.fullmatch(pattern, actual), f"{actual}\n---\n" + "\n".join(shown)
+    return next(one for one in sessions() if one[0].startswith(start))
 
 
 def run(command: str, folder, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -53,7 +33,7 @@ def run(command: str, folder, **environment: str) -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def issuing(tmp_path_factory):
-    """README's authority, which is trusted as the system's are."""
+    """The pages' authority, which is trusted as the system's are."""
     root = certificates.root(tmp_path_factory.mktemp("readme"), "Example Root")
     issuing = root.intermediate("Example Issuing CA")
     issuing.root = root
@@ -61,8 +41,8 @@ def issuing(tmp_path_factory):
 
 
 def pinned(folder) -> None:
-    """The configuration that README begins with."""
-    text = next(one for one in configurations() if "payments:" in one)
+    """The configuration at the beginning of the page on pins."""
+    text = next(one.text for one in configurations() if one.page == PAGES["Pins"])
     assert HOST in yaml.safe_load(text)["hosts"][0]["match"]
     (folder / "pinfold.yaml").write_text(text)
 

@@ -7,7 +7,6 @@ import functools
 import gzip
 import json
 import plistlib
-import re
 import shlex
 import subprocess
 import threading
@@ -16,21 +15,15 @@ import httpx
 import pytest
 import requests
 import yaml
-from support.gateway import ROOT, Gateway
+from support.checkout import PAGES
+from support.examples import blocks
+from support.gateway import Gateway
 from support.origin import Request, reply
 from support.wait import until
 from support.wire import request
 
-README = (ROOT / "README.md").read_text()
 JSON = "Content-Type: application/json"
 FORM = "application/x-www-form-urlencoded"
-
-
-def section(heading: str) -> list[str]:
-    """The indented blocks below a heading of README, without their indentation."""
-    text = README.split(f"### {heading}\n", 1)[1].split("\n### ", 1)[0]
-    found = re.findall(r"(?:^(?:    .*)?\n)+", text, re.MULTILINE)
-    return [re.sub(r"^    ", "", one, flags=re.MULTILINE).strip("\n") for one in found if one.strip()]
 
 
 def rules(response: dict | None = None, request: dict | None = None, **entry: object) -> dict:
@@ -60,9 +53,10 @@ def gzip_bomb() -> bytes:
 
 
 def legacy(gateway, dns, port: int) -> tuple[Gateway, list[str]]:
-    """A gateway on the configuration that README prints, and the command that it prints with it,
-    for a server at a port of loopback."""
-    configuration, command = section("A legacy client in front of a JSON API")
+    """A gateway on the configuration that the page of examples prints, and the command that it prints
+    with it, for a server at a port of loopback."""
+    configuration, command = [block.text for block in blocks(PAGES["Examples"])
+                              if block.heading == "A legacy client in front of a JSON API"]
     assert len(configuration.splitlines()) <= 10
     dns.set("api.example.com", "127.0.0.1")
     running = gateway(yaml.safe_load(configuration))

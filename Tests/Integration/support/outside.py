@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from .checkout import PAGES, module_maps
+from .examples import README, blocks
 from .gateway import ROOT
 
 # What the pages ask, and what stands in for it: arguments of the program.
@@ -51,12 +52,10 @@ try await part(api.session, api)
 
 
 def program() -> str:
-    """README's program, without its indentation."""
-    readme = (ROOT / "README.md").read_text()
-    section = readme.split("## The client library\n", 1)[1].split("\n## ", 1)[0]
-    blocks = re.findall(r"(?:^(?:    .*)?\n)+", section, re.MULTILINE)
-    code = next(block for block in blocks if "import PinfoldClient" in block)
-    return re.sub(r"^    ", "", code, flags=re.MULTILINE).strip("\n") + "\n"
+    """README's program."""
+    (code,) = [block.text for block in blocks(README)
+               if block.heading == "The client library" and block.language == "swift"]
+    return code + "\n"
 
 
 def migration() -> dict[str, str]:

@@ -36,6 +36,11 @@ def test_readme_fits_in_180_lines() -> None:
     assert len(README.read_text().splitlines()) <= 180
 
 
+def test_what_is_unreleased_fits_in_100_lines_of_the_changelog() -> None:
+    unreleased = CHANGELOG.read_text().split("## [Unreleased]\n", 1)[1].split("\n## [", 1)[0]
+    assert len(unreleased.splitlines()) <= 100
+
+
 def test_there_are_configurations() -> None:
     assert len(configurations()) >= 14
     assert [block.page for block in configurations()].count(README) == 1

@@ -100,7 +100,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     ],
     "Gateway/Gateway/ConfigurationFile": [
         "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "JSONSchema", "Clocks",
-        "PinfoldTLS", "Yams",
+        "PinfoldTLS", "CYAML",
     ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "PinfoldConfiguration", "JSONSchema",
@@ -224,7 +224,6 @@ let products: [String: Target.Dependency] = [
     "Logging": .product(name: "Logging", package: "swift-log"),
     "RawStructuredFieldValues": .product(
         name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
-    "Yams": .product(name: "Yams", package: "Yams"),
 ]
 
 /// Of the imports, what the toolchain provides.
@@ -267,6 +266,7 @@ let libraries: [Target] = [
     system("CPublicSuffix", pkgConfig: "libpsl", "libpsl-dev"),
     system("CInternationalNames", pkgConfig: "libidn2", "libidn2-dev"),
     system("CExpat", pkgConfig: "expat", "libexpat1-dev"),
+    system("CYAML", pkgConfig: "yaml-0.1", "libyaml-dev"),
     system("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     system("CBrotli", pkgConfig: "libbrotlienc", "libbrotli-dev"),
     // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
@@ -295,7 +295,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: libraries
         + targets(in: "Sources", imports) { name, dependencies, path in

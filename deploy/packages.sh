@@ -20,6 +20,7 @@ build_packages=(
     libsqlite3-dev
     libssl-dev
     libwebp-dev
+    libyaml-dev
     openssl
     pkg-config
     publicsuffix

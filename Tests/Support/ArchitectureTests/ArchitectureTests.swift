@@ -92,7 +92,7 @@ struct ArchitectureTests {
             ("@testable import Gateway", "Gateway"),
             ("internal import CLinux", "CLinux"),
             ("@preconcurrency public import struct Foundation.Data", "Foundation"),
-            ("  import Yams; import CLinux", "Yams"),
+            ("  import CYAML; import CLinux", "CYAML"),
             ("import HTTPCore  // why", "HTTPCore"),
             ("// import Foundation", nil),
             ("/// The importance of import", nil),

@@ -1,29 +1,33 @@
-import Yams
-
-/// Turns YAML text into ``ConfigNode``s. The only file that knows Yams.
+/// Turns YAML text into ``ConfigNode``s.
 ///
-/// Yams gives up at the first mapping with a duplicate key. So that duplicates are reported
-/// together with everything else, the first of the two is marked in the text (a private-use
-/// prefix, at the place Yams names) and the text parsed again: the mark comes off while the nodes
-/// are converted, and both entries are there for the checks to see.
-struct YAMLDocument {
+/// Aliases repeat what their anchors name. Tags are ignored, and `<<` is a key like any other. A
+/// mapping keeps its duplicate keys, so that they are reported together with everything else.
+struct YAMLDocument: ~Copyable {
     /// Bytes of a configuration file.
     static let maximumBytes = 1 << 20
     /// Values in a document, those that aliases repeat counted each time.
     static let maximumNodes = 100_000
-    /// Mappings and lists within each other.
+    /// Mappings and lists within each other, and so also how deep the functions here recurse.
     static let maximumDepth = 32
-    /// Duplicate keys that are marked before giving up.
-    static let maximumDuplicates = 64
 
-    private static let markStart: Unicode.Scalar = "\u{E000}"
-    private static let markEnd: Unicode.Scalar = "\u{E001}"
+    /// What an alias repeats.
+    private struct Anchored {
+        let node: ConfigNode
+        /// A scalar's text, which is needed where an alias is a key; `nil` for a collection.
+        let text: String?
+    }
 
     /// The file's name in errors.
-    let name: String
+    private let name: String
+    private let text: String
+    private var events: YAMLEvents
+    /// By name. A name that is given again means the later value from then on.
+    private var anchors: [String: Anchored] = [:]
     private var nodes = 0
 
-    private init(name: String) {
+    private init(text: String, events: consuming YAMLEvents, name: String) {
+        self.text = text
+        self.events = events
         self.name = name
     }
 
@@ -34,20 +38,27 @@ struct YAMLDocument {
     static func parse(
         _ bytes: [UInt8], name: String
     ) throws(ConfigurationError) -> ConfigNode {
-        var document = YAMLDocument(name: name)
+        func error(_ problem: String, expected: String = "") -> ConfigurationError {
+            ConfigurationError(
+                origin: .file(name: name, line: 0), key: "", problem: problem, expected: expected)
+        }
         guard bytes.count <= maximumBytes else {
-            throw document.error(
-                line: 0, "longer than \(maximumBytes) bytes", expected: "a configuration")
+            throw error("longer than \(maximumBytes) bytes", expected: "a configuration")
         }
         let content = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes[3...] : bytes[...]
         guard let text = String(validating: content, as: UTF8.self) else {
-            throw document.error(line: 0, "not UTF-8 text", expected: "YAML in UTF-8")
+            throw error("not UTF-8 text", expected: "YAML in UTF-8")
         }
-        guard let root = try document.compose(text) else {
-            return ConfigNode(origin: .file(name: name, line: 1), content: .null)
+        let events: YAMLEvents
+        do { events = try YAMLEvents(content) } catch {
+            throw ConfigurationError(
+                origin: .file(name: name, line: 0), key: "", problem: outOfMemory, expected: "")
         }
-        return try document.convert(root, depth: 0)
+        var document = YAMLDocument(text: text, events: events, name: name)
+        return try document.root()
     }
+
+    private static let outOfMemory = "cannot be parsed: out of memory"
 
     private func error(
         line: Int, _ problem: String, expected: String = ""
@@ -56,115 +67,142 @@ struct YAMLDocument {
             origin: .file(name: name, line: line), key: "", problem: problem, expected: expected)
     }
 
-    /// Parses, marking duplicate keys until the parser accepts them.
-    private func compose(_ original: String) throws(ConfigurationError) -> Node? {
-        var text = original
-        for mark in 0...Self.maximumDuplicates {
-            do {
-                return try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot()
-            } catch YamlError.duplicatedKeysInMapping(let keys, let context) {
-                let key = keys.first ?? ""
-                guard mark < Self.maximumDuplicates,
-                    let marked = Self.marking(text, at: context.mark, with: mark)
-                else {
-                    throw error(
-                        line: context.mark.line,
-                        "the key \(quoted(Self.unmarked(key))) stands more than once",
-                        expected: "each key once")
-                }
-                text = marked
-            } catch let problem as YamlError {
-                throw syntaxError(problem)
-            } catch {
-                throw self.error(line: 0, "cannot be parsed", expected: "YAML")
-            }
-        }
-        return nil
-    }
-
-    /// The text with a mark before the key at the place, inside its quotes if it has any; nil when
-    /// something other than a key's text stands there (an anchor, an alias, a tag, a list).
-    private static func marking(_ text: String, at place: Mark, with number: Int) -> String? {
-        let scalars = text.unicodeScalars
-        guard var index = start(ofLine: place.line, in: scalars) else { return nil }
-        for _ in 1..<max(1, place.column) {
-            guard index < scalars.endIndex else { return nil }
-            index = scalars.index(after: index)
-        }
-        guard index < scalars.endIndex else { return nil }
-        switch scalars[index] {
-        case "&", "*", "!", "[", "{", "|", ">", "?": return nil
-        case "\"", "'": index = scalars.index(after: index)
-        default: break
-        }
-        var marked = String.UnicodeScalarView()
-        marked.append(contentsOf: scalars[..<index])
-        marked.append(markStart)
-        marked.append(contentsOf: String(number).unicodeScalars)
-        marked.append(markEnd)
-        marked.append(contentsOf: scalars[index...])
-        return String(marked)
-    }
-
-    /// Where a line begins, counted from 1, with the line ends of YAML 1.1.
-    private static func start(
-        ofLine line: Int, in scalars: String.UnicodeScalarView
-    ) -> String.Index? {
-        var index = scalars.startIndex
-        var current = 1
-        while current < line {
-            guard index < scalars.endIndex else { return nil }
-            let scalar = scalars[index]
-            index = scalars.index(after: index)
-            switch scalar {
-            case "\r":
-                if index < scalars.endIndex, scalars[index] == "\n" {
-                    index = scalars.index(after: index)
-                }
-                current += 1
-            case "\n", "\u{85}", "\u{2028}", "\u{2029}": current += 1
-            default: break
-            }
-        }
-        return index
-    }
-
-    /// A key without the mark that made it unique.
-    private static func unmarked(_ key: String) -> String {
-        let scalars = key.unicodeScalars
-        guard scalars.first == markStart, let end = scalars.firstIndex(of: markEnd) else {
-            return key
-        }
-        return unmarked(String(scalars[scalars.index(after: end)...]))
-    }
-
-    private func syntaxError(_ problem: YamlError) -> ConfigurationError {
+    private func error(_ problem: YAMLError) -> ConfigurationError {
         switch problem {
-        case .reader(let text, let offset, _, let yaml):
-            let before = offset.map { yaml.prefix($0) } ?? yaml.prefix(0)
+        case .outOfMemory: return error(line: 0, Self.outOfMemory)
+        case .character(let problem, let offset):
+            let before = String(decoding: text.utf8.prefix(offset), as: UTF8.self)
             let line = before.count(where: \.isNewline) + 1
             let column = before.reversed().prefix { !$0.isNewline }.count + 1
-            return error(line: line, "not valid YAML at column \(column): \(text)")
-        case .scanner(let context, let text, let mark, let yaml),
-            .parser(let context, let text, let mark, let yaml),
-            .composer(let context, let text, let mark, let yaml):
+            return error(line: line, "not valid YAML at column \(column): \(problem)")
+        case .syntax(let context, let problem, let line, let column):
             let syntax = YAMLSyntaxProblem(
-                context: context?.text, problem: text, line: mark.line, column: mark.column,
-                in: yaml)
+                context: context, problem: problem, line: line, column: column, in: text)
             return error(line: syntax.line, syntax.text, expected: syntax.expected)
-        case .duplicatedKeysInMapping(_, let context):
-            return error(
-                line: context.mark.line, "not valid YAML: a key stands more than once",
-                expected: "each key once")
-        case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded:
-            return error(line: 0, "cannot be parsed", expected: "YAML")
         }
     }
 
-    private mutating func convert(
-        _ node: Node, depth: Int
+    private mutating func next() throws(ConfigurationError) -> YAMLEvents.Event {
+        do { return try events.next() } catch { throw self.error(error) }
+    }
+
+    private mutating func root() throws(ConfigurationError) -> ConfigNode {
+        guard case .documentStart = try next().content else {
+            return ConfigNode(origin: .file(name: name, line: 1), content: .null)
+        }
+        let root = try node(next(), depth: 0)
+        _ = try next()  // the end of the document
+        let after = try next()
+        guard case .streamEnd = after.content else {
+            throw error(
+                .syntax(
+                    context: "expected a single document in the stream",
+                    problem: "but found another document", line: after.line, column: after.column))
+        }
+        return root
+    }
+
+    /// The value that begins with an event.
+    private mutating func node(
+        _ event: YAMLEvents.Event, depth: Int
     ) throws(ConfigurationError) -> ConfigNode {
-        let line = node.mark?.line ?? 0
+        if case .alias(let anchor) = event.content {
+            let node = try anchored(anchor, at: event).node
+            try count(node, depth: depth)
+            return node
+        }
+        try countValue(line: event.line, depth: depth)
+        switch event.content {
+        case .scalar(let text, let isPlain, let anchor):
+            return scalar(text, isPlain: isPlain, anchor: anchor, line: event.line)
+        case .sequenceStart(let anchor):
+            var values: [ConfigNode] = []
+            while let element = try nextInCollection() {
+                values.append(try node(element, depth: depth + 1))
+            }
+            return collection(.sequence(values), anchor: anchor, line: event.line)
+        case .mappingStart(let anchor):
+            var entries: [ConfigNode.Entry] = []
+            while let first = try nextInCollection() {
+                let key = try key(first)
+                entries.append(
+                    ConfigNode.Entry(
+                        key: key, keyOrigin: .file(name: name, line: first.line),
+                        value: try node(next(), depth: depth + 1)))
+            }
+            return collection(.mapping(entries), anchor: anchor, line: event.line)
+        case .alias, .documentStart, .documentEnd, .collectionEnd, .streamEnd:
+            throw error(line: event.line, "cannot be parsed", expected: "YAML")
+        }
+    }
+
+    /// The event that begins an element or a key, or `nil` at the end of the collection.
+    private mutating func nextInCollection() throws(ConfigurationError) -> YAMLEvents.Event? {
+        let event = try next()
+        if case .collectionEnd = event.content { return nil }
+        return event
+    }
+
+    private mutating func key(_ event: YAMLEvents.Event) throws(ConfigurationError) -> String {
+        let text: String?
+        switch event.content {
+        case .scalar(let content, let isPlain, let anchor):
+            _ = scalar(content, isPlain: isPlain, anchor: anchor, line: event.line)
+            text = content
+        case .alias(let anchor): text = try anchored(anchor, at: event).text
+        default: text = nil
+        }
+        guard let text else {
+            throw error(line: event.line, "a list or a mapping as a key", expected: "a name")
+        }
+        return text
+    }
+
+    private mutating func scalar(
+        _ text: String, isPlain: Bool, anchor: String?, line: Int
+    ) -> ConfigNode {
+        let isNull = isPlain && ["", "~", "null", "Null", "NULL"].contains(text)
+        let node = ConfigNode(
+            origin: .file(name: name, line: line),
+            content: isNull ? .null : .scalar(text, isPlain: isPlain))
+        if let anchor { anchors[anchor] = Anchored(node: node, text: text) }
+        return node
+    }
+
+    /// Only a whole collection has its anchor: an alias within it would have no end.
+    private mutating func collection(
+        _ content: ConfigNode.Content, anchor: String?, line: Int
+    ) -> ConfigNode {
+        let node = ConfigNode(origin: .file(name: name, line: line), content: content)
+        if let anchor { anchors[anchor] = Anchored(node: node, text: nil) }
+        return node
+    }
+
+    private func anchored(
+        _ anchor: String, at event: YAMLEvents.Event
+    ) throws(ConfigurationError) -> Anchored {
+        if let anchored = anchors[anchor] { return anchored }
+        throw error(
+            .syntax(
+                context: nil, problem: "found undefined alias", line: event.line,
+                column: event.column))
+    }
+
+    /// Counts the values that an alias repeats.
+    private mutating func count(
+        _ node: ConfigNode, depth: Int
+    ) throws(ConfigurationError) {
+        try countValue(line: node.origin.line ?? 0, depth: depth)
+        switch node.content {
+        case .null, .scalar: break
+        case .sequence(let values):
+            for value in values { try count(value, depth: depth + 1) }
+        case .mapping(let entries):
+            for entry in entries { try count(entry.value, depth: depth + 1) }
+        }
+    }
+
+    private mutating func countValue(line: Int, depth: Int) throws(ConfigurationError) {
         nodes += 1
         guard nodes <= Self.maximumNodes else {
             throw error(line: line, "more than \(Self.maximumNodes) values")
@@ -172,40 +210,5 @@ struct YAMLDocument {
         guard depth <= Self.maximumDepth else {
             throw error(line: line, "nested more than \(Self.maximumDepth) deep")
         }
-        let content: ConfigNode.Content
-        switch node {
-        case .scalar(let scalar): content = Self.content(of: scalar)
-        case .sequence(let sequence):
-            var values: [ConfigNode] = []
-            for value in sequence { values.append(try convert(value, depth: depth + 1)) }
-            content = .sequence(values)
-        case .mapping(let mapping):
-            var entries: [ConfigNode.Entry] = []
-            for (key, value) in mapping {
-                entries.append(try entry(key, value, depth: depth + 1))
-            }
-            content = .mapping(entries)
-        case .alias:
-            throw error(line: line, "an alias without its anchor")
-        }
-        return ConfigNode(origin: .file(name: name, line: line), content: content)
-    }
-
-    private static func content(of scalar: Node.Scalar) -> ConfigNode.Content {
-        let isPlain = scalar.style == .plain
-        if isPlain, ["", "~", "null", "Null", "NULL"].contains(scalar.string) { return .null }
-        return .scalar(scalar.string, isPlain: isPlain)
-    }
-
-    private mutating func entry(
-        _ key: Node, _ value: Node, depth: Int
-    ) throws(ConfigurationError) -> ConfigNode.Entry {
-        let line = key.mark?.line ?? 0
-        guard case .scalar(let scalar) = key else {
-            throw error(line: line, "a list or a mapping as a key", expected: "a name")
-        }
-        return ConfigNode.Entry(
-            key: Self.unmarked(scalar.string), keyOrigin: .file(name: name, line: line),
-            value: try convert(value, depth: depth))
     }
 }

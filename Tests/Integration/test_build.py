@@ -63,3 +63,13 @@ def test_no_two_modules_define_a_constant_differently() -> None:
             if known != content:
                 differing.append(f"{name}: {first.parent.name} and {path.parent.name}")
     assert not differing
+
+
+def test_the_gateway_loads_no_foundation_and_no_icu() -> None:
+    """They are 54 MB; of Foundation, FoundationEssentials alone is needed, which has no ICU."""
+    loaded = subprocess.run(["ldd", str(BINARY)], capture_output=True, check=True,
+                            encoding="utf-8").stdout
+    libraries = {line.split()[0] for line in loaded.splitlines() if line.strip()}
+    assert any(library.startswith("libc.so.") for library in libraries)
+    assert not any(re.search(r"^libFoundation(?!Essentials)|ICU|libicu", library)
+                   for library in libraries), sorted(libraries)

@@ -83,8 +83,12 @@ struct YAMLEvents: ~Copyable {
                     context: nil, problem: "a value is not UTF-8",
                     line: Int(event.start_mark.line) + 1, column: Int(event.start_mark.column) + 1)
             }
-            return .scalar(
-                text, isPlain: scalar.style == YAML_PLAIN_SCALAR_STYLE, anchor: name(scalar.anchor))
+            let isPlain = scalar.style == YAML_PLAIN_SCALAR_STYLE
+            // A byte order mark that was pasted along with a value is not a part of it.
+            let value =
+                isPlain && text.unicodeScalars.first == "\u{FEFF}"
+                ? String(text.unicodeScalars.dropFirst()) : text
+            return .scalar(value, isPlain: isPlain, anchor: name(scalar.anchor))
         case YAML_SEQUENCE_START_EVENT:
             return .sequenceStart(anchor: name(event.data.sequence_start.anchor))
         case YAML_MAPPING_START_EVENT:

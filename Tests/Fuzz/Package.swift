@@ -61,11 +61,20 @@ let package = Package(
             dependencies: ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
             swiftSettings: swift),
         .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: swift),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1"),
+        // What reads YAML, without the keys of a configuration, which need nearly every module.
+        .target(
+            name: "ConfigurationFile", dependencies: ["CYAML"],
+            sources: [
+                "Loading/ConfigurationError.swift", "Reading/ConfigNode.swift",
+                "Reading/Quoting.swift", "Reading/YAMLDocument.swift", "Reading/YAMLEvents.swift",
+                "Reading/YAMLSyntaxProblem.swift",
+            ], swiftSettings: swift),
         .target(
             name: "FuzzTargets",
             dependencies: [
                 "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
-                "Transformation", "ImageCodecs",
+                "Transformation", "ImageCodecs", "ConfigurationFile",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(

@@ -17,6 +17,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case jsonSchema = "json-schema"
     case requestHead = "request-head"
     case image
+    case yaml
 
     /// Gives the bytes to the parser.
     ///
@@ -36,6 +37,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .jsonSchema: try checkSchema(bytes)
         case .requestHead: try checkHead(bytes)
         case .image: try checkImage(bytes)
+        case .yaml: try checkYAML(bytes)
         }
     }
 }

@@ -2,9 +2,9 @@
 ///
 /// This is what the checks read: they know neither YAML nor the command line, whose options become
 /// nodes too, with the option as their origin.
-struct ConfigNode: Sendable {
+package struct ConfigNode: Sendable {
     /// The shape of the value.
-    enum Content: Sendable {
+    package enum Content: Sendable {
         /// Nothing: an empty value, `~` or `null`.
         case null
         /// One text; plain when it stands without quotes, so that `true` may mean a truth value.
@@ -25,14 +25,14 @@ struct ConfigNode: Sendable {
     }
 
     /// A key and its value.
-    struct Entry: Sendable {
-        var key: String
-        var keyOrigin: ConfigurationError.Origin
-        var value: ConfigNode
+    package struct Entry: Sendable {
+        package var key: String
+        package var keyOrigin: ConfigurationError.Origin
+        package var value: ConfigNode
     }
 
-    var origin: ConfigurationError.Origin
-    var content: Content
+    package var origin: ConfigurationError.Origin
+    package var content: Content
 
     /// The value of a key, the first when there are several.
     subscript(key: String) -> ConfigNode? {

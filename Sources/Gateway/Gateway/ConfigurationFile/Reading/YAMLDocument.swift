@@ -2,13 +2,13 @@
 ///
 /// Aliases repeat what their anchors name. Tags are ignored, and `<<` is a key like any other. A
 /// mapping keeps its duplicate keys, so that they are reported together with everything else.
-struct YAMLDocument: ~Copyable {
+package struct YAMLDocument: ~Copyable {
     /// Bytes of a configuration file.
-    static let maximumBytes = 1 << 20
+    package static let maximumBytes = 1 << 20
     /// Values in a document, those that aliases repeat counted each time.
-    static let maximumNodes = 100_000
+    package static let maximumNodes = 100_000
     /// Mappings and lists within each other, and so also how deep the functions here recurse.
-    static let maximumDepth = 32
+    package static let maximumDepth = 32
 
     /// What an alias repeats.
     private struct Anchored {
@@ -35,7 +35,7 @@ struct YAMLDocument: ~Copyable {
     /// - Parameters:
     ///   - bytes: UTF-8, with or without a byte order mark.
     ///   - name: The file's name in errors.
-    static func parse(
+    package static func parse(
         _ bytes: [UInt8], name: String
     ) throws(ConfigurationError) -> ConfigNode {
         func error(_ problem: String, expected: String = "") -> ConfigurationError {

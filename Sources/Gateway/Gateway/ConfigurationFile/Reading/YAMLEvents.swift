@@ -8,12 +8,12 @@ import CYAML
 struct YAMLEvents: ~Copyable {
     /// What the parser read, and where it begins.
     struct Event {
-        /// The kinds of events. Tags are not part of them: a configuration has no types of its own.
+        /// Tags are left out: the checks know what each key's value must be.
         enum Content {
             case documentStart
             case documentEnd
             case alias(String)
-            /// `isPlain` if the text has no quotes and is no block.
+            /// Plain means neither in quotes nor a block (`|`, `>`).
             case scalar(String, isPlain: Bool, anchor: String?)
             case sequenceStart(anchor: String?)
             case mappingStart(anchor: String?)
@@ -23,7 +23,8 @@ struct YAMLEvents: ~Copyable {
             case streamEnd
         }
 
-        /// Counted from 1. A line ends with CR, LF, CRLF, U+0085, U+2028 or U+2029 (YAML 1.1 §4.1.4).
+        /// Counted from 1. A line ends with CR, LF, CRLF, U+0085, U+2028 or U+2029 (YAML 1.1,
+        /// section 4.1.4).
         let line: Int
         /// Counted from 1, in Unicode scalars.
         let column: Int

@@ -24,7 +24,7 @@ struct YAMLEvents: ~Copyable {
         }
 
         /// Counted from 1. A line ends with CR, LF, CRLF, U+0085, U+2028 or U+2029 (YAML 1.1,
-        /// section 4.1.4).
+        /// section 5.4).
         let line: Int
         /// Counted from 1, in Unicode scalars.
         let column: Int

@@ -3,7 +3,6 @@ printed."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from support import outside
-from support.checkout import PAGES
 from support.servers import HTTPBin, Nginx
 
 # The first build compiles the library and what it stands on.
@@ -110,18 +108,3 @@ def test_a_step_of_the_tutorial_compiles_and_runs(
 
 def test_the_tutorial_has_so_many_steps() -> None:
     assert len(outside.tutorial()) == len(TUTORIAL)
-
-
-def test_the_pages_and_the_tutorial_are_sound(tmp_path: Path) -> None:
-    """As DocC reads them: links lead somewhere, directives are whole. Without the code's symbols the
-    one page that is a module's has none."""
-    told = subprocess.run(
-        ["docc", "convert", PAGES["Gateway"].parent, "--fallback-display-name", "Gateway",
-         "--fallback-bundle-identifier", "gateway", "--output-path", tmp_path / "made",
-         "--diagnostics-file", tmp_path / "told.json"],
-        capture_output=True, text=True, timeout=300)
-    assert told.returncode == 0, told.stderr
-    found = json.loads((tmp_path / "told.json").read_text())["diagnostics"]
-    assert [one["summary"] for one in found] == ["No symbol matched 'Gateway'. Can't resolve 'Gateway'."]
-    assert (tmp_path / "made/tutorials/gateway/askingaservice").exists() or list(
-        (tmp_path / "made/data/tutorials").rglob("askingaservice.json"))

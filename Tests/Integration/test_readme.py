@@ -215,7 +215,8 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert there.exists(), target
             assert not anchor or anchor.lower() in anchors(there), target + anchor
     for name in re.findall(r"<doc:([A-Za-z-]+)(?:#[^>]+)?>", page.read_text()):
-        assert name in PAGES, name
+        # DocC knows the pages of one catalogue at a time.
+        assert name in PAGES and page.parent in PAGES[name].parents, name
 
 
 def anchors(page: Path) -> set[str]:
@@ -228,12 +229,6 @@ def test_readme_links_every_page_with_examples() -> None:
     linked = re.findall(r"\]\(([^)\s]+)\)", README.read_text())
     for page in EXAMPLES[1:]:
         assert str(page.relative_to(ROOT)) in linked
-
-
-def test_the_catalogue_lists_every_page() -> None:
-    root = PAGES["Gateway"]
-    listed = set(re.findall(r"^- <doc:([A-Za-z]+)>$", root.read_text(), re.MULTILINE))
-    assert listed >= {path.stem for path in root.parent.glob("*.md")} - {"Gateway"}
 
 
 def words(page: Path) -> list[str]:

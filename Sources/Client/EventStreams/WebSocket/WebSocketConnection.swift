@@ -38,7 +38,8 @@ public struct WebSocketConnection: Sendable {
         case ping([UInt8])
         /// The answer to a ping, or one that nobody asked for.
         case pong([UInt8])
-        /// The peer has closed, or answered ``close(_:)``. Nothing follows. The code is nil where
+        /// The peer has closed, or answered
+        /// ``WebSocketConnection/close(_:reason:)``. Nothing follows. The code is nil where
         /// the peer named none.
         case closed(code: UInt16?, reason: String)
         /// The peer broke the rules; it is told so. Nothing follows.

@@ -16,7 +16,7 @@ public final class CookieStore: Sendable {
         case always
         /// None.
         case never
-        /// Those of the site (``Cookies/CookieRequest/site``) that the task's first request was
+        /// Those of the site (``CookieRequest/site``) that the task's first request was
         /// for: where a redirect leads to another one, that one sets none.
         case onlyFromMainDocumentDomain
     }
@@ -41,7 +41,7 @@ public final class CookieStore: Sendable {
         state = Locked(State(jar: CookieJar(limits: limits), policy: policy))
     }
 
-    /// A store with the cookies of a file, in the format of curl (``Cookies/CookieFile``). Where
+    /// A store with the cookies of a file, in the format of curl (``CookieFile``). Where
     /// there is none it is empty, and ``save()`` makes it.
     ///
     /// - Parameters:

@@ -8,7 +8,8 @@ import Threads
 /// The thread that carries out the requests of sessions: one event loop, its name lookups, and a
 /// few threads that read files for it.
 ///
-/// All sessions use ``shared`` unless they are given another one: not a thread per request, nor one
+/// All sessions use
+/// ``shared()`` unless they are given another one: not a thread per request, nor one
 /// per session. A runtime of one's own is for work that must not be held up by others, or that
 /// ends with its threads joined.
 public final class ClientRuntime: Sendable {

@@ -16,7 +16,9 @@ extension HTTPSessionManager {
     ///     let user = try await api.get("users/7", as: User.self)
     ///
     /// - Parameters:
-    ///   - url: As for ``get(_:parameters:fields:options:)``, as are those not named here.
+    ///   - url: As for
+    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as are those not
+    ///     named here.
     ///   - type: What the content is decoded into, by ``DecodableResponseSerializer`` with
     ///     ``decoder``. Where it is an optional type, no content (204) is nil.
     /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` where the response is
@@ -32,7 +34,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends parameters as content with POST, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func post<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -42,7 +44,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends parameters as content with PUT, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func put<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -52,7 +54,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends parameters as content with PATCH, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func patch<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -62,7 +64,7 @@ extension HTTPSessionManager {
     }
 
     /// Asks to delete something, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func delete<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -72,7 +74,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends a request of any method, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
@@ -88,8 +90,10 @@ extension HTTPSessionManager {
     ///
     /// - Parameters:
     ///   - value: Encoded by ``EncodableRequestSerializer``.
-    ///   - type: As for ``get(_:parameters:fields:options:as:)``.
-    /// - Throws: as for ``get(_:parameters:fields:options:as:)``; the same reason where the value
+    ///   - type: As for ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// - Throws: as for
+    ///   ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``; the same reason
+    ///   where the value
     ///   cannot be encoded.
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,

@@ -18,7 +18,9 @@ extension HTTPSessionManager {
     /// ``DecodableResponseSerializer``.
     ///
     /// - Parameters:
-    ///   - url: As for ``get(_:parameters:fields:options:)``, as are the next three.
+    ///   - url: As for
+    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as are the next
+    ///     three.
     ///   - progress: Is told how far it is; the last time before `completion` is called.
     ///   - completion: Gets the reply, or the error, that of a response that its serializer refuses
     ///     included.
@@ -34,7 +36,7 @@ extension HTTPSessionManager {
     }
 
     /// A task that sends a value as JSON. See
-    /// ``dataTask(_:_:parameters:fields:options:progress:completion:)``.
+    /// `dataTask(_:_:parameters:fields:options:progress:completion:)`.
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
@@ -59,7 +61,7 @@ extension HTTPSessionManager {
     ///
     ///     try api.get("users/7", parameters: ["fields": "name"]) { result in print(result) }
     ///
-    /// - Parameters: as for ``dataTask(_:_:parameters:fields:options:progress:completion:)``, as is
+    /// - Parameters: as for `dataTask(_:_:parameters:fields:options:progress:completion:)`, as is
     ///   what is thrown.
     @discardableResult
     public func get(
@@ -71,7 +73,7 @@ extension HTTPSessionManager {
     }
 
     /// A task that asks with HEAD, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func head(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -81,7 +83,7 @@ extension HTTPSessionManager {
     }
 
     /// A task that sends parameters with POST, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func post(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -92,7 +94,7 @@ extension HTTPSessionManager {
     }
 
     /// A task that sends parameters with PUT, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func put(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -103,7 +105,7 @@ extension HTTPSessionManager {
     }
 
     /// A task that sends parameters with PATCH, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func patch(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -114,7 +116,7 @@ extension HTTPSessionManager {
     }
 
     /// A task that asks to delete something, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func delete(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -126,7 +128,8 @@ extension HTTPSessionManager {
     /// A task that sends a form with files with POST, and has begun.
     ///
     /// - Parameters: as for ``post(multipart:parameters:fields:throttle:options:build:)`` and
-    ///   ``get(_:parameters:fields:options:progress:completion:)``; `build` has returned when this
+    ///   ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``;
+    ///   `build` has returned when this
     ///   does.
     @discardableResult
     public func post(

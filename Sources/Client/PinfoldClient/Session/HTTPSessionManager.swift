@@ -95,7 +95,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.get, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for the head of a response with HEAD. See ``get(_:parameters:fields:options:)``.
+    /// Asks for the head of a response with HEAD. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func head(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -103,7 +104,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.head, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with POST. See ``get(_:parameters:fields:options:)``.
+    /// Sends parameters as content with POST. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func post(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -111,7 +113,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.post, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PUT. See ``get(_:parameters:fields:options:)``.
+    /// Sends parameters as content with PUT. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func put(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -119,7 +122,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.put, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PATCH. See ``get(_:parameters:fields:options:)``.
+    /// Sends parameters as content with PATCH. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func patch(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -127,7 +131,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.patch, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks to delete something. See ``get(_:parameters:fields:options:)``.
+    /// Asks to delete something. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func delete(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -135,7 +140,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.delete, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a request of any method. See ``get(_:parameters:fields:options:)``.
+    /// Sends a request of any method. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func send(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil
@@ -146,7 +152,9 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     /// Sends a form with files (`multipart/form-data`) with POST.
     ///
     /// - Parameters:
-    ///   - url: As for ``get(_:parameters:fields:options:)``, as are those not named here.
+    ///   - url: As for
+    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as are those not
+    ///     named here.
     ///   - parameters: Fields that come before the parts that `build` appends.
     ///   - throttle: How fast the form is sent.
     ///   - build: Appends parts. What it throws is ``ClientError/underlying`` of the error, within

@@ -123,12 +123,12 @@ public final class WebSocket: Sendable {
     ///   closed or being closed. A task that is cancelled before its turn sends nothing.
     public func send(_ message: Message) async throws(ClientError) { try await core.send(message) }
 
-    /// Sends a text. See ``send(_:)-(Message)``.
+    /// Sends a text. See ``send(_:)-(WebSocket.Message)``.
     public func send(_ text: String) async throws(ClientError) {
         try await core.send(.text(text))
     }
 
-    /// Sends bytes. See ``send(_:)-(Message)``.
+    /// Sends bytes. See ``send(_:)-(WebSocket.Message)``.
     public func send(_ bytes: [UInt8]) async throws(ClientError) {
         try await core.send(.binary(bytes))
     }
@@ -184,7 +184,8 @@ public struct WebSocketOptions: Sendable {
     public var maximumMessageBytes = 16 << 20
     /// Bytes of one frame of a message that is sent.
     public var sentFrameBytes = 64 << 10
-    /// Bytes that wait to be sent, from which on ``WebSocket/send(_:)-(Message)`` suspends: so many
+    /// Bytes that wait to be sent, from which on
+    /// ``WebSocket/send(_:)-(WebSocket.Message)`` suspends: so many
     /// and one message.
     public var sentBytes = 1 << 20
     /// Messages that wait to be received, from which on the server is read no further.

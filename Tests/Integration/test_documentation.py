@@ -94,6 +94,16 @@ def test_a_catalogue_lists_each_of_its_pages(root: Path) -> None:
     assert set(listed) >= {path.stem for path in root.parent.glob("*.md")} - {root.stem}
 
 
+def test_the_files_that_answer_a_contributors_questions_exist() -> None:
+    table = PAGES["Architecture"].read_text().partition("## Where things are\n")[2]
+    rows = re.findall(r"^\| (.+\?) \| (.+) \|$", table.partition("\n## ")[0], re.MULTILINE)
+    assert len(rows) >= 30
+    for _, files in rows:
+        paths = re.findall(r"`([^`]+)`", files)
+        assert paths
+        assert [path for path in paths if not (ROOT / "Sources" / path).exists()] == []
+
+
 def system_packages(product: str, scratch: Path) -> set[str]:
     """The Debian packages of the system's libraries that a target links, directly or not."""
     # Libraries behind a header in C declare no packages.

@@ -203,6 +203,9 @@ def test_the_refusal_reads_as_printed(gateway) -> None:
     agrees(gateway().get("http://10.0.0.1/").body.decode(), printed)
 
 
+# Pages that name types and functions.
+INNER_WORKINGS = ["Architecture", "Client", "Concurrency", "Design"]
+
 COMMUNITY = [ROOT / ".github/CONTRIBUTING.md", ROOT / ".github/SECURITY.md"]
 
 
@@ -233,7 +236,7 @@ def test_readme_links_every_page_with_examples() -> None:
 
 def words(page: Path) -> list[str]:
     """What is set as code in the text or in the indented commands, word by word."""
-    text = page.read_text()
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     code = re.findall(r"`([^`]+)`", text) + re.findall(r"^ {4}(\S.*|    \S.*)$", text, re.MULTILINE)
     found = " ".join(one.partition("  #")[0] for one in code).split()
     return [word.strip("(),;:\"'").rstrip(".") for word in found]
@@ -249,16 +252,19 @@ def existing_names() -> set[str]:
     return {path.name for path in [*ROOT.iterdir(), *paths]} | set(re.findall(r"\w+", text))
 
 
-@pytest.mark.parametrize("page", COMMUNITY, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [*COMMUNITY, *(PAGES[name] for name in INNER_WORKINGS)], ids=lambda page: page.name)
 def test_the_files_and_names_of_a_page_exist(page: Path) -> None:
     names = existing_names()
     found = 0
     for word in words(page):
         if re.match(r"(Sources|Tests|deploy|config|\.ci)/", word):
             assert (ROOT / word).exists(), word
-        elif re.fullmatch(r"[\w+]+\.(swift|py|md)|[A-Za-z]+[a-z][A-Z]\w*|pinfold_\w+", word):
+        elif re.fullmatch(r"[\w+]+\.(swift|py|md)|pinfold_\w+", word):
             # `Exchange+Name.swift` stands for any.
             assert word in names or "+Name." in word, word
+        elif named := re.findall(r"\b[A-Za-z]+[a-z][A-Z]\w*", word):
+            assert set(named) <= names, word
         else:
             continue
         found += 1

@@ -63,7 +63,7 @@ def test_the_pages_of_the_gateway_are_sound(tmp_path: Path) -> None:
 def test_the_pages_and_docstrings_of_the_client_and_its_tutorial_are_sound(tmp_path: Path) -> None:
     assert converted(CLIENT, tmp_path, "PinfoldClient", client_symbols(tmp_path)) == []
     made = tmp_path / "made/data"
-    assert (made / "tutorials/pinfoldclient/askingaservice.json").exists()
+    assert (made / "tutorials/pinfoldclient/callingaservice.json").exists()
     assert (made / "documentation/pinfoldclient/migration.json").exists()
     assert (made / "documentation/pinfoldclient/sessionmanager.json").exists()
 

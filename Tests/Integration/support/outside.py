@@ -72,7 +72,7 @@ def migration() -> dict[str, str]:
 
 def tutorial() -> list[Path]:
     """The programs of the tutorial, one for each step, in their order."""
-    tutorial = PAGES["AskingAService"]
+    tutorial = PAGES["CallingAService"]
     page = tutorial.read_text()
     names = re.findall(r'@Code\(name: "main.swift", file: "([\w.-]+)"\)', page)
     return [tutorial.parent / "Resources" / name for name in names]

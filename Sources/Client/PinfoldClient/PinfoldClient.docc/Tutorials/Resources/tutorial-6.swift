@@ -8,7 +8,7 @@ options.replacesExisting = true
 let progress = TransferProgress()
 options.request.progress = progress
 
-// A first part, then it is cancelled.
+// Read a first part, then cancel.
 let (results, tell) = AsyncStream.makeStream(of: Result<DownloadResponse, ClientError>.self)
 let task = session.downloadTask(request, to: "tutorial.bin", options: options) { result in
     tell.yield(result)
@@ -17,7 +17,7 @@ task.resume()
 for await value in progress.updates() where value.received > 1 << 20 { break }
 task.cancelProducingResumeData()
 
-// The rest: now, or in another process that was given the text of the resume data.
+// Read the rest: now, or in another process that has the text of the resume data.
 options.request.progress = nil
 for await result in results {
     switch result {

@@ -239,7 +239,7 @@ def reloaded(table: Table) -> None:
 
 ROWS = {
     "GET, then GET again": miss_then_hit,
-    "GET of what is stale": freshened,
+    "GET of a stale response": freshened,
     "If-None-Match with the tag of the translation": the_tag_of_the_translation,
     "If-None-Match with the server's tag": the_tag_of_the_server,
     "GET with another Accept-Language, where Vary names it": variants,
@@ -250,8 +250,8 @@ ROWS = {
     "HEAD on a hit": head_on_a_hit,
     "HEAD on a miss": head_on_a_miss,
     "POST that succeeds": post_invalidates,
-    "GET of what the server compresses": compressed,
-    "GET of what says no-transform": unchanged,
+    "GET of a compressed response": compressed,
+    "GET of a response with no-transform": unchanged,
     "GET after a restart": restarted,
     "GET after a reload that changed the rules": reloaded,
 }
@@ -357,8 +357,8 @@ ORIGIN_ROWS = {
     "GET after a reload that changed what is refused": the_checks_changed,
     "GET after a reload that changed the form": the_form_changed,
     "If-None-Match with a tag of other rules": the_tag_of_other_rules,
-    "GET of what new rules cannot translate": untranslatable,
-    "GET of what the server compresses without Vary": one_coding_for_all,
+    "GET of a response that the new rules cannot translate": untranslatable,
+    "GET of a compressed response without Vary": one_coding_for_all,
 }
 
 

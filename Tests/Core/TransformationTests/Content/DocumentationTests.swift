@@ -82,7 +82,7 @@ struct DocumentationTests {
     }
 
     @Test func `says which types are translated`() throws {
-        let rows = try rows(of: section("Which become which"))
+        let rows = try rows(of: section("Formats"))
         #expect(rows.count == BodyFormat.allCases.count)
         for row in rows {
             let format = try #require(BodyFormat(rawValue: quoted(row.left)[0]))

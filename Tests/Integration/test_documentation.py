@@ -138,6 +138,11 @@ def test_the_clients_page_lists_the_debian_packages_that_each_product_needs(
     assert set(command[1].replace("\\\n", " ").split()) == table
     library = system_packages("PinfoldClient", tmp_path)
     assert table == library | {"g++", "pkg-config"}
+    built = re.search(
+        r"^build_packages=\((.*?)\)", (ROOT / "deploy/packages.sh").read_text(),
+        re.MULTILINE | re.DOTALL)
+    assert built is not None
+    assert table <= set(built[1].split())
     (row,) = [line for line in PAGES["PinfoldClient"].read_text().splitlines()
               if line.startswith("| `PinfoldImages`")]
     assert set(re.findall(r"`(lib[a-z0-9-]+-dev)`", row)) == (

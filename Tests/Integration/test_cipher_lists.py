@@ -72,7 +72,7 @@ def check(folder, pki, tls):
     ("ciphers", "HIGH:DEFAULT", '"DEFAULT"'), ("ciphers", "HIGH:@SECLEVEL=0", "@SECLEVEL"),
     ("ciphers", "ALL@SECLEVEL=0", "@SECLEVEL"), ("ciphers", "eNULL@SECLEVEL=0", "@SECLEVEL"),
     ("ciphers", "COMPLEMENTOFALL", "no cipher suite is left"),
-    ("ciphers", "HIGH:TLS_AES_128_GCM_SHA256", "belongs to cipherSuites"),
+    ("ciphers", "HIGH:TLS_AES_128_GCM_SHA256", "belongs in cipherSuites"),
     ("ciphers", "aNULL", "no cipher suite is left"), ("ciphers", "eNULL", "no cipher suite"),
     ("ciphers", "HIGH:!ALL", "no cipher suite is left"), ("ciphers", "", "no cipher suite"),
     ("ciphers", "RC4", "no cipher suite is left"), ("ciphers", [], "no cipher suite is left"),

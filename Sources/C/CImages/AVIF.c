@@ -10,7 +10,7 @@
 #define AVIF_LIBRARY "libavif.so.15"
 #endif
 
-/* The functions that are used here; they are looked up when the library is loaded. */
+/* The functions used here; they are looked up when the library is loaded. */
 #define EACH_FUNCTION(USE) \
     USE(avifDecoderCreate) USE(avifDecoderDestroy) USE(avifDecoderSetIOMemory) \
     USE(avifDecoderParse) USE(avifDecoderNextImage) USE(avifRGBImageSetDefaults) \
@@ -20,7 +20,7 @@
 static struct { EACH_FUNCTION(DECLARE) } avif;
 static bool is_loaded;
 
-/* Frames of a sequence that the library may build tables for. */
+/* The maximum number of frames of a sequence for which the library may build tables. */
 enum { MOST_FRAMES = 100000 };
 
 bool image_load_avif(void) {
@@ -52,7 +52,7 @@ static int status_of(avifResult result) {
     }
 }
 
-/* A decoder of one thread, dav1d where it is there, with the library's own limits. */
+/* A single-threaded decoder, dav1d if it is available, with the library's own limits. */
 static avifDecoder *make_decoder(uint64_t maximum_pixels) {
     avifDecoder *decoder = avif.avifDecoderCreate();
     if (decoder == NULL) return NULL;
@@ -91,7 +91,7 @@ int image_inspect_avif(
     return status;
 }
 
-/* The turn and the mirroring of an image, in this order, as one of EXIF's numbers. */
+/* An image's rotation and mirroring, in this order, as one of EXIF's numbers. */
 static uint32_t orientation_of(const avifImage *image) {
     static const uint8_t plain[4] = {1, 8, 3, 6};
     static const uint8_t top_to_bottom[4] = {4, 5, 2, 7};

@@ -20,7 +20,7 @@
 #define OWN_ARCHITECTURE AUDIT_ARCH_AARCH64
 #endif
 
-/* Sanitizers map terabytes of address space, and make calls of their own. */
+/* Sanitizers map terabytes of address space, and make system calls of their own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define UNDER_SANITIZER 1
 #elif defined(__has_feature)
@@ -34,13 +34,13 @@
 
 static int set_limit(int resource, rlim_t value) {
     struct rlimit limit = {value, value}, before;
-    /* A lower limit that is there already stays. */
+    /* An existing lower limit is kept. */
     if (getrlimit(resource, &before) == 0 && before.rlim_max < value)
         limit.rlim_cur = limit.rlim_max = before.rlim_max;
     return setrlimit(resource, &limit);
 }
 
-/* Bytes of address space that the process has; 0: not known. */
+/* The process's address space in bytes; 0 if unknown. */
 static uint64_t own_address_space(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
@@ -53,14 +53,14 @@ static uint64_t own_address_space(void) {
 #ifdef OWN_ARCHITECTURE
 #define LOAD(OFFSET) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (OFFSET))
 #define FIELD(NAME) offsetof(struct seccomp_data, NAME)
-/* The lower half of an argument, which is all that protections and flags have. */
+/* The lower half of an argument, which is all that protections and flags use. */
 #define ARGUMENT(NUMBER) (offsetof(struct seccomp_data, args) + 8 * (NUMBER))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 #define CALL(NAME) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_##NAME, 0, 1), ALLOW
 
-/* What decoding needs: its memory, the socket that it has, the time, and to end. Memory is never
- * executable, and never a file's. The numbers of the x32 ABI are others, and so not among them. */
+/* What decoding needs: its memory, its socket, the time, and to exit. Memory is never executable,
+ * and never a file's. The x32 ABI has other numbers, which are therefore not included. */
 static const struct sock_filter filter[] = {
     LOAD(FIELD(arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCHITECTURE, 1, 0),
@@ -91,7 +91,7 @@ static const struct sock_filter filter[] = {
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 0, 1),
     KILL,
     ALLOW,
-    /* mmap: neither executable nor of a file. */
+    /* mmap: neither executable nor file-backed. */
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_mmap, 0, 5),
     LOAD(ARGUMENT(2)),
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 3, 0),
@@ -112,8 +112,8 @@ static int filter_calls(void) {
 #endif
 
 static void ignore_signals(void) {
-    /* The gateway decides when it ends: a signal to its whole group must not take away what an
-     * exchange in flight still needs. */
+    /* The gateway decides when the process ends: a signal to its whole group must not take away
+     * what an exchange in progress still needs. */
     signal(SIGTERM, SIG_IGN);
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

@@ -7,7 +7,8 @@
 #include "CImages.h"
 #include "Sink.h"
 
-/* Scans of a progressive image: each costs a pass over all of it, and takes few bytes. */
+/* The maximum number of scans of a progressive image: each costs a pass over all of it, and takes
+ * few bytes. */
 enum { MOST_SCANS = 100 };
 
 struct errors {
@@ -44,8 +45,8 @@ static void failed(j_common_ptr common) {
     longjmp(errors->exit, 1);
 }
 
-/* Warnings, which leave grey where data are missing. Those that concern what is around the picture
- * are no fault. */
+/* Handles warnings, which leave grey areas where data is missing. Those about what surrounds the
+ * picture are no errors. */
 static void warned(j_common_ptr common, int level) {
     struct errors *errors = (struct errors *)common->err;
     if (level >= 0) return;
@@ -76,13 +77,13 @@ static struct jpeg_error_mgr *set_errors(struct errors *errors) {
     return &errors->manager;
 }
 
-/* Called again and again while it reads. */
+/* Called repeatedly while it reads. */
 static void watch(j_common_ptr common) {
     j_decompress_ptr decompress = (j_decompress_ptr)common;
     if (decompress->input_scan_number > MOST_SCANS) ERREXIT(common, JERR_BAD_PROGRESSION);
 }
 
-/* Adobe's CMYK is stored inverted; so is all CMYK that decoders meet with its marker. */
+/* Adobe's CMYK is stored inverted, and so is all CMYK that decoders encounter with its marker. */
 static void convert_cmyk(uint8_t *row, uint32_t width, bool is_inverted) {
     uint8_t flip = is_inverted ? 0 : 255;
     for (uint32_t x = 0; x < width; x++, row += 4) {
@@ -162,7 +163,7 @@ int image_decode_jpeg(
     return status;
 }
 
-/* A destination that grows. */
+/* A growing destination. */
 struct destination {
     struct jpeg_destination_mgr manager;
     struct sink sink;
@@ -217,7 +218,7 @@ static int write_all(
     jpeg->image_height = height;
     jpeg->input_components = 3;
     jpeg->in_color_space = JCS_RGB;
-    /* Colours at half the resolution are the default. */
+    /* Chroma at half resolution is the default. */
     jpeg_set_defaults(jpeg);
     jpeg_set_quality(jpeg, quality, TRUE);
     jpeg_start_compress(jpeg, TRUE);

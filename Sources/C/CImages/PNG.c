@@ -4,7 +4,7 @@
 #include "CImages.h"
 #include "Sink.h"
 
-/* What one reading or writing needs to know when libpng leaves it in the middle. */
+/* What one reading or writing needs to know when libpng leaves it by longjmp. */
 struct context {
     const uint8_t *bytes;
     size_t count, offset;
@@ -12,10 +12,10 @@ struct context {
     int status;
 };
 
-/* libpng refuses more than this by itself; the rules' limits are smaller. */
+/* libpng itself refuses more than this; the rules' limits are lower. */
 enum { LARGEST_SIDE = 1000000, LARGEST_CHUNK = 8 << 20 };
 
-/* Chunks that nothing here uses: they are skipped, not unpacked. */
+/* Chunks that are not used here: they are skipped, not unpacked. */
 static const png_byte skipped[] =
     "tEXt\0zTXt\0iTXt\0sPLT\0eXIf\0hIST\0tIME\0pCAL\0sCAL\0oFFs\0pHYs\0sBIT\0bKGD";
 
@@ -78,7 +78,7 @@ static void set_limits(png_structp png) {
         png, PNG_HANDLE_CHUNK_NEVER, skipped, (int)(sizeof(skipped) / 5));
 }
 
-/* Every form of PNG as RGBA of eight bits. */
+/* Converts every form of PNG to RGBA with eight bits. */
 static void set_form(png_structp png) {
     png_set_expand(png);
     png_set_scale_16(png);
@@ -149,7 +149,7 @@ static int write_all(
     png_set_user_limits(png, LARGEST_SIDE, LARGEST_SIDE);
     png_set_benign_errors(png, 1);
     png_set_write_fn(png, context, write_bytes, flush);
-    /* Twice as fast as the library's 6, for some percent more bytes. */
+    /* Twice as fast as the library's 6, for a few percent more bytes. */
     png_set_compression_level(png, 4);
     png_set_IHDR(
         png, info, width, height, 8, has_alpha ? PNG_COLOR_TYPE_RGB_ALPHA : PNG_COLOR_TYPE_RGB,

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes that are written one after the other, up to a maximum. */
+/* Bytes written one after the other, up to a maximum. */
 struct sink {
     uint8_t *bytes;
     size_t count, capacity, maximum;
 };
 
-/* Room for `more` bytes behind the count. Returns 0, or the status. */
+/* Makes space for `more` bytes after the count. Returns 0, or the status. */
 static inline int sink_reserve(struct sink *sink, size_t more, int too_many, int no_memory) {
     if (more > sink->maximum - sink->count) return too_many;
     if (more <= sink->capacity - sink->count) return 0;
@@ -26,7 +26,7 @@ static inline int sink_reserve(struct sink *sink, size_t more, int too_many, int
     return 0;
 }
 
-/* A copy of an ICC profile; NULL where it is too large, or there is no memory. */
+/* A copy of an ICC profile; NULL if it is too large, or there is no memory. */
 static inline uint8_t *profile_copy(const void *bytes, size_t count, size_t maximum) {
     if (bytes == NULL || count == 0 || count > maximum) return NULL;
     uint8_t *copy = malloc(count);

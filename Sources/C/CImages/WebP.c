@@ -20,7 +20,7 @@ static int status_of(VP8StatusCode code) {
     }
 }
 
-/* Decodes a frame into its place on the canvas, the rest of which is transparent. */
+/* Decodes a frame into its position on the canvas, the rest of which is transparent. */
 static int decode_frame(const WebPIterator *frame, struct image_pixels *pixels) {
     WebPDecoderConfig config;
     if (!WebPInitDecoderConfig(&config)) return IMAGE_UNSUPPORTED;

@@ -2,6 +2,6 @@
 #define PINFOLD_CINTERNATIONALNAMES_H
 #include <idn2.h>
 
-// The flags are an enumeration, and the function takes an integer.
+// The flags are an enumeration, but the function takes an integer.
 static const int pinfold_IDN2_LOOKUP = IDN2_NFC_INPUT | IDN2_NONTRANSITIONAL;
 #endif

@@ -1,7 +1,7 @@
 #ifndef PINFOLD_CLINUX_H
 #define PINFOLD_CLINUX_H
-/* Without _GNU_SOURCE, as the standard library's own C module is built: the two must agree on
- * what the headers declare. What is missing without it is declared at the end. */
+/* Without _GNU_SOURCE, because the standard library's own C module is built that way: the two must
+ * agree on what the headers declare. Anything missing without it is declared at the end. */
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Linux's own calls (_GNU_SOURCE). */
+/* Linux-specific calls (_GNU_SOURCE). */
 extern long syscall(long number, ...);
 extern int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags);
 extern int pipe2(int ends[2], int flags);
@@ -56,18 +56,18 @@ enum {
 };
 
 /* The version of the Swift compiler, 60301 for 6.3.1: it defines this for the C headers that it
- * imports, and nothing like it in Swift. */
+ * imports, and provides nothing like it in Swift. */
 #ifdef __swift__
 enum { PINFOLD_SWIFT_COMPILER = __swift__ };
 #else
 enum { PINFOLD_SWIFT_COMPILER = 0 };
 #endif
 
-/* send(2) and recv(2) on sockets that never block: the count, or the negated errno. The C library's
- * versions are cancellation points: in a multithreaded program each call costs two atomic
+/* send(2) and recv(2) on sockets that never block: returns the count, or the negated errno. The C
+ * library's versions are cancellation points: in a multithreaded program each call costs two atomic
  * operations to support pthread_cancel(3), which nothing here uses. With PINFOLD_CHECKED_SOCKETS
- * the C library's are called, so that sanitizers see them. MSG_NOSIGNAL: a peer that is gone is an
- * error to report, never a SIGPIPE. */
+ * the C library's are called, so that sanitizers see them. MSG_NOSIGNAL: a peer that has gone away
+ * is an error to report, never a SIGPIPE. */
 static inline ssize_t socket_send(int fd, const void *bytes, size_t count) {
 #ifdef PINFOLD_CHECKED_SOCKETS
     ssize_t sent = send(fd, bytes, count, MSG_NOSIGNAL);
@@ -89,12 +89,12 @@ static inline ssize_t socket_receive(int fd, void *room, size_t count) {
 static inline int fcntl_int(int fd, int command, int argument) {
     return fcntl(fd, command, argument);
 }
-/* SIOCOUTQ, which the headers call TIOCOUTQ too. */
+/* SIOCOUTQ, which the headers also call TIOCOUTQ. */
 static inline int unsent_bytes(int fd, int *count) {
     return ioctl(fd, TIOCOUTQ, count);
 }
-/* How many bytes a TCP socket's peer has acknowledged in all, and the milliseconds since anything
- * was last acknowledged. The C library's tcp_info is the beginning of the kernel's. */
+/* The total number of bytes that a TCP socket's peer has acknowledged, and the milliseconds since
+ * anything was last acknowledged. The C library's tcp_info is the beginning of the kernel's. */
 static inline int acknowledged_bytes(int fd, uint64_t *count, uint32_t *milliseconds) {
     struct {
         struct tcp_info known;
@@ -108,13 +108,13 @@ static inline int acknowledged_bytes(int fd, uint64_t *count, uint32_t *millisec
     *milliseconds = info.known.tcpi_last_ack_recv;
     return 0;
 }
-/* Lowers the calling thread's priority, and no other's (setpriority(2): on Linux a thread has a
- * nice value of its own). */
+/* Lowers the priority of only the calling thread (setpriority(2): on Linux each thread has its own
+ * nice value). */
 static inline int lower_own_priority(int nice_value) {
     return setpriority(PRIO_PROCESS, 0, nice_value);
 }
-/* Who starts us may ignore SIGCHLD, which is inherited: dead children are then gone before they are
- * waited for, and their numbers another process's. */
+/* Our parent may ignore SIGCHLD, which is inherited: dead children would then disappear before they
+ * are waited for, and their process ids could be reused. */
 static inline void keep_dead_children(void) {
     struct sigaction action;
     if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)

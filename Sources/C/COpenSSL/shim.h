@@ -19,8 +19,8 @@
 #include <openssl/x509v3.h>
 #include <stdint.h>
 
-// Swift imports functions, and macros that are plain literals; what OpenSSL spells as any other
-// macro is given a function here, one each, that adds nothing.
+// Swift imports functions, and macros that are plain literals. Each other OpenSSL macro gets a
+// function here, which adds nothing.
 
 static inline long pinfold_SSL_CTX_set_mode(SSL_CTX *context, long mode) {
     return SSL_CTX_set_mode(context, mode);
@@ -207,7 +207,7 @@ static inline void pinfold_BIO_clear_retry_flags(BIO *bio) {
     BIO_clear_retry_flags(bio);
 }
 
-// Subjects in RFC 2253 order, with everything but printable ASCII escaped.
+// Subjects in RFC 2253 order, with everything except printable ASCII escaped.
 static inline unsigned long pinfold_name_flags(void) {
     return XN_FLAG_RFC2253;
 }
@@ -220,7 +220,7 @@ static inline unsigned long pinfold_error_library(unsigned long code) {
     return (unsigned long)ERR_GET_LIB(code);
 }
 
-// Queues an error again that was taken from the queue.
+// Puts an error that was taken from the queue back.
 static inline void pinfold_ERR_raise(unsigned long code) {
     ERR_raise(ERR_GET_LIB(code), ERR_GET_REASON(code));
 }

@@ -7,18 +7,18 @@
 
 namespace pinfold {
 
-/// An array or object that is open.
+/// An open array or object.
 struct Open {
     bool is_object;
-    /// How many names there were before its first.
+    /// The number of names before its first.
     uint32_t names;
-    /// How many bytes the arena had.
+    /// The number of bytes in the arena at that time.
     uint32_t arena;
-    /// Elements of an array so far.
+    /// The number of an array's elements so far.
     uint32_t elements;
 };
 
-/// Takes RapidJSON's events: checks what RapidJSON does not, and makes the list of events.
+/// Receives RapidJSON's events: checks what RapidJSON does not, and builds the list of events.
 class Checker {
 public:
     explicit Checker(Memory &memory)
@@ -90,7 +90,7 @@ public:
     bool Uint64(uint64_t) { return false; }
     bool Double(double) { return false; }
 
-    /// What this found itself; `status` is 0 where it found nothing.
+    /// The error found by this class; `status` is 0 if it found none.
     json_outcome outcome{JSON_READ, 0, 0, ""};
 
     const Buffer<json_event> &events() const { return events_; }
@@ -125,7 +125,7 @@ private:
         last_ = text_->src_;
     }
 
-    /// The text before this is seen: an array's elements are counted behind each.
+    /// Called before the text is processed: an array's elements are counted after each.
     bool counts() {
         if (values_ == limits_.values) return fail(JSON_TOO_MANY_VALUES, text_->Tell());
         ++values_;
@@ -165,14 +165,14 @@ private:
         return true;
     }
 
-    /// Since the last event there were only white space and punctuation.
+    /// Since the last event there has been only white space and punctuation.
     const char *opening_quote() const {
         const char *at = last_;
         while (*at != '"') ++at;
         return at;
     }
 
-    /// The stream stands behind the closing quotation mark. Each escape makes a string shorter.
+    /// The stream is just past the closing quotation mark. Each escape makes a string shorter.
     bool is_unescaped(const char *quote, uint32_t length) const {
         return static_cast<size_t>(text_->src_ - quote) == static_cast<size_t>(length) + 2;
     }
@@ -181,7 +181,7 @@ private:
         if (length != 0) std::memcpy(arena_.extend(length), bytes, length);
     }
 
-    /// RapidJSON takes the escape of a low surrogate for a character when no high one is before it.
+    /// RapidJSON accepts the escape of a low surrogate without a preceding high one as a character.
     bool has_no_surrogate(const char *decoded, uint32_t length, const char *quote) {
         const char *end = decoded + length, *at = decoded;
         while ((at = static_cast<const char *>(std::memchr(at, 0xED, end - at))) != nullptr) {
@@ -209,7 +209,7 @@ private:
         }
     }
 
-    /// Only there while the text is read.
+    /// Set only while the text is read.
     const Text *text_ = nullptr;
     const char *begin_ = nullptr;
     const char *last_ = nullptr;

@@ -16,8 +16,8 @@ constexpr unsigned kFlags = pinfold_rapidjson::kParseIterativeFlag
 
 namespace pinfold_rapidjson {
 
-/// RFC 8259, section 6. RapidJSON's own converts while it reads, and refuses a number beyond double
-/// precision's range also where it is only asked for the digits.
+/// RFC 8259 §6. RapidJSON's own function converts while it reads, and refuses a number beyond the
+/// range of double precision even if only its digits are requested.
 template <>
 template <>
 void CheckedReader::ParseNumber<kFlags, pinfold::Text, pinfold::Checker>(
@@ -59,7 +59,7 @@ struct json_document {
 
 namespace {
 
-/// In our words: RapidJSON's are sentences, and of a library.
+/// In our words: RapidJSON's are sentences, written for a library.
 const char *words(pinfold_rapidjson::ParseErrorCode code, bool at_end) {
     using namespace pinfold_rapidjson;
     switch (code) {
@@ -130,7 +130,7 @@ json_outcome json_document_read(
     const char *start = count == 0 ? "" : static_cast<const char *>(bytes);
     try {
         pinfold::Text text(start, count);
-        // A byte order mark may be ignored (RFC 8259, section 8.1), and is.
+        // A byte order mark may be ignored (RFC 8259 §8.1), and is.
         if (count >= 3 && std::memcmp(start, "\xEF\xBB\xBF", 3) == 0) text.src_ += 3;
         return read(*document, text, limits, builds);
     } catch (const std::bad_alloc &) {

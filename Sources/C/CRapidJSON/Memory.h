@@ -7,8 +7,8 @@
 
 namespace pinfold {
 
-/// The memory that one reading may take. Whoever asks for more gets `std::bad_alloc`, as where
-/// there is none.
+/// The memory that one reading may use. A request beyond it throws `std::bad_alloc`, as if memory
+/// had run out.
 class Memory {
 public:
     void allow(size_t bytes) { left_ = bytes; }
@@ -30,8 +30,8 @@ private:
     size_t left_ = SIZE_MAX;
 };
 
-/// What RapidJSON's stack takes its memory from. Its own allocator answers NULL where there is
-/// none, and the stack would write there.
+/// The allocator of RapidJSON's stack. RapidJSON's own returns NULL when there is no memory, and
+/// the stack would write there.
 class Allocator {
 public:
     static const bool kNeedFree = true;
@@ -73,7 +73,7 @@ public:
         values_[count_++] = value;
     }
 
-    /// Room for `count` more values behind the last one, which are counted.
+    /// Makes space for `count` more values after the last one, which are counted.
     Value *extend(size_t count) {
         if (capacity_ - count_ < count) {
             size_t needed = count_ + count;

@@ -9,22 +9,22 @@
 
 namespace pinfold {
 
-/// A member's name: where its bytes are, and where it stands in the text.
+/// A member's name: where its bytes are, and its position in the text.
 struct Name {
     uint64_t digest;
-    /// Of the text, or of the arena where it had escapes.
+    /// In the text, or in the arena if it had escapes.
     uint32_t offset;
     uint32_t length;
-    /// Its quotation mark's offset in the text.
+    /// The offset of its quotation mark in the text.
     uint32_t place;
     bool escaped;
 };
 
-/// The names of the objects that are open, an object's after those of the object around it.
+/// The names of the open objects; an object's come after those of the enclosing object.
 ///
-/// Within few names each is compared with those before it. Many are sorted when their object ends:
-/// n log n comparisons for whatever names, where a table of hashes would need a secret to stand
-/// against names that were chosen to collide.
+/// While an object has few names, each is compared with those before it. Many are sorted when their
+/// object ends: n log n comparisons for any names, whereas a hash table would need a secret to
+/// withstand names that were chosen to collide.
 class Names {
 public:
     explicit Names(Memory &memory) : names_(memory) {}
@@ -36,7 +36,8 @@ public:
     void truncate(size_t count) { names_.truncate(count); }
     const Name &operator[](size_t index) const { return names_[index]; }
 
-    /// Adds a name to the object whose names begin at `first`. False where it is one of its few.
+    /// Adds a name to the object whose names begin at `first`. Returns false if it duplicates one
+    /// of its few names.
     bool add(const Name &name, size_t first, const char *text, const char *arena) {
         const size_t count = names_.count() - first;
         bool is_new = true;
@@ -47,7 +48,7 @@ public:
         return is_new;
     }
 
-    /// The place of the first name, in the order of the text, that the object has for the second
+    /// The position of the first name, in text order, that occurs in the object for the second
     /// time. Sorts the object's names; the one found is then the last.
     size_t repeated(size_t first, const char *text, const char *arena) {
         if (names_.count() - first <= kFew) return kNone;

@@ -1,9 +1,9 @@
 #ifndef PINFOLD_CRAPIDJSON_TEXT_H
 #define PINFOLD_CRAPIDJSON_TEXT_H
 
-// What RapidJSON is given of ours: its assertions throw, its stack throws where there is no memory,
-// and its names are in a namespace of their own, so that another program's copy, built otherwise,
-// is not mixed up with this one.
+// Our replacements in RapidJSON: its assertions throw, its stack throws when there is no memory,
+// and its names are in a separate namespace, so that another program's copy, built differently,
+// does not get mixed up with this one.
 #include <stdexcept>
 
 #include "Memory.h"
@@ -30,11 +30,11 @@ namespace pinfold {
 
 namespace pinfold {
 
-/// The bytes of a text; unlike RapidJSON's streams of strings it needs no NUL behind them.
+/// The bytes of a text; unlike RapidJSON's string streams it needs no NUL after them.
 struct Text : pinfold_rapidjson::MemoryStream {
     Text(const char *bytes, size_t count) : MemoryStream(bytes, count) {}
 
-    /// Never called: texts are not changed where they are.
+    /// Never called: texts are not modified in place.
     void *Push(pinfold_rapidjson::SizeType) { pinfold::broken_assertion(); }
 };
 
@@ -46,7 +46,7 @@ inline size_t plain_prefix(const char *text, const char *end) {
     const __m128i space = _mm_set1_epi8(' ');
     while (end - at >= 16) {
         const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i *>(at));
-        // Compared with their sign, so that what is not ASCII is less than a space, too.
+        // Compared as signed bytes, so that non-ASCII bytes are less than a space, too.
         const __m128i ends = _mm_or_si128(
             _mm_cmplt_epi8(bytes, space),
             _mm_or_si128(_mm_cmpeq_epi8(bytes, quote), _mm_cmpeq_epi8(bytes, escape)));
@@ -63,9 +63,9 @@ inline size_t plain_prefix(const char *text, const char *end) {
     return static_cast<size_t>(at - text);
 }
 
-/// The bytes of the character that begins with a byte over 0x7F, by the table of Unicode 3.9
-/// (3-7): 0 where there is none, which is so of overlong forms, surrogates, what is over U+10FFFF
-/// and what is cut off.
+/// The length of the character that begins with a byte over 0x7F, by the table of Unicode 3.9
+/// (3-7): 0 if it is invalid, which includes overlong forms, surrogates, code points over U+10FFFF,
+/// and truncated characters.
 inline size_t character_length(const char *text, const char *end) {
     const unsigned char *byte = reinterpret_cast<const unsigned char *>(text);
     const ptrdiff_t left = end - text;
@@ -84,11 +84,11 @@ inline size_t character_length(const char *text, const char *end) {
     return static_cast<size_t>(length);
 }
 
-/// UTF-8 by whole runs. RapidJSON validates an encoding character by character, at a third of the
-/// speed; its faster scan of strings does not validate, and takes U+001A to U+001F for text.
+/// UTF-8 in whole runs. RapidJSON validates an encoding character by character, at a third of the
+/// speed; its faster scan of strings does not validate, and accepts U+001A to U+001F as text.
 struct RunsOfUTF8 : pinfold_rapidjson::UTF8<> {
-    /// Takes all up to the next quotation mark, backslash, control character or the end. False
-    /// where it is not UTF-8: the stream then stands at the first byte that is not.
+    /// Consumes everything up to the next quotation mark, backslash, control character or the end.
+    /// Returns false if it is not UTF-8: the stream is then at the first invalid byte.
     template <typename Output>
     static bool Validate(Text &text, Output &output) {
         const char *at = text.src_;

@@ -4,12 +4,12 @@ protocol AgeLinked {
     var older: Int32 { get set }
 }
 
-/// The two ends of a list by age that goes through the slots of a table.
+/// The two ends of a list, ordered by age, that runs through the slots of a table.
 struct AgeList {
     private(set) var newest: Int32 = -1
     private(set) var oldest: Int32 = -1
 
-    /// Makes a slot that is not in the list its newest.
+    /// Inserts a slot that is not in the list as its newest.
     @inline(__always)
     mutating func link(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
         slots[Int(slot)].newer = -1
@@ -26,7 +26,7 @@ struct AgeList {
         if older >= 0 { slots[Int(older)].newer = newer } else { oldest = newer }
     }
 
-    /// Makes a slot of the list its newest.
+    /// Moves a slot of the list to its newest end.
     @inline(__always)
     mutating func renew(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
         guard newest != slot else { return }

@@ -4,28 +4,27 @@ import Locking
 
 /// The cache's store: a memory tier in front of SQLite.
 ///
-/// Any thread may call it; none ever waits for the disk. What is on disk is known from an index in
-/// memory, what has to be read is read by a reader thread, what has to be written is queued for
-/// the writer thread.
+/// Any thread may call it, and none ever waits for the disk. An index in memory knows what is on
+/// the disk; reads are made by reader threads, and writes are queued for the writer thread.
 ///
-/// **Consistency.** Every change of a key's entries, in both tiers, is made under one lock: that
-/// of the key's memory shard, with the index's lock inside. So:
-/// - a store replaces the variant with the same Vary key, in both tiers, at one moment;
-/// - an entry that was replaced, invalidated or purged does not come back: a load that had begun
-///   before finds its entry gone from the index when it wants to publish what it read; a queued
+/// **Consistency.** Every change of a key's entries, in both tiers, is made under one lock, that of
+/// the key's memory shard, with the index's lock inside. Therefore:
+/// - A store replaces the variant with the same Vary key in both tiers atomically.
+/// - An entry that was replaced, invalidated or purged does not come back: a load that had begun
+///   before finds its entry gone from the index when it is about to publish what it read; a queued
 ///   write finds the same before it is carried out; and a store whose request was sent before an
 ///   invalidation of its key (`StoreFlight`) is refused.
-/// - Rows are written and removed in the order of these changes. After `kill -9` the database is
-///   as it was a moment ago: each transaction is whole or not there.
+/// - Rows are written and removed in the order of these changes. After `kill -9` the database is in
+///   the state of a moment ago: each transaction is there completely or not at all.
 package final class CacheStore: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
     let disk: DiskTier
     private let refusals = Locked([UInt64](repeating: 0, count: StoreRefusal.allCases.count))
 
-    /// Opens the store. The database is opened in the background: until then, and whenever the
-    /// disk tier is off, the store is a memory cache. Never fails: what is wrong with the disk is
-    /// told to `onEvent`, which is called on the store's threads.
+    /// Opens the store. The database is opened in the background: until then, and whenever the disk
+    /// tier is off, the store is a memory cache. Never fails: problems with the disk are reported
+    /// to `onEvent`, which is called on the store's threads.
     package convenience init(
         options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
@@ -33,7 +32,7 @@ package final class CacheStore: Sendable {
         disk.start()
     }
 
-    /// A store whose disk tier stays as it is until somebody carries out what is queued for it.
+    /// A store whose disk tier does nothing until somebody carries out what is queued for it.
     init(
         withoutThreads options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void
     ) {
@@ -50,7 +49,7 @@ package final class CacheStore: Sendable {
 
     deinit { close() }
 
-    /// Waits until the database is open or the disk tier is off, at most so long. For the start
+    /// Waits until the database is open or the disk tier is off, with a time limit. For the start
     /// of the process, so that the first requests find what is on disk.
     package func waitUntilDiskSettled(milliseconds: Int) -> DiskState {
         disk.settled.wait(milliseconds: milliseconds)
@@ -59,17 +58,16 @@ package final class CacheStore: Sendable {
 
     // MARK: Finding
 
-    /// What memory has for a key. Allocates nothing unless there are several variants.
+    /// What memory holds for a key. Allocates nothing unless there are several variants.
     package func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
 
-    /// Whether the disk may have the key, in whatever variant. No I/O.
+    /// Whether the disk may hold the key, in any variant. No I/O.
     func diskMayHold(_ key: CacheKeyView) -> Bool { disk.index.mayHold(key.bytes) }
 
-    /// What the disk may have for a request: whether a `load` is worth the while, and of what. No
-    /// I/O, and as quick however many variants there are and whatever their size.
-    ///
-    /// - Parameter varyKey: the request's key for the names that a stored response nominates
-    ///   (`VaryKey.init(names:for:in:)`); called once for each different list of names.
+    /// What the disk may hold for a request: whether a `load` is worthwhile, and of which variants.
+    /// No I/O, and equally fast whatever the number and size of the variants.
+    /// - Parameter varyKey: returns the request's key for the names that a stored response
+    ///   nominates (`VaryKey.init(names:for:in:)`); called once for each different list of names.
     package func diskVariants(
         _ key: CacheKeyView, _ varyKey: ([UInt8]) -> VaryKey?
     ) -> DiskVariants {
@@ -83,13 +81,14 @@ package final class CacheStore: Sendable {
     }
 
     /// Reads a key's variants from disk, on a reader thread, and calls `completion` there. Bodies
-    /// of up to `wholeBodyBytes` come whole and are put into the memory tier.
+    /// of up to `wholeBodyBytes` are read completely and put into the memory tier.
     ///
     /// - Parameters:
-    ///   - variants: which of them, as `diskVariants` has said; nil: all.
-    ///   - policy: the policy to make the stored heads' metadata with.
-    ///   - wakes: false: the caller calls ``wakeReaders()`` in a moment, for all that it asks for.
-    /// - Returns: false when too many reads are waiting (or the store is closed): treat it as a
+    ///   - variants: which of them, as returned by `diskVariants`; `nil` for all.
+    ///   - policy: the policy for the metadata of the stored heads.
+    ///   - wakes: `false` if the caller will soon call ``wakeReaders()``, once for all its
+    ///     requests.
+    /// - Returns: `false` if too many reads are waiting (or the store is closed): treat it as a
     ///   miss; `completion` will not be called.
     package func load(
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
@@ -102,14 +101,14 @@ package final class CacheStore: Sendable {
                     completion: completion)), wakes: wakes)
     }
 
-    /// Sees to it that readers are awake for the loads that did not wake them.
+    /// Makes sure that readers are awake for the loads that did not wake them.
     package func wakeReaders() { disk.reads.wakeReaders() }
 
-    /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. How many
-    /// chunks are asked for ahead is the caller's choice.
+    /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. The
+    /// caller chooses how many chunks to request ahead.
     ///
     /// - Parameter index: 0 ..< `body.chunkCount`.
-    /// - Returns: false when too many reads are waiting; `completion` will not be called.
+    /// - Returns: `false` if too many reads are waiting; `completion` will not be called.
     package func readChunk(
         _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
@@ -118,13 +117,13 @@ package final class CacheStore: Sendable {
 
     // MARK: Storing
 
-    /// To be called when a request is sent upstream: an invalidation of its key from then on makes
-    /// the store of its response void. The flight is to be ended once, by `endFlight` or by the
-    /// ticket that it is given to.
+    /// Call this when a request is sent upstream: an invalidation of its key from then on voids the
+    /// store of its response. The flight must be ended once, with `endFlight` or by the ticket that
+    /// it is passed to.
     @inline(__always)
     package func beginFlight(of key: CacheKeyView) -> StoreFlight { memory.beginFlight(key.hash) }
 
-    /// Nothing will be stored of the request's response.
+    /// Call this if the response to the request will not be stored.
     @inline(__always)
     package func endFlight(_ flight: StoreFlight) { memory.endFlight(flight) }
 
@@ -132,12 +131,12 @@ package final class CacheStore: Sendable {
     ///
     /// - Parameters:
     ///   - head: the stored head (`StoredHead.append`); copied.
-    ///   - metadata: made from `head`.
-    ///   - policy: fingerprint of the security policy it was obtained under, given back with it.
-    ///     It must mean the same after a restart.
+    ///   - metadata: created from `head`.
+    ///   - policy: fingerprint of the security policy it was obtained under, returned with it. It
+    ///     must mean the same after a restart.
     ///   - expectedLength: the body's length if it is known.
-    ///   - flight: what `beginFlight(of:)` said when the request was sent. It is the ticket's from
-    ///     then on, and ended where there is none; nil: a request that is sent now.
+    ///   - flight: the result of `beginFlight(of:)` when the request was sent. The ticket owns it
+    ///     from then on; if there is no ticket, it is ended. `nil` for a request that is sent now.
     package func beginStore(
         key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer, metadata: StoredMetadata,
         policy: UInt64 = 0, expectedLength: UInt64?, flight: StoreFlight? = nil
@@ -154,8 +153,8 @@ package final class CacheStore: Sendable {
         }
     }
 
-    /// Calls `completion` once, on whichever thread, when at most a quarter of `queueBytes` is on
-    /// its way to disk; at once if it is so. For a caller that slows down on `isCongested`.
+    /// Calls `completion` once, on any thread, when at most a quarter of `queueBytes` is on its way
+    /// to disk; at once if that is already so. For a caller that slows down on `isCongested`.
     package func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
         disk.budget.whenMostlyFree(completion)
     }
@@ -166,8 +165,8 @@ package final class CacheStore: Sendable {
     ///   - vary: the new head's Vary key (`FreshenedResponse.vary`).
     ///   - policy: fingerprint of the policy under which the 304 was obtained.
     ///
-    /// Refused as `.superseded` when `old` is no longer what is stored: then another response, or
-    /// none, is right by now.
+    /// Refused as `.superseded` if `old` is no longer the stored response: another response, or
+    /// none, is then correct.
     package func update(
         _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
         metadata: StoredMetadata, policy: UInt64
@@ -183,7 +182,7 @@ package final class CacheStore: Sendable {
 
     // MARK: Removing
 
-    /// Removes every variant of a key from both tiers, what is queued and under way included.
+    /// Removes every variant of a key from both tiers, including what is queued and under way.
     package func invalidate(_ key: CacheKeyView) {
         let removals = memory.withShard(key.hash) { shard, dropped in
             shard.invalidate(key.hash, key.bytes, dropped: &dropped)
@@ -201,23 +200,23 @@ package final class CacheStore: Sendable {
         if let removal { disk.remove([removal]) }
     }
 
-    /// Removes everything from both tiers, what is queued and under way included.
+    /// Removes everything from both tiers, including what is queued and under way.
     package func purgeAll() {
         // Memory first, so that stores under way are void before the index is emptied; and again
-        // after it, for what loads have put there in between.
+        // after it, for what loads have added in between.
         memory.removeAll()
         if let lastID = disk.index.purge() { _ = disk.queue.append(.purge(through: lastID)) }
         memory.removeAll()
     }
 
-    /// Calls `completion`, on the writer's thread, when everything queued until now is committed
-    /// or has been given up; at once, and on this thread, if the disk tier is off.
+    /// Calls `completion`, on the writer's thread, when everything queued until now has been
+    /// committed or given up; at once, and on this thread, if the disk tier is off.
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         if !disk.queue.append(.barrier(completion)) { completion() }
     }
 
-    /// Gives memory back to the system that lies idle between what is stored, if it is much.
-    /// Answers the bytes that the store's own heap takes.
+    /// Returns idle memory between stored responses to the system, if there is much of it. Returns
+    /// the number of bytes that the store's own heap occupies.
     package func giveBackIdleMemory() -> Int {
         guard let heap = memory.heap else { return 0 }
         while heap.giveBackIdlePages() {}
@@ -226,7 +225,7 @@ package final class CacheStore: Sendable {
 
     // MARK: Figures
 
-    /// Figures for metrics.
+    /// Values for metrics.
     package func statistics() -> StoreStatistics {
         var figures = StoreStatistics()
         let memoryFigures = memory.figures()
@@ -270,7 +269,7 @@ package final class CacheStore: Sendable {
         refusals.withLock { $0[index] += 1 }
     }
 
-    /// Writes down what is queued, for at most `closeMilliseconds`, and ends the threads. Memory
-    /// goes on answering. Safe to call again.
+    /// Writes what is queued to the disk, for at most `closeMilliseconds`, and ends the threads.
+    /// Memory continues to serve. Safe to call again.
     package func close() { disk.close() }
 }

@@ -3,13 +3,13 @@ import Synchronization
 
 /// Where the bytes of a cached body are.
 package enum CachedBody: Sendable {
-    /// Right behind the head, in the same allocation.
+    /// Directly after the head, in the same allocation.
     case contiguous(UnsafeBody)
     /// In a memory file, for sendfile(2).
     case file(MemoryFile)
-    /// In the heap: the memory files were all in use.
+    /// In the heap: all memory files were in use.
     case heap(HeapBody)
-    /// On disk: read with `CacheStore.readChunk`.
+    /// On disk: read it with `CacheStore.readChunk`.
     case disk(DiskBody)
 }
 
@@ -18,7 +18,7 @@ package struct UnsafeBody: @unchecked Sendable {
     package let bytes: UnsafeRawBufferPointer
 }
 
-/// Counts the memory files held open, up to a limit.
+/// Counts the open memory files, up to a limit.
 final class DescriptorBudget: Sendable {
     private let used = Atomic<Int>(0)
     private let limit: Int
@@ -28,7 +28,7 @@ final class DescriptorBudget: Sendable {
     /// The descriptors in use.
     var count: Int { used.load(ordering: .relaxed) }
 
-    /// Takes one; false at the limit.
+    /// Takes one; `false` at the limit.
     func take() -> Bool {
         let after = used.wrappingAdd(1, ordering: .relaxed).newValue
         if after <= limit { return true }
@@ -39,16 +39,16 @@ final class DescriptorBudget: Sendable {
     func giveBack() { used.wrappingSubtract(1, ordering: .relaxed) }
 }
 
-/// A body in a memory file (memfd_create(2)). Appended to by the one thread that builds it, never
-/// changed once it is published; closed when the last reader lets go of it.
+/// A body in a memory file (memfd_create(2)). Appended to by the one thread that builds it, and
+/// never changed once it is published; closed when the last reader releases it.
 package final class MemoryFile: @unchecked Sendable {
-    /// The descriptor; its file offset is of no meaning: pass one to sendfile(2) and pread(2).
+    /// The descriptor; its file offset is meaningless: pass one to sendfile(2) and pread(2).
     package let fileDescriptor: Int32
     /// The body's bytes; it begins at offset 0.
     package private(set) var count: Int = 0
     private let budget: DescriptorBudget
 
-    /// nil: the budget is used up or the system has no descriptor or memory for it.
+    /// `nil` if the budget is used up or the system has no descriptor or memory for it.
     init?(_ budget: DescriptorBudget) {
         guard budget.take() else { return nil }
         let created = memfd_create("cached-body", UInt32(PINFOLD_MFD_CLOEXEC))
@@ -65,7 +65,7 @@ package final class MemoryFile: @unchecked Sendable {
         budget.giveBack()
     }
 
-    /// Appends `bytes`; false when there is no memory for them.
+    /// Appends `bytes`; `false` if there is no memory for them.
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var done = 0
         while done < bytes.count {
@@ -82,7 +82,7 @@ package final class MemoryFile: @unchecked Sendable {
         return true
     }
 
-    /// Copies bytes from `offset` on into `target`; false if there are not as many.
+    /// Copies bytes from `offset` on into `target`; `false` if there are not enough.
     package func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
         var done = 0
         while done < target.count {
@@ -97,17 +97,17 @@ package final class MemoryFile: @unchecked Sendable {
     }
 }
 
-/// A body in the heap, too large to lie behind its head. Appended to by the one thread that builds
-/// it, never changed once it is published.
+/// A body in the heap, too large to be placed after its head. Appended to by the one thread that
+/// builds it, and never changed once it is published.
 package final class HeapBody: @unchecked Sendable {
     private var memory: BlockMemory?
     private let heap: BlockHeap?
     package private(set) var count = 0
 
-    /// - Parameter heap: where it lies unless it is too large.
+    /// - Parameter heap: where it is allocated unless it is too large.
     init(_ heap: BlockHeap?) { self.heap = heap }
 
-    /// Bytes of memory that it takes.
+    /// Bytes of memory that it occupies.
     var capacity: Int { memory?.capacity ?? 0 }
 
     /// The body, valid while this object lives.
@@ -115,14 +115,14 @@ package final class HeapBody: @unchecked Sendable {
         UnsafeRawBufferPointer(start: memory?.base, count: count)
     }
 
-    /// Makes room for `total` bytes in all; false when there is no memory.
+    /// Makes space for `total` bytes in total; `false` if there is no memory.
     private func reserve(_ total: Int) -> Bool {
         if memory == nil { memory = BlockMemory(total, heap) }
         guard capacity < total else { return true }
         return memory?.resize(to: total) == true
     }
 
-    /// Appends `bytes`; false when there is no memory for them.
+    /// Appends `bytes`; `false` if there is no memory for them.
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         if count + bytes.count > capacity {
             guard reserve(max(count + bytes.count, capacity * 2)) else { return false }
@@ -133,26 +133,26 @@ package final class HeapBody: @unchecked Sendable {
         return true
     }
 
-    /// Gives back memory that was never used.
+    /// Frees memory that was never used.
     func trim() { memory?.trim(to: count) }
 }
 
-/// A body on disk. While it is held its chunks stay readable, also when the entry is replaced,
-/// invalidated or evicted meanwhile: a download in progress is not cut off.
+/// A body on disk. While it is held its chunks stay readable, even if the entry is replaced,
+/// invalidated or evicted in the meantime: a download in progress is not cut off.
 package final class DiskBody: Sendable {
     let id: Int64
-    /// The body's bytes.
+    /// The number of bytes of the body.
     package let count: UInt64
-    /// Bytes of every chunk but the last.
+    /// Bytes of every chunk except the last.
     package let chunkBytes: Int
-    /// Chunks, numbered from 0.
+    /// The number of chunks; they are numbered from 0.
     package var chunkCount: Int {
         Int((count + UInt64(chunkBytes) - 1) / UInt64(chunkBytes))
     }
     private let onRelease: @Sendable (Int64) -> Void
 
-    /// The chunks' rows are already pinned; `onRelease` is told the id when they no longer need
-    /// to be.
+    /// The chunks' rows must already be pinned; `onRelease` is called with the id when they no
+    /// longer need to be.
     init(id: Int64, count: UInt64, chunkBytes: Int, onRelease: @escaping @Sendable (Int64) -> Void)
     {
         self.id = id
@@ -163,7 +163,7 @@ package final class DiskBody: Sendable {
 
     deinit { onRelease(id) }
 
-    /// The bytes that chunk `index` must have.
+    /// The number of bytes that chunk `index` must have.
     func expectedCount(_ index: Int) -> Int {
         let start = UInt64(index) * UInt64(chunkBytes)
         return start >= count ? 0 : Int(min(UInt64(chunkBytes), count - start))
@@ -176,7 +176,7 @@ package final class ChunkBytes: @unchecked Sendable {
     let capacity: Int
     private(set) var count = 0
 
-    /// nil: no memory.
+    /// `nil` if there is no memory.
     init?(capacity: Int) {
         guard let memory = malloc(max(capacity, 1)) else { return nil }
         base = memory
@@ -188,7 +188,7 @@ package final class ChunkBytes: @unchecked Sendable {
     /// The bytes, valid while this object lives.
     package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
-    /// Appends as much of `bytes` as there is room for; answers how many.
+    /// Appends as much of `bytes` as fits; returns how many.
     func append(_ bytes: UnsafeRawBufferPointer) -> Int {
         let taken = min(bytes.count, capacity - count)
         if taken > 0, let source = bytes.baseAddress {
@@ -198,7 +198,7 @@ package final class ChunkBytes: @unchecked Sendable {
         return taken
     }
 
-    /// Lets `fill` write `count` bytes in place of what is there; false if it fails or they do not
+    /// Lets `fill` write `count` bytes, replacing the contents; `false` if it fails or they do not
     /// fit.
     func fill(_ count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Bool) -> Bool {
         guard count <= capacity, fill(UnsafeMutableRawBufferPointer(start: base, count: count))

@@ -3,17 +3,17 @@ import CachePolicy
 import HTTPCore
 import Synchronization
 
-/// A stored response: immutable, shared by every worker that serves it, freed when the last one
-/// lets go.
+/// A stored response: immutable, shared by all workers that serve it, freed with the last
+/// reference.
 ///
-/// Key, head and (below `CacheStoreOptions.memoryFileBytes`) body lie in one allocation, head and
-/// body side by side, so that a hit is one copy or one vectored write.
+/// Key, head and (below `CacheStoreOptions.memoryFileBytes`) body are in one allocation, head and
+/// body adjacent, so that a hit is one copy or one vectored write.
 package final class CachedResponse: @unchecked Sendable {
-    /// The hash the key was stored or loaded with (this process's).
+    /// The hash that the key was stored or loaded with (this process's).
     package let keyHash: UInt64
     /// Which requests it answers.
     package let varyKey: VaryKey
-    /// All that a decision needs to know, made from `head`; `bodyBytes` is set.
+    /// Everything that a decision needs to know, derived from `head`; `bodyBytes` is set.
     package let metadata: StoredMetadata
     /// Fingerprint of the security policy under which it was obtained.
     package let policy: UInt64
@@ -24,16 +24,16 @@ package final class CachedResponse: @unchecked Sendable {
     private let headCount: Int
     private let contiguousCount: Int
 
-    /// The entry on disk. Set at most once, under the lock of its key's shard, which also those
-    /// hold who read it: it may be written when it leaves memory.
+    /// The entry on disk. Set at most once, under the lock of its key's shard, which readers hold as
+    /// well: the entry may be written when the response leaves memory.
     var token = IndexToken.none
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int
 
-    /// Until when nobody else asks the origin about it in the background, in seconds since 1970.
+    /// Until when nobody else revalidates it in the background, in seconds since 1970.
     private let claimedUntil = Atomic<Int64>(0)
 
-    /// Takes over `builder`'s memory.
+    /// Takes ownership of `builder`'s memory.
     init(
         keyHash: UInt64, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64,
         block: consuming ResponseBlock, body: BodyStorage, chunkBytes: Int
@@ -66,8 +66,8 @@ package final class CachedResponse: @unchecked Sendable {
         self.metadata = metadata
     }
 
-    /// Claims to ask the origin about it in the background: true for one caller at a time, of
-    /// whichever thread. The claim ends at `end`, if it is not moved by `endClaim` before.
+    /// Claims the right to revalidate it in the background: `true` for one caller at a time, on any
+    /// thread. The claim ends at `end`, unless `endClaim` changes that.
     package func claim(now: Int64, until end: Int64) -> Bool {
         let current = claimedUntil.load(ordering: .relaxed)
         guard current <= now else { return false }
@@ -76,7 +76,7 @@ package final class CachedResponse: @unchecked Sendable {
         ).exchanged
     }
 
-    /// Lets the next one claim it from `time` on.
+    /// Allows the next claim from `time` on.
     package func endClaim(at time: Int64) { claimedUntil.store(time, ordering: .relaxed) }
 
     /// The key's bytes, valid while this object lives.
@@ -89,10 +89,10 @@ package final class CachedResponse: @unchecked Sendable {
         UnsafeRawBufferPointer(start: block.base + keyCount, count: headCount)
     }
 
-    /// The body's bytes.
+    /// The number of bytes of the body.
     package var bodyCount: UInt64 { metadata.bodyBytes ?? 0 }
 
-    /// The body as it can be shared with a successor; a contiguous one cannot.
+    /// The body in a form that can be shared with a successor; a contiguous one cannot be.
     var storage: BodyStorage {
         switch body {
         case .contiguous: .contiguous
@@ -102,7 +102,7 @@ package final class CachedResponse: @unchecked Sendable {
         }
     }
 
-    /// A response with another head and the same body; nil: no memory.
+    /// A response with another head and the same body; `nil` if there is no memory.
     func withHead(
         _ head: UnsafeRawBufferPointer, varyKey: VaryKey, metadata: StoredMetadata, policy: UInt64
     ) -> CachedResponse? {
@@ -117,7 +117,7 @@ package final class CachedResponse: @unchecked Sendable {
             body: storage, chunkBytes: chunkBytes)
     }
 
-    /// The same response with its body on disk alone; nil: no memory.
+    /// The same response with its body only on disk; `nil` if there is no memory.
     func onDisk(_ body: DiskBody) -> CachedResponse? {
         let made = ResponseBlock(key: key, head: head, bodyCapacity: 0, heap: block.heap)
         guard let block = made else { return nil }
@@ -126,18 +126,19 @@ package final class CachedResponse: @unchecked Sendable {
             body: .disk(body), chunkBytes: chunkBytes)
     }
 
-    /// Bytes of memory it takes in the memory tier, allocator's and table's overhead included.
+    /// Bytes that it occupies in the memory tier, including overhead of the allocator and the
+    /// table.
     var memoryBytes: Int {
         let own = 320 + block.capacity + varyKey.bytes.count
         switch body {
         case .contiguous, .disk: return own
-        // Whole pages, and the kernel's own of an open file.
+        // Whole pages, plus the kernel's own memory for an open file.
         case .file(let file): return own + (file.count + 4095) & ~4095 + 1024
         case .heap(let heap): return own + heap.capacity + 64
         }
     }
 
-    /// Whether it is of this key.
+    /// Whether it belongs to this key.
     @inline(__always)
     func isOf(_ hash: UInt64, _ bytes: UnsafeRawBufferPointer) -> Bool {
         guard keyHash == hash, keyCount == bytes.count else { return false }
@@ -146,7 +147,7 @@ package final class CachedResponse: @unchecked Sendable {
     }
 }
 
-/// Where the body of a response under construction is.
+/// The location of the body of a response under construction.
 enum BodyStorage: Sendable {
     case contiguous
     case file(MemoryFile)

@@ -1,6 +1,6 @@
 import CSQLite
 
-/// A failed SQLite call: the extended result code and SQLite's words.
+/// A failed SQLite call: the extended result code and SQLite's message.
 struct DatabaseError: Error, Equatable {
     let code: Int32
     let message: String
@@ -8,7 +8,7 @@ struct DatabaseError: Error, Equatable {
     /// The result code without its extension.
     var primary: Int32 { code & 0xff }
 
-    /// The file's content is not what SQLite or this store wrote.
+    /// Whether the file's content is not what SQLite or this store wrote.
     var isDamage: Bool { primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB }
 
     /// What the fault means for the disk tier.
@@ -27,24 +27,24 @@ struct DatabaseError: Error, Equatable {
 
 /// One SQLite connection, used by one thread at a time.
 ///
-/// All of them are opened through SQLite's VFS "unix-excl": the first keeps other processes out of
-/// the file, and all connections of this process share a WAL index in the heap. With the default
-/// VFS that index is a mapped file, `cache.sqlite-shm`, and when somebody truncates it the process
-/// dies by SIGBUS. Nothing else is mapped either (`mmap_size` is 0): a file that was truncated, or
-/// a device that fails, is an error of a read.
+/// All connections are opened through SQLite's VFS "unix-excl": the first keeps other processes out
+/// of the file, and all connections of this process share a WAL index in the heap. With the default
+/// VFS that index is a mapped file, `cache.sqlite-shm`, and if somebody truncates it the process
+/// dies of SIGBUS. Nothing else is mapped either (`mmap_size` is 0): a truncated file or a failing
+/// device is then a read error.
 final class Database: @unchecked Sendable {
     private static let vfs = "unix-excl"
 
     private let handle: OpaquePointer
     private var statements: [Statement] = []
-    /// Frames in the write-ahead log after the last commit of this connection.
+    /// Frames in the write-ahead log after this connection's last commit.
     private let frames: UnsafeMutablePointer<Int32>
 
-    /// Opens `path`, creating the file when `create`. Waits up to `busyMilliseconds` for locks
-    /// held by other connections.
+    /// Opens `path`, creating the file if `create`. Waits up to `busyMilliseconds` for locks held
+    /// by other connections.
     init(path: String, create: Bool, busyMilliseconds: Int) throws(DatabaseError) {
         var opened: OpaquePointer?
-        // Each connection stays on one thread at a time, so SQLite's own locking is not needed.
+        // Each connection is used by one thread at a time, so SQLite's own locking is not needed.
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | (create ? SQLITE_OPEN_CREATE : 0)
         let status = sqlite3_open_v2(path, &opened, flags, Self.vfs)
         guard status == SQLITE_OK, let opened else {
@@ -54,7 +54,7 @@ final class Database: @unchecked Sendable {
             throw error
         }
         handle = opened
-        // Not before: a failed initialiser does not run deinit.
+        // Not earlier: a failed initialiser does not run deinit.
         frames = .allocate(capacity: 1)
         frames.initialize(to: 0)
         sqlite3_extended_result_codes(handle, 1)
@@ -68,7 +68,7 @@ final class Database: @unchecked Sendable {
 
     private var isOpen = true
 
-    /// Has every commit note how long the log is (`logFrames`). It takes the place of SQLite's
+    /// Makes every commit record the length of the log (`logFrames`). This replaces SQLite's
     /// automatic checkpoints.
     func watchLog() {
         sqlite3_wal_hook(
@@ -79,10 +79,10 @@ final class Database: @unchecked Sendable {
             }, frames)
     }
 
-    /// Frames in the write-ahead log, those copied included. See `watchLog`.
+    /// Frames in the write-ahead log, including those already copied. See `watchLog`.
     var logFrames: Int { Int(frames.pointee) }
 
-    /// Ends every statement and the connection. Safe to call again.
+    /// Finalises all statements and closes the connection. Safe to call again.
     func close() {
         guard isOpen else { return }
         isOpen = false
@@ -91,13 +91,13 @@ final class Database: @unchecked Sendable {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs statements that return nothing of interest.
+    /// Runs statements whose results are not needed.
     func execute(_ sql: String) throws(DatabaseError) {
         let status = sqlite3_exec(handle, sql, nil, nil, nil)
         guard status == SQLITE_OK else { throw lastError(status) }
     }
 
-    /// A statement to be used again and again; the connection owns it.
+    /// Prepares a statement for repeated use; the connection owns it.
     func prepare(_ sql: String) throws(DatabaseError) -> Statement {
         var compiled: OpaquePointer?
         let status = sqlite3_prepare_v3(
@@ -108,12 +108,12 @@ final class Database: @unchecked Sendable {
         return statement
     }
 
-    /// The first column of the first row as an integer; nil without a row.
+    /// The first column of the first row as an integer; `nil` without a row.
     func integer(_ sql: String) throws(DatabaseError) -> Int64? {
         try first(sql) { $0.integer(0) }
     }
 
-    /// The first column of the first row as text; nil without a row.
+    /// The first column of the first row as text; `nil` without a row.
     func text(_ sql: String) throws(DatabaseError) -> String? {
         try first(sql) { $0.text(0) }
     }
@@ -132,13 +132,13 @@ final class Database: @unchecked Sendable {
     /// Rows changed by the last statement.
     var changes: Int { Int(sqlite3_changes(handle)) }
 
-    /// No transaction is open.
+    /// Whether no transaction is open.
     var isIdle: Bool { sqlite3_get_autocommit(handle) != 0 }
 
-    /// Copies the write-ahead log into the database and begins it again, so that the next frame
-    /// is written at its start. false: a reader is still in it.
+    /// Copies the write-ahead log into the database and restarts it, so that the next frame is
+    /// written at its beginning. Returns `false` if a reader is still using it.
     ///
-    /// - Parameter truncating: gives the log's space back, too.
+    /// - Parameter truncating: whether to return the log's space to the file system as well.
     func restartLog(truncating: Bool) throws(DatabaseError) -> Bool {
         let mode = truncating ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_RESTART
         let status = sqlite3_wal_checkpoint_v2(handle, nil, mode, nil, nil)
@@ -175,7 +175,7 @@ final class Statement {
         sqlite3_bind_int64(handle, index, value)
     }
 
-    /// Binds bytes that stay where they are until the next `reset`; they are not copied.
+    /// Binds bytes without copying them; they must not change until the next `reset`.
     func bind(_ index: Int32, _ bytes: UnsafeRawBufferPointer) {
         if let base = bytes.baseAddress, !bytes.isEmpty {
             sqlite3_bind_blob64(handle, index, base, UInt64(bytes.count), nil)
@@ -197,7 +197,7 @@ final class Statement {
         }
     }
 
-    /// true: there is a row; false: done.
+    /// Returns `true` if there is a row, `false` when done.
     func step() throws(DatabaseError) -> Bool {
         switch sqlite3_step(handle) {
         case SQLITE_ROW: return true
@@ -209,11 +209,11 @@ final class Statement {
         }
     }
 
-    /// Ends the current execution (and with it a read transaction) and forgets the parameters'
-    /// values at their next binding.
+    /// Ends the current execution (and with it a read transaction). The parameters' values are
+    /// replaced when they are next bound.
     func reset() { sqlite3_reset(handle) }
 
-    /// Runs a statement without rows to its end, ready for the next time.
+    /// Runs a statement without rows to completion, and makes it ready for the next use.
     func run() throws(DatabaseError) {
         _ = try step()
         sqlite3_reset(handle)

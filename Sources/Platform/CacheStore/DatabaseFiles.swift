@@ -3,7 +3,7 @@ import Clocks
 
 /// The database's files in the store's folder, and the lock that keeps other processes out.
 ///
-/// The lock is a file of its own, for what happens to the folder while the database is closed:
+/// The lock is a separate file, to protect what happens to the folder while the database is closed:
 /// setting it aside, removing it.
 struct DatabaseFiles {
     let folder: String
@@ -11,23 +11,24 @@ struct DatabaseFiles {
     var log: String { database + "-wal" }
     private var lock: String { folder + "/cache.sqlite.lock" }
     private static let suffixes = ["", "-wal", "-shm"]
-    /// Databases set aside that are kept, the newest; they are as large as the cache was.
+    /// The number of databases set aside that are kept, newest first; they are as large as the
+    /// cache was.
     static let setAsideLimit = 2
 
-    /// Why the folder is of no use.
+    /// Why the folder cannot be used.
     struct Failure: Error {
         let reason: DiskOffReason
         let detail: String
     }
 
-    /// Makes the folder, with its parents.
+    /// Creates the folder and its parents.
     func makeFolder() throws(Failure) {
         var path = folder.hasPrefix("/") ? "/" : ""
         for part in folder.split(separator: "/") {
             path += part + "/"
             guard mkdir(path, 0o700) != 0, systemError != EEXIST else { continue }
             let code = systemError
-            // A parent that may not be written, or is on a read-only file system, may exist.
+            // A parent that is not writable, or is on a read-only file system, may exist.
             var status = stat()
             if stat(path, &status) == 0 { continue }
             throw Failure(
@@ -36,7 +37,7 @@ struct DatabaseFiles {
         }
     }
 
-    /// Takes the lock, for as long as the descriptor it answers is open.
+    /// Takes the lock, which is held as long as the returned descriptor is open.
     func takeLock() throws(Failure) -> Int32 {
         let descriptor = open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
@@ -61,7 +62,7 @@ struct DatabaseFiles {
         return descriptor
     }
 
-    /// Whether the lock's file is still the one that was opened as `descriptor`.
+    /// Whether the lock file is still the one that was opened as `descriptor`.
     func isLock(_ descriptor: Int32) -> Bool {
         var ours = stat()
         var there = stat()
@@ -69,15 +70,15 @@ struct DatabaseFiles {
             && ours.st_dev == there.st_dev && ours.st_ino == there.st_ino
     }
 
-    /// Makes the database's file, empty, for its owner alone: SQLite would make it readable for
-    /// all, and gives its log the same mode. Whether that worked, opening it will tell.
+    /// Creates an empty database file, accessible only to its owner: SQLite would make it readable
+    /// for everyone, and uses the same mode for its log. Opening it will show whether this worked.
     func makeDatabase() {
         let descriptor = open_with_mode(database, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         if descriptor >= 0 { close(descriptor) }
     }
 
-    /// Renames the database and what belongs to it to `cache.sqlite.WORD-SECONDS`. Answers the new
-    /// path; nil: it cannot be renamed.
+    /// Renames the database and its other files to `cache.sqlite.WORD-SECONDS`. Returns the new
+    /// path, or `nil` if it cannot be renamed.
     func setAside(_ word: String) -> String? {
         let base = "\(database).\(word)-\(Clock.coarseWallSeconds())"
         var target = base
@@ -88,24 +89,24 @@ struct DatabaseFiles {
         }
         guard rename(database, target) == 0 else { return nil }
         for suffix in Self.suffixes.dropFirst() {
-            // Where there is none there is nothing to rename.
+            // A file that does not exist need not be renamed.
             _ = rename(database + suffix, target + suffix)
         }
         thinOut()
         return target
     }
 
-    /// Removes the index of the log that earlier releases kept in a file. The database is open, so
-    /// that nobody else has it.
+    /// Removes the log's index that earlier releases kept in a file. The database is open, so
+    /// nobody else is using it.
     func removeSharedMemory() { unlink(database + "-shm") }
 
-    /// Removes the database and what belongs to it. false: it is still there.
+    /// Removes the database and its other files. Returns `false` if it is still there.
     func remove() -> Bool {
         for suffix in Self.suffixes.reversed() { unlink(database + suffix) }
         return access(database, F_OK) != 0
     }
 
-    /// Removes all but the newest databases that were set aside.
+    /// Removes all databases that were set aside, except the newest.
     private func thinOut() {
         guard let directory = opendir(folder) else { return }
         defer { closedir(directory) }
@@ -129,6 +130,6 @@ struct DatabaseFiles {
 }
 
 extension CacheStoreOptions {
-    /// Where the database is.
+    /// The path of the database.
     var databasePath: String { DatabaseFiles(folder: folder).database }
 }

@@ -7,22 +7,23 @@ struct Removal: Sendable, Equatable {
     let body: BodyFate
 }
 
-/// What becomes of the chunks of an entry that left the index.
+/// What to do with the chunks of an entry that left the index.
 enum BodyFate: Sendable, Equatable {
-    /// There are none, or another entry has taken them over.
+    /// Nothing: there are none, or another entry has taken them over.
     case none
-    /// To be removed.
+    /// Remove them.
     case drop(Int64)
-    /// Somebody is reading them: to be removed when that ends, at the latest at the next start.
+    /// Somebody is reading them: remove them when that ends, or at the next start at the latest.
     case hold(Int64)
 }
 
-/// An entry that may answer a load.
+/// An entry that may satisfy a load.
 struct IndexCandidate: Sendable {
     enum Place: Sendable {
-        /// Its rows are not yet written, but here it is.
+        /// Its rows are not yet written; this is the response.
         case waiting(CachedResponse)
-        /// A reader finds its rows. `body`: chunks that have been pinned for it; 0: none.
+        /// A reader can find its rows. `body` is the id of the chunks that have been pinned for it,
+        /// or 0.
         case committed(body: Int64)
         /// Its last chunks and its rows are queued.
         case beingWritten
@@ -31,11 +32,11 @@ struct IndexCandidate: Sendable {
     let place: Place
 }
 
-/// What is on disk and what is on its way there, so that a miss needs no thread.
+/// Knows what is on disk and what is on its way there, so that a miss needs no thread.
 ///
-/// One lock, held for well under a microsecond at a time. It nests inside a memory shard's lock
-/// and takes no other. Every change of a key's entries is made under the lock of the key's shard,
-/// so that the two tiers agree on it (see `CacheStore`).
+/// It has one lock, held for well under a microsecond at a time. The lock nests inside a memory
+/// shard's lock and takes no other. Every change of a key's entries is made under the lock of the
+/// key's shard, so that the two tiers agree on it (see `CacheStore`).
 final class DiskIndex: Sendable {
     struct State {
         var phase: DiskState
@@ -48,7 +49,7 @@ final class DiskIndex: Sendable {
         /// Entry id to body id, where a 304 made them differ.
         var bodies: [Int64: Int64] = [:]
         var pins: [Int64: Pin] = [:]
-        /// Entries whose last use is not written down yet.
+        /// Entries whose last use has not been written yet.
         var accesses: [IndexToken] = []
         var journal = IndexJournal()
         var evictions = DiskEvictions()
@@ -56,14 +57,14 @@ final class DiskIndex: Sendable {
 
     struct Pin {
         var count = 0
-        /// The entry is gone; the last reader's end removes the chunks.
+        /// The entry is gone; when the last reader ends, the chunks are removed.
         var isDoomed = false
     }
 
     let state: Locked<State>
-    /// A last use is noted down if it is this much later than the one on disk.
+    /// A last use is recorded if it is at least this much later than the one on disk.
     private let accessSeconds: UInt32
-    /// Variants that are kept of one key.
+    /// The maximum number of variants of one key.
     private let variantLimit: Int
 
     init(phase: DiskState, accessSeconds: Int, variantLimit: Int = 64) {
@@ -78,16 +79,16 @@ final class DiskIndex: Sendable {
         UInt32(truncatingIfNeeded: vary.withUnsafeBytes { XXHash64.hash($0, seed: seed) })
     }
 
-    // MARK: Entries coming and going. Called under the lock of the key's memory shard.
+    // MARK: Entries being added and removed. Called under the lock of the key's memory shard.
 
-    /// Takes up a response that is about to be queued for writing, in place of the variant it
-    /// replaces. Answers its token, and the rows that thereby have to go. While the tier is not
-    /// ready there is no token, and that the key changed is noted.
+    /// Adds a response that is about to be queued for writing, replacing the variant with the same
+    /// Vary key. Returns its token, and the rows that must be removed as a result. While the tier
+    /// is not ready there is no token, and only the change of the key is recorded.
     ///
     /// - Parameters:
-    ///   - bytes: what it will take on disk; nil: it only replaces.
-    ///   - body: the id under which its chunks were streamed; 0: it is written from memory.
-    ///   - isChunked: its body is, or will be, in chunks.
+    ///   - bytes: the space it will take on disk; `nil` if it only replaces.
+    ///   - body: the id under which its chunks were streamed; 0 if it is written from memory.
+    ///   - isChunked: whether its body is, or will be, in chunks.
     func admit(_ response: CachedResponse, bytes: Int64?, body: Int64, isChunked: Bool)
         -> (token: IndexToken, removals: [Removal])
     {
@@ -112,22 +113,22 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// What a 304 does to the entry it confirmed.
+    /// The effect of a 304 on the entry that it confirmed.
     enum Succession: Sendable {
-        /// It is not there, or will be written from memory, or lies in one row: write it anew.
+        /// It is not there, or will be written from memory, or is in one row: write it again.
         case rewrite
         /// A new entry has taken over its chunks, which are pinned for it.
         case takenOver(IndexToken, body: Int64, [Removal])
     }
 
-    /// Lets a new entry take over the chunks of an old one whose head (and perhaps Vary key) alone
-    /// has changed.
+    /// Lets a new entry take over the chunks of an old one of which only the head (and perhaps the
+    /// Vary key) has changed.
     func succeed(_ old: IndexToken, with response: CachedResponse) -> Succession {
         let varyNames = response.varyKey.names
         return state.withLock { state in
             guard state.phase == .ready, state.table.isLive(old),
                 state.table[old.slot].flags.contains(.chunked),
-                // Waiting with chunks that are yet to be written, not taken over themselves.
+                // Waiting with chunks that are yet to be written, rather than taken over.
                 state.waiting[old.id] == nil || state.bodies[old.id] != nil
             else { return .rewrite }
             let entry = state.table.remove(old.slot)
@@ -159,14 +160,15 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Removes one entry; nil if it is no longer there.
+    /// Removes one entry; `nil` if it is no longer there.
     func remove(_ token: IndexToken) -> Removal? {
         state.withLock { state in
             state.table.isLive(token) ? state.remove(token.slot) : nil
         }
     }
 
-    /// Removes the entry whose chunks these are, if it is still there. Rare: looks at all of them.
+    /// Removes the entry that these chunks belong to, if it is still there. Rare: searches all
+    /// entries.
     func remove(body: Int64) -> Removal? {
         state.withLock { state in
             for slot in state.table.slots.indices {
@@ -180,7 +182,7 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Whether an entry is still there. When it is, its use is noted, and that memory has it.
+    /// Whether an entry is still there. If so, records its use, and whether memory has it.
     func promote(_ token: IndexToken, resident: Bool) -> Bool {
         state.withLock { state in
             guard state.table.isLive(token) else { return false }
@@ -195,7 +197,7 @@ final class DiskIndex: Sendable {
 
     // MARK: Looking
 
-    /// Whether the disk may hold the key: a load is worth the while.
+    /// Whether the disk may hold the key, so that a load is worthwhile.
     func mayHold(_ key: UnsafeRawBufferPointer) -> Bool {
         state.withLock { state in
             state.phase == .ready && state.table.count > 0
@@ -203,8 +205,8 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// The lists of names that a key's variants nominate, each once; empty: the disk does not have
-    /// the key. `nil` in it: a variant whose names are not known here.
+    /// The different lists of names that a key's variants nominate; empty if the disk does not have
+    /// the key. A `nil` element stands for a variant whose names are unknown here.
     func varyNames(_ key: UnsafeRawBufferPointer) -> [[UInt8]?] {
         state.withLock { state in
             guard state.phase == .ready, state.table.count > 0 else { return [] }
@@ -220,7 +222,7 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Whether one of a key's entries may be among `variants`: a load is worth the while.
+    /// Whether one of a key's entries may be among `variants`, so that a load is worthwhile.
     func mayHold(_ key: UnsafeRawBufferPointer, _ variants: [VaryKey]) -> Bool {
         state.withLock { state in
             guard state.phase == .ready else { return false }
@@ -234,11 +236,12 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// Entries of one key that are read for one request at most. It has one variant for each list
-    /// of names, of which a site has one or two; and there may be entries of unknown names.
+    /// The maximum number of a key's entries that are read for one request. There is one variant
+    /// for each list of names, of which a site has one or two, and there may be entries with
+    /// unknown names.
     private static let candidateLimit = 8
 
-    /// Those of a key's entries that may be among `variants` (nil: all of them); their chunks are
+    /// Those of a key's entries that may be among `variants` (all if `nil`); their chunks are
     /// pinned, and each counts as used now. Nothing else of the key is read, whatever the number
     /// and size of its variants.
     func candidates(
@@ -260,8 +263,8 @@ final class DiskIndex: Sendable {
         }
     }
 
-    /// An entry has made room in memory. What was kept there until now is not what the disk
-    /// should give up first.
+    /// Called when an entry has been evicted from memory. What was kept there until now should not
+    /// be the first that the disk evicts.
     func leftMemory(_ token: IndexToken, now: UInt32) {
         state.withLock { state in
             guard state.table.isLive(token) else { return }
@@ -272,7 +275,7 @@ final class DiskIndex: Sendable {
 
     // MARK: Chunks
 
-    /// An id for a body about to be received; nil while the tier is not ready.
+    /// An id for a body about to be received; `nil` while the tier is not ready.
     func beginBody() -> Int64? {
         state.withLock { state in state.phase == .ready ? state.takeID() : nil }
     }
@@ -280,8 +283,8 @@ final class DiskIndex: Sendable {
     /// Keeps a body's chunks readable until `unpin`.
     func pin(_ body: Int64) { state.withLock { $0.pins[body, default: Pin()].count += 1 } }
 
-    /// The end of a `pin`. true: the entry is gone and nobody reads it any more; the chunks have
-    /// to be removed.
+    /// Ends a `pin`. Returns `true` if the entry is gone and nobody is reading it any more: the
+    /// chunks must then be removed.
     func unpin(_ body: Int64) -> Bool {
         state.withLock { state in
             guard var pin = state.pins[body] else { return false }
@@ -298,7 +301,7 @@ extension DiskIndex.State {
         return nextID
     }
 
-    /// Takes out the least recently used variants of a key, so that there may be one more.
+    /// Removes the least recently used variants of a key, so that there is room for one more.
     mutating func makeRoomForVariant(
         _ keyHash: UInt64, limit: Int, removals: inout [Removal]
     ) {
@@ -308,7 +311,7 @@ extension DiskIndex.State {
             var slot = table.first(keyHash)
             while slot >= 0 {
                 count += 1
-                // The chain has the latest first: of equally old ones its last.
+                // The chain has the latest first: among equally old ones, its last.
                 if leastUsed < 0 || table[slot].accessed <= table[leastUsed].accessed {
                     leastUsed = slot
                 }
@@ -320,7 +323,7 @@ extension DiskIndex.State {
         }
     }
 
-    /// How an entry is read. Its chunks are pinned for it.
+    /// How to read an entry. Its chunks are pinned for it.
     mutating func candidate(_ slot: Int32) -> IndexCandidate {
         let token = table.token(slot)
         if let waiting = waiting[token.id] {

@@ -1,6 +1,6 @@
-/// The writer's side of the index: opening, evicting, going off.
+/// The writer's side of the index: opening, evicting, turning off.
 extension DiskIndex {
-    /// What the database holds, as read at its opening.
+    /// The contents of the database, as read when it was opened.
     struct Contents {
         var seed: UInt64
         var table: IndexTable
@@ -9,8 +9,8 @@ extension DiskIndex {
         var lastID: Int64
     }
 
-    /// Puts the opened database's entries in place and lets stores and loads in. Answers rows that
-    /// have to go because their keys changed meanwhile; nil: all of them have to.
+    /// Installs the opened database's entries and admits stores and loads. Returns the rows that
+    /// must be removed because their keys changed in the meantime; `nil` if all of them must.
     func begin(_ contents: consuming Contents) -> [Removal]? {
         let contents = contents
         return state.withLock { state in
@@ -30,7 +30,7 @@ extension DiskIndex {
         }
     }
 
-    /// Drops everything and lets nothing in.
+    /// Drops everything and admits nothing.
     func turnOff(_ reason: DiskOffReason) {
         // What is dropped is freed outside the lock.
         let dropped = state.withLock { state -> (IndexTable, [Int64: CachedResponse]) in
@@ -46,7 +46,7 @@ extension DiskIndex {
         withExtendedLifetime(dropped) {}
     }
 
-    /// Lets nothing new in; what is queued stays known, so that it can be written.
+    /// Admits nothing new; what is queued stays known, so that it can be written.
     func stopAdmitting() {
         state.withLock { state in
             if case .off = state.phase { return }
@@ -54,10 +54,10 @@ extension DiskIndex {
         }
     }
 
-    /// Whatever a database holds that is opened from now on is outdated.
+    /// Marks whatever is in a database that is opened from now on as outdated.
     func forgetAll() { state.withLock { $0.journal.noteAll() } }
 
-    /// Removes every entry. Answers the largest id given out so far; nil: not ready.
+    /// Removes every entry. Returns the largest id assigned so far; `nil` if not ready.
     func purge() -> Int64? {
         let (result, dropped) = state.withLock { state in
             let dropped = (state.table, state.waiting)
@@ -75,18 +75,18 @@ extension DiskIndex {
         return result
     }
 
-    /// Whether anybody reads chunks of a body within this range of ids.
+    /// Whether anybody is reading chunks of a body in this range of ids.
     func isPinned(_ bodies: ClosedRange<Int64>) -> Bool {
         state.withLock { $0.pins.keys.contains { bodies.contains($0) } }
     }
 
-    /// What a queued entry's narrow row says; nil: it is no longer wanted.
+    /// The contents of a queued entry's narrow row; `nil` if it is no longer wanted.
     func row(_ token: IndexToken) -> IndexSlot? {
         state.withLock { $0.table.isLive(token) ? $0.table[token.slot] : nil }
     }
 
-    /// The entries' rows are committed: readers may look for them. A few at a time, so that a
-    /// worker that wants the lock waits for a few only, and what is freed is freed outside it.
+    /// Marks the entries' rows as committed, so that readers may look for them. A few at a time, so
+    /// that a worker that wants the lock does not wait long, and what is freed is freed outside it.
     func committed(_ tokens: [IndexToken]) {
         var rest = tokens[...]
         while !rest.isEmpty {
@@ -107,10 +107,10 @@ extension DiskIndex {
         }
     }
 
-    /// Takes out the least recently used entry that is committed; nil: there is none. Entries that
-    /// memory has get a second chance, up to a point: their uses are not seen here.
+    /// Removes the least recently used committed entry; `nil` if there is none. Entries that memory
+    /// has get a second chance, up to a point: their uses are not seen here.
     ///
-    /// - Parameter counter: what there is too little of.
+    /// - Parameter counter: the limit that was exceeded.
     func evict(_ counter: WritableKeyPath<DiskEvictions, UInt64>) -> Removal? {
         state.withLock { state in
             var chances = 64
@@ -135,7 +135,7 @@ extension DiskIndex {
         }
     }
 
-    /// Last uses to write down, at most `limit`.
+    /// Last uses to be written, at most `limit`.
     func takeAccesses(limit: Int) -> [(id: Int64, accessed: UInt32)] {
         state.withLock { state in
             let taken = state.accesses.suffix(limit)

@@ -1,13 +1,14 @@
 import Synchronization
 
-/// What takes responses up for the disk: the index, the writer's queue, and the bytes that may wait
-/// in it. Nobody waits for the disk: what its writer cannot follow is passed over and counted, and
-/// memory has it all the same.
+/// Accepts responses for the disk: the index, the writer's queue, and the bytes that may wait in
+/// it. Nobody waits for the disk: what its writer cannot keep up with is skipped and counted, and
+/// stays in memory nevertheless.
 ///
-/// What memory keeps may fill half of the queue when it is stored. The other half is for what has
-/// no other chance: what memory alone had when it leaves it, and what memory does not take.
+/// A response that memory keeps may use up to half of the queue when it is stored. The other half
+/// is for those that have no other chance: responses held only by memory when they are evicted from
+/// it, and those that memory does not accept.
 final class DiskIntake: Sendable {
-    /// A response that memory alone had and that the index has taken up while it left memory.
+    /// A response held only by memory that the index has accepted while it was evicted.
     struct Departure: Sendable {
         let response: CachedResponse
         let superseded: [Removal]
@@ -19,7 +20,7 @@ final class DiskIntake: Sendable {
     let queue: DiskQueue
     /// Bytes of responses queued for the disk, and of bodies that are streamed to it.
     let budget: StoreBudget
-    /// Times that a response was not written because the queue was full.
+    /// How often a response was not written because the queue was full.
     let passedOver = Atomic<UInt64>(0)
 
     init(options: CacheStoreOptions, index: DiskIndex) {
@@ -29,7 +30,7 @@ final class DiskIntake: Sendable {
         budget = StoreBudget(limit: options.queueBytes)
     }
 
-    /// Bytes a response will take on disk; nil: it is not kept there. A body that is to be written
+    /// The bytes that a response will take on disk; `nil` if it is not kept there. A body written
     /// from memory goes into one transaction, so it must not be large; larger ones were streamed.
     func bytes(of response: CachedResponse) -> Int64? {
         guard options.diskBytes > 0,
@@ -50,8 +51,8 @@ final class DiskIntake: Sendable {
         response.isOnDiskOnly || response.bodyCount > UInt64(options.inlineBodyBytes)
     }
 
-    /// Takes room in the queue for a response that is written from memory; nil: it is full, which
-    /// is counted while the disk is on.
+    /// Reserves space in the queue for a response that is written from memory; `nil` if the queue
+    /// is full, which is counted while the disk is on.
     func reserve(_ response: CachedResponse, isInMemory: Bool) -> Int? {
         let count = response.rowBytes
         if budget.reserve(count, within: isInMemory ? budget.limit / 2 : budget.limit) {
@@ -63,8 +64,8 @@ final class DiskIntake: Sendable {
 
     func passOver() { passedOver.wrappingAdd(1, ordering: .relaxed) }
 
-    /// Queues a response that the index has taken up. Where it answers false its place in the index
-    /// is given up, and the `reserved` bytes stay the caller's.
+    /// Queues a response that the index has accepted. If it returns `false`, its index entry has
+    /// been given up, and the `reserved` bytes remain the caller's.
     func enqueue(
         _ response: CachedResponse, _ token: IndexToken, superseded: [Removal], reserved: Int
     ) -> Bool {
@@ -80,10 +81,10 @@ final class DiskIntake: Sendable {
 
     // MARK: Leaving memory
 
-    /// A response is leaving memory to make room. Under the lock of its shard: what memory alone
-    /// had passes to the disk at the same moment, so that an invalidation finds it there.
+    /// Called when a response is being evicted from memory, under the lock of its shard: what was
+    /// held only by memory passes to the disk atomically, so that an invalidation finds it there.
     func takeOver(_ response: CachedResponse) -> Departure? {
-        // Before the index is read, and while the disk is off, its journal has the key already.
+        // Before the index is read, and while the disk is off, its journal already has the key.
         guard index.phase == .ready, response.token == .none, let bytes = bytes(of: response),
             let reserved = reserve(response, isInMemory: false)
         else { return nil }
@@ -93,7 +94,7 @@ final class DiskIntake: Sendable {
         return Departure(response: response, superseded: removals, reserved: reserved)
     }
 
-    /// It has left, and no lock is held any more.
+    /// Called after the eviction, when no lock is held any more.
     func hasLeft(_ response: CachedResponse, _ departure: Departure?) {
         guard let departure else {
             if response.token != .none { index.leftMemory(response.token, now: LastUse.now()) }

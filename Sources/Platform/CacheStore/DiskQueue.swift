@@ -2,10 +2,10 @@ import Clocks
 import Locking
 import Synchronization
 
-/// What the writer is asked to do, in the order of asking.
+/// The writer's operations, in the order of the requests.
 enum DiskOperation: Sendable {
     /// Write a complete response's rows and remove those it replaces. `reserved` bytes of the
-    /// queue's budget are given back afterwards.
+    /// queue's budget are returned afterwards.
     case row(CachedResponse, superseded: [Removal], reserved: Int)
     /// A body is about to arrive in chunks.
     case beginBody(Int64)
@@ -20,7 +20,7 @@ enum DiskOperation: Sendable {
     /// A reader found the database unusable.
     case fault(DatabaseError)
 
-    /// Bytes it keeps in memory, for batching.
+    /// The bytes it keeps in memory, for batching.
     var bytes: Int {
         switch self {
         case .row(_, _, let reserved), .chunk(_, _, _, let reserved): reserved
@@ -41,13 +41,13 @@ final class StoreBudget: Sendable {
 
     var bytes: Int { used.load(ordering: .relaxed) }
 
-    /// More than half of it is in use: the disk is slower than what arrives.
+    /// Whether more than half of it is in use: the disk is slower than the arrivals.
     var isCongested: Bool { bytes > limit / 2 }
 
-    /// Takes `count` bytes; false when there are not as many.
+    /// Takes `count` bytes; `false` if there are not enough.
     func reserve(_ count: Int) -> Bool { reserve(count, within: limit) }
 
-    /// The same, if no more than `bound` are in use afterwards.
+    /// The same, if at most `bound` are in use afterwards.
     func reserve(_ count: Int, within bound: Int) -> Bool {
         let after = used.wrappingAdd(count, ordering: .relaxed).newValue
         if after <= bound { return true }
@@ -62,8 +62,8 @@ final class StoreBudget: Sendable {
     }
 
     /// Calls `completion` once, when at least three quarters of the budget are free; at once if
-    /// they are. Later than `isCongested` ends, so that a waiting exchange does not stop again at
-    /// once.
+    /// they already are. That is later than the end of `isCongested`, so that a waiting exchange
+    /// does not stop again at once.
     func whenMostlyFree(_ completion: @escaping @Sendable () -> Void) {
         waiters.withLock { $0.append(completion) }
         hasWaiters.store(true, ordering: .sequentiallyConsistent)
@@ -82,25 +82,25 @@ final class StoreBudget: Sendable {
     }
 }
 
-/// The writer's queue. Callers never wait in it: they append and go on.
+/// The writer's queue. Callers never wait in it: they append and continue.
 final class DiskQueue: Sendable {
     private struct State {
         var operations: [DiskOperation] = []
         var bytes = 0
-        /// When the first of `operations` came (monotonic nanoseconds).
+        /// When the first of `operations` was added (monotonic nanoseconds).
         var since: Int64 = 0
-        /// Changes whenever the database is left: what was begun in an older epoch is void.
+        /// Changes whenever the database is closed: whatever was begun in an older epoch is void.
         var epoch = 0
         var isAccepting = false
         var isClosing = false
     }
 
-    /// What the writer wakes up to.
+    /// The reason why the writer wakes up.
     enum Work {
         case operations([DiskOperation])
         /// The deadline passed.
         case idle
-        /// Nothing is left and nothing will come.
+        /// Nothing is left and nothing more will arrive.
         case closing
     }
 
@@ -109,12 +109,13 @@ final class DiskQueue: Sendable {
 
     init(options: CacheStoreOptions) { self.options = options }
 
-    /// The current epoch; nil while nothing is taken.
+    /// The current epoch; `nil` while no operations are accepted.
     var epoch: Int? { monitor.withLock { $0.isAccepting ? $0.epoch : nil } }
 
     var depth: Int { monitor.withLock { $0.operations.count } }
 
-    /// Appends an operation. false: the database is not open, or no longer the one of `epoch`.
+    /// Appends an operation. Returns `false` if the database is not open, or is no longer that of
+    /// `epoch`.
     func append(_ operation: DiskOperation, epoch: Int? = nil) -> Bool {
         let (taken, wakes) = monitor.withLock { state -> (Bool, Bool) in
             guard state.isAccepting, epoch == nil || epoch == state.epoch else {
@@ -136,10 +137,10 @@ final class DiskQueue: Sendable {
         state.bytes >= options.batchBytes || state.operations.count >= options.batchOperations
     }
 
-    /// Lets operations in.
+    /// Starts accepting operations.
     func open() { monitor.withLock { $0.isAccepting = true } }
 
-    /// Lets nothing in and answers what was queued.
+    /// Stops accepting operations and returns what was queued.
     func reset() -> [DiskOperation] {
         monitor.withLock { state in
             let dropped = state.operations
@@ -151,7 +152,7 @@ final class DiskQueue: Sendable {
         }
     }
 
-    /// Lets nothing more in; the writer ends when it has done what is queued.
+    /// Stops accepting operations; the writer ends when it has done what is queued.
     func close() {
         monitor.withLock { state in
             state.isClosing = true
@@ -162,7 +163,8 @@ final class DiskQueue: Sendable {
 
     var isClosing: Bool { monitor.withLock { $0.isClosing } }
 
-    /// Waits for operations (gathering them for a batch), or until `deadline` (nil: for ever).
+    /// Waits for operations (gathering them for a batch), or until `deadline` (without limit if
+    /// `nil`).
     func take(until deadline: Int64?) -> Work {
         let window = Int64(options.batchMilliseconds) * 1_000_000
         return monitor.wait { state in

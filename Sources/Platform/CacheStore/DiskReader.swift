@@ -4,11 +4,11 @@ import CachePolicy
 import HTTPCore
 import Locking
 
-/// A reader's connection, closed from outside when the database is left.
+/// A reader's connection, closed from outside when the database is closed.
 final class ReaderSlot: RowSource {
     let connection = Locked<ReaderConnection?>(nil)
 
-    /// Opens the connection first if need be.
+    /// Opens the connection first if necessary.
     func withRows<Result: Sendable>(
         of tier: DiskTier, _ body: (ReaderConnection) throws(DatabaseError) -> Result
     ) throws(DatabaseError) -> Result? {
@@ -32,7 +32,7 @@ final class ReaderSlot: RowSource {
     }
 }
 
-/// A connection that reads, with its statements.
+/// A reading connection with its statements.
 final class ReaderConnection: ReadableRows, @unchecked Sendable {
     private let database: Database
     private let content: Statement
@@ -45,7 +45,8 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
         self.counters = counters
         database = try Database(
             path: path, create: false, busyMilliseconds: options.busyMilliseconds)
-        // No memory mapping: a read error of the device would then be a signal, not an answer.
+        // No memory mapping: a read error of the device would then be a signal rather than a
+        // result.
         try database.execute("PRAGMA cache_size=-1024; PRAGMA query_only=ON; PRAGMA mmap_size=0")
         content = try database.prepare("SELECT sum, record, body FROM content WHERE id = ?")
         chunk = try database.prepare("SELECT sum, data FROM chunk WHERE id = ?")
@@ -53,7 +54,7 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
 
     func close() { database.close() }
 
-    /// The row stays locked in its place while `use` runs.
+    /// The row remains locked in place while `use` runs.
     func content<Result: Sendable>(
         _ id: Int64,
         _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
@@ -86,8 +87,7 @@ final class ReaderConnection: ReadableRows, @unchecked Sendable {
     }
 }
 
-/// A reader: answers loads and chunk reads. It has a thread of its own, which runs it until the
-/// store is closed.
+/// A reader: performs loads and chunk reads. A dedicated thread runs it until the store is closed.
 struct DiskReader<Source: RowSource> {
     private let tier: DiskTier
     private let source: Source
@@ -102,7 +102,7 @@ struct DiskReader<Source: RowSource> {
         source.close()
     }
 
-    /// Does what is asked for, and calls its completion.
+    /// Performs a request, and calls its completion.
     func answer(_ request: ReadRequest) {
         switch request {
         case .load(let load): answer(load)
@@ -111,7 +111,7 @@ struct DiskReader<Source: RowSource> {
         }
     }
 
-    /// Runs `body` with the rows; nil if the tier is off or the database fails.
+    /// Runs `body` with the rows; `nil` if the tier is off or the database fails.
     private func withRows<Result: Sendable>(
         _ body: (Source.Rows) throws(DatabaseError) -> Result
     ) -> Result? {
@@ -121,8 +121,8 @@ struct DiskReader<Source: RowSource> {
         } catch {
             failure = error
         }
-        // A lock held for a moment is no reason to give up the tier: that is for the writer to
-        // find out.
+        // A lock held for a moment is no reason to turn off the tier: that is for the writer to
+        // discover.
         if failure.reason != .locked { _ = tier.queue.append(.fault(failure)) }
         return nil
     }
@@ -146,7 +146,8 @@ struct DiskReader<Source: RowSource> {
         load.completion(found.isEmpty ? .nothing : .found(found))
     }
 
-    /// Answers a load anew when what is queued has been written. false: there is no waiting.
+    /// Performs a load again once what is queued has been written. Returns `false` if it cannot
+    /// wait.
     private func waitForWriter(_ load: LoadRequest) -> Bool {
         var again = load
         again.isSecondTry = true
@@ -163,7 +164,7 @@ struct DiskReader<Source: RowSource> {
             return nil
         case .committed(let body):
             guard body > 0 else { return read(candidate.token, body: 0, load) }
-            // The pin lasts while the row is read; what comes of it takes a pin of its own.
+            // The pin lasts while the row is read; the result takes its own pin.
             let pinned = tier.body(id: body, count: 0, chunkBytes: tier.options.chunkBytes)
             return withExtendedLifetime(pinned) { read(candidate.token, body: body, load) }
         }
@@ -187,7 +188,7 @@ struct DiskReader<Source: RowSource> {
         }
     }
 
-    /// Gives up an entry that is damaged.
+    /// Drops a damaged entry.
     private func drop(_ token: IndexToken) {
         guard let removal = tier.index.remove(token) else { return }
         tier.remove([removal])
@@ -195,7 +196,7 @@ struct DiskReader<Source: RowSource> {
         tier.onEvent(.damagedEntry(id: token.id))
     }
 
-    /// What a row has turned out to be.
+    /// What a row turned out to be.
     private enum Built: Sendable {
         case complete(CachedResponse)
         /// The head; the body is in chunks.
@@ -261,7 +262,7 @@ struct DiskReader<Source: RowSource> {
         return .complete(response)
     }
 
-    /// Reads the chunks of a body that is taken whole, or makes it a `.disk` body.
+    /// Reads the chunks of a body that is read in one piece, or makes it a `.disk` body.
     private func finish(_ unfinished: Unfinished, _ token: IndexToken) -> CachedResponse? {
         let record = unfinished.record
         let storage: BodyStorage
@@ -324,7 +325,7 @@ struct DiskReader<Source: RowSource> {
         case .intact: return .chunk(bytes)
         case nil: return .gone
         case .missing:
-            // If its entry is still there, that is not whole.
+            // If its entry is still there, it is not intact.
             tier.dropDamaged(body: body.id)
             return .gone
         case .damaged:

@@ -1,8 +1,8 @@
-// Where the disk tier crosses to its rows: SQLite's, or those that a test keeps in their place.
+// The boundary between the disk tier and its rows: SQLite's, or those of a test.
 
-/// What a reader reads rows with: a connection, or what stands in for one in a test.
+/// What a reader reads rows with: a connection, or a test's replacement for one.
 protocol ReadableRows: Sendable {
-    /// Calls `use` with a response's record and body, whose checksum is right.
+    /// Calls `use` with a response's record and body, after verifying their checksum.
     func content<Result: Sendable>(
         _ id: Int64,
         _ use: (_ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer) -> Result
@@ -14,7 +14,7 @@ protocol ReadableRows: Sendable {
     ) throws(DatabaseError) -> CheckedRow<Result>
 }
 
-/// What was made of a row, or why nothing was.
+/// The result of using a row, or why there is none.
 enum CheckedRow<Result: Sendable>: Sendable {
     case intact(Result)
     /// There is no such row.
@@ -26,31 +26,32 @@ enum CheckedRow<Result: Sendable>: Sendable {
 protocol RowSource: Sendable {
     associatedtype Rows: ReadableRows
 
-    /// Runs `body` with the rows; nil: the tier is off.
+    /// Runs `body` with the rows; `nil` if the tier is off.
     func withRows<Result: Sendable>(
         of tier: DiskTier, _ body: (Rows) throws(DatabaseError) -> Result
     ) throws(DatabaseError) -> Result?
 
-    /// Nothing more is read.
+    /// Ends reading.
     func close()
 }
 
-/// Where a writer puts rows, within a transaction, and takes them out.
+/// Where a writer inserts rows, within a transaction, and removes them.
 protocol WritableRows {
     func insert(_ entry: IndexSlot, varyNames: [UInt8], body: Int64) throws(DatabaseError)
     func insert(content id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)
         throws(DatabaseError)
     func insert(chunk index: Int, of body: Int64, data: UnsafeRawBufferPointer)
         throws(DatabaseError)
-    /// The body's chunks will be removed at the next start, unless `complete` comes before.
+    /// The body's chunks will be removed at the next start, unless `complete` is called before.
     func insert(incomplete body: Int64) throws(DatabaseError)
     func complete(body: Int64) throws(DatabaseError)
-    /// Notes that content and chunks of these ids are to be removed.
+    /// Records that content and chunks with these ids are to be removed.
     func insert(garbage range: ClosedRange<Int64>) throws(DatabaseError)
     func remove(entry id: Int64) throws(DatabaseError)
     func removeAllEntries() throws(DatabaseError)
-    /// Removes some chunks of bodies; true: that was all of them.
+    /// Removes some chunks of bodies; returns `true` if that was all of them.
     func removeChunks(of bodies: ClosedRange<Int64>) throws(DatabaseError) -> Bool
-    /// Removes some of the rows in a range; false: there are none left, and the note is gone.
+    /// Removes some of the rows in a range; returns `false` if none are left, and the record is
+    /// gone.
     func removeSome(of range: ClosedRange<Int64>) throws(DatabaseError) -> Bool
 }

@@ -8,7 +8,7 @@ final class DiskStream {
     private(set) var count: UInt64 = 0
     private var isOver = false
 
-    /// nil: the tier is off.
+    /// `nil` if the tier is off.
     init?(_ tier: DiskTier) {
         guard let epoch = tier.queue.epoch, let id = tier.index.beginBody(),
             tier.queue.append(.beginBody(id), epoch: epoch)
@@ -20,8 +20,8 @@ final class DiskStream {
 
     deinit { abandon() }
 
-    /// Appends `bytes`; false: the queue is full, or the tier went off. What was written is then
-    /// removed.
+    /// Appends `bytes`; `false` if the queue is full, or the tier was turned off. What was written
+    /// is then removed.
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard !isOver else { return false }
         var offset = 0
@@ -58,7 +58,7 @@ final class DiskStream {
         return false
     }
 
-    /// Queues the last chunk. Answers the body, pinned; nil: it could not be queued.
+    /// Queues the last chunk. Returns the body, pinned; `nil` if it could not be queued.
     func finish() -> DiskBody? {
         guard !isOver, send() else { return nil }
         isOver = true
@@ -66,7 +66,7 @@ final class DiskStream {
         return tier.body(id: id, count: count, chunkBytes: tier.options.chunkBytes)
     }
 
-    /// Has what was written removed.
+    /// Removes what was written.
     func abandon() {
         guard !isOver else { return }
         isOver = true
@@ -75,6 +75,6 @@ final class DiskStream {
         _ = tier.queue.append(.dropBody(id), epoch: epoch)
     }
 
-    /// The rows of a finished body will not be written: has its chunks removed.
+    /// Called if the rows of a finished body will not be written: removes its chunks.
     func discard() { _ = tier.queue.append(.dropBody(id), epoch: epoch) }
 }

@@ -8,9 +8,9 @@ import Threads
 
 /// The disk tier: the index, the writer's and the readers' queues, and their threads.
 ///
-/// The caller's threads only ever touch the index and the queues. The writer thread owns the
-/// writing connection and the tier's ups and downs; each reader thread owns a connection that the
-/// writer closes when the database is left.
+/// The caller's threads touch only the index and the queues. The writer thread owns the writing
+/// connection and turns the tier on and off; each reader thread owns a connection that the writer
+/// closes when the database is closed.
 final class DiskTier: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
@@ -31,7 +31,7 @@ final class DiskTier: Sendable {
     let connections: [ReaderSlot]
     private let threads = Locked<[Thread]>([])
     private let ended = Monitor(false)
-    /// The database has been opened, or not, for the first time.
+    /// Opened once the first attempt to open the database has succeeded or failed.
     let settled = Latch()
 
     init(
@@ -56,8 +56,9 @@ final class DiskTier: Sendable {
     func start() {
         guard index.phase == .opening else { return settled.open() }
         threads.withLock { threads in
-            // It has a worker's share where cores are short, and no less: beside busy workers it
-            // would write next to nothing, and most of what is stored would never reach the disk.
+            // When cores are scarce it gets a worker's share, and no less: otherwise it would write
+            // next to nothing beside busy workers, and most of what is stored would never reach the
+            // disk.
             let writer = try? Thread(name: "cache-writer") { [self] in
                 DiskWriter(self).run()
                 ended.withLock { $0 = true }
@@ -89,7 +90,7 @@ final class DiskTier: Sendable {
         DiskBody(id: id, count: count, chunkBytes: chunkBytes) { [self] id in release(body: id) }
     }
 
-    /// Gives up the entry of a body with a damaged chunk.
+    /// Drops the entry of a body with a damaged chunk.
     func dropDamaged(body id: Int64) {
         guard let removal = index.remove(body: id) else { return }
         remove([removal])
@@ -97,14 +98,13 @@ final class DiskTier: Sendable {
         onEvent(.damagedEntry(id: removal.id))
     }
 
-    /// The end of a pin.
+    /// Ends a pin.
     func release(body id: Int64) {
         if index.unpin(id) { _ = queue.append(.dropBody(id)) }
     }
 
-    /// Makes an entry that was loaded available in memory, unless it was replaced or invalidated
-    /// while it was being read: then nil. Answers what memory has for it, which may be another
-    /// reader's copy.
+    /// Makes a loaded entry available in memory; `nil` if it was replaced or invalidated while it
+    /// was being read. Returns what memory now has for it, which may be another reader's copy.
     func promote(_ response: CachedResponse) -> CachedResponse? {
         let fits = memory.admits(response.memoryBytes) && !response.isOnDiskOnly
         return memory.withShard(response.keyHash, adding: response) { shard, dropped in
@@ -118,7 +118,7 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// Writes down what is queued, within the time that the options give, and ends the threads.
+    /// Writes what is queued to the disk, within the options' time limit, and ends the threads.
     func close() {
         index.stopAdmitting()
         queue.close()
@@ -139,7 +139,7 @@ final class DiskTier: Sendable {
             if ended { return .done(true) }
             return Clock.monotonicNanoseconds() >= deadline ? .done(false) : .until(deadline)
         }
-        // A device that does not answer must not keep the process from ending.
+        // A device that does not respond must not keep the process from ending.
         for thread in all { inTime ? thread.join() : thread.detach() }
     }
 }
@@ -157,7 +157,7 @@ final class DiskCounters: Sendable {
     let restarts = Atomic<UInt64>(0)
     let noRoom = Atomic<UInt64>(0)
 
-    /// A row of so many bytes was read.
+    /// Counts a row of this many bytes.
     func read(bytes: Int) {
         rowsRead.wrappingAdd(1, ordering: .relaxed)
         bytesRead.wrappingAdd(UInt64(bytes), ordering: .relaxed)
@@ -173,7 +173,7 @@ final class DiskCounters: Sendable {
 }
 
 extension CachedResponse {
-    /// The body can only be read from disk.
+    /// Whether the body can only be read from disk.
     package var isOnDiskOnly: Bool {
         if case .disk = body { return true }
         return false

@@ -16,28 +16,28 @@ final class DiskWriter {
     private let files: DatabaseFiles
     private var lock: Int32 = -1
     var connection: WriterConnection?
-    /// Failures in a row, for the time until the next try.
+    /// Consecutive failures, which determine the time until the next attempt.
     private var failures = 0
-    /// Databases set aside in a row: a file that is damaged at once again is not a file's fault.
+    /// Consecutive databases set aside: if a new file is damaged at once, the file is not to blame.
     var damages = 0
-    /// When to try again to open (monotonic nanoseconds); nil: never.
+    /// When to try to open again (monotonic nanoseconds), or `nil` for never.
     private var retryAt: Int64?
     private var accessFlushAt: Int64
-    /// Rows should have been removed, and the database failed before they were.
+    /// Rows should have been removed, but the database failed before they were.
     private var hasLostRemovals = false
-    /// What the files looked like when last looked at.
+    /// The files' state when they were last checked.
     var watch: FileWatch
 
     var freePages: Int64 = 0
-    /// Bytes of the log after the last commit, and of its file, which only shrinks when it is
+    /// Bytes of the log after the last commit, and of its file, which shrinks only when it is
     /// truncated.
     var logBytes: Int64 = 0
     var logFileBytes: Int64 = 0
-    /// When to give the log's space back (monotonic nanoseconds).
+    /// When to return the log's space (monotonic nanoseconds).
     var truncateAt: Int64 = 0
-    /// The last idle turn has changed something.
+    /// Whether the last idle turn changed anything.
     private var idleWasOfUse = true
-    /// What carries out operations.
+    /// Carries out operations.
     let rows: RowWriter
 
     init(_ tier: DiskTier) {
@@ -86,7 +86,7 @@ final class DiskWriter {
         hasLostRemovals = false
         rows.garbage = opened.garbage
         do throws(DatabaseError) {
-            // What the last process left in the log may be long, and would be read at each start.
+            // The log left by the last process may be long, and would be read at each start.
             try restartLog(truncating: true)
         } catch {
             return fail(error)
@@ -107,7 +107,7 @@ final class DiskWriter {
         }
     }
 
-    /// The database can no longer be used, or not now. `operations` have not been carried out.
+    /// Handles a database that is unusable, for good or for now. `operations` were not carried out.
     func fail(_ error: DatabaseError, _ operations: some Sequence<DiskOperation>) {
         if operations.contains(where: \.removesRows) { hasLostRemovals = true }
         fail(error)
@@ -115,7 +115,7 @@ final class DiskWriter {
 
     func fail(_ error: DatabaseError) {
         connection?.abandonTransaction()
-        // Somebody has deleted or cut the files: that says nothing of the disk.
+        // Somebody has deleted or truncated the files: that does not reflect on the disk.
         if let change = watch.change() { return beginAnew(change) }
         if error.isDamage {
             leave(.corrupt)
@@ -125,19 +125,19 @@ final class DiskWriter {
         }
     }
 
-    /// Leaves files that are no longer what was written to them, and opens the database again.
+    /// Abandons files that are no longer what was written to them, and opens the database again.
     private func beginAnew(_ change: FileWatch.Change) {
         tier.onEvent(.filesChanged(detail: change.description))
         tier.counters.restarts.wrappingAdd(1, ordering: .relaxed)
         leave(.filesChanged)
-        // Another file in the place of ours is not ours to remove.
+        // A different file in place of ours is not ours to remove.
         if change != .databaseReplaced { _ = files.remove() }
         open()
     }
 
-    /// Looks whether the files are still there. false: they were not.
+    /// Checks whether the files are still there. Returns `false` if they were not.
     ///
-    /// Asked before every batch: what is appended to a log that was cut would hide that it was.
+    /// Checked before every batch: appending to a truncated log would hide the truncation.
     func filesAreThere() -> Bool {
         guard connection != nil else { return true }
         if let change = watch.change() {
@@ -153,7 +153,7 @@ final class DiskWriter {
         }
     }
 
-    /// Takes the folder's lock, if we do not have it or its file is no longer there: without that
+    /// Takes the folder's lock, if we do not have it or its file is no longer there: otherwise
     /// another process could take the folder.
     private func takeLock() throws(DatabaseFiles.Failure) {
         if lock >= 0 {
@@ -184,9 +184,8 @@ final class DiskWriter {
         hasLostRemovals = false
         if isStale { tier.index.forgetAll() }
         if wasOpen, isStale || reason == .full || reason == .inputOutput, files.remove() {
-            // What should have left it, and what is stored or invalidated from now on, would not
-            // be known to it: it must not be found by the next start. It also gives back the
-            // space.
+            // It would not know what should have been removed, and what is stored or invalidated
+            // from now on: the next start must not find it. Removing it also frees the space.
             tier.onEvent(.discarded(reason: reason))
         }
         if lock >= 0 {
@@ -195,7 +194,7 @@ final class DiskWriter {
         }
     }
 
-    /// Has the tier tried again: in how many seconds; nil: never.
+    /// Schedules another attempt at the tier. Returns the seconds until then, or `nil` for never.
     private func planRetry() -> Int? {
         guard options.retrySeconds > 0 else { return nil }
         let seconds = options.retrySeconds << min(failures, 4)
@@ -231,10 +230,10 @@ final class DiskWriter {
     private func deadline() -> Int64? {
         guard connection != nil else { return retryAt }
         let hasWork = hasRemovableGarbage || isOverLimit || wantsShrinking
-        // What could not be done a moment ago is not tried again and again.
+        // What could not be done a moment ago is not tried over and over.
         if hasWork, idleWasOfUse { return 0 }
         idleWasOfUse = true
-        // Also when nothing is stored it is to be noticed that the files are gone.
+        // Missing files must be noticed even if nothing is stored.
         let seconds: Int64 = hasWork || !rows.garbage.isEmpty ? 1 : 5
         let deadline = min(accessFlushAt, Clock.monotonicNanoseconds() + seconds * 1_000_000_000)
         return logFileBytes > 0 ? min(deadline, truncateAt) : deadline
@@ -275,7 +274,7 @@ final class DiskWriter {
                 > limitPages * Int64(Schema.pageBytes)
     }
 
-    /// Writes down when entries were last used. Each may be on a page of its own.
+    /// Writes the entries' times of last use. Each may be on a page of its own.
     private func flushAccesses() throws(DatabaseError) {
         var rounds = 16
         while rounds > 0 {

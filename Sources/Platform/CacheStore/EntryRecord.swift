@@ -1,6 +1,6 @@
 import CachePolicy
 
-/// The bytes of a `content` row's record: a fixed header, then key, vary key and head.
+/// The record of a `content` row: a fixed header, then key, vary key and head.
 ///
 /// Offsets and widths, all little-endian:
 ///
@@ -11,7 +11,7 @@ import CachePolicy
 struct EntryRecord: Equatable {
     static let headerBytes = 72
     static let layout: UInt32 = 1
-    /// Largest key, vary key and head together.
+    /// The maximum size of key, vary key and head together.
     static let maximumBytes = 1 << 20
 
     var keyCount: Int
@@ -21,14 +21,14 @@ struct EntryRecord: Equatable {
     /// Fingerprint of the security policy it was obtained under.
     var policy: UInt64
     var bodyCount: UInt64
-    /// The id under which the body's chunks are kept; 0 when it is in the row.
+    /// The id under which the body's chunks are stored; 0 if the body is in the row.
     var bodyID: Int64
     var chunkBytes: Int
 
     /// Bytes of key, vary key and head.
     var textCount: Int { keyCount + varyCount + headCount }
 
-    /// Chunks of a body that is not in the row.
+    /// The number of chunks of a body that is not in the row.
     var chunkCount: Int {
         bodyID == 0 || chunkBytes == 0
             ? 0 : Int((bodyCount + UInt64(chunkBytes) - 1) / UInt64(chunkBytes))
@@ -71,8 +71,8 @@ struct EntryRecord: Equatable {
         self.chunkBytes = chunkBytes
     }
 
-    /// Reads a record whose checksum has been verified. nil: it is not one of ours, or its parts
-    /// do not add up to the bytes that are there.
+    /// Parses a record whose checksum has been verified; `nil` if it is not one of ours, or if its
+    /// parts do not add up to the bytes that are there.
     init?(_ record: UnsafeRawBufferPointer, inlineBytes: Int) {
         guard record.count >= Self.headerBytes, record.count <= Self.maximumBytes + Self.headerBytes
         else { return nil }
@@ -105,7 +105,7 @@ struct EntryRecord: Equatable {
         }
     }
 
-    /// The checksum of a `content` row. The id takes part, so that a row found under another's id
+    /// The checksum of a `content` row. It includes the id, so that a row found under another's id
     /// counts as damaged.
     static func sum(id: Int64, record: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer)
         -> Int64

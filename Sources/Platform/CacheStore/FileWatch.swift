@@ -1,13 +1,14 @@
 import CLinux
 import Clocks
 
-/// Whether the database's files are still those that were opened, and as long as they were: an
-/// unlinked file goes on working until it is closed, and takes everything with it then.
+/// Checks whether the database's files are still those that were opened, and at least as long as
+/// they were: an unlinked file continues to work until it is closed, and then takes everything with
+/// it.
 struct FileWatch {
-    /// What has become of the files.
+    /// What happened to the files.
     enum Change: Equatable, CustomStringConvertible {
         case databaseGone
-        /// Another file is in its place.
+        /// A different file is in its place.
         case databaseReplaced
         case databaseTruncated
         case logGone
@@ -16,7 +17,7 @@ struct FileWatch {
         var description: String {
             switch self {
             case .databaseGone: "the database's file is gone"
-            case .databaseReplaced: "another file is in the place of the database"
+            case .databaseReplaced: "the database's file was replaced by another"
             case .databaseTruncated: "the database's file was truncated"
             case .logGone: "the write-ahead log is gone"
             case .logTruncated: "the write-ahead log was truncated"
@@ -49,7 +50,7 @@ struct FileWatch {
 
     init(_ files: DatabaseFiles) { self.files = files }
 
-    /// A second has passed since it last was: time to look at the lock's file.
+    /// Whether a second has passed since this last returned `true`: time to check the lock file.
     mutating func isDue() -> Bool {
         let now = Clock.monotonicNanoseconds()
         guard now >= nextLook else { return false }
@@ -57,8 +58,8 @@ struct FileWatch {
         return true
     }
 
-    /// Notes the files' lengths after the writer itself has copied or truncated the log, which is
-    /// all that may shorten them. A file that is another one stays another one.
+    /// Records the files' lengths after the writer itself has copied or truncated the log, which is
+    /// the only thing that may shorten them. A replaced file remains a replaced file.
     mutating func remember() {
         database = Self.next(files.database, after: database)
         log = Self.next(files.log, after: log)
@@ -70,18 +71,18 @@ struct FileWatch {
         return now
     }
 
-    /// Notes that the log has at least so many bytes.
+    /// Records that the log has at least this many bytes.
     mutating func logHolds(_ bytes: Int64) {
         if let log, log.bytes < bytes { self.log?.bytes = bytes }
     }
 
-    /// Nothing is open.
+    /// Called when nothing is open.
     mutating func forget() {
         database = nil
         log = nil
     }
 
-    /// What differs from what was noted; nil: nothing, or nothing was noted.
+    /// What differs from what was recorded; `nil` if nothing does, or nothing was recorded.
     func change() -> Change? {
         guard let database else { return nil }
         guard let now = Seen(files.database) else { return .databaseGone }

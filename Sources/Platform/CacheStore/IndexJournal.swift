@@ -1,25 +1,25 @@
 import CachePolicy
 
-/// Keys that were stored anew or invalidated while the index was not there to be told: entries
-/// that the database still has for them must not come back when it is opened.
+/// Keys that were stored or invalidated while there was no index to record it: entries that the
+/// database still has for them must not come back when it is opened.
 struct IndexJournal: Sendable {
     struct Change: Sendable, Equatable {
         let key: [UInt8]
-        /// nil: every variant.
+        /// `nil` for every variant.
         let vary: [UInt8]?
     }
 
-    /// Changes noted before giving up on the database's content altogether.
+    /// The number of recorded changes above which the database's content is given up altogether.
     static let maximumChanges = 4096
-    /// Bytes of keys noted before doing so.
+    /// The number of recorded key bytes above which it is.
     static let maximumBytes = 1 << 20
 
     private(set) var changes: [Change] = []
     private var bytes = 0
-    /// More has changed than was noted: nothing in the database can be trusted to be current.
+    /// More has changed than was recorded: nothing in the database can be assumed to be current.
     private(set) var isOverflowed = false
 
-    /// Notes a change made during `phase`, if the database may still be opened after it.
+    /// Records a change made during `phase`, if the database may still be opened after it.
     mutating func note(_ key: UnsafeRawBufferPointer, vary: [UInt8]?, in phase: DiskState) {
         switch phase {
         case .off(.disabled), .off(.closed), .ready: return
@@ -35,7 +35,7 @@ struct IndexJournal: Sendable {
         changes.append(Change(key: [UInt8](key), vary: vary))
     }
 
-    /// Notes that everything was removed.
+    /// Records that everything was removed.
     mutating func noteAll() {
         isOverflowed = true
         changes = []

@@ -5,7 +5,7 @@ enum LastUse {
     static func now() -> UInt32 { UInt32(clamping: Clock.coarseWallSeconds()) }
 }
 
-/// Names an entry of the index: where it is, and the id that says whether it still is.
+/// Identifies an entry of the index: its slot, and an id that shows whether it is still there.
 struct IndexToken: Sendable, Equatable {
     var slot: Int32
     var id: Int64
@@ -21,21 +21,21 @@ struct IndexSlot: AgeLinked {
     var varyHash: UInt32 = 0
     /// Bytes on disk in units of `unitBytes`.
     var units: UInt32 = 0
-    /// Seconds since 1970 of the last use.
+    /// Time of last use, in seconds since 1970.
     var accessed: UInt32 = 0
-    /// More recently and less recently used neighbour; -1 at the ends.
+    /// Next more recently and less recently used entry; -1 at the ends.
     var newer: Int32 = -1
     var older: Int32 = -1
     /// Next slot of the same bucket, or of the free list.
     var chain: Int32 = -1
     var flags = IndexFlags()
-    /// Which names its Vary nominates, in the table's `varyNames`.
+    /// The names nominated by its Vary, as a number in the table's `varyNames`.
     fileprivate(set) var names = VaryNamesTable.none
 
     static let unitBytes: Int64 = 256
     var bytes: Int64 { Int64(units) * Self.unitBytes }
 
-    /// An entry used now, to be put into a table.
+    /// An entry used now, to be inserted into a table.
     init(id: Int64, keyHash: UInt64, varyHash: UInt32, bytes: Int64, flags: IndexFlags) {
         self.id = id
         self.keyHash = keyHash
@@ -66,9 +66,9 @@ struct IndexFlags: OptionSet {
     static let chunked = IndexFlags(rawValue: 8)
 }
 
-/// What is on disk, as a hash table with an LRU list through it; no locks, no I/O. Several
-/// entries may have one key (its variants); equal hashes count as equal keys, which at worst drops
-/// an entry too many.
+/// What is on disk, as a hash table with an LRU list through it; no locks, no I/O. Several entries
+/// may have one key (its variants); equal hashes count as equal keys, which at worst drops an entry
+/// too many.
 struct IndexTable {
     private(set) var slots: ContiguousArray<IndexSlot> = []
     private var buckets: ContiguousArray<Int32>
@@ -80,7 +80,7 @@ struct IndexTable {
     private(set) var count = 0
     /// Bytes on disk of all entries.
     private(set) var bytes: Int64 = 0
-    /// What the entries nominate by Vary.
+    /// The names that the entries nominate by Vary.
     private(set) var varyNames = VaryNamesTable()
 
     init(minimumCapacity: Int = 0) {
@@ -94,17 +94,17 @@ struct IndexTable {
         get { slots[Int(slot)] }
     }
 
-    /// Whether `token` still names an entry.
+    /// Whether `token` still identifies an entry.
     func isLive(_ token: IndexToken) -> Bool {
         token.id != 0 && Int(token.slot) < slots.count && slots[Int(token.slot)].id == token.id
     }
 
     func token(_ slot: Int32) -> IndexToken { IndexToken(slot: slot, id: slots[Int(slot)].id) }
 
-    /// The first entry with this hash; -1 without one.
+    /// The first entry with this hash; -1 if there is none.
     func first(_ keyHash: UInt64) -> Int32 { match(buckets[bucket(keyHash)], keyHash) }
 
-    /// The next entry with the same hash; -1 without one.
+    /// The next entry with the same hash; -1 if there is none.
     func next(_ slot: Int32) -> Int32 {
         match(slots[Int(slot)].chain, slots[Int(slot)].keyHash)
     }
@@ -115,9 +115,9 @@ struct IndexTable {
         return slot
     }
 
-    /// Adds an entry as the most recently used. `entry.id` must not be in the table.
+    /// Inserts an entry as the most recently used. `entry.id` must not be in the table.
     ///
-    /// - Parameter names: what it nominates by Vary (`VaryKey.names`).
+    /// - Parameter names: the names it nominates by Vary (`VaryKey.names`).
     mutating func insert(_ entry: IndexSlot, varyNames names: [UInt8] = []) -> IndexToken {
         precondition(entry.id > 0)
         var entry = entry
@@ -141,7 +141,7 @@ struct IndexTable {
         return IndexToken(slot: slot, id: entry.id)
     }
 
-    /// Takes an entry out and returns it.
+    /// Removes an entry and returns it.
     @discardableResult
     mutating func remove(_ slot: Int32) -> IndexSlot {
         let entry = slots[Int(slot)]
@@ -169,14 +169,14 @@ struct IndexTable {
         ages.renew(slot, in: &slots)
     }
 
-    /// Changes what does not take part in the table's order.
+    /// Changes what does not affect the table's order.
     mutating func setFlags(_ slot: Int32, _ flags: IndexFlags) { slots[Int(slot)].flags = flags }
 
     mutating func setAccessed(_ slot: Int32, _ seconds: UInt32) {
         slots[Int(slot)].accessed = seconds
     }
 
-    /// The less recently used neighbour; -1 at the end.
+    /// The next less recently used entry; -1 at the end.
     func older(_ slot: Int32) -> Int32 { slots[Int(slot)].older }
     func newer(_ slot: Int32) -> Int32 { slots[Int(slot)].newer }
 

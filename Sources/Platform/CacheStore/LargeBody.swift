@@ -1,10 +1,10 @@
-/// A body on its way into memory that is too large to lie behind its head: in a memory file, or
-/// in the heap when those are used up.
+/// A body being received into memory that is too large to be placed after its head: in a memory
+/// file, or in the heap if those are used up.
 enum LargeBody: Sendable {
     case file(MemoryFile)
     case heap(HeapBody)
 
-    /// - Parameter heap: what takes it when the memory files are used up.
+    /// - Parameter heap: used if the memory files are used up.
     init(_ budget: DescriptorBudget, _ heap: BlockHeap?) {
         if let file = MemoryFile(budget) {
             self = .file(file)
@@ -13,7 +13,7 @@ enum LargeBody: Sendable {
         }
     }
 
-    /// false: no memory.
+    /// Returns `false` if there is no memory.
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         switch self {
         case .file(let file): file.append(bytes)
@@ -28,7 +28,7 @@ enum LargeBody: Sendable {
         }
     }
 
-    /// The body, to which nothing more is appended.
+    /// The complete body; nothing more may be appended.
     func complete() -> BodyStorage {
         switch self {
         case .file(let file):
@@ -39,7 +39,7 @@ enum LargeBody: Sendable {
         }
     }
 
-    /// Copies from `offset` on into `target`; false if there are not as many bytes.
+    /// Copies from `offset` on into `target`; `false` if there are not enough bytes.
     func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
         switch self {
         case .file(let file):

@@ -1,7 +1,7 @@
 import Clocks
 import Locking
 
-/// Opened once; others wait for it.
+/// Opened once; threads can wait for that.
 final class Latch: Sendable {
     private let monitor = Monitor(false)
 
@@ -10,7 +10,7 @@ final class Latch: Sendable {
         monitor.broadcast()
     }
 
-    /// Waits until it is open, at most so long.
+    /// Waits until it is open, with a time limit.
     func wait(milliseconds: Int) {
         let deadline = Clock.monotonicNanoseconds() + Int64(milliseconds) * 1_000_000
         monitor.wait { isOpen in

@@ -1,20 +1,20 @@
 import CachePolicy
 
-/// What the memory tier has for a key.
+/// What the memory tier holds for a key.
 package enum MemoryMatch: Sendable {
     case none
-    /// The usual case; made without any allocation.
+    /// The usual case; created without any allocation.
     case one(CachedResponse)
     /// Variants, in no particular order.
     case several([CachedResponse])
 }
 
 /// One part of the memory tier: a hash table with a list through it that approximates least
-/// recently used (CLOCK: a look-up only marks what it finds; what is marked gets a second chance
+/// recently used (CLOCK: a lookup only marks what it finds, and what is marked gets a second chance
 /// when room is made). A value without locks.
 ///
-/// Moving what is found to the front of the list would touch three more places in memory, each a
-/// cache miss: half of a look-up's time among many responses.
+/// Moving a found entry to the front of the list would touch three more memory locations, each a
+/// cache miss: half of a lookup's time among many responses.
 struct MemoryShard {
     private struct Slot: AgeLinked {
         var response: CachedResponse?
@@ -25,11 +25,11 @@ struct MemoryShard {
         var older: Int32 = -1
         /// Next slot of the bucket, or of the free list.
         var chain: Int32 = -1
-        /// Found since room was last looked for here.
+        /// Whether it was found since this slot was last considered for eviction.
         var isUsed = false
     }
 
-    /// Second chances given while room is made for one response.
+    /// The maximum number of second chances while room is made for one response.
     static let chances = 64
 
     private var slots: ContiguousArray<Slot> = []
@@ -89,7 +89,7 @@ struct MemoryShard {
         return response
     }
 
-    /// The response that is kept for this entry of the disk; nil without one.
+    /// The response kept for this disk entry, or `nil` if there is none.
     func existing(_ token: IndexToken, hash: UInt64) -> CachedResponse? {
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
@@ -113,7 +113,7 @@ struct MemoryShard {
 
     // MARK: Changing
 
-    /// Adds a response in place of the same variant of the same key. What leaves thereby is
+    /// Adds a response, replacing the same variant of the same key. What is removed as a result is
     /// appended to `dropped`, to be freed outside the lock.
     mutating func insert(_ response: CachedResponse, dropped: inout [CachedResponse]) {
         var variants = 0
@@ -141,7 +141,7 @@ struct MemoryShard {
         add(response)
     }
 
-    /// Removes the variant of the key that `response` is, if there is one.
+    /// Removes the stored variant of the key that corresponds to `response`, if there is one.
     mutating func removeVariant(of response: CachedResponse, dropped: inout [CachedResponse]) {
         var slot = buckets[bucket(response.keyHash)]
         while slot >= 0 {
@@ -155,7 +155,7 @@ struct MemoryShard {
         }
     }
 
-    /// Removes a key's responses and makes stores of it that are under way void.
+    /// Removes a key's responses and voids stores of it that are under way.
     mutating func invalidate(
         _ hash: UInt64, _ key: UnsafeRawBufferPointer, dropped: inout [CachedResponse]
     ) {
@@ -178,13 +178,13 @@ struct MemoryShard {
         }
     }
 
-    /// Removes everything and makes every store under way void.
+    /// Removes everything and voids all stores under way.
     mutating func removeAll(dropped: inout [CachedResponse]) {
         flights.voidAll()
         while ages.oldest >= 0 { remove(ages.oldest, dropped: &dropped) }
     }
 
-    /// Takes out the oldest response that was not used of late, unless that is `kept`.
+    /// Removes the oldest response that was not used recently, unless that is `kept`.
     mutating func evict(except kept: CachedResponse?) -> CachedResponse? {
         var chances = Self.chances
         while ages.oldest >= 0, ages.newest != ages.oldest, chances > 0,

@@ -2,22 +2,22 @@ import CachePolicy
 import Locking
 import Synchronization
 
-/// The memory tier: shards, each under a lock of its own, and one limit on their bytes.
+/// The memory tier: shards, each under its own lock, and one limit on their total bytes.
 ///
-/// When the limit is passed room is made shard by shard in turn; with keys spread evenly by their
-/// hashes that is close to one list over all.
+/// When the limit is exceeded, room is made in one shard after the other; with keys spread evenly
+/// by their hashes that comes close to a single list.
 final class MemoryTier: Sendable {
     private let parts: [Locked<MemoryShard>]
     private let shift: UInt64
-    /// Bytes that may be kept.
+    /// The maximum number of bytes kept.
     let limit: Int
     /// The largest response that is kept.
     let objectLimit: Int
-    /// Where what is kept lies; nil: malloc's.
+    /// Where the responses are allocated; `nil` to use malloc.
     let heap: BlockHeap?
     private let bytes = Atomic<Int>(0)
     private let cursor = Atomic<Int>(0)
-    /// Told what makes room for others.
+    /// Notified of evictions.
     private let intake: DiskIntake
 
     init(options: CacheStoreOptions, intake: DiskIntake) {
@@ -38,8 +38,8 @@ final class MemoryTier: Sendable {
 
     @inline(__always)
     private func part(_ hash: UInt64) -> Locked<MemoryShard> {
-        // The upper half of the product: every bit of the hash takes part. One shard: shift is
-        // 64, which Swift's smart shift answers with 0.
+        // The upper half of the product: every bit of the hash contributes. With one shard, shift
+        // is 64, for which Swift's smart shift returns 0.
         parts[Int(truncatingIfNeeded: (hash &* 0x9E37_79B9_7F4A_7C15) >> shift)]
     }
 
@@ -61,7 +61,7 @@ final class MemoryTier: Sendable {
         part(flight.hash).withLock { $0.flights.end(flight) }
     }
 
-    /// Whether what the flight brings may be stored, as it is now.
+    /// Whether the flight's response may currently be stored.
     func isValid(_ flight: StoreFlight) -> Bool {
         part(flight.hash).withLock { $0.flights.isValid(flight) }
     }

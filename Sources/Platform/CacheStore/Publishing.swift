@@ -1,10 +1,11 @@
 import CachePolicy
 
-/// Making responses visible: the moments at which both tiers change together.
+/// Makes responses visible: the moments at which both tiers change together.
 extension CacheStore {
-    /// Publishes a response that is whole in memory. nil: done. The flight is ended.
+    /// Publishes a response that is complete in memory. Returns `nil` on success. The flight is
+    /// ended.
     ///
-    /// Memory takes it whatever the disk's queue.
+    /// Memory accepts it whatever the state of the disk's queue.
     func publish(_ response: CachedResponse, flight: StoreFlight) -> StoreRefusal? {
         let intake = disk.intake
         let fits = memory.admits(response.memoryBytes)
@@ -34,14 +35,14 @@ extension CacheStore {
         return reserved == nil ? .queueFull : .diskOff
     }
 
-    /// What the index has made of a response.
+    /// What the index has done with a response.
     private struct Admitted: Sendable {
         let token: IndexToken
         let superseded: [Removal]
     }
 
     /// Publishes a response whose body was streamed to disk, with its copy in memory if there is
-    /// one. The `reserved` bytes of the budget pass to the writer, or are given back.
+    /// one. The `reserved` bytes of the budget pass to the writer, or are returned.
     func publish(
         row: CachedResponse, inMemory: CachedResponse?, body: DiskBody, flight: StoreFlight,
         reserved: Int
@@ -70,7 +71,7 @@ extension CacheStore {
         return admitted.token != .none || fits ? nil : .diskOff
     }
 
-    /// Queues a published response for the disk, if it has a place there.
+    /// Queues a published response for the disk, if it was admitted there.
     private func queue(_ response: CachedResponse, _ admitted: Admitted, reserved: Int) {
         let isQueued = disk.intake.enqueue(
             response, admitted.token, superseded: admitted.superseded, reserved: reserved)
@@ -151,8 +152,7 @@ extension CacheStore {
         case noMemory([Removal])
     }
 
-    /// What is written for a response whose chunks stay as they are. The chunks were pinned for
-    /// it.
+    /// What is written for a response whose chunks stay as they are. The chunks were pinned for it.
     private func rowOfHead(_ response: CachedResponse, body: Int64) -> CachedResponse? {
         let pinned = disk.body(
             id: body, count: response.bodyCount, chunkBytes: response.chunkBytes)

@@ -2,7 +2,7 @@ import CachePolicy
 import Clocks
 import Locking
 
-/// What the disk may have for a request.
+/// What the disk may hold for a request.
 package enum DiskVariants: Sendable, Equatable {
     /// It does not have the key.
     case none
@@ -12,19 +12,19 @@ package enum DiskVariants: Sendable, Equatable {
     case candidates([VaryKey])
 }
 
-/// What a load found.
+/// The result of a load.
 package enum LoadResult: Sendable {
     /// Every variant found, at least one. Small bodies are in memory (and in the memory tier, if
     /// they fit); large ones are `.disk`.
     case found([CachedResponse])
-    /// The disk does not have the key, or no longer.
+    /// The disk does not have the key, or no longer has it.
     case nothing
 }
 
 /// A chunk, or why there is none.
 package enum ChunkResult: Sendable {
     case chunk(ChunkBytes)
-    /// The rows are no longer there: the tier went off or was emptied.
+    /// The rows are no longer there: the tier was turned off or emptied.
     case gone
     /// The rows are not what was written. The entry has been dropped.
     case damaged
@@ -34,20 +34,20 @@ package enum ChunkResult: Sendable {
 struct LoadRequest: Sendable {
     let key: [UInt8]
     let hash: UInt64
-    /// Which variants; nil: all.
+    /// Which variants; `nil` for all.
     let variants: [VaryKey]?
     let policy: PolicyOptions
-    /// It has already waited for the writer once.
+    /// Whether it has already waited for the writer once.
     var isSecondTry = false
     let completion: @Sendable (LoadResult) -> Void
 }
 
-/// What a reader is asked for.
+/// A request to a reader.
 enum ReadRequest: Sendable {
     case load(LoadRequest)
     case chunk(DiskBody, index: Int, @Sendable (ChunkResult) -> Void)
 
-    /// Answers without having looked.
+    /// Completes it without having read anything.
     func giveUp() {
         switch self {
         case .load(let load): load.completion(.nothing)
@@ -56,13 +56,13 @@ enum ReadRequest: Sendable {
     }
 }
 
-/// The readers' queue: bounded, first in first out.
+/// The readers' queue: bounded, first in, first out.
 ///
-/// Waking a thread costs more than most reads, which the system's page cache answers. So a request
-/// wakes a reader only where none is awake, or more wait than those awake will soon have done;
-/// a reader takes one request after another before it sleeps again; and who has several requests
-/// to make wakes readers once. Once a read has taken long, the device is slow, and for a while
-/// every request wakes a reader.
+/// Waking a thread costs more than most reads, which are served from the system's page cache. A
+/// request therefore wakes a reader only if none is awake, or if more are waiting than those awake
+/// will soon complete; a reader performs one request after another before it sleeps again; and a
+/// caller with several requests wakes readers once. Once a read has taken long, the device is slow,
+/// and for a while every request wakes a reader.
 final class ReadQueue: Sendable {
     private struct State {
         var requests: [ReadRequest?] = []
@@ -86,20 +86,21 @@ final class ReadQueue: Sendable {
         }
     }
 
-    /// Who reads, and who has to be woken.
+    /// Which readers are awake, and how many have to be woken.
     struct Readers: Equatable {
-        /// They sleep, those among them that are being woken included.
+        /// Readers that sleep, including those that are being woken.
         var asleep = 0
         var beingWoken = 0
         var reading = 0
-        /// Reads that are still to be taken for slow.
+        /// The number of further reads during which the device counts as slow.
         var slowReads = 0
 
-        /// What one reader that is awake has done before another one would be there.
+        /// The number of requests that an awake reader completes before another one would be ready.
         static let requestsEach = 8
         static let slowMicroseconds: Int64 = 1000
 
-        /// Whether a reader is woken for the last of so many requests. It counts as being woken.
+        /// Whether a reader is woken for the last of `waiting` requests. It then counts as being
+        /// woken.
         mutating func wakes(for waiting: Int) -> Bool {
             let awake = reading + beingWoken
             guard asleep > beingWoken, waiting > beingWoken,
@@ -109,7 +110,7 @@ final class ReadQueue: Sendable {
             return true
         }
 
-        /// A read has ended, and its reader looks for another request.
+        /// Called when a read has ended, and its reader looks for another request.
         mutating func ended(after microseconds: Int64) {
             reading -= 1
             if microseconds >= Self.slowMicroseconds {
@@ -134,8 +135,9 @@ final class ReadQueue: Sendable {
 
     var count: Int { monitor.withLock { $0.count } }
 
-    /// false: too many are waiting, or the store is closed; `request` is not answered then.
-    /// - Parameter wakes: false: the caller calls ``wakeReaders()`` in a moment.
+    /// Returns `false`, without completing `request`, if too many are waiting or the store is
+    /// closed.
+    /// - Parameter wakes: `false` if the caller will soon call ``wakeReaders()``.
     func append(_ request: ReadRequest, wakes: Bool = true) -> Bool {
         let isTaken = monitor.withLock { state in
             guard !state.isClosed, state.count < limit else { return false }
@@ -146,12 +148,12 @@ final class ReadQueue: Sendable {
         return isTaken
     }
 
-    /// Wakes as many readers as what waits is work for.
+    /// Wakes as many readers as there is work for.
     func wakeReaders() {
         while monitor.withLock({ $0.readers.wakes(for: $0.count) }) { monitor.signal() }
     }
 
-    /// Answers requests until the store is closed and none is left: what a reader's thread does.
+    /// Performs requests until the store is closed and none is left: the body of a reader's thread.
     func serve(_ answer: (ReadRequest) -> Void) {
         var elapsed: Int64?
         while let request = take(after: elapsed) {
@@ -161,8 +163,9 @@ final class ReadQueue: Sendable {
         }
     }
 
-    /// Waits for a request; nil when the store is closed and none is left.
-    /// - Parameter elapsed: the microseconds that the reader's last read took; nil: it has none.
+    /// Waits for a request; `nil` when the store is closed and none is left.
+    /// - Parameter elapsed: the microseconds that the reader's last read took, or `nil` if it has
+    ///   made none.
     func take(after elapsed: Int64?) -> ReadRequest? {
         var elapsed = elapsed
         var isAsleep = false

@@ -1,15 +1,15 @@
 import CLinux
 
-/// The one allocation of a response: key, head, and maybe body, in this order.
+/// The single allocation of a response: key, head, and possibly body, in this order.
 struct ResponseBlock: ~Copyable {
     private var memory: BlockMemory
     let keyCount: Int
     let headCount: Int
     private(set) var bodyCount = 0
 
-    /// Copies key and head, with room for `bodyCapacity` bytes. nil: no memory.
+    /// Copies key and head, with space for `bodyCapacity` bytes; `nil` if there is no memory.
     ///
-    /// - Parameter heap: where it lies if it is large enough.
+    /// - Parameter heap: where it is allocated if it is large enough.
     init?(
         key: UnsafeRawBufferPointer, head: UnsafeRawBufferPointer, bodyCapacity: Int,
         heap: BlockHeap?
@@ -25,7 +25,7 @@ struct ResponseBlock: ~Copyable {
 
     private var textCount: Int { keyCount + headCount }
 
-    /// Room left for the body.
+    /// Space left for the body.
     var bodyRoom: Int { memory.capacity - textCount - bodyCount }
 
     /// The part of the body that is here.
@@ -37,7 +37,8 @@ struct ResponseBlock: ~Copyable {
         UnsafeRawBufferPointer(start: memory.base + keyCount, count: headCount)
     }
 
-    /// Appends to the body, making room (up to double) if needed. false: no memory.
+    /// Appends to the body, growing (up to double) if needed. Returns `false` if there is no
+    /// memory.
     mutating func append(_ bytes: UnsafeRawBufferPointer, limit: Int) -> Bool {
         if bodyRoom < bytes.count {
             let wanted = max(bodyCount + bytes.count, min(max(bodyCount * 2, 4096), limit))
@@ -50,22 +51,22 @@ struct ResponseBlock: ~Copyable {
         return true
     }
 
-    /// Gives back memory that was never used.
+    /// Frees memory that was never used.
     mutating func trim() { memory.trim(to: textCount + bodyCount) }
 
-    /// Forgets the body, which has found another place.
+    /// Removes the body, which is now stored elsewhere.
     mutating func dropBody() {
         bodyCount = 0
         trim()
     }
 
-    /// A block with the same key and head; nil: no memory.
+    /// A block with the same key and head; `nil` if there is no memory.
     func copyOfText() -> ResponseBlock? {
         ResponseBlock(
             key: UnsafeRawBufferPointer(start: memory.base, count: keyCount), head: head,
             bodyCapacity: 0, heap: memory.heap)
     }
 
-    /// The memory, which now is the caller's.
+    /// The memory, which the caller now owns.
     consuming func take() -> BlockMemory { memory }
 }

@@ -7,7 +7,7 @@ final class WriterScratch {
 
     deinit { memory.deallocate() }
 
-    /// `count` bytes, whose content is left from their last use.
+    /// `count` bytes, with arbitrary contents.
     func bytes(_ count: Int) -> UnsafeMutableRawBufferPointer {
         if memory.count < count {
             memory.deallocate()
@@ -17,21 +17,21 @@ final class WriterScratch {
     }
 }
 
-/// What one transaction has done, for when it is committed.
+/// What one transaction has done, for after its commit.
 struct RowBatch {
     var written: [IndexToken] = []
     var barriers: [@Sendable () -> Void] = []
     var reserved = 0
     var bytes = 0
     var operations = 0
-    /// About as many pages have changed, and so many may still be taken into use.
+    /// The approximate number of changed pages, and how many more pages may be used.
     var changedPages = 0
     var room: Int64 = 0
 }
 
-/// Carries out what the writer is asked to do: responses to rows, and rows out again.
+/// Carries out the writer's operations: inserts responses as rows, and removes rows.
 ///
-/// It knows nothing of files and transactions, so that a test may keep the rows elsewhere.
+/// It knows nothing about files and transactions, so that a test can keep the rows elsewhere.
 final class RowWriter {
     private let tier: DiskTier
     private let options: CacheStoreOptions
@@ -39,10 +39,10 @@ final class RowWriter {
     var garbage: [ClosedRange<Int64>] = []
     /// Bodies being received.
     private var receiving: Set<Int64> = []
-    /// Bodies for which there was no room while they were received: the rest of them is not
-    /// written, and no row that refers to them, until they are dropped.
+    /// Bodies for which there was no space while they were received: until they are dropped, the
+    /// rest of them is not written, nor any row that refers to them.
     private var abandoned: Set<Int64> = []
-    /// The row removed last, to tell rows of one page from rows all over the file.
+    /// The row removed last, to distinguish rows on one page from rows all over the file.
     private var lastRemoved: Int64 = 0
     /// Reused for every record.
     private let scratch = WriterScratch()
@@ -52,7 +52,7 @@ final class RowWriter {
         options = tier.options
     }
 
-    /// After the commit, or after it failed: then the index no longer knows the tokens.
+    /// Called after the commit, or after its failure: the index then no longer knows the tokens.
     func finish(_ batch: inout RowBatch) {
         tier.index.committed(batch.written)
         tier.counters.writes.wrappingAdd(UInt64(batch.written.count), ordering: .relaxed)
@@ -61,9 +61,9 @@ final class RowWriter {
         batch = RowBatch()
     }
 
-    /// Does what is asked for, within a transaction.
+    /// Carries out an operation, within a transaction.
     ///
-    /// - Parameter hasRoom: there is room for what it takes up.
+    /// - Parameter hasRoom: whether there is space for it.
     func carryOut(
         _ operation: DiskOperation, hasRoom: Bool, _ connection: some WritableRows,
         _ batch: inout RowBatch
@@ -82,7 +82,7 @@ final class RowWriter {
             receiving.insert(body)
         case .chunk(let body, let index, let data, let reserved):
             batch.reserved += reserved
-            // A body given up meanwhile: nothing more of it is written.
+            // The body was given up in the meantime: nothing more of it is written.
             guard receiving.contains(body) else { return }
             if hasRoom {
                 try connection.insert(chunk: index, of: body, data: data.bytes)
@@ -105,7 +105,7 @@ final class RowWriter {
         }
     }
 
-    /// Gives back what operations hold that will not be carried out.
+    /// Releases what is held by operations that will not be carried out.
     func discard(_ operations: some Sequence<DiskOperation>) {
         for operation in operations {
             switch operation {
@@ -117,7 +117,7 @@ final class RowWriter {
         }
     }
 
-    /// The rows have been left, and what is known of them is void.
+    /// Called when the database was closed, and what is known about the rows is void.
     func forget() {
         garbage = []
         receiving = []
@@ -126,7 +126,8 @@ final class RowWriter {
 
     // MARK: Out
 
-    /// Removes some rows that are no longer visible and that nobody reads; false without any.
+    /// Removes some rows that are no longer visible and that nobody is reading; `false` if there
+    /// are none.
     func removeGarbage(_ connection: some WritableRows) throws(DatabaseError) -> Bool {
         guard let first = garbage.firstIndex(where: { !tier.index.isPinned($0) }) else {
             return false
@@ -135,8 +136,8 @@ final class RowWriter {
         return true
     }
 
-    /// Removes an entry's rows. Answers about how many pages that has changed: a row that lies
-    /// beside the last one is on pages that have changed already.
+    /// Removes an entry's rows. Returns the approximate number of pages that this changed: a row
+    /// next to the last one is on pages that have changed already.
     func remove(_ removal: Removal, _ connection: some WritableRows) throws(DatabaseError) -> Int {
         try connection.remove(entry: removal.id)
         let isBeside = abs(removal.id - lastRemoved) <= 8
@@ -144,14 +145,15 @@ final class RowWriter {
         switch removal.body {
         case .none: return isBeside ? 1 : 4
         case .drop(let body): try drop(body, connection)
-        // Its chunks stay until the last reader has finished, at the latest until the next start.
+        // Its chunks stay until the last reader has finished, or until the next start at the
+        // latest.
         case .hold(let body): try connection.insert(incomplete: body)
         }
         return 8
     }
 
-    /// There is no room for a response, and none can be made: what fills the disk is being read,
-    /// or was not written yet.
+    /// Called if there is no space for a response, and none can be made: what fills the disk is
+    /// being read, or has not been written yet.
     private func refuse(
         _ response: CachedResponse, _ connection: some WritableRows
     ) throws(DatabaseError) {
@@ -163,9 +165,9 @@ final class RowWriter {
         }
     }
 
-    /// A response is not written whose chunks are those of a row that it has just superseded: no
-    /// row refers to them until what made it unwanted, its removal or its successor, is carried
-    /// out. If the database fails before, the next start removes them.
+    /// Handles a response that is not written and whose chunks belong to a row that it has just
+    /// superseded: no row refers to them until the removal or successor that made it obsolete is
+    /// carried out. If the database fails before that, the next start removes them.
     private func keepTrack(
         of response: CachedResponse, _ connection: some WritableRows
     ) throws(DatabaseError) {
@@ -173,8 +175,8 @@ final class RowWriter {
         try connection.insert(incomplete: body.id)
     }
 
-    /// There was no room for all of the body. A 304 may have come before its first row was refused:
-    /// then the next row refers to it, too.
+    /// Whether there was no space for all of the body. A 304 may have arrived before its first row
+    /// was refused: then the next row refers to it, too.
     private func isAbandoned(_ response: CachedResponse) -> Bool {
         guard case .disk(let body) = response.body else { return false }
         return abandoned.contains(body.id)
@@ -184,13 +186,13 @@ final class RowWriter {
         receiving.remove(body)
         abandoned.remove(body)
         try connection.complete(body: body)
-        // A large body goes little by little, between other work.
+        // A large body is removed gradually, between other work.
         if try connection.removeChunks(of: body...body) { return }
         try connection.insert(garbage: body...body)
         collect(body...body)
     }
 
-    /// Notes a range to be removed little by little, once.
+    /// Records a range to be removed gradually, once.
     private func collect(_ range: ClosedRange<Int64>) {
         garbage.removeAll { $0.lowerBound == range.lowerBound }
         garbage.append(range)

@@ -1,22 +1,22 @@
 import CSQLite
 
-/// The database's layout. All rows of a response go by its entry's id:
+/// The database's layout. All rows of a response are keyed by its entry's id:
 ///
 ///     setting      the seed of the key hashes
 ///     entry        one narrow row per complete response: what the index in memory is read from
 ///     content      the response itself: key, vary key, head, times and a small body, one checksum
 ///     chunk        a large body in pieces; id = body id * 2^20 + number of the piece
 ///     incomplete   bodies being received, still read, or between two entries: removed at start
-///     garbage      ranges of ids whose content and chunks are removed little by little
+///     garbage      ranges of ids whose content and chunks are removed gradually
 ///
-/// An entry is visible when its `entry` row is committed, which is the last thing written of it.
+/// An entry is visible once its `entry` row is committed, which is written last.
 enum Schema {
-    /// "PFLD": tells our file from another application's.
+    /// "PFLD": distinguishes our file from another application's.
     static let applicationID: Int64 = 0x5046_4C44
     /// Measured with 16 KiB bodies: 4 KiB pages cost 45% more to write, 16 KiB pages 60% more to
     /// delete and 6% more space.
     static let pageBytes = 8192
-    /// Pieces that one body may have (2^20).
+    /// The maximum number of pieces of one body (2^20).
     static let chunkBits: Int64 = 20
 
     /// Step i brings version i to version i + 1. Steps are only ever added.
@@ -33,8 +33,8 @@ enum Schema {
         CREATE TABLE garbage(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
         INSERT INTO setting VALUES('seed', random());
         """,
-        // What an entry nominates by Vary stands in its narrow row. Older entries do not tell:
-        // begin anew.
+        // The names that an entry nominates by Vary are in its narrow row. Older entries lack them:
+        // start over.
         """
         DROP TABLE entry; DROP TABLE content; DROP TABLE chunk;
         DELETE FROM incomplete; DELETE FROM garbage;
@@ -50,7 +50,8 @@ enum Schema {
 
     /// What was found at the path.
     enum Finding: Equatable {
-        /// Ours, now at the newest version; `migrated` when it was not before.
+        /// Our database, now at the newest version; `migratedFrom` is its version if that was
+        /// older.
         case ready(migratedFrom: Int?)
         /// Another application's database.
         case foreign
@@ -58,7 +59,7 @@ enum Schema {
         case newer(Int)
     }
 
-    /// Settings of a connection that writes, then the layout itself, brought up to date.
+    /// Settings of a writing connection, followed by the layout itself, brought up to date.
     static func prepare(
         _ database: Database, steps: [String] = Schema.steps
     ) throws(DatabaseError) -> Finding {
@@ -70,7 +71,7 @@ enum Schema {
         if tables > 0, application != applicationID { return .foreign }
         if version > steps.count { return .newer(version) }
         // WAL: readers do not wait for the writer, and a killed process leaves whole transactions.
-        // NORMAL: a power failure may lose the last transactions and damages nothing.
+        // NORMAL: a power failure may lose the last transactions but damages nothing.
         let mode = try database.text("PRAGMA journal_mode=WAL")
         guard mode == "wal" else {
             throw DatabaseError(code: SQLITE_CANTOPEN, message: "no write-ahead log possible here")
@@ -90,7 +91,7 @@ enum Schema {
         return .ready(migratedFrom: version > 0 && version < steps.count ? version : nil)
     }
 
-    /// Bytes of pages that an entry takes: its rows and the pages they overflow to.
+    /// Bytes of the pages that an entry occupies: its rows and the pages they overflow to.
     static func footprint(recordBytes: Int, inlineBytes: Int, chunked: UInt64, chunkBytes: Int)
         -> Int64
     {

@@ -1,10 +1,10 @@
-/// Why the disk tier takes and gives nothing.
+/// Why the disk tier is off.
 package enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
     /// `diskBytes` is 0.
     case disabled
     /// The folder cannot be created or written.
     case folder
-    /// Another process has the database.
+    /// Another process is using the database.
     case locked
     /// No space left on the device, or the file reached `maximumPages`.
     case full
@@ -12,19 +12,19 @@ package enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
     case inputOutput
     /// The file or the file system is read-only.
     case readOnly
-    /// The file at our path belongs to another application; it is left alone.
+    /// The file at our path belongs to another application; it is left untouched.
     case foreign
     /// A damaged database could not be set aside.
     case corrupt
-    /// Out of memory, or an answer of SQLite that fits nothing above.
+    /// Out of memory, or an SQLite error that matches none of the above.
     case other
-    /// The files were deleted or cut while they were open; the database is being begun anew.
+    /// The files were deleted or truncated while they were open; a new database is being created.
     case filesChanged
     /// The store has been closed.
     case closed
 }
 
-/// What the disk tier does at the moment.
+/// The current state of the disk tier.
 package enum DiskState: Sendable, Equatable {
     /// The database is being opened and its index read; nothing is found on disk yet.
     case opening
@@ -32,18 +32,18 @@ package enum DiskState: Sendable, Equatable {
     case off(DiskOffReason)
 }
 
-/// Why a response was not taken, or not taken further.
+/// Why a response was not stored, or not stored further.
 package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
-    /// It is larger than both tiers take.
+    /// It is larger than both tiers accept.
     case tooLarge
-    /// As much as `gatheringBytes` or `stagingBytes` is already being received; or the disk alone
-    /// would take it, and as much as `queueBytes` is already waiting for it.
+    /// `gatheringBytes` or `stagingBytes` is already used up by responses being received; or only
+    /// the disk would accept it, and `queueBytes` is already used up.
     case queueFull
     /// Too large for memory, and the disk tier is off or still opening.
     case diskOff
     /// More bytes than announced, or fewer, or the ticket was already finished.
     case lengthMismatch
-    /// Key, vary key or head are larger than an entry's record may be.
+    /// Key, vary key or head exceed the limit of an entry's record.
     case headTooLarge
     /// The key was invalidated, or everything purged, after the request had been sent.
     case invalidated
@@ -51,35 +51,35 @@ package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
     case superseded
     /// No memory for it.
     case memory
-    /// The disk is full of what is being read, or not yet written.
+    /// The disk is full of data that is being read, or not yet written.
     case noRoom
     /// The store has been closed.
     case closed
 }
 
-/// Something an operator should read of. Sent from the store's own threads.
+/// Something an operator should know. Sent from the store's own threads.
 package enum StoreEvent: Sendable, Equatable {
-    /// The database is open: the entries found, the bytes they take, and how long it took.
+    /// The database is open: the number of entries found, their bytes, and how long it took.
     case diskReady(entries: Int, bytes: Int64, milliseconds: Int)
-    /// The disk tier went off. `detail` is SQLite's or the system's own words; `retrySeconds`: when
-    /// it is tried again; nil: never.
+    /// The disk tier was turned off. `detail` is SQLite's or the system's message; `retrySeconds`
+    /// is the time until the next attempt, or `nil` for never.
     case diskOff(reason: DiskOffReason, detail: String, retrySeconds: Int?)
-    /// A damaged (or newer than ours) database was renamed to `path`; a fresh one takes its place.
+    /// A damaged (or newer than ours) database was renamed to `path`; a new one replaces it.
     case setAside(path: String, detail: String)
-    /// A fault left the database unusable and it was removed. An empty one takes its place when the
+    /// A fault left the database unusable and it was removed. An empty one replaces it when the
     /// disk tier is tried again.
     case discarded(reason: DiskOffReason)
-    /// The database's files were deleted or cut while they were open; a fresh one takes its place.
+    /// The database's files were deleted or truncated while they were open; a new one replaces it.
     case filesChanged(detail: String)
     /// An entry failed its checksum and was dropped without being served.
     case damagedEntry(id: Int64)
-    /// Responses that an earlier process had begun and not completed were removed.
+    /// Responses that an earlier process had begun but not completed were removed.
     case removedIncomplete(entries: Int)
-    /// The database's layout was brought from one version to another.
+    /// The database's layout was migrated from one version to another.
     case migrated(from: Int, to: Int)
 }
 
-/// Entries that left the disk to make room, by what there was too much of.
+/// Entries evicted from the disk, by the limit that was exceeded.
 package struct DiskEvictions: Sendable, Equatable {
     /// Bytes.
     package var bytes: UInt64 = 0
@@ -92,32 +92,33 @@ package struct DiskEvictions: Sendable, Equatable {
     package var total: UInt64 { bytes + entries + variants }
 }
 
-/// Figures for metrics, read without waiting for any thread of the store.
+/// Values for metrics, read without waiting for any thread of the store.
 package struct StoreStatistics: Sendable, Equatable {
     package var memoryEntries = 0
     package var memoryBytes = 0
-    /// Bytes that the heap of what is stored takes of the system's memory, holes included.
+    /// Bytes of system memory that the heap of stored responses occupies, including holes.
     package var memoryHeapBytes = 0
-    /// Entries that left memory to make room.
+    /// Entries evicted from memory.
     package var memoryEvictions: UInt64 = 0
     /// Memory files held open.
     package var memoryFiles = 0
 
     package var diskState = DiskState.opening
     package var diskEntries = 0
-    /// Bytes that the entries on disk take, rows and pages included.
+    /// Bytes that the entries on disk take, including overhead of rows and pages.
     package var diskBytes: Int64 = 0
     /// Bytes of the database's file and its write-ahead log.
     package var diskFileBytes: Int64 = 0
-    /// Those of them that the log's file takes.
+    /// The part of them in the log's file.
     package var diskLogBytes: Int64 = 0
-    /// Entries that left the disk because there were too many bytes, entries, or variants of
+    /// Entries evicted from the disk because there were too many bytes, entries, or variants of
     /// their key.
     package var diskEvictions = DiskEvictions()
     /// Rows read, and their bytes.
     package var diskRowsRead: UInt64 = 0
     package var diskBytesRead: UInt64 = 0
-    /// Times that the database was begun anew: it was damaged, or its files were gone.
+    /// How often a new database was created because the old one was damaged, or its files were
+    /// gone.
     package var diskRestarts: UInt64 = 0
     package var diskHits: UInt64 = 0
     package var diskMisses: UInt64 = 0
@@ -132,8 +133,8 @@ package struct StoreStatistics: Sendable, Equatable {
     package var stagingBytes = 0
     /// Requests under way whose responses may be stored.
     package var flights = 0
-    /// Times that a response was not written to disk because its queue was full, or because
-    /// nothing on the disk could make room.
+    /// How often a response was not written to disk because its queue was full, or because nothing
+    /// on the disk could be evicted.
     package var diskPassedOver: UInt64 = 0
     /// Operations waiting for the writer.
     package var queueDepth = 0

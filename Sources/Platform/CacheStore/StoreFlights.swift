@@ -1,19 +1,19 @@
-/// A request on its way to its server, whose response may be stored: what a store is checked
-/// against (see `CacheStore.beginFlight`). A name only, which whoever has it must give back once.
+/// A request on its way to its server, whose response may be stored; stores are checked against it
+/// (see `CacheStore.beginFlight`). It is only an identifier, which its owner must end exactly once.
 package struct StoreFlight: Sendable, Equatable {
     /// The hash of the key that the request is for.
     let hash: UInt64
     let slot: Int32
-    /// Tells it from the flights that had the slot before.
+    /// Distinguishes it from earlier flights in the slot.
     let serial: UInt32
 }
 
 /// The requests under way for the keys of one shard, by the keys' hashes, so that an invalidation
 /// voids the stores of exactly its key. A value without locks.
 ///
-/// As many places as there ever were requests under way at a time: beginning and ending one
-/// allocates nothing but when there were never so many. A key is told by its hash alone: 64 bits
-/// under the process's secret seed.
+/// It has as many slots as there ever were requests under way at the same time: beginning and
+/// ending one allocates only when a new maximum is reached. Keys are distinguished by their hash
+/// alone: 64 bits under the process's secret seed.
 struct StoreFlights {
     private struct Slot {
         var hash: UInt64 = 0
@@ -23,7 +23,7 @@ struct StoreFlights {
         /// The slot of the bucket before it; -1 for the first. Many may be under way for one key.
         var previous: Int32 = -1
         var isFree = true
-        /// The key was invalidated since the request was sent.
+        /// Whether the key was invalidated since the request was sent.
         var isVoid = false
     }
 
@@ -37,7 +37,7 @@ struct StoreFlights {
         Int(truncatingIfNeeded: hash &>> 17) & (buckets.count &- 1)
     }
 
-    /// A request for a key is about to be sent.
+    /// Called when a request for a key is about to be sent.
     @inline(__always)
     mutating func begin(_ hash: UInt64) -> StoreFlight {
         if free < 0 { grow() }
@@ -66,7 +66,7 @@ struct StoreFlights {
         return !slot.isFree && slot.serial == flight.serial
     }
 
-    /// Nothing more is stored of the flight. Safe to be told again.
+    /// Ends the flight without storing anything. Safe to call again.
     @inline(__always)
     mutating func end(_ flight: StoreFlight) {
         guard isUnderWay(flight) else { return }
@@ -84,13 +84,13 @@ struct StoreFlights {
         count -= 1
     }
 
-    /// Ends the flight; whether what it brought may be stored.
+    /// Ends the flight; returns whether its response may be stored.
     mutating func land(_ flight: StoreFlight) -> Bool {
         defer { end(flight) }
         return isValid(flight)
     }
 
-    /// Makes what is under way for a key void.
+    /// Voids what is under way for a key.
     mutating func void(_ hash: UInt64) {
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
@@ -99,12 +99,12 @@ struct StoreFlights {
         }
     }
 
-    /// Makes everything under way void.
+    /// Voids everything under way.
     mutating func voidAll() {
         for index in slots.indices { slots[index].isVoid = true }
     }
 
-    /// Twice as many slots, and as many buckets.
+    /// Doubles the slots, and the buckets.
     @inline(never)
     private mutating func grow() {
         let first = slots.count

@@ -2,54 +2,54 @@ import CachePolicy
 
 /// How a store ended.
 package enum StoreOutcome: Sendable {
-    /// It can be looked up from now on; its rows, if it is kept on disk, are queued. Also given
-    /// when it is too large for the memory tier, to serve from once.
+    /// It can be looked up from now on; its rows, if it is kept on disk, are queued. Also returned
+    /// if it is too large for the memory tier, to be served once.
     case stored(CachedResponse)
     /// It can be loaded as soon as its rows are committed.
     case storedOnDisk
     case refused(StoreRefusal)
 }
 
-/// A response being stored while it is received. Used by one thread; given up if it is freed
+/// A response being stored while it is received. Used by one thread; abandoned if it is freed
 /// before `finish`.
 ///
-/// A copy is gathered in memory, whatever waits for the disk: behind the head while it is small,
-/// then in a memory file. A body larger than `wholeBodyBytes` also goes to disk chunk by chunk as
-/// it comes; the copy is given up when the memory tier would not take it.
+/// A copy is gathered in memory, whatever the state of the disk's queue: after the head while it is
+/// small, then in a memory file. A body larger than `wholeBodyBytes` also goes to disk chunk by
+/// chunk as it arrives; the copy is given up if the memory tier would not accept it.
 package final class StoreTicket {
     private let store: CacheStore
     private let hash: UInt64
-    /// The variant that the response is.
+    /// The response's variant.
     package let varyKey: VaryKey
     private let metadata: StoredMetadata
     private let policy: UInt64
     private let expected: UInt64?
-    /// nil once it has ended.
+    /// `nil` once it has ended.
     private var flight: StoreFlight?
 
     /// Key, head, and the body while it is small.
     private var block: ResponseBlock?
     /// The body once it is larger.
     private var large: LargeBody?
-    /// The body is being gathered in memory.
+    /// Whether the body is being gathered in memory.
     private var hasCopy = true
     private var stream: DiskStream?
-    /// Why the disk does not take it, and is not asked again; nil: it may.
+    /// Why the disk does not accept it, and is not asked again; `nil` if it may.
     private var diskRefusal: StoreRefusal?
     private var received: UInt64 = 0
     /// Bytes of key, head and Vary key.
     private var textCount = 0
-    /// Bytes taken from the budget of what is gathered, for key, head and a small body.
+    /// Bytes taken from the gathering budget, for key, head and a small body.
     private var reserved = 0
-    /// Those of them that the body has not used yet.
+    /// The part of them that the body has not used yet.
     private var prepaid = 0
-    /// Bytes taken from the queue's budget, for the row of a body that is streamed.
+    /// Bytes taken from the queue's budget, for the row of a streamed body.
     private var rowReserved = 0
-    /// Bytes taken from the staging budget, for a larger one.
+    /// Bytes taken from the staging budget, for a larger body.
     private var staged = 0
     private var isOver = false
 
-    /// Why nothing more is taken; nil while all is well.
+    /// Why nothing more is accepted; `nil` while all is well.
     package private(set) var refusal: StoreRefusal?
 
     init(
@@ -70,7 +70,7 @@ package final class StoreTicket {
         if let expected { try Self.check(expected, store, diskRefusal) }
         let small = UInt64(store.options.memoryFileBytes)
         let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
-        // Refused now if it must be: a small response that has begun to be stored is stored.
+        // Refused now if at all: a small response whose storing has begun is stored.
         guard store.disk.gathering.reserve(text + room) else { throw .queueFull }
         reserved = text + room
         prepaid = room
@@ -87,8 +87,8 @@ package final class StoreTicket {
         }
     }
 
-    /// Whether a body that is gathered will find a place, as it looks now: the disk's queue counts
-    /// for what memory does not take.
+    /// Whether a gathered body will be kept, as things stand: the disk's queue matters for what
+    /// memory does not accept.
     private func mayBeKept(_ count: Int) -> Bool {
         count <= store.memory.objectLimit || stream != nil
             || store.disk.budget.bytes + textCount + count <= store.disk.budget.limit
@@ -109,15 +109,15 @@ package final class StoreTicket {
         max(store.memory.objectLimit, diskRefusal == nil ? store.options.wholeBodyBytes : 0)
     }
 
-    /// The disk is behind by more than half of what may wait for it. A caller that can slow its
+    /// Whether the disk's backlog exceeds half of what may wait for it. A caller that can slow its
     /// source down may want to (see `CacheStore.whenStoresDrain`).
     package var isCongested: Bool {
         (stream != nil || max(received, expected ?? 0) > UInt64(store.memory.objectLimit))
             && store.disk.budget.isCongested
     }
 
-    /// Takes the next bytes of the body. false: the store was refused (`refusal` says why), now or
-    /// before; the ticket is of no more use.
+    /// Adds the next bytes of the body. Returns `false` if the store was refused (see `refusal`),
+    /// now or before; the ticket is then of no further use.
     package func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard refusal == nil, !isOver else { return false }
         let total = received + UInt64(bytes.count)
@@ -161,8 +161,8 @@ package final class StoreTicket {
         return large?.append(bytes) == true ? nil : .memory
     }
 
-    /// Takes budget for the next bytes of the copy: of what is gathered while the body may be
-    /// written from it, of the staging budget from then on.
+    /// Takes budget for the next bytes of the copy: from the gathering budget while the body may be
+    /// written from it, from the staging budget after that.
     private func reserve(_ count: Int, total: UInt64) -> Bool {
         let owed = max(0, count - prepaid)
         if total > UInt64(store.options.wholeBodyBytes) {
@@ -187,7 +187,7 @@ package final class StoreTicket {
         rowReserved = 0
     }
 
-    /// The disk cannot follow, and is not asked again.
+    /// Called when the disk cannot keep up; it is not asked again.
     private func giveUpDisk() {
         stream = nil
         if store.disk.index.phase == .ready {
@@ -211,7 +211,7 @@ package final class StoreTicket {
         staged = 0
     }
 
-    /// Begins to send the body to disk, with what has been gathered so far.
+    /// Starts sending the body to disk, beginning with what has been gathered so far.
     private func startStream() {
         guard store.disk.budget.reserve(textCount) else { return giveUpDisk() }
         rowReserved = textCount
@@ -255,7 +255,7 @@ package final class StoreTicket {
         return false
     }
 
-    /// Gives the store up: nothing of it will be seen, and what is on disk of it is removed.
+    /// Gives up the store: nothing of it will be visible, and what is on disk of it is removed.
     package func abandon() {
         guard !isOver else { return }
         isOver = true
@@ -267,7 +267,7 @@ package final class StoreTicket {
         if let flight = flight.take() { store.endFlight(flight) }
     }
 
-    /// The body is complete: makes the response visible.
+    /// Completes the body: makes the response visible.
     package func finish() -> StoreOutcome {
         if let refusal { return .refused(refusal) }
         guard !isOver else { return .refused(.lengthMismatch) }

@@ -1,4 +1,4 @@
 import CLinux
 
-/// `errno` of this thread: to be read right after the call that set it.
+/// `errno` of this thread; read it right after the call that set it.
 var systemError: Int32 { __errno_location().pointee }

@@ -1,12 +1,12 @@
-/// The lists of field names that entries of the disk nominate by Vary, each kept once: to tell a
+/// The lists of field names that entries on disk nominate by Vary, each stored once: to determine a
 /// request's variant without reading what is stored. A value without locks.
 struct VaryNamesTable {
-    /// Names nothing: the response has no Vary.
+    /// No names: the response has no Vary.
     static let none: UInt16 = 0
     /// The table was full: what the entry nominates is known only to its record.
     static let unknown = UInt16.max
-    /// Different lists that are kept. Sites use a handful; a server that makes up new ones is not
-    /// to fill the memory.
+    /// The maximum number of different lists. Sites use a handful; a server that invents new ones
+    /// must not fill the memory.
     static let limit = 1024
 
     private struct List {
@@ -21,10 +21,10 @@ struct VaryNamesTable {
     /// The lists in use.
     var count: Int { ids.count }
 
-    /// The names with this number, as `VaryKey.names` gives them; nil: `unknown`.
+    /// The names with this number, as `VaryKey.names` returns them, or `nil` for `unknown`.
     subscript(id: UInt16) -> [UInt8]? { id == Self.unknown ? nil : lists[Int(id)].names }
 
-    /// The number of a list of names, for one entry more.
+    /// The number of a list of names, for one more entry.
     mutating func retain(_ names: [UInt8]) -> UInt16 {
         if names.isEmpty { return Self.none }
         if let id = ids[names] {
@@ -45,7 +45,7 @@ struct VaryNamesTable {
         return id
     }
 
-    /// One entry less has these names.
+    /// Called when one entry less has these names.
     mutating func release(_ id: UInt16) {
         guard id != Self.none, id != Self.unknown else { return }
         lists[Int(id)].count -= 1

@@ -14,7 +14,7 @@ extension DiskWriter {
                 try transaction { connection throws(DatabaseError) in
                     while let operation = rest.first, !isFull(batch) {
                         let hasRoom = try self.hasRoom(for: operation, connection, &batch)
-                        // More is made, in a transaction of its own, before the next batch.
+                        // More space is made, in a separate transaction, before the next batch.
                         guard hasRoom || batch.operations == 0 else { break }
                         rest.removeFirst()
                         batch.operations += 1
@@ -37,7 +37,7 @@ extension DiskWriter {
             || batch.changedPages >= options.batchPages
     }
 
-    /// Pages to be taken into use by about one batch of operations.
+    /// The number of new pages needed by roughly one batch of operations.
     private func pages(_ operations: ArraySlice<DiskOperation>) -> Int64 {
         var bytes = 0
         for operation in operations.prefix(options.batchOperations) {
@@ -47,7 +47,7 @@ extension DiskWriter {
         return bytes > 0 ? Int64(bytes / Schema.pageBytes) + Self.spare : 0
     }
 
-    /// Pages for what the tables need above their rows.
+    /// Pages that the tables need above their rows.
     private static let spare: Int64 = 8
 
     private func hasRoom(
@@ -56,7 +56,8 @@ extension DiskWriter {
         let needed = operation.pageBytes
         guard needed > 0 else { return true }
         let pages = Int64(needed / Schema.pageBytes) + 2
-        // What is left is looked up when, after all that was taken since, it may be too little.
+        // The remaining space is determined again when it may be too little after everything used
+        // since.
         if batch.room < pages { batch.room = try room(connection) }
         guard batch.room >= pages else { return false }
         batch.room -= pages

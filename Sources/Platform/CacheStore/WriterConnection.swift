@@ -1,6 +1,7 @@
 import CSQLite
 
-/// The writing connection with its statements: rows in, rows out. Used by the writer thread alone.
+/// The writing connection with its statements, which insert and remove rows. Used only by the
+/// writer thread.
 final class WriterConnection: WritableRows {
     private let database: Database
     private let begin: Statement
@@ -22,11 +23,11 @@ final class WriterConnection: WritableRows {
     private let pageCount: Statement
     private let freeCount: Statement
 
-    /// Rows removed at a time of what is no longer visible.
+    /// How many rows that are no longer visible are removed at a time.
     static let garbageContents = 128
     static let garbageChunks = 32
 
-    /// `database` has been prepared by `Schema`.
+    /// `database` must have been prepared by `Schema`.
     init(_ database: Database) throws(DatabaseError) {
         self.database = database
         database.watchLog()
@@ -66,7 +67,7 @@ final class WriterConnection: WritableRows {
 
     func commitTransaction() throws(DatabaseError) { try commit.run() }
 
-    /// After a failure: whatever state the transaction is in, there is none afterwards.
+    /// After a failure: whatever the transaction's state, there is none afterwards.
     func abandonTransaction() {
         guard !database.isIdle else { return }
         do { try rollback.run() } catch { return }
@@ -158,7 +159,7 @@ final class WriterConnection: WritableRows {
 
     // MARK: The files
 
-    /// Pages of the file, and those of them that hold nothing; within a transaction, as it has
+    /// The number of pages of the file, and of those that are free; within a transaction, as it has
     /// left them so far.
     func pages() throws(DatabaseError) -> (count: Int64, free: Int64) {
         func read(_ statement: Statement) throws(DatabaseError) -> Int64 {
@@ -168,7 +169,7 @@ final class WriterConnection: WritableRows {
         return (try read(pageCount), try read(freeCount))
     }
 
-    /// Gives pages that hold nothing back to the file system, at most `pages`.
+    /// Returns free pages to the file system, at most `pages`.
     func shrink(pages: Int) throws(DatabaseError) {
         try database.execute("PRAGMA incremental_vacuum(\(pages))")
     }
@@ -176,7 +177,7 @@ final class WriterConnection: WritableRows {
     /// Bytes of the log that hold frames, copied or not.
     var logBytes: Int64 { Int64(database.logFrames) * Int64(Schema.pageBytes + 24) }
 
-    /// Copies the log into the database and begins it again; see `Database.restartLog`.
+    /// Copies the log into the database and restarts it; see `Database.restartLog`.
     func restartLog(truncating: Bool) throws(DatabaseError) -> Bool {
         try database.restartLog(truncating: truncating)
     }

@@ -1,12 +1,12 @@
 import CSQLite
 import Clocks
 
-/// Transactions, and keeping the write-ahead log short.
+/// Runs transactions, and keeps the write-ahead log short.
 extension DiskWriter {
-    /// Whether a batch may be written: the files are there, and the log has room.
+    /// Whether a batch may be written: the files are there, and the log has space.
     ///
-    /// A log that a reader keeps from being copied must not grow without end: then what is to be
-    /// stored waits in the queue, and is refused when that is full.
+    /// A log that a reader keeps from being copied must not grow without limit: writes then wait in
+    /// the queue, and are refused when it is full.
     func isWritable(_ operations: ArraySlice<DiskOperation>) -> Bool {
         guard filesAreThere() else { return false }
         do throws(DatabaseError) {
@@ -25,7 +25,7 @@ extension DiskWriter {
         return connection != nil
     }
 
-    /// Runs `body` in a transaction. Without a database it does nothing.
+    /// Runs `body` in a transaction. Does nothing without a database.
     func transaction(
         _ body: (WriterConnection) throws(DatabaseError) -> Void
     ) throws(DatabaseError) {
@@ -35,10 +35,10 @@ extension DiskWriter {
         try connection.commitTransaction()
     }
 
-    /// The log's space is given back when nothing has been written for so long, in nanoseconds.
+    /// The log's space is returned when nothing has been written for this long, in nanoseconds.
     private static let truncateAfterIdle: Int64 = 1_000_000_000
 
-    /// Begins the log again when it is due, and looks how large the files have become.
+    /// Restarts the log when it is due, and checks how large the files have become.
     func afterCommit() throws(DatabaseError) {
         guard let connection else { return }
         damages = 0
@@ -55,7 +55,7 @@ extension DiskWriter {
         }
     }
 
-    /// Copies the log into the database and begins it again; false: a reader is still in it.
+    /// Copies the log into the database and restarts it; `false` if a reader is still using it.
     @discardableResult
     func restartLog(truncating: Bool) throws(DatabaseError) -> Bool {
         guard let connection else { return false }

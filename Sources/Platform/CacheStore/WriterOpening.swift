@@ -20,7 +20,7 @@ struct WriterOpening {
         case unusable(word: String, String)
     }
 
-    /// The folder exists and the lock is held.
+    /// The folder must exist and the lock must be held.
     func open() throws(Failure) -> Opened {
         let database: Database
         files.makeDatabase()
@@ -63,12 +63,12 @@ struct WriterOpening {
     }
 
     private func failure(_ error: DatabaseError) -> Failure {
-        // A statement that does not compile: the tables are not as their version says.
+        // A statement that does not compile: the tables do not match their version.
         error.isDamage || error.primary == SQLITE_ERROR
             ? .unusable(word: "corrupt", error.message) : .off(error.reason, error.message)
     }
 
-    /// Bodies that were being received when the last process ended.
+    /// Collects bodies that were being received when the last process ended.
     private func collectIncomplete(_ database: Database) throws(DatabaseError) {
         let count = Int(try database.integer("SELECT count(*) FROM incomplete") ?? 0)
         guard count > 0 else { return }
@@ -95,12 +95,12 @@ struct WriterOpening {
         return garbage
     }
 
-    /// An index has room for at most so many entries from the start.
+    /// The maximum number of entries for which an index has space from the start.
     private static let largestRoom = 2_000_000
 
     /// Reads the narrow rows into an index.
     ///
-    /// - Parameter room: entries that there will be. An index that grows is copied under its lock:
+    /// - Parameter room: the expected number of entries. A growing index is copied under its lock:
     ///   among hundreds of thousands of entries that takes milliseconds.
     static func contents(
         _ database: Database, room: Int
@@ -110,7 +110,7 @@ struct WriterOpening {
             throw DatabaseError(code: SQLITE_CORRUPT, message: "the setting seed is missing")
         }
         var lastID: Int64 = 0
-        // Chunks go by the id of the entry they were received for, which may be gone.
+        // Chunks are keyed by the id of the entry they were received for, which may be gone.
         for query in [
             "SELECT max(id) FROM entry", "SELECT max(id) FROM content",
             "SELECT max(last) FROM garbage", "SELECT max(id) >> \(Schema.chunkBits) FROM chunk",

@@ -1,10 +1,10 @@
-/// Keeping the database within its limits, by the pages that it really has.
+/// Keeps the database within its limits, by the pages that it really uses.
 extension DiskWriter {
-    /// Pages that the database may have in use. A database smaller than this has room for little
-    /// but its own tables.
+    /// The maximum number of pages that the database may use. A smaller database has space for
+    /// little except its own tables.
     var limitPages: Int64 { max(options.diskBytes / Int64(Schema.pageBytes), 32) }
 
-    /// Pages that may still be taken into use.
+    /// The number of pages that may still be used.
     func room(_ connection: WriterConnection) throws(DatabaseError) -> Int64 {
         let pages = try connection.pages()
         return limitPages - (pages.count - pages.free)
@@ -15,7 +15,7 @@ extension DiskWriter {
         return room < 0 || shortage != nil
     }
 
-    /// What the entries have too much of.
+    /// The limit that the entries exceed.
     private var shortage: WritableKeyPath<DiskEvictions, UInt64>? {
         let figures = tier.index.figures()
         if figures.entries > options.diskEntries { return \.entries }
@@ -23,10 +23,10 @@ extension DiskWriter {
     }
 
     /// Removes what is no longer visible and then the least recently used entries until `pages`
-    /// more may be taken into use, or nothing is left that could go. Not within a transaction: it
-    /// makes its own, each of about `batchPages` changed pages, at most `transactions` of them.
+    /// more may be used, or nothing is left to remove. Not within a transaction: it uses its own,
+    /// each of about `batchPages` changed pages, at most `transactions` of them.
     ///
-    /// Where entries that lie all over the file go, many of them go before a page is empty.
+    /// If the removed entries are scattered over the file, many of them go before a page is empty.
     func makeRoom(pages needed: Int64, transactions: Int = .max) throws(DatabaseError) {
         var transactions = transactions
         var hasProgressed = true
@@ -56,7 +56,7 @@ extension DiskWriter {
 }
 
 extension DiskOperation {
-    /// Bytes of the pages it takes into use, pages that are only partly filled included.
+    /// Bytes of the pages it uses, including pages that are only partly filled.
     var pageBytes: Int {
         switch self {
         case .row(let response, _, _): response.rowBytes + response.rowBytes / 64
@@ -65,7 +65,7 @@ extension DiskOperation {
         }
     }
 
-    /// It removes rows of which nobody else knows that they are to be removed.
+    /// Whether it removes rows that nothing else knows are to be removed.
     var removesRows: Bool {
         switch self {
         case .row(_, let superseded, _): !superseded.isEmpty
@@ -77,7 +77,7 @@ extension DiskOperation {
 }
 
 extension CachedResponse {
-    /// Bytes of its rows, those of a body that is written from memory included.
+    /// Bytes of its rows, including those of a body that is written from memory.
     var rowBytes: Int {
         let text = EntryRecord.headerBytes + key.count + varyKey.bytes.count + head.count + 128
         return text + (isOnDiskOnly ? 0 : Int(clamping: bodyCount))

@@ -1,6 +1,6 @@
 /// xxHash64 (the algorithm's public specification, version 0.1.1): the store's hash for keys, with
-/// a random seed, and its checksum for rows. It detects damage; it is no protection against a
-/// person who can write the database file.
+/// a random seed, and its checksum for rows. It detects damage; it does not protect against someone
+/// who can write to the database file.
 enum XXHash64 {
     @usableFromInline static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     @usableFromInline static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F

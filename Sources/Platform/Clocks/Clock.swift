@@ -1,8 +1,8 @@
 import CLinux
 
-/// The system's clocks, each in the unit that its readers count in.
+/// The system's clocks, each in the unit that its callers count in.
 ///
-/// They are read without entering the kernel (vdso(7)), except for the process's CPU time.
+/// Reading them does not enter the kernel (vdso(7)), except for the process's CPU time.
 package enum Clock {
     /// Milliseconds since an arbitrary start; never goes back.
     @Sendable
@@ -23,7 +23,7 @@ package enum Clock {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Milliseconds since the machine started, those in which it slept among them.
+    /// Milliseconds since the machine started, including the time it was asleep.
     package static func bootMilliseconds() -> Int64 {
         let time = read(CLOCK_BOOTTIME)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
@@ -46,7 +46,7 @@ package enum Clock {
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
 
-    /// A clock that every kernel has; a time that was not read must not be taken for one.
+    /// Every kernel has the clocks used here; a failed read must not be mistaken for a time.
     private static func read(_ clock: clockid_t) -> timespec {
         var time = timespec()
         let code = clock_gettime(clock, &time)

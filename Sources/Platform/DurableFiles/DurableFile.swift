@@ -1,18 +1,18 @@
 import CLinux
 
-/// Files that are there whole or not at all, also after a loss of power. When these functions
-/// return, bytes and name are on the disk.
+/// Files that either exist in full or not at all, even after a power loss. When these functions
+/// return, the contents and the name are on the disk.
 package enum DurableFile {
-    /// Has bytes in a file, in place of the one that has its name, if there is one. Readers see the
-    /// one or the other.
+    /// Writes a file, replacing any existing file of that name atomically. Readers see either the
+    /// old contents or the new.
     ///
     /// - Parameters:
-    ///   - mode: of the new file, as far as the process's mask lets it be.
-    ///   - temporaryPath: where it is until it is whole, in the same folder; nil: under a name that
-    ///     no other process chooses. What is at a path that is given is removed: the caller sees to
-    ///     it that no other process writes there.
-    /// - Throws: where it could not be done. The old file is there then, or, if it was the folder
-    ///   that could not be synced, the new one, which may not outlast a loss of power.
+    ///   - mode: the new file's permissions, before the process's umask is applied.
+    ///   - temporaryPath: where the file is written before it is renamed; must be in the same
+    ///     folder. If `nil`, a name that no other process chooses is used. Anything already at a
+    ///     given path is removed: the caller must ensure that no other process writes there.
+    /// - Throws: if any step fails. The old file is then still in place or, if only syncing the
+    ///   folder failed, the new one is, but it may not survive a power loss.
     package static func replace(
         _ path: String, by bytes: [UInt8], mode: mode_t, temporaryPath: String? = nil
     ) throws(FileError) {
@@ -27,11 +27,11 @@ package enum DurableFile {
         try Folder.sync(Folder.of(path))
     }
 
-    /// Makes a file of bytes where there is nothing, not even a link that leads nowhere.
+    /// Creates a file with these contents at a path where nothing exists, not even a dangling link.
     ///
-    /// - Parameter mode: of the file, as far as the process's mask lets it be.
-    /// - Throws: also for a path at which there is something already, which stays as it is. There
-    ///   is no file then that was not there before.
+    /// - Parameter mode: the file's permissions, before the process's umask is applied.
+    /// - Throws: also if something already exists at the path, which is left untouched. On failure
+    ///   no new file is left behind.
     package static func create(
         _ path: String, of bytes: [UInt8], mode: mode_t
     ) throws(FileError) {
@@ -44,7 +44,7 @@ package enum DurableFile {
         }
     }
 
-    /// Makes a file, or leaves none.
+    /// Creates a file, or leaves none behind on failure.
     static func make(
         _ path: String, of bytes: [UInt8], mode: mode_t, isSynced: Bool
     ) throws(FileError) {
@@ -60,7 +60,7 @@ package enum DurableFile {
         }
     }
 
-    /// Opens a file; the descriptor is the caller's.
+    /// Opens a file; the caller owns the descriptor.
     static func open(
         _ path: String, _ flags: Int32, _ mode: mode_t = 0
     ) throws(FileError) -> Int32 {
@@ -71,7 +71,7 @@ package enum DurableFile {
         }
     }
 
-    /// Writes all, in as many steps as the system takes.
+    /// Writes all bytes, in as many calls as the system needs.
     private static func write(
         _ bytes: [UInt8], to descriptor: Int32, _ path: String
     ) throws(FileError) {
@@ -95,22 +95,22 @@ package enum DurableFile {
     }
 }
 
-/// Folders: what has the names of files.
+/// Folders, which hold the names of files.
 package enum Folder {
-    /// The folder of a file.
+    /// The folder that contains a file.
     package static func of(_ path: String) -> String {
         guard let slash = path.lastIndex(of: "/") else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// Has the names of a folder's files on the disk.
+    /// Flushes the names in a folder to the disk.
     package static func sync(_ path: String) throws(FileError) {
         let descriptor = try DurableFile.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         defer { close(descriptor) }
         do throws(FileError) {
             try DurableFile.sync(descriptor, path)
         } catch {
-            // Some file systems know no such thing as a folder's sync.
+            // Some file systems do not support syncing a folder.
             guard error.code == EINVAL else { throw error }
         }
     }

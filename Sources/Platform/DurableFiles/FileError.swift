@@ -8,7 +8,7 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package var operation: Operation
-    /// Of the file or folder that it was done with.
+    /// The file or folder concerned.
     package var path: String
     /// The system's error number (errno(3)).
     package var code: Int32

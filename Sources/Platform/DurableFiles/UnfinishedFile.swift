@@ -1,36 +1,38 @@
 import CLinux
 
-/// A file that gets its name only when it is whole and on the disk: until then it has a name that
-/// no other process chooses. So a loss of power, too, leaves the file of before or this one.
+/// A file that gets its final name only once it is complete and on the disk; until then it has a
+/// name that no other process chooses. Even a power loss leaves either the previous file or this
+/// one.
 ///
-/// For files that are finished together, or later; one that is written at once is the business of
+/// Use it for files that are finished together or later; to write a file in one step, use
 /// ``DurableFile/replace(_:by:mode:temporaryPath:)``.
 package struct UnfinishedFile: Sendable {
-    /// How the names of files end that were not written to their end.
+    /// The suffix of files that were not completed.
     package static let suffix = ".unfinished"
 
-    /// Where it belongs.
+    /// The file's final path.
     package let path: String
-    /// Where it is until then.
+    /// The file's path until then.
     package let unfinishedPath: String
 
-    /// Writes a file that is not on the disk yet. Its folder is there.
+    /// Writes the contents, without syncing them to the disk. The folder must exist.
     ///
-    /// It is this process's own, whatever is found in its place.
+    /// Anything already at the unfinished path is replaced.
     ///
-    /// - Parameter mode: of the file, as far as the process's mask lets it be.
+    /// - Parameter mode: the file's permissions, before the process's umask is applied.
     package init(_ bytes: [UInt8], for path: String, mode: mode_t) throws(FileError) {
         self.path = path
         unfinishedPath = Self.newPath(for: path)
         try DurableFile.make(unfinishedPath, of: bytes, mode: mode, isSynced: false)
     }
 
-    /// A file that an earlier process did not finish.
+    /// An unfinished file left behind by an earlier process.
     package init(found unfinishedPath: String, for path: String) {
         (self.path, self.unfinishedPath) = (path, unfinishedPath)
     }
 
-    /// The name of the file that one with this name was to be; nil: it is none.
+    /// The final name of the file with this unfinished name, or `nil` if it is not an unfinished
+    /// name.
     package static func finishedName(of name: String) -> String? {
         guard name.hasSuffix(suffix) else { return nil }
         let rest = name.dropLast(suffix.count)
@@ -40,21 +42,23 @@ package struct UnfinishedFile: Sendable {
         return String(rest[..<dot])
     }
 
-    /// A path that no other process chooses, beside the one that the file is to have.
+    /// A path next to the final one that no other process chooses.
     static func newPath(for path: String) -> String {
         let digits = String(UInt64.random(in: 0...UInt64.max), radix: 16)
         let zeros = String(repeating: "0", count: 16 - digits.utf8.count)
         return "\(path).\(zeros)\(digits)\(suffix)"
     }
 
-    /// Gives it its name: it is on the disk then, and so is its name.
+    /// Renames the file to its final path; when this returns, both contents and name are on the
+    /// disk.
     package func finish() throws(FileError) {
         try sync()
         try rename()
         try Folder.sync(Folder.of(path))
     }
 
-    /// Gives it its name where it is on the disk; the name is after the next ``Folder/sync(_:)``.
+    /// Syncs the contents and renames the file; the name is durable after the next
+    /// ``Folder/sync(_:)``.
     package func rename() throws(FileError) {
         guard CLinux.rename(unfinishedPath, path) == 0 else { throw FileError(.rename, path) }
     }

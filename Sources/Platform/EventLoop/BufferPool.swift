@@ -1,20 +1,21 @@
 import Locking
 
-/// Memory of a fixed size from a loop's pool; goes back to it with the last reference.
+/// Memory of a fixed size from a loop's pool, returned to the pool when the last reference goes
+/// away.
 ///
-/// `readable` is what was put in and not yet taken out.
+/// `readable` is what was written to it and not yet consumed.
 package final class Buffer {
     package let memory: UnsafeMutableRawBufferPointer
-    /// Where the memory goes. It never changes, so that no references are counted for it each time
-    /// that a buffer is taken and given back.
+    /// The pool that the memory returns to. It never changes, so that no reference counting is
+    /// needed each time a buffer is taken and returned.
     private let pool: BufferPool
-    /// It is in the pool, or no longer of it.
+    /// Whether it is in the pool, or has already left it for good.
     fileprivate final var isFree = false
-    /// The next one that is free, to which the list keeps a reference.
+    /// The next free buffer; the list owns a reference to it.
     fileprivate final var next: Unmanaged<Buffer>?
-    /// Offset of the first byte not yet taken out.
+    /// Offset of the first byte not yet consumed.
     package final var start = 0
-    /// Offset behind the last byte put in.
+    /// Offset just past the last byte written.
     package final var end = 0
 
     fileprivate init(memory: UnsafeMutableRawBufferPointer, pool: BufferPool) {
@@ -25,7 +26,7 @@ package final class Buffer {
     deinit { isFree ? memory.deallocate() : pool.put(memory) }
 
     /// Gives up a reference. If it was the last one, the pool keeps the object as it is, which
-    /// costs a fraction of making another one around the same memory.
+    /// costs a fraction of creating another around the same memory.
     @inline(__always)
     package static func release(_ reference: inout Buffer?) {
         guard reference != nil else { return }
@@ -36,8 +37,8 @@ package final class Buffer {
         }
     }
 
-    /// Offers a buffer's last reference to its pool. What is not kept is freed here, outside of the
-    /// pool, which may go with it.
+    /// Offers a buffer's last reference to its pool. If the pool does not keep it, it is freed
+    /// here, outside the pool, which may be freed with it.
     @inline(__always)
     fileprivate static func giveBack(_ buffer: Unmanaged<Buffer>) {
         let isKept = buffer._withUnsafeGuaranteedRef { $0.pool.keep($0, buffer) }
@@ -48,17 +49,17 @@ package final class Buffer {
     package var count: Int { end - start }
     package var isEmpty: Bool { start == end }
 
-    /// The bytes put in and not yet taken out.
+    /// The bytes written and not yet consumed.
     package var readable: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: memory[start..<end])
     }
 
-    /// The same bytes, for who takes them out to change them.
+    /// The same bytes, for callers that modify them while consuming.
     package var mutableReadable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: memory[start..<end])
     }
 
-    /// The room behind them.
+    /// The free space after them.
     package var writable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: memory[end...])
     }
@@ -68,7 +69,7 @@ package final class Buffer {
         end = 0
     }
 
-    /// Moves the readable bytes to the front, so that all free room is behind them.
+    /// Moves the readable bytes to the front, so that all free space is after them.
     package func compact() {
         guard start > 0 else { return }
         let bytes = count
@@ -77,7 +78,7 @@ package final class Buffer {
         end = bytes
     }
 
-    /// Holds what is unread in another buffer, which stays as it is, and nothing else.
+    /// Copies the unread bytes of another buffer, which is left unchanged, replacing any contents.
     package func copyUnread(of other: Buffer) {
         precondition(other.count <= capacity)
         memory.copyMemory(from: other.readable)
@@ -86,20 +87,21 @@ package final class Buffer {
     }
 }
 
-/// Free buffers of two sizes, owned by one loop. An idle connection holds none; what a burst has
-/// left over is given back to the system beyond `keptBuffers` of the small size and a quarter as
-/// many of the large one.
+/// Free buffers of two sizes, owned by one loop. An idle connection holds none. After a burst, the
+/// pool keeps up to `keptBuffers` buffers of the small size and a quarter as many of the large one;
+/// the rest is returned to the system.
 ///
-/// Pool and free buffers refer to each other until ``close()``, which its owner calls at the end.
+/// The pool and its free buffers refer to each other until ``close()``, which the owner calls at
+/// the end.
 package final class BufferPool {
-    /// Room for a head and a small body.
+    /// Enough for a head and a small body.
     package static let smallBytes = 16 * 1024
     /// For long bodies: fewer, larger transfers.
     package static let largeBytes = 128 * 1024
 
     private var small: FreeList
     private var large: FreeList
-    /// Buffers handed out and not yet back.
+    /// Buffers handed out and not yet returned.
     package private(set) var outstanding = 0
 
     package init(keptBuffers: Int = 64) {
@@ -107,7 +109,7 @@ package final class BufferPool {
         large = FreeList(limit: keptBuffers / 4)
     }
 
-    /// Lets go of the free buffers, and keeps none from now on.
+    /// Frees the free buffers, and keeps none from now on.
     package func close() {
         small.close()
         large.close()
@@ -122,8 +124,8 @@ package final class BufferPool {
     /// An empty buffer of `largeBytes`.
     package func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
 
-    /// An empty buffer of `smallBytes`, of `largeBytes` where that is too small, or of another size
-    /// where that is, too.
+    /// An empty buffer of `smallBytes`, or of `largeBytes` if that is too small, or of another size
+    /// if that is too small as well.
     @inline(__always)
     package func take(atLeast bytes: Int) -> Buffer {
         if bytes <= Self.smallBytes { return takeSmall() }
@@ -133,7 +135,7 @@ package final class BufferPool {
     /// An empty buffer of another size, which is not kept afterwards.
     package func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
 
-    /// A buffer of its own that holds these bytes.
+    /// A new buffer that holds these bytes.
     package func holding(_ bytes: [UInt8]) -> Buffer {
         let buffer = take(bytes: max(1, bytes.count))
         buffer.memory.copyBytes(from: bytes)
@@ -141,7 +143,8 @@ package final class BufferPool {
         return buffer
     }
 
-    /// A buffer that takes over the memory of these bytes; an empty one if another did before.
+    /// A buffer that takes over the memory of these bytes, or an empty one if another did so
+    /// before.
     package func adopting(_ bytes: DetachedBytes) -> Buffer {
         guard let memory = bytes.take() else { return takeSmall() }
         let buffer = handOut(Buffer(memory: memory, pool: self))
@@ -149,9 +152,9 @@ package final class BufferPool {
         return buffer
     }
 
-    /// Sees to it that there is a buffer to read into: the one that is there, what is unread at its
-    /// front, or one of twice its size if that has filled it; a small one if there is none.
-    /// - Returns: the room behind what is unread.
+    /// Makes sure that there is a buffer to read into: the existing one with its unread bytes moved
+    /// to the front, one of twice its size if those fill it, or a small one if there is none.
+    /// - Returns: the free space after the unread bytes.
     package func makeRoom(in buffer: inout Buffer?) -> UnsafeMutableRawBufferPointer {
         guard let current = buffer else {
             let first = takeSmall()
@@ -186,8 +189,8 @@ package final class BufferPool {
         .allocate(byteCount: bytes, alignment: 64)
     }
 
-    /// Takes back a buffer that nobody refers to any more but by `reference`.
-    /// - Returns: whether it took the reference, too.
+    /// Takes back a buffer to which `reference` is the only remaining reference.
+    /// - Returns: whether it took over the reference as well.
     fileprivate func keep(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
         outstanding -= 1
         buffer.isFree = true
@@ -199,18 +202,18 @@ package final class BufferPool {
         }
     }
 
-    /// Takes back the memory of a buffer whose object is gone.
+    /// Takes back the memory of a buffer whose object has been freed.
     fileprivate func put(_ memory: UnsafeMutableRawBufferPointer) {
         Buffer.giveBack(Unmanaged.passRetained(Buffer(memory: memory, pool: self)))
     }
 }
 
-/// Bytes that another thread has made for a loop, in memory that a buffer takes over: the loop does
-/// not spend its time on copying them.
+/// Bytes that another thread produced for a loop, in memory that a buffer takes over, so that the
+/// loop spends no time copying them.
 package final class DetachedBytes: Sendable {
     private let memory: Locked<UnsafeMutableRawBufferPointer?>
 
-    /// Copies the bytes, on the thread that calls.
+    /// Copies the bytes, on the calling thread.
     package init(_ bytes: [UInt8]) {
         let copy = BufferPool.allocate(max(1, bytes.count))
         copy.copyBytes(from: bytes)
@@ -219,15 +222,15 @@ package final class DetachedBytes: Sendable {
 
     deinit { take()?.deallocate() }
 
-    /// The memory, which is the caller's from now on; nil: it was taken before.
+    /// The memory, which the caller now owns, or `nil` if it was taken before.
     fileprivate func take() -> UnsafeMutableRawBufferPointer? {
         memory.withLock { $0.take() }
     }
 }
 
-/// Free buffers of one size, linked through themselves: the last one that came back goes out first,
-/// while its memory is still in the processor's cache. The one reference to a buffer comes and goes
-/// with it, so that none is counted.
+/// Free buffers of one size, linked through themselves. The last one returned goes out first, while
+/// its memory is still in the processor's cache. The list's single reference to a buffer moves with
+/// it, so that no reference counting is needed.
 private struct FreeList {
     private var limit: Int
     private(set) var count = 0
@@ -248,7 +251,7 @@ private struct FreeList {
         return buffer
     }
 
-    /// Keeps a buffer, and the reference to it, if there is room.
+    /// Keeps a buffer, and the reference to it, if there is space.
     @inline(__always)
     mutating func add(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
         guard count < limit else { return false }

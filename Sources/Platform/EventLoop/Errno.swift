@@ -26,18 +26,18 @@ package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
     package static let hostUnreachable = Errno(code: EHOSTUNREACH)
     package static let networkUnreachable = Errno(code: ENETUNREACH)
 
-    /// True when the process or the system has no descriptor or buffer left (accept(2)).
+    /// Whether the process or the system has run out of descriptors or buffers (accept(2)).
     package var isExhaustion: Bool {
         code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM
     }
 
-    /// True when the process or the system has no descriptor left: closing one helps.
+    /// Whether the process or the system has run out of descriptors: closing one helps.
     package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 
     package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
 }
 
-/// What a non-blocking transfer did. "Would block" is a result, not an error.
+/// The result of a non-blocking transfer. "Would block" is a result, not an error.
 package enum IOResult: Equatable, Sendable {
     /// At least one byte was transferred.
     case bytes(Int)

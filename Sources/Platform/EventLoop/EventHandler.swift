@@ -1,14 +1,14 @@
-/// Something that a loop calls: about its descriptor's readiness and its deadline.
+/// Something that a loop notifies of its descriptor's readiness and its deadline.
 ///
-/// A handler belongs to the loop's thread from `EventLoop.add` to `EventLoop.remove`; after
-/// that no event of the old registration reaches it.
-/// Public only because a class must be `open` to have subclasses in other modules.
+/// A handler belongs to the loop's thread from `EventLoop.add` to `EventLoop.remove`; after that it
+/// receives no event of the old registration. It is public only because a class must be `open` to
+/// have subclasses in other modules.
 open class EventHandler {
     /// The registration, `.none` outside a loop.
     package internal(set) final var token = Token.none
-    /// When `deadlineReached` is due, in the loop's milliseconds; `.max`: never.
+    /// When `deadlineReached` is due, in the loop's milliseconds; `.max` if never.
     package internal(set) final var deadline = Int64.max
-    /// The time of the wheel's entry that will look at `deadline`; `.max`: there is none.
+    /// The time of the wheel entry that will check `deadline`; `.max` if there is no entry.
     final var wheelEntry = Int64.max
     /// See `EventLoop.setQuiet`.
     final var isQuiet = false
@@ -23,7 +23,7 @@ open class EventHandler {
     /// The deadline passed; it is unset before the call.
     open func deadlineReached() {}
 
-    /// The next turn has come for who asked for it with `EventLoop.requeue`.
+    /// Called in the next turn, after a call to `EventLoop.requeue`.
     open func continueWork() {}
 }
 
@@ -63,7 +63,7 @@ struct SlotTable {
         count -= 1
     }
 
-    /// The handler, or nil when the token is of an earlier use of its slot.
+    /// The handler, or `nil` if the token is from an earlier use of its slot.
     @inline(__always)
     func handler(for token: Token) -> EventHandler? {
         let slot = token.slot

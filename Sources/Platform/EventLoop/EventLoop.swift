@@ -1,51 +1,52 @@
 import CLinux
 
-/// One thread's loop: readiness, deadlines and work put off to the end of a turn.
+/// One thread's loop: readiness, deadlines, and work deferred to the end of a turn.
 ///
-/// Not thread-safe: everything but `Mailbox.post` happens on the thread that runs it.
+/// Not thread-safe: everything except `Mailbox.post` must be called on the thread that runs it.
 package final class EventLoop {
     private let selector: Selector
     private var slots = SlotTable()
     private var wheel: TimerWheel
-    /// Entries of the wheel that are due, in the order in which they fell due.
+    /// Entries of the wheel that are due, in the order in which they became due.
     private var due = FIFO<TimerWheel.Entry>()
     private var deferred = FIFO<() -> Void>()
-    /// Who has work left from an earlier turn, first come first served.
+    /// Handlers with work left from an earlier turn, served first come, first served.
     private var runQueue = ContiguousArray<Token>()
     /// Kept for its storage.
     private var servedQueue = ContiguousArray<Token>()
     private var clock: LoopClock
-    /// Where the time comes from.
+    /// The source of the time.
     package let time: TimeSource
     /// Called at the end of each turn.
     package final var turnEnded: (() -> Void)?
     private var running = false
-    /// Places of the run queue that are kept when it is empty.
+    /// Capacity of the run queue that is kept while it is empty.
     private static let keptQueue = 256
-    /// Registered handlers that expect nothing.
+    /// Registered handlers that expect no events.
     private var quietHandlers = 0
-    /// Counts the turns: tells whether something happened in this one.
+    /// The number of turns so far: tells whether something happened in the current one.
     package private(set) final var turnNumber: UInt64 = 0
-    /// More may be ready than this turn was told of.
+    /// Whether more descriptors may be ready than this turn was given.
     package private(set) final var mayHaveMoreEvents = false
 
-    /// How many deadlines, and how many pieces of deferred work, one turn takes at most. The next
-    /// turns take the rest, with the events of descriptors between them, so that thousands that
-    /// come due together do not stop everybody else.
+    /// The maximum number of deadlines, and of pieces of deferred work, in one turn. Later turns
+    /// handle the rest, with descriptors' events in between, so that thousands that become due
+    /// together do not stall everything else.
     package static let portion = 64
 
     /// What one connection may do in this turn (`TurnBudget`), in bytes.
     package private(set) final var turnShare = TurnShare.share(among: 1)
 
-    /// Milliseconds of the loop's clock (`LoopClock`), read twice a turn: for deadlines, and for
-    /// how long something took. Time in which the process did not run is not in it.
+    /// Milliseconds of the loop's clock (`LoopClock`), read twice per turn: for deadlines, and for
+    /// measuring how long something took. It does not include time in which the process did not
+    /// run.
     package private(set) final var now: Int64
-    /// Milliseconds of the monotonic clock when `now` was read: for what grows old even while the
+    /// Milliseconds of the monotonic clock when `now` was read: for whatever ages even while the
     /// process does not run.
     package final var monotonicNow: Int64 { clock.monotonic }
     package let buffers = BufferPool()
 
-    /// - Parameter eventsPerTurn: how many descriptors one turn hears of at most.
+    /// - Parameter eventsPerTurn: the maximum number of descriptors whose events one turn handles.
     package init(eventsPerTurn: Int = 512, time: TimeSource = .system) throws(Errno) {
         selector = try Selector(eventsPerWait: eventsPerTurn)
         self.time = time
@@ -56,11 +57,11 @@ package final class EventLoop {
 
     deinit { buffers.close() }
 
-    /// How many handlers are registered.
+    /// The number of registered handlers.
     package var handlerCount: Int { slots.count }
 
-    /// Registers a handler; its events begin with the next turn. A handler without a descriptor
-    /// has deadlines only.
+    /// Registers a handler; its events begin with the next turn. A handler without a descriptor has
+    /// only deadlines.
     package func add(
         _ handler: EventHandler, descriptor: Int32? = nil, trigger: Trigger = .edge
     ) throws(Errno) {
@@ -76,8 +77,8 @@ package final class EventLoop {
         }
     }
 
-    /// Ends a registration. The descriptor stays open and is the caller's to close, which also
-    /// takes it out of epoll; `descriptor` takes it out when it is to stay open.
+    /// Ends a registration. The descriptor stays open for the caller to close, which also removes
+    /// it from epoll; pass it as `descriptor` to remove it from epoll if it is to stay open.
     package func remove(_ handler: EventHandler, keepingOpen descriptor: Int32? = nil) {
         if let descriptor { selector.remove(descriptor) }
         setQuiet(handler, false)
@@ -88,9 +89,9 @@ package final class EventLoop {
         handler.isQueued = false
     }
 
-    /// Says that nothing is expected of a handler's descriptor: whatever becomes ready there is
-    /// told before all other events of its turn, so that none of those finds the handler still
-    /// thought to be idle.
+    /// Declares that nothing is expected of a handler's descriptor. Anything that becomes ready
+    /// there is delivered before all other events of its turn, so that none of those finds a
+    /// handler that still looks idle.
     @inline(__always)
     package func setQuiet(_ handler: EventHandler, _ isQuiet: Bool) {
         guard handler.isQuiet != isQuiet else { return }
@@ -98,7 +99,7 @@ package final class EventLoop {
         quietHandlers += isQuiet ? 1 : -1
     }
 
-    /// Sets when `handler.deadlineReached` is called: `milliseconds` from now; nil: never.
+    /// Sets when `handler.deadlineReached` is called: `milliseconds` from now, or never if `nil`.
     @inline(__always)
     package func setDeadline(_ handler: EventHandler, after milliseconds: Int64?) {
         guard let milliseconds else {
@@ -114,25 +115,26 @@ package final class EventLoop {
         handler.wheelEntry = wheel.add(handler.token, at: time)
     }
 
-    /// The registered handler of a token, for answers that come back from another thread.
+    /// The registered handler of a token, for replies that arrive from another thread.
     package func handler(for token: Token) -> EventHandler? { slots.handler(for: token) }
 
-    /// Every registered handler, for shutting down.
+    /// All registered handlers, for shutdown.
     package var handlers: [EventHandler] { slots.all }
 
-    /// Runs `work` on a fresh stack at the end of this turn, or of one that follows at once when
-    /// there is more than `portion`; in the order of the calls.
+    /// Runs `work` on a fresh stack at the end of this turn or, if there is more than `portion`, of
+    /// one that follows immediately; in the order of the calls.
     package func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
 
-    /// Drops the work that was put off, which refers to whoever did: the loop turns no more.
+    /// Drops the deferred work, which keeps alive whoever deferred it; for a loop that runs no more
+    /// turns.
     package func forgetDeferred() {
-        // What goes with it may put off something in turn.
+        // Freeing it may defer more work.
         var dropped = FIFO<() -> Void>()
         swap(&dropped, &deferred)
     }
 
-    /// Calls `handler.continueWork` in the next turn, after what happened by then has been told:
-    /// for a connection that has spent its share of this turn and has more to do.
+    /// Calls `handler.continueWork` in the next turn, after delivery of the events up to then: for
+    /// a connection that has used up its share of this turn and has more to do.
     package func requeue(_ handler: EventHandler) {
         guard !handler.isQueued, handler.token != .none else { return }
         handler.isQueued = true
@@ -148,9 +150,9 @@ package final class EventLoop {
     /// Ends `run` after the current turn.
     package func stop() { running = false }
 
-    /// One turn: waits at most `limit` milliseconds (nil: until something happens), then calls
-    /// the handlers that are ready, those with work left from before, a portion of those whose
-    /// deadline passed, and a portion of the work put off.
+    /// Runs one turn: waits at most `limit` milliseconds (without limit if `nil`), then calls the
+    /// handlers that are ready, those with work left from earlier turns, a portion of those whose
+    /// deadline has passed, and a portion of the deferred work.
     package func turn(waitingAtMost limit: Int32? = nil) {
         let wait = milliseconds(toWaitAtMost: limit)
         let count = selector.wait(milliseconds: wait)
@@ -185,7 +187,8 @@ package final class EventLoop {
         now = clock.now
     }
 
-    /// Lets those go on who asked for it in an earlier turn; who asks now has its next turn.
+    /// Resumes the handlers that were requeued in an earlier turn; those requeued now are resumed
+    /// in the next.
     private func runQueued() {
         guard !servedQueue.isEmpty else { return }
         for token in servedQueue {
@@ -196,7 +199,7 @@ package final class EventLoop {
         servedQueue.removeAll(keepingCapacity: servedQueue.count <= Self.keptQueue)
     }
 
-    /// Tells the handlers what became ready: those first that expected nothing.
+    /// Delivers readiness to the handlers, first to those that expected no events.
     private func deliver(_ count: Int) {
         if count > 1, quietHandlers > 0 {
             for index in 0..<count {
@@ -232,7 +235,7 @@ package final class EventLoop {
     }
 
     private func runDeferred() {
-        // What this work puts off itself is for the next turn.
+        // Work that this work defers runs in the next turn.
         for _ in 0..<min(deferred.count, Self.portion) { deferred.popFirst()?() }
     }
 }

@@ -3,7 +3,8 @@ package struct FIFO<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
-    /// Elements taken before the array is moved up: not for a handful.
+    /// The minimum number of removed elements before the array is compacted: not worth it for a
+    /// handful.
     private static var slack: Int { 32 }
 
     package init() {}
@@ -29,7 +30,7 @@ package struct FIFO<Element> {
         return element
     }
 
-    /// Keeps those that the condition holds for, in their order. Takes time for each.
+    /// Keeps only the elements that satisfy the condition, in order. O(n).
     package mutating func keep(where isKept: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map(isKept) ?? false }
         head = 0

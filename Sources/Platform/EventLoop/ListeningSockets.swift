@@ -1,17 +1,17 @@
 import CLinux
 import HTTPCore
 
-/// The sockets that listen for TCP connections in this network namespace, as the kernel lists them
-/// (proc_pid_net(5)): who holds an address, which no call on a socket of one's own tells.
+/// The listening TCP sockets in this network namespace, as the kernel lists them (proc_pid_net(5)).
+/// No call on one's own socket reveals who else holds an address.
 package enum ListeningSockets {
-    /// One socket: what it listens on, and the number that is its alone.
+    /// One socket: the endpoint it listens on, and its inode number.
     struct Row: Equatable {
         var endpoint: Endpoint
         var inode: UInt64
     }
 
-    /// The sockets that a listening socket on `endpoint` would share connections with or take them
-    /// from; nil when that cannot be found out.
+    /// The inodes of the sockets with which a listening socket on `endpoint` would share
+    /// connections, or from which it would take them; `nil` if they cannot be determined.
     package static func inodes(at endpoint: Endpoint) -> Set<UInt64>? {
         var found: Set<UInt64> = []
         for (path, isNeeded) in [("/proc/self/net/tcp", true), ("/proc/self/net/tcp6", false)] {
@@ -24,7 +24,7 @@ package enum ListeningSockets {
         return found
     }
 
-    /// The number of a descriptor's socket.
+    /// The inode number of a descriptor's socket.
     package static func inode(of descriptor: Int32) -> UInt64? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : nil
@@ -48,7 +48,7 @@ extension ListeningSockets.Row {
     /// TCP_LISTEN, as the list writes it.
     private static let listening = "0A"
 
-    /// Reads one line of the list; nil for the heading, and for sockets that do not listen.
+    /// Parses one line of the list; `nil` for the heading and for sockets that do not listen.
     init?(_ line: String) {
         let columns = line.split(whereSeparator: { $0 == " " || $0 == "\n" })
         guard columns.count > 9, columns[3] == Self.listening, let inode = UInt64(columns[9]) else {
@@ -61,7 +61,8 @@ extension ListeningSockets.Row {
         self.init(endpoint: Endpoint(address: address, port: port), inode: inode)
     }
 
-    /// An address as words of 32 bits, each as this machine reads the bytes of the network's order.
+    /// Parses an address: 32-bit words, each with the network-order bytes read in this machine's
+    /// byte order.
     private static func address(_ text: Substring) -> IPAddress? {
         var words: [UInt32] = []
         var rest = text
@@ -80,8 +81,9 @@ extension ListeningSockets.Row {
         }
     }
 
-    /// Whether a socket for `other` would meet this one. A socket on all IPv6 addresses may serve
-    /// IPv4 too, which the list does not tell: it counts as if it did. Ours serve IPv6 only.
+    /// Whether a socket for `other` would conflict with this one. A socket on all IPv6 addresses
+    /// may serve IPv4 as well, which the list does not show, so it is assumed to. Our own serve
+    /// only IPv6.
     func overlaps(_ other: Endpoint) -> Bool {
         guard endpoint.port == other.port else { return false }
         let (mine, its) = (endpoint.address.unmapped, other.address)

@@ -1,12 +1,11 @@
-/// A clock for deadlines: it follows the monotonic clock, but leaves out time in which the process
-/// did not run (SIGSTOP, a suspended machine, a starved container). Deadlines bound how long a peer
-/// may take, and during such a gap it was not the peer who was waited for.
+/// A clock for deadlines. It follows the monotonic clock, but excludes time in which the process
+/// did not run (SIGSTOP, a suspended machine, a starved container). Deadlines limit how long a peer
+/// may take, and during such a gap nobody was waiting for the peer.
 package struct LoopClock {
-    /// How much longer than asked for a wait, or the work between two readings, may take before the
-    /// rest is left out.
+    /// How far a wait, or the work between two readings, may overrun before the excess is excluded.
     package static let allowanceMilliseconds: Int64 = 1000
-    /// The longest wait to ask for while there is a deadline: a gap in the middle of a wait can
-    /// only be seen at its end, and counts up to the time that was asked for.
+    /// The longest wait to request while there is a deadline. A gap in the middle of a wait is seen
+    /// only at its end, and counts up to the requested time.
     package static let longestWaitMilliseconds: Int32 = 1000
 
     /// Milliseconds of this clock; never goes back.
@@ -20,12 +19,12 @@ package struct LoopClock {
         self.monotonic = monotonic
     }
 
-    /// What was left out so far.
+    /// The time excluded so far.
     package var skippedMilliseconds: Int64 { monotonic - now }
 
-    /// Goes on to a reading of the monotonic clock.
-    /// - Parameter waited: for how long a wait since the last reading was allowed to take;
-    ///   negative: without bound, when there was no deadline to be missed.
+    /// Advances to a new reading of the monotonic clock.
+    /// - Parameter waited: how long a wait since the last reading was allowed to take; negative for
+    ///   an unlimited wait, when no deadline could be missed.
     @inline(__always)
     package mutating func advance(to reading: Int64, waited: Int32 = 0) {
         let elapsed = max(0, reading &- monotonic)

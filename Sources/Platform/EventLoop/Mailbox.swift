@@ -1,9 +1,9 @@
 import Locking
 
-/// Messages from any thread to one loop, announced through an event descriptor.
+/// Messages from any thread to one loop, signalled through an event descriptor.
 ///
-/// Bounded by what its senders may have outstanding: every message answers a request of the
-/// loop's own, or comes from the process's control.
+/// Its size is limited by what its senders may have outstanding: every message answers a request
+/// from the loop itself, or comes from the process's control.
 package final class Mailbox<Message: Sendable>: Sendable {
     private let messages = Locked<[Message]>([])
     let event: Int32
@@ -12,7 +12,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
 
     deinit { Descriptors.close(event) }
 
-    /// Queues a message and wakes the loop if it may be asleep. Callable from any thread.
+    /// Queues a message and wakes the loop if it may be asleep. Can be called from any thread.
     package func post(_ message: consuming Message) {
         let message = message
         let first = messages.withLock { queue in
@@ -22,7 +22,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
         if first { Descriptors.signal(event) }
     }
 
-    /// Everything that is queued, oldest first.
+    /// Removes and returns all queued messages, oldest first.
     package func take() -> [Message] {
         messages.withLock { queue in
             let taken = queue
@@ -32,7 +32,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
 }
 
-/// The loop's end of a mailbox.
+/// The receiving end of a mailbox, on the loop.
 package final class MailboxReceiver<Message: Sendable>: EventHandler {
     private let mailbox: Mailbox<Message>
     private let receive: (Message) -> Void

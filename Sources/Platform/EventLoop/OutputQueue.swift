@@ -1,27 +1,27 @@
 import CLinux
 
-/// What waits to be written to a socket, in order: runs of memory and of files, each with the
-/// object that keeps it alive. Writing gathers several runs into one call.
+/// Data waiting to be written to a socket, in order: runs of memory and of files, each with the
+/// object that keeps it alive. Several runs are written with one call.
 ///
-/// The queue is not a buffer: nothing is copied in, and who fills it stops at its first
-/// `blocked` until it is drained, which bounds the memory behind it.
+/// The queue is not a buffer: nothing is copied into it, and whoever fills it stops at the first
+/// `blocked` until it is drained, which limits the memory behind it.
 package struct OutputQueue {
-    /// A run of bytes to be sent, as sinks that are not sockets see it.
+    /// A run of bytes to be sent, as seen by sinks that are not sockets.
     package struct Run {
-        /// The bytes; nil for a run of a file.
+        /// The bytes, or `nil` for a run of a file.
         package let memory: UnsafeRawPointer?
         package let file: Int32
-        /// Where in the file it begins.
+        /// The offset in the file at which it begins.
         package let offset: Int
         package let count: Int
-        /// Nothing waits behind it.
+        /// Whether it is the last run in the queue.
         package let isLast: Bool
     }
 
     private struct Segment {
         var owner: AnyObject?
         var buffer: Buffer?
-        /// The bytes; nil for a run of a file.
+        /// The bytes, or `nil` for a run of a file.
         var memory: UnsafeRawPointer?
         var file: Int32 = -1
         var offset = 0
@@ -40,7 +40,7 @@ package struct OutputQueue {
             return true
         }
 
-        /// Takes bytes off its front.
+        /// Removes bytes from its front.
         mutating func advance(_ bytes: Int) {
             count -= bytes
             offset += bytes
@@ -54,24 +54,24 @@ package struct OutputQueue {
         }
     }
 
-    /// How a flush ended.
+    /// The result of a flush.
     package enum Flush: Equatable {
         /// Everything was handed to the kernel.
         case drained
-        /// The socket is full; its writability will be reported.
+        /// The socket is full; its becoming writable will be reported.
         case blocked
-        /// So much was written that others have their turn first; no event will tell when.
+        /// The turn's share has been written, and other connections go first; no event will follow.
         case turnIsOver
         case failed(Errno)
     }
 
-    /// So many bytes are copied sooner than gathered: that costs less than a run of their own does.
+    /// Up to this many bytes are copied rather than gathered: that costs less than another run.
     private static let copiedBytes = 2048
-    /// Places that stay for the next runs: a long response is a head and a body.
+    /// Capacity kept for later runs: a long response consists of a head and a body.
     private static let keptPlaces = 8
-    /// The run that goes out next, if any waits: a short response is one run.
+    /// The next run to be sent, if any: a short response is one run.
     private var first = Segment()
-    /// The runs behind it are those of `next..<end`; the other places are empty.
+    /// The runs after `first` are those in `next..<end`; the other elements are empty.
     private var places = ContiguousArray<Segment>()
     private var next = 0
     private var end = 0
@@ -83,13 +83,13 @@ package struct OutputQueue {
     package var isEmpty: Bool { pendingBytes == 0 }
     private var isSingle: Bool { next == end }
 
-    /// Adds bytes that `owner` keeps alive and unchanged; nil for static bytes.
+    /// Appends bytes that `owner` keeps alive and unchanged; `nil` for static bytes.
     package mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return }
         append(Segment(owner: owner, memory: base, count: bytes.count))
     }
 
-    /// Adds bytes of a buffer, which stay unchanged until they are written.
+    /// Appends bytes of a buffer, which must not change until they are written.
     package mutating func append(
         _ bytes: UnsafeRawBufferPointer, owner buffer: consuming Buffer
     ) {
@@ -97,15 +97,15 @@ package struct OutputQueue {
         append(Segment(buffer: buffer, memory: base, count: bytes.count))
     }
 
-    /// Adds a run of a file that `owner` keeps open and unchanged.
+    /// Appends a run of a file that `owner` keeps open and unchanged.
     package mutating func append(file: Int32, offset: Int, count: Int, owner: AnyObject) {
         guard count > 0 else { return }
         append(Segment(owner: owner, file: file, offset: offset, count: count))
     }
 
-    /// Copies a few bytes behind those of the last run, if that ends where its buffer's free room
-    /// begins: one run less to gather, and nobody has to keep the bytes alive.
-    /// - Returns: whether they were copied; else `append` takes them.
+    /// Copies a few bytes after those of the last run, if that run ends where its buffer's free
+    /// space begins: that saves a run, and nothing has to keep the bytes alive.
+    /// - Returns: whether the bytes were copied; if not, call `append`.
     package mutating func appendCopy(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= Self.copiedBytes, !isEmpty else { return false }
         let isCopied = isSingle ? first.copy(bytes) : places[end - 1].copy(bytes)
@@ -129,14 +129,14 @@ package struct OutputQueue {
         end += 1
     }
 
-    /// Adds a constant.
+    /// Appends a constant.
     package mutating func append(_ text: StaticString) {
         append(
             UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount), owner: nil
         )
     }
 
-    /// The first run that waits, for sinks that are not sockets.
+    /// The first run in the queue, for sinks that are not sockets.
     package var front: Run? {
         guard !isEmpty else { return nil }
         return Run(
@@ -144,7 +144,7 @@ package struct OutputQueue {
             isLast: isSingle)
     }
 
-    /// Copies the memory runs at the front, up to the first run of a file, as far as there is room.
+    /// Copies the memory runs at the front, up to the first run of a file, as far as they fit.
     /// - Returns: how many bytes were copied.
     package func copyFront(into room: UnsafeMutableRawBufferPointer) -> Int {
         var copied = 0
@@ -155,8 +155,8 @@ package struct OutputQueue {
         return copied
     }
 
-    /// Copies a run behind what was copied, as far as there is room; false: the next one is not to
-    /// be copied.
+    /// Copies a run after what was already copied, as far as it fits. Returns `false` if the next
+    /// run must not be copied.
     private static func copy(
         _ segment: borrowing Segment, into room: UnsafeMutableRawBufferPointer, _ copied: inout Int
     ) -> Bool {
@@ -167,7 +167,7 @@ package struct OutputQueue {
         return copied < room.count
     }
 
-    /// Takes `count` bytes off the front run.
+    /// Removes `count` bytes from the front run.
     package mutating func consume(_ count: Int) {
         pendingBytes -= count
         guard pendingBytes > 0 else { return clear() }
@@ -180,7 +180,7 @@ package struct OutputQueue {
         }
     }
 
-    /// Makes the next run the first one, which has been written.
+    /// Makes the next run the first one, when the first has been written.
     private mutating func takeNext() {
         first.release()
         swap(&first, &places[next])
@@ -188,7 +188,7 @@ package struct OutputQueue {
         if next == end { (next, end) = (0, 0) }
     }
 
-    /// Forgets everything and what it kept alive.
+    /// Discards everything, and releases what kept it alive.
     package mutating func discard() {
         guard !isEmpty else { return }
         pendingBytes = 0
@@ -210,14 +210,14 @@ package struct OutputQueue {
         (next, end) = (0, 0)
     }
 
-    /// What one call writes at most: a peer that reads as fast as this is written would keep the
-    /// loop for the length of a whole stored response.
+    /// The maximum written by one call: a peer that reads as fast as this is written would
+    /// otherwise occupy the loop for the length of a whole stored response.
     package static let bytesPerFlush = 1 << 20
-    /// The calls that one flush makes at most, whatever they write.
+    /// The maximum number of calls in one flush, however much they write.
     private static let callsPerFlush = 64
     private static let vectorCount = 16
 
-    /// Writes until the queue is empty, the socket full, or a turn's share is written.
+    /// Writes until the queue is empty, the socket is full, or a turn's share is written.
     package mutating func flush(to fd: Int32) -> Flush {
         var left = Self.bytesPerFlush
         var calls = 0
@@ -241,7 +241,7 @@ package struct OutputQueue {
                     return .blocked  // a short write: the socket is full
                 }
             case .wouldBlock: return .blocked
-            case .endOfStream: return .failed(.inputOutput)  // a file shorter than said
+            case .endOfStream: return .failed(.inputOutput)  // a file shorter than stated
             case .failed(let error): return .failed(error)
             }
         }

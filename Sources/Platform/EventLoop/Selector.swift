@@ -1,7 +1,7 @@
 import CLinux
 
-/// Names one registration: the slot of its handler and the slot's generation at that time, so
-/// that an event for a handler that is gone is dropped by one comparison.
+/// Identifies one registration: the slot of its handler and the slot's generation at that time, so
+/// that one comparison is enough to drop an event for a handler that is gone.
 package struct Token: Equatable, Sendable, Hashable {
     package let raw: UInt64
 
@@ -25,7 +25,7 @@ public struct Readiness: OptionSet, Sendable {
 
     package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
     package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
-    /// The peer has finished sending; what it sent before may still be unread.
+    /// The peer has finished sending; earlier data may still be unread.
     package static let peerFinished = Readiness(rawValue: EPOLLRDHUP.rawValue)
     /// Both directions are over.
     package static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
@@ -33,25 +33,25 @@ public struct Readiness: OptionSet, Sendable {
     /// Something out of the ordinary: an event of the kernel's own files, or urgent data.
     package static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
 
-    /// Reading will give bytes, the end of the stream, or the error.
+    /// Reading will return bytes, the end of the stream, or the error.
     @inline(__always)
     package var mayRead: Bool {
         !isDisjoint(with: [.readable, .peerFinished, .hungUp, .failed])
     }
 
-    /// Writing will take bytes, or give the error.
+    /// Writing will accept bytes or return the error.
     @inline(__always)
     package var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
 }
 
 /// How a registration reports.
 package enum Trigger {
-    /// Once per change, for both directions, without ever being re-armed: the handler remembers
-    /// what it has not used up. No system call per request.
+    /// Once per change, for both directions, and never re-armed: the handler remembers what it has
+    /// not used up. No system call per request.
     case edge
-    /// As long as reading is possible.
+    /// As long as there is something to read.
     case levelReadable
-    /// As long as there is something out of the ordinary.
+    /// As long as there is an exceptional event.
     case levelUrgent
 }
 
@@ -91,10 +91,10 @@ struct Selector: ~Copyable {
         _ = epoll_ctl(fd, EPOLL_CTL_DEL, descriptor, &event)
     }
 
-    /// Events that one wait tells of at most.
+    /// The maximum number of events that one wait returns.
     var capacity: Int { events.count }
 
-    /// Waits at most `milliseconds` (-1: without bound) and returns how many events there are.
+    /// Waits at most `milliseconds` (-1 for no limit) and returns the number of events.
     @inline(__always)
     func wait(milliseconds: Int32) -> Int {
         // EINTR is a wait that ended early.
@@ -108,9 +108,10 @@ struct Selector: ~Copyable {
         return (Token(raw: event.data.u64), Readiness(rawValue: event.events))
     }
 
-    /// Makes an event of the last wait nobody's.
+    /// Detaches an event of the last wait from its handler.
     func forget(_ index: Int) {
-        // The union as a whole: the compiler cannot yet set a member in place with ThreadSanitizer.
+        // Sets the union as a whole: the compiler cannot yet set a member in place with
+        // ThreadSanitizer.
         events[index].data = epoll_data_t(u64: Token.none.raw)
     }
 }

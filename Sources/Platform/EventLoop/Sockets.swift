@@ -33,7 +33,7 @@ struct KernelAddress {
         }
     }
 
-    /// The IP endpoint, or nil for another address family.
+    /// The IP endpoint, or `nil` for another address family.
     var endpoint: Endpoint? {
         withUnsafeBytes(of: storage) { bytes in
             switch Int32(storage.ss_family) {
@@ -82,11 +82,11 @@ package enum Sockets {
         return setsockopt(fd, level, option, &value, socklen_t(MemoryLayout<Int32>.size)) == 0
     }
 
-    /// Sends as soon as the peer has room, on connections that stay within this host. There is no
-    /// network whose capacity had to be found out, and a congestion control that spaces out what
-    /// is sent, as BBR does where it is the system's default, takes a third more processor time
-    /// for 100 KiB. Reno is in every kernel, and any process may choose it (tcp(7)); where it may
-    /// not after all, the default stays. A listening socket hands its own to what it accepts.
+    /// On connections within this host, sends as soon as the peer has space. There is no network
+    /// whose capacity would have to be discovered, and congestion control that paces sending, such
+    /// as BBR where it is the system's default, takes a third more processor time for 100 KiB. Reno
+    /// is in every kernel, and any process may choose it (tcp(7)); where that fails nevertheless,
+    /// the default remains. Accepted connections inherit it from the listening socket.
     private static func sendUnpaced(_ fd: Int32, toOrFrom endpoint: Endpoint) {
         guard endpoint.address.scope == .loopback else { return }
         "reno".withCString {
@@ -94,8 +94,8 @@ package enum Sockets {
         }
     }
 
-    /// Fails when somebody else listens on the address already, which SO_REUSEPORT would let pass.
-    /// - Parameter ours: the inodes of this process's own sockets, which are not somebody else's.
+    /// Fails if another process already listens on the address, which SO_REUSEPORT would hide.
+    /// - Parameter ours: the inodes of this process's own sockets, which are ignored.
     package static func checkFree(
         _ endpoint: Endpoint, apartFrom ours: Set<UInt64> = []
     ) throws(Errno) {
@@ -110,7 +110,7 @@ package enum Sockets {
         }
     }
 
-    /// Binds a socket of its own to the address, and gives it up again.
+    /// Binds a temporary socket to the address, and closes it again.
     private static func tryToBind(_ endpoint: Endpoint) throws(Errno) {
         let fd = socket(family(endpoint), stream | flags, 0)
         guard fd >= 0 else { throw Errno.last }
@@ -140,16 +140,16 @@ package enum Sockets {
         return fd
     }
 
-    /// What accept(2) gave.
+    /// The result of accept(2).
     package enum Accepted {
         case connection(Int32, Endpoint)
         case wouldBlock
-        /// The connection was gone before it was accepted; the next may be there.
+        /// The connection was gone before it was accepted; there may be another.
         case gone
         case failed(Errno)
     }
 
-    /// One connection of a listening socket, non-blocking and without Nagle's delay.
+    /// Accepts one connection, non-blocking and with Nagle's algorithm disabled.
     package static func accept(_ listener: Int32) -> Accepted {
         var address = KernelAddress()
         let fd = address.withPointer { accept4(listener, $0, $1, flags) }
@@ -171,8 +171,8 @@ package enum Sockets {
         return .connection(fd, peer)
     }
 
-    /// Starts a connection. The descriptor becomes writable when it is established or has failed;
-    /// `connectionError` then tells which.
+    /// Starts a connection. The descriptor becomes writable when the connection is established or
+    /// has failed; `connectionError` then returns which.
     package static func connect(to endpoint: Endpoint) throws(Errno) -> Int32 {
         let fd = socket(family(endpoint), stream | flags, 0)
         guard fd >= 0 else { throw Errno.last }
@@ -189,9 +189,9 @@ package enum Sockets {
         return fd
     }
 
-    /// Lets the kernel ask the peer of a connection that may be quiet for long whether it is still
-    /// there (TCP keep-alive): after a minute of silence, and two minutes later at the latest the
-    /// connection has failed.
+    /// Lets the kernel probe the peer of a connection that may be silent for a long time (TCP
+    /// keep-alive): first after a minute of silence; the connection fails two minutes later at the
+    /// latest.
     package static func probePeer(_ fd: Int32) {
         _ = set(fd, SOL_SOCKET, SO_KEEPALIVE, 1)
         _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPIDLE, 60)
@@ -199,7 +199,7 @@ package enum Sockets {
         _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPCNT, 6)
     }
 
-    /// The pending error of a socket (SO_ERROR), which the call clears; nil when there is none.
+    /// The pending error of a socket (SO_ERROR), cleared by the call, or `nil` if there is none.
     package static func connectionError(_ fd: Int32) -> Errno? {
         var code: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
@@ -207,13 +207,14 @@ package enum Sockets {
         return code == 0 ? nil : Errno(code: code)
     }
 
-    /// Bytes written to a socket that its peer has not acknowledged; nil when that is not known.
+    /// The number of bytes written to a socket that its peer has not acknowledged, or `nil` if
+    /// unknown.
     package static func unsentBytes(_ fd: Int32) -> Int? {
         var count: Int32 = 0
         return unsent_bytes(fd, &count) == 0 ? Int(count) : nil
     }
 
-    /// What the peer has acknowledged; nil when that is not known.
+    /// What the peer has acknowledged, or `nil` if unknown.
     package static func delivery(_ fd: Int32) -> Delivery? {
         var count: UInt64 = 0
         var age: UInt32 = 0
@@ -221,17 +222,17 @@ package enum Sockets {
         return Delivery(acknowledgedBytes: count, ageMilliseconds: Int64(age))
     }
 
-    /// The address a socket is bound to, e.g. to learn the port that the kernel chose.
+    /// The address that a socket is bound to, for instance to learn the port chosen by the kernel.
     package static func localEndpoint(_ fd: Int32) -> Endpoint? {
         var address = KernelAddress()
         guard address.withPointer({ getsockname(fd, $0, $1) }) == 0 else { return nil }
         return address.endpoint
     }
 
-    /// Whether the system would deliver a connection to this address to this host, by its routes as
-    /// they are now: it then chooses the address itself as the source. Sends nothing.
+    /// Whether the system would deliver a connection to this address to this host, according to its
+    /// current routes: it then chooses the address itself as the source. Sends nothing.
     package static func isLocal(_ address: IPAddress) -> Bool {
-        // Any port will do: connecting a datagram socket only looks for a route.
+        // Any port will do: connecting a datagram socket only looks up a route.
         let endpoint = Endpoint(address: address, port: 9)
         let fd = socket(family(endpoint), Int32(SOCK_DGRAM.rawValue) | flags, 0)
         guard fd >= 0 else { return false }
@@ -241,12 +242,12 @@ package enum Sockets {
         return localEndpoint(fd)?.address == address
     }
 
-    /// Ends the sending side: the peer reads end of stream after what was already sent.
+    /// Ends the sending side: the peer reads the end of the stream after what was already sent.
     package static func shutdownWrite(_ fd: Int32) {
         _ = shutdown(fd, Int32(SHUT_WR))
     }
 
-    /// Makes close(2) send a reset instead of pretending that the stream ended well.
+    /// Makes close(2) send a reset instead of pretending that the stream ended cleanly.
     package static func resetOnClose(_ fd: Int32) {
         var value = linger(l_onoff: 1, l_linger: 0)
         _ = setsockopt(
@@ -257,7 +258,8 @@ package enum Sockets {
 /// Descriptors of any kind.
 package enum Descriptors {
     package static func close(_ fd: Int32) {
-        // After EINTR the descriptor is closed on Linux; calling again could close another's.
+        // On Linux the descriptor is closed even after EINTR; calling again could close someone
+        // else's.
         _ = CLinux.close(fd)
     }
 
@@ -291,7 +293,7 @@ package enum Descriptors {
         return (ends.0, ends.1)
     }
 
-    /// Raises the soft limit of open descriptors to the hard one; returns the limit in force.
+    /// Raises the soft limit on open descriptors to the hard one; returns the limit in force.
     @discardableResult
     package static func raiseLimit() -> UInt64 {
         var limit = rlimit()

@@ -1,7 +1,7 @@
 import Clocks
 
-/// Where a loop, and what runs on it, reads the time: the system's clocks, or those of a test that
-/// moves them itself.
+/// Where a loop, and everything running on it, reads the time: the system's clocks, or those of a
+/// test that controls them.
 package struct TimeSource {
     package let monotonicMilliseconds: () -> Int64
     /// Milliseconds since 1970.

@@ -1,17 +1,17 @@
-/// Deadlines by the tick they fall into.
+/// Deadlines by the tick in which they fall.
 ///
 /// Moving a deadline later costs nothing here: its entry stays, and whoever receives the entry
 /// compares it with the deadline in force and schedules again. Each handler has one live entry.
-/// Deadlines beyond the wheel's horizon wait in its furthest slot and are scheduled again from
-/// there. Resolution: one tick.
+/// Deadlines beyond the wheel's horizon wait in its furthest slot and are rescheduled from there.
+/// The resolution is one tick.
 ///
-/// A loop asks in every turn how long to wait and what is due, and hardly ever is anything: the
-/// earliest tick that has entries is therefore kept, and looked for only when its entries are
-/// handed out.
+/// In every turn, a loop asks how long to wait and what is due, and the answer is hardly ever
+/// anything. The earliest tick that has entries is therefore cached, and searched for only when its
+/// entries are handed out.
 struct TimerWheel {
     struct Entry: Equatable {
         let token: Token
-        /// When the entry is due, in milliseconds; at most the deadline it stands for.
+        /// When the entry is due, in milliseconds; never later than the deadline it stands for.
         let time: Int64
     }
 
@@ -20,17 +20,17 @@ struct TimerWheel {
 
     private var slots = ContiguousArray<ContiguousArray<Entry>>(repeating: [], count: slotCount)
     private var occupied = OccupiedSlots()
-    /// The tick up to and including which all entries were handed out. Those of the entries are
-    /// later, and less than a turn of the wheel: each has a slot of its own.
+    /// All entries up to and including this tick have been handed out. The remaining ones are
+    /// later, by less than one revolution of the wheel: each tick has its own slot.
     private var current: Int64
-    /// The earliest tick that has entries; `.max`: there are none.
+    /// The earliest tick that has entries; `.max` if there are none.
     private var earliest = Int64.max
     private(set) var count = 0
 
     init(now: Int64) { current = now / Self.tickMilliseconds }
 
-    /// Adds an entry due at `time`; returns the time at which it will be handed out at the
-    /// earliest, which is sooner than `time` when that lies beyond the horizon.
+    /// Adds an entry due at `time`. Returns the earliest time at which it will be handed out, which
+    /// is sooner than `time` if that lies beyond the horizon.
     mutating func add(_ token: Token, at time: Int64) -> Int64 {
         // Rounded up: an entry is never handed out before its time.
         let wanted = (time + Self.tickMilliseconds - 1) / Self.tickMilliseconds
@@ -63,7 +63,7 @@ struct TimerWheel {
         }
     }
 
-    /// Milliseconds from `now` until the next entry may be due; -1 when there is none.
+    /// Milliseconds from `now` until the next entry may be due; -1 if there is none.
     @inline(__always)
     func wait(from now: Int64) -> Int32 {
         guard count > 0 else { return -1 }
@@ -73,7 +73,7 @@ struct TimerWheel {
     private static func slot(of tick: Int64) -> Int { Int(tick % Int64(slotCount)) }
 }
 
-/// Which slots of the wheel have entries, a bit for each.
+/// Which slots of the wheel have entries, one bit each.
 struct OccupiedSlots {
     private typealias Words = InlineArray<16, UInt64>
     static let count = Words.count * UInt64.bitWidth
@@ -88,13 +88,13 @@ struct OccupiedSlots {
         words[slot / UInt64.bitWidth] &= ~(1 << UInt64(slot % UInt64.bitWidth))
     }
 
-    /// How many slots after `slot` the next occupied one is, going round: that one itself is the
-    /// last that is looked at. Nil when none is occupied.
+    /// The distance from `slot` to the next occupied slot, going around; `slot` itself is checked
+    /// last. `nil` if no slot is occupied.
     func distance(from slot: Int) -> Int? {
         let first = (slot + 1) % Self.count
         var index = first / UInt64.bitWidth
         var word = words[index] & (.max << UInt64(first % UInt64.bitWidth))
-        // The first word comes last once more, with the slots before `first`.
+        // The first word is checked again at the end, for the slots before `first`.
         for _ in 0..<Words.count where word == 0 {
             index = (index + 1) % Words.count
             word = words[index]

@@ -1,6 +1,6 @@
 import CLinux
 
-/// Moving bytes between sockets, memory, files and pipes, never blocking.
+/// Moves bytes between sockets, memory, files and pipes, without ever blocking.
 package enum Transfers {
     /// Reads once into `memory`, which must not be empty.
     @inline(__always)
@@ -15,7 +15,7 @@ package enum Transfers {
         }
     }
 
-    /// Writes once; fewer bytes than asked for means that the socket is full.
+    /// Writes once; a result of fewer bytes than requested means that the socket is full.
     @inline(__always)
     package static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         while true {
@@ -27,8 +27,8 @@ package enum Transfers {
         }
     }
 
-    /// Writes several runs of bytes in one call. `more` tells the kernel that more follows at
-    /// once, so that it need not send a short segment.
+    /// Writes several runs of bytes in one call. `more` tells the kernel that more follows
+    /// immediately, so that it need not send a short segment.
     @inline(__always)
     package static func write(
         _ fd: Int32, vectors: UnsafeMutableBufferPointer<iovec>, more: Bool = false
@@ -59,8 +59,8 @@ package enum Transfers {
         }
     }
 
-    /// Fills `memory` with what a file holds from `offset`. False: the file ends before, or cannot
-    /// be read.
+    /// Fills `memory` with the file's contents from `offset`. Returns `false` if the file ends
+    /// before that or cannot be read.
     package static func read(
         file: Int32, offset: Int, into memory: UnsafeMutableRawBufferPointer
     ) -> Bool {
@@ -79,7 +79,8 @@ package enum Transfers {
     }
 
     /// Moves up to `count` bytes between a pipe and a socket inside the kernel. `wouldBlock` is
-    /// reported when either end cannot go on; the caller knows the pipe's fill and so which.
+    /// returned if either end cannot continue; the caller knows how full the pipe is and therefore
+    /// which one.
     package static func splice(from source: Int32, to sink: Int32, count: Int) -> IOResult {
         let flags = UInt32(PINFOLD_SPLICE_F_MOVE | PINFOLD_SPLICE_F_NONBLOCK)
         while true {
@@ -92,20 +93,20 @@ package enum Transfers {
         }
     }
 
-    /// Whether there is something to read, or, on a listening socket, to accept.
+    /// Whether there is something to read or, on a listening socket, to accept.
     package static func isReadable(_ fd: Int32) -> Bool {
         var asked = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         return poll(&asked, 1, 0) > 0
     }
 
-    /// Whether bytes have arrived at a socket that nobody has read yet.
+    /// Whether a socket has received bytes that have not been read yet.
     package static func hasUnreadBytes(_ fd: Int32) -> Bool {
         var byte: UInt8 = 0
         return recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
 
-    /// Whether a socket has neither bytes nor an end or error to be read: what an idle connection
-    /// that can be used looks like.
+    /// Whether a socket has neither bytes nor an end of stream or error to read, as is the case for
+    /// an idle connection that can be used.
     package static func isQuiet(_ fd: Int32) -> Bool {
         var byte: UInt8 = 0
         let count = recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))

@@ -1,10 +1,10 @@
-/// What one connection may still do in the current turn of its loop. A connection that has spent
-/// its share asks the loop for another turn (`EventLoop.requeue`), so that everybody else is served
-/// before it goes on.
+/// What one connection may still do in the current turn of its loop. A connection that has used up
+/// its share asks the loop for another turn (`EventLoop.requeue`), so that all others are served
+/// before it continues.
 ///
-/// Bytes alone do not tell how long something takes: a chunk, a record or a system call of one byte
-/// costs as much as thousands of bytes that are merely copied. Each is therefore charged as the
-/// number of bytes that could have been copied in its time.
+/// Bytes alone do not measure how long something takes: a chunk, a record or a system call of one
+/// byte costs as much as thousands of bytes that are merely copied. Each is therefore charged as
+/// the number of bytes that could have been copied in its time.
 package struct TurnBudget {
     /// What a connection does besides moving bytes.
     package enum Work {
@@ -16,7 +16,7 @@ package struct TurnBudget {
         case record
         /// One request with its response.
         case exchange
-        /// One answer of the administration: the metrics are rendered anew for each.
+        /// One reply of the administrative pages: the metrics are rendered for each.
         case report
 
         /// In bytes, rounded to powers of two.
@@ -41,7 +41,7 @@ package struct TurnBudget {
     @inline(__always)
     package var isSpent: Bool { left <= 0 }
 
-    /// Begins with a full share, if the turn is another one than at the last call.
+    /// Starts with a full share if the turn has changed since the last call.
     @inline(__always)
     package mutating func renew(_ loop: EventLoop) {
         guard turn != loop.turnNumber else { return }
@@ -59,18 +59,18 @@ package struct TurnBudget {
     @inline(__always)
     package mutating func exhaust() { left = 0 }
 
-    /// How many more of a kind may be done, at least one.
+    /// How many more operations of a kind may be done, at least one.
     @inline(__always)
     package func allowance(of work: Work) -> Int { max(1, left / work.cost) }
 }
 
 /// How a turn's time is divided among the connections that have something to do in it.
 package enum TurnShare {
-    /// What all connections together may do in a turn, if there are few enough of them.
+    /// The total for all connections in a turn, as long as there are few enough of them.
     static let total = 8 << 20
-    /// The most for one connection, however few there are.
+    /// The maximum for one connection, however few there are.
     static let largest = 1 << 20
-    /// The least for one connection, however many there are.
+    /// The minimum for one connection, however many there are.
     static let smallest = 1 << 16
 
     /// The share of each of `connections`, in bytes.

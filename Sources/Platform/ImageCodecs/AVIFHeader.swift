@@ -1,16 +1,16 @@
 import CImages
 
-/// The boxes of an AVIF file (ISO/IEC 14496-12, 23000-22): its brand, and that each is there to its
-/// end. What is in them is the library's to read.
+/// The boxes of an AVIF file (ISO/IEC 14496-12, 23000-22): checks its brand, and that each box is
+/// complete. Their contents are left to the library.
 enum AVIFBoxes {
-    /// Brands that are looked at.
+    /// The maximum number of brands that are examined.
     private static let mostBrands = 64
 
     /// Whether the first box, `ftyp`, names one of AVIF's brands.
     static func nameAVIF(_ bytes: [UInt8]) -> Bool {
         guard let size = bytes.big(4, at: 0), size >= 16 else { return false }
         let end = min(size, bytes.count, 16 + 4 * mostBrands)
-        // The major brand, a version, and the compatible ones.
+        // The major brand, a version, and the compatible brands.
         for offset in [8] + Array(stride(from: 16, to: end, by: 4)) {
             if bytes.holds("avif".utf8, at: offset) || bytes.holds("avis".utf8, at: offset) {
                 return true
@@ -35,7 +35,7 @@ enum AVIFBoxes {
         return header
     }
 
-    /// From box to box up to the end of the content.
+    /// Walks from box to box up to the end of the content.
     private static func walk(_ bytes: [UInt8]) throws(ImageFailure) {
         var offset = 0
         while offset < bytes.count {
@@ -45,12 +45,12 @@ enum AVIFBoxes {
             var least = 8
             if size == 1 {
                 guard bytes.count - offset >= 16 else { throw .truncated(.avif) }
-                // No content is as long as the upper half could say.
+                // No content is as long as the upper half could express.
                 guard bytes.big(4, at: offset + 8) == 0 else { throw .truncated(.avif) }
                 size = bytes.big(4, at: offset + 12) ?? 0
                 least = 16
             } else if size == 0 {
-                // To the end of the file.
+                // Extends to the end of the file.
                 return
             }
             guard size >= least else { throw .damaged(.avif) }
@@ -61,7 +61,8 @@ enum AVIFBoxes {
 }
 
 extension ImageFailure {
-    /// What the C functions answered; nil: it is no failure, or one whose numbers the caller knows.
+    /// The failure for a status of the C functions, or `nil` if it is not a failure, or one whose
+    /// numbers only the caller knows.
     init?(status: Int32, _ kind: ImageKind) {
         switch Int(status) {
         case Int(IMAGE_OK): return nil

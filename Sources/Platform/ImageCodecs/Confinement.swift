@@ -1,10 +1,10 @@
 import CImages
 
-/// What a process that decodes images has taken from itself.
+/// The restrictions that a decoding process has placed on itself.
 package struct Confinement: Sendable, Equatable {
-    /// System calls but the few that decoding needs end the process (seccomp).
+    /// System calls other than the few needed for decoding end the process (seccomp).
     package var filtersCalls: Bool
-    /// Its memory is bounded.
+    /// Its memory is limited.
     package var boundsMemory: Bool
 
     package init(filtersCalls: Bool, boundsMemory: Bool) {
@@ -12,13 +12,13 @@ package struct Confinement: Sendable, Equatable {
         self.boundsMemory = boundsMemory
     }
 
-    /// Confines the calling process for good, which must have one thread and its socket as 0 and 1:
-    /// all other descriptors are closed, none can be opened, nothing written to a file, no process
-    /// started, no privilege gained. nil: that could not be done.
+    /// Confines the calling process permanently. It must have a single thread, and its socket as
+    /// descriptors 0 and 1: all other descriptors are closed, and it can no longer open any, write
+    /// to a file, start a process or gain a privilege. Returns `nil` if that is not possible.
     ///
     /// - Parameters:
-    ///   - memory: bytes that it may take beyond what it has.
-    ///   - seconds: processor time, after which it is ended.
+    ///   - memory: how many bytes it may allocate beyond what it already has.
+    ///   - seconds: processor time after which it is ended.
     package static func ofThisProcess(memory: UInt64, seconds: UInt32) -> Confinement? {
         let result = image_confine(memory, seconds)
         guard result >= 0 else { return nil }
@@ -27,6 +27,6 @@ package struct Confinement: Sendable, Equatable {
             boundsMemory: result & Int32(IMAGE_CONFINED_MEMORY) != 0)
     }
 
-    /// Ends the process after so many seconds by the clock; 0 takes that back.
+    /// Ends the process after this many seconds of wall-clock time; 0 cancels that.
     package static func setAlarm(seconds: UInt32) { image_set_alarm(seconds) }
 }

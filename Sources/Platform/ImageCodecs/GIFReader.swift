@@ -1,23 +1,23 @@
-/// The blocks of a GIF file (GIF89a): all of them walked over, and where the first picture is.
+/// The blocks of a GIF file (GIF89a): walks over all of them, and locates the first picture.
 struct GIFReader {
     private(set) var header: ImageHeader
     /// The first picture.
     private(set) var picture: Picture
 
-    /// One picture, within the whole image.
+    /// One picture within the whole image.
     struct Picture {
         var x = 0
         var y = 0
         var width = 0
         var height = 0
         var isInterlaced = false
-        /// Where its colours are: three bytes each.
+        /// Where its colours are, three bytes each.
         var palette = 0..<0
-        /// Which of them is transparent.
+        /// The index of the transparent colour.
         var transparent: UInt8?
-        /// Bits of the smallest codes.
+        /// The number of bits of the shortest codes.
         var codeBits = 0
-        /// Where its sub-blocks of data begin.
+        /// Where its data sub-blocks begin.
         var data = 0
     }
 
@@ -33,7 +33,7 @@ struct GIFReader {
         picture = Picture()
         try readScreen()
         try readBlocks()
-        // Some encoders write a screen that is smaller than its picture, or none.
+        // Some encoders write a screen size smaller than the picture, or none.
         header.width = max(header.width, picture.x + picture.width)
         header.height = max(header.height, picture.y + picture.height)
     }
@@ -119,7 +119,7 @@ struct GIFReader {
 }
 
 extension GIFReader {
-    /// The first picture in its place; what it leaves free is transparent.
+    /// Decodes the first picture in its position; the area around it is transparent.
     func decode() throws(ImageFailure) -> Raster {
         let raster = try Raster(width: header.width, height: header.height)
         var codes = GIFCodes(bytes, from: picture.data, bits: picture.codeBits)
@@ -143,7 +143,7 @@ extension GIFReader {
         }
     }
 
-    /// Which row comes as which: every eighth, those in the middle, and so on.
+    /// The row that comes at this index: first every eighth, then those in the middle, and so on.
     private func interlaced(_ index: Int) -> Int {
         var index = index
         for (first, step) in [(0, 8), (4, 8), (2, 4), (1, 2)] {
@@ -168,10 +168,10 @@ struct GIFCodes {
     private var codeBits: Int
     private var next: Int
     private var previous: Int?
-    /// Of each code: the one whose string it goes on from, and its last index.
+    /// For each code: the code whose string it extends, and its last index.
     private var prefixes = [UInt16](repeating: 0, count: mostCodes)
     private var suffixes = [UInt8](repeating: 0, count: mostCodes)
-    /// A string, from its end.
+    /// A string, in reverse.
     private var pending: [UInt8] = []
 
     init(_ bytes: [UInt8], from offset: Int, bits: Int) {
@@ -186,7 +186,7 @@ struct GIFCodes {
 
     private var clear: Int { 1 << firstBits }
 
-    /// The next indices of colours, as many as there is room for.
+    /// Fills the row with the next colour indices.
     mutating func fill(_ row: inout [UInt8]) throws(ImageFailure) {
         var index = 0
         while index < row.count {
@@ -199,7 +199,7 @@ struct GIFCodes {
         }
     }
 
-    /// Reads one code, and leaves its string.
+    /// Reads one code, and leaves its string in `pending`.
     private mutating func expand() throws(ImageFailure) {
         let code = try nextCode()
         if code == clear {
@@ -208,7 +208,7 @@ struct GIFCodes {
             previous = nil
             return
         }
-        // The end, before all rows are there; or a code that was not given yet.
+        // The end before all rows are complete, or a code that does not exist yet.
         guard code != clear + 1, code < next || (code == next && previous != nil) else {
             throw .damaged(.gif)
         }
@@ -218,7 +218,7 @@ struct GIFCodes {
             previous = code
             return
         }
-        // A code that is just being made is the string before with its own first index behind.
+        // A code that is just being created is the previous string followed by its own first index.
         let isNew = code == next
         if isNew { pending.append(0) }
         let first = push(isNew ? before : code)
@@ -234,8 +234,8 @@ struct GIFCodes {
         previous = code
     }
 
-    /// Puts a code's string, from its end, and returns its first index. Each prefix was given
-    /// before the code that has it, so this ends.
+    /// Pushes a code's string, in reverse, and returns its first index. Each prefix was created
+    /// before the code that refers to it, so this terminates.
     private mutating func push(_ code: Int) -> UInt8 {
         var code = code
         while code > clear + 1 {

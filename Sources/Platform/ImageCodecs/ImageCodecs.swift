@@ -1,19 +1,19 @@
 import CImages
 
-/// Images read and written by the system's libraries, and GIF by code of our own.
+/// Reads and writes images with the system's libraries, and GIF with code of our own.
 ///
-/// What decodes is meant for a process that has confined itself: the libraries are written in C,
-/// and their input is the network's.
+/// Decoding is meant for a process that has confined itself: the libraries are written in C, and
+/// their input comes from the network.
 package enum ImageCodecs {
     /// JPEG's quality, 1...100.
     package static let quality: Int32 = 90
 
-    /// Loads what is only needed where images are decoded. False: AVIF is not there, and refused as
-    /// ``ImageFailure/unsupported(_:)``.
+    /// Loads what only decoding needs. Returns `false` if AVIF is not available; it is then refused
+    /// as ``ImageFailure/unsupported(_:)``.
     package static func load() -> Bool { image_load_avif() }
 
-    /// What the content says about itself, with its parts walked over, as far as that goes without
-    /// decoding: JPEG up to the frame's header, the others to their end.
+    /// Reads the image's header and walks over its parts, as far as that is possible without
+    /// decoding: JPEG up to the frame header, the others to their end.
     package static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
         guard let kind = ImageKind(signatureOf: bytes) else { throw .notAnImage }
         return switch kind {
@@ -63,7 +63,7 @@ package enum ImageCodecs {
         return (raster, turn)
     }
 
-    /// Throws where width times height is more than the limit.
+    /// Throws if width times height exceeds the limit.
     package static func check(
         _ width: Int, _ height: Int, _ limit: Int
     ) throws(ImageFailure) {
@@ -73,7 +73,7 @@ package enum ImageCodecs {
         }
     }
 
-    /// PNG of eight bits, with an alpha channel where any pixel needs it.
+    /// PNG with eight bits per sample, with an alpha channel if any pixel needs it.
     package static func encodePNG(
         _ raster: Raster, maximumBytes: Int
     ) throws(ImageFailure) -> [UInt8] {
@@ -85,7 +85,7 @@ package enum ImageCodecs {
         }
     }
 
-    /// JPEG of quality 90 with colours at half the resolution; what is transparent becomes white.
+    /// JPEG of quality 90 with chroma at half resolution; transparent areas become white.
     package static func encodeJPEG(
         _ raster: Raster, maximumBytes: Int
     ) throws(ImageFailure) -> [UInt8] {

@@ -1,38 +1,38 @@
-/// Why an image is refused, or cannot be turned into another.
+/// Why an image is refused, or cannot be converted.
 package enum ImageFailure: Error, Sendable, Equatable {
-    /// It begins like none of the types that are recognized.
+    /// It begins like none of the recognized types.
     case notAnImage
     /// It ends too early.
     case truncated(ImageKind)
     /// It contradicts its format.
     case damaged(ImageKind)
-    /// A form of the format that is not decoded here.
+    /// A variant of the format that is not supported here.
     case unsupported(ImageKind)
-    /// Nothing turns this type into one that is accepted.
+    /// This type is neither accepted nor converted into one that is.
     case notAccepted(ImageKind)
     /// It must be scaled down, and none of the accepted types can be written.
     case notWritable(ImageKind)
-    /// More bytes than so many.
+    /// It has more bytes than the limit.
     case tooManyBytes(limit: Int)
-    /// Width times height is more than the limit.
+    /// Width times height exceeds the limit.
     case tooManyPixels(width: Int, height: Int, limit: Int)
     case tooManyFrames(Int, limit: Int)
-    /// What was made of it has more bytes than so many.
+    /// The result has more bytes than the limit.
     case resultTooLarge(limit: Int)
-    /// Decoding it takes more memory than there is for one image.
+    /// Decoding it needs more memory than is available for one image.
     case noMemory
 
-    /// A clause that says it, without anything of the content.
+    /// A clause that describes it, without anything of the content.
     package var detail: String {
         switch self {
         case .notAnImage:
-            "the content is no PNG, JPEG, GIF, WebP or AVIF image"
+            "the content is not a PNG, JPEG, GIF, WebP or AVIF image"
         case .truncated(let kind):
             "the \(kind.name) image ends too early"
         case .damaged(let kind):
             "the \(kind.name) image is damaged"
         case .unsupported(let kind):
-            "the \(kind.name) image has a form that is not decoded here"
+            "the \(kind.name) image uses a variant of the format that is not supported"
         case .notAccepted(let kind):
             "the image is \(kind.name), which the route neither accepts nor converts"
         case .notWritable(let kind):
@@ -44,9 +44,9 @@ package enum ImageFailure: Error, Sendable, Equatable {
         case .tooManyFrames(let frames, let limit):
             "the image has \(frames) frames, and at most \(limit) are allowed"
         case .resultTooLarge(let limit):
-            "what was made of the image has more than \(limit) bytes"
+            "the converted image has more than \(limit) bytes"
         case .noMemory:
-            "the image takes more memory to decode than there is for one image"
+            "decoding the image needs more memory than is available for one image"
         }
     }
 }

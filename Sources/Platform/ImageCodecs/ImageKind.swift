@@ -1,4 +1,4 @@
-/// A type of image that is recognized, by the first bytes of its content and by nothing else.
+/// A type of image, recognized by the first bytes of its content and nothing else.
 package enum ImageKind: UInt8, Sendable, CaseIterable {
     case png
     case jpeg
@@ -6,7 +6,8 @@ package enum ImageKind: UInt8, Sendable, CaseIterable {
     case webp
     case avif
 
-    /// The type whose signature the content begins with; nil: none, or too few bytes to say.
+    /// The type whose signature the content begins with; `nil` if there is none, or too few bytes
+    /// to tell.
     package init?(signatureOf bytes: [UInt8]) {
         if bytes.begins(with: [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A]) {
             self = .png
@@ -23,7 +24,7 @@ package enum ImageKind: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// What messages call it.
+    /// The name used in messages.
     package var name: String {
         switch self {
         case .png: "PNG"
@@ -35,19 +36,19 @@ package enum ImageKind: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// What the head of an image says, and the walk over its parts: nothing is decoded for it.
+/// The contents of an image's header, read and walked over without decoding anything.
 package struct ImageHeader: Sendable, Equatable {
     package var kind: ImageKind
-    /// In pixels, as stored: before the turn that ``orientation`` asks for. At least 1.
+    /// In pixels, as stored: before the rotation that ``orientation`` asks for. At least 1.
     package var width: Int
-    /// The same.
+    /// As for ``width``.
     package var height: Int
-    /// Pictures of an animation; 1: it is none.
+    /// The number of pictures of an animation; 1 for a still image.
     package var frames = 1
-    /// Bits of a sample, of the palette's where there is one.
+    /// Bits per sample, or per palette sample if there is a palette.
     package var bitsPerSample = 8
-    /// EXIF's orientation, 1...8, of JPEG only; 1: as stored. What AVIF says about it is known when
-    /// it is decoded.
+    /// EXIF's orientation, 1...8, of JPEG only; 1 for as stored. AVIF's is known only after
+    /// decoding.
     package var orientation = 1
 
     package init(kind: ImageKind, width: Int, height: Int) {
@@ -60,18 +61,18 @@ package struct ImageHeader: Sendable, Equatable {
 extension [UInt8] {
     func begins(with prefix: some Collection<UInt8>) -> Bool { holds(prefix, at: 0) }
 
-    /// Whether these bytes stand there.
+    /// Whether these bytes are found at this offset.
     func holds(_ bytes: some Collection<UInt8>, at offset: Int) -> Bool {
         count - offset >= bytes.count && self[offset..<(offset + bytes.count)].elementsEqual(bytes)
     }
 
-    /// A number, the highest byte first; nil: there are too few bytes.
+    /// A big-endian number; `nil` if there are too few bytes.
     func big(_ bytes: Int, at offset: Int) -> Int? {
         guard offset >= 0, count - offset >= bytes else { return nil }
         return self[offset..<(offset + bytes)].reduce(0) { $0 << 8 | Int($1) }
     }
 
-    /// A number, the lowest byte first; nil: there are too few bytes.
+    /// A little-endian number; `nil` if there are too few bytes.
     func little(_ bytes: Int, at offset: Int) -> Int? {
         guard offset >= 0, count - offset >= bytes else { return nil }
         return self[offset..<(offset + bytes)].reversed().reduce(0) { $0 << 8 | Int($1) }

@@ -1,21 +1,21 @@
-/// What is asked of an image, and what is made of it.
+/// The requirements that an image must meet, and what it is converted to.
 package struct ImagePlan: Sendable, Equatable {
     /// The types that are passed on.
     package var accepted = Set(ImageKind.allCases)
-    /// What takes the place of a type: PNG or JPEG.
+    /// The replacement for a type: PNG or JPEG.
     package var conversions: [ImageKind: ImageKind] = [:]
-    /// Bytes of the image.
+    /// The maximum number of bytes of the image.
     package var maximumBytes = 64 << 20
-    /// Width times height.
+    /// The maximum of width times height.
     package var maximumPixels = 1 << 24
-    /// Pictures of an animation.
+    /// The maximum number of pictures of an animation.
     package var maximumFrames = 1000
-    /// Bytes of what is made of it.
+    /// The maximum number of bytes of the result.
     package var maximumResultBytes = 64 << 20
     /// Width and height in pixels, 1...``largestSide``, to which larger images are scaled down.
     package var scale: (width: Int, height: Int)?
 
-    /// Pixels of a side that can be asked for.
+    /// The largest side, in pixels, that can be requested.
     package static let largestSide = 1 << 24
 
     package init() {}
@@ -29,7 +29,7 @@ package struct ImagePlan: Sendable, Equatable {
     }
 }
 
-/// An image that was made of another.
+/// An image that was converted from another.
 package struct WrittenImage: Sendable, Equatable {
     /// PNG or JPEG.
     package var kind: ImageKind
@@ -42,8 +42,8 @@ package struct WrittenImage: Sendable, Equatable {
 }
 
 extension ImagePlan {
-    /// Holds an image to the plan: what its head says first, then all of it is decoded, though only
-    /// the first frame of an animation. nil: it is fine as it is.
+    /// Checks an image against the plan: first its header, then by decoding all of it, though only
+    /// the first frame of an animation. Returns `nil` if the image is fine as it is.
     package func apply(to bytes: [UInt8]) throws(ImageFailure) -> WrittenImage? {
         guard bytes.count <= maximumBytes else { throw .tooManyBytes(limit: maximumBytes) }
         guard let kind = ImageKind(signatureOf: bytes) else { throw .notAnImage }
@@ -62,7 +62,7 @@ extension ImagePlan {
         return try write(raster, from: kind)
     }
 
-    /// To what the pixels are scaled, before they are turned; nil: they are not.
+    /// The size to which the pixels are scaled, before rotation, or `nil` if they are not.
     private func size(of raster: Raster, _ orientation: Int) -> (width: Int, height: Int)? {
         guard let scale else { return nil }
         return Raster.transposes(orientation)
@@ -80,9 +80,9 @@ extension ImagePlan {
         return WrittenImage(kind: .png, bytes: bytes)
     }
 
-    /// What the conversion says. Where only the size changes, PNG and JPEG stay what they are;
-    /// drawings (GIF) and what is transparent become PNG, other WebP and AVIF images JPEG, each
-    /// the other if only that is accepted.
+    /// The type chosen by the conversion. If only the size changes, PNG and JPEG keep their type;
+    /// drawings (GIF) and images with transparency become PNG, other WebP and AVIF images JPEG, or
+    /// the other of the two if only that is accepted.
     private func writtenKind(
         of raster: Raster, from kind: ImageKind
     ) throws(ImageFailure) -> ImageKind {

@@ -1,5 +1,5 @@
-/// The marker segments of a JPEG file (ISO/IEC 10918-1, annex B) up to the frame's header, and the
-/// orientation that an EXIF segment among them names.
+/// The marker segments of a JPEG file (ISO/IEC 10918-1, annex B) up to the frame header, and the
+/// orientation given by an EXIF segment among them.
 enum JPEGSegments {
     static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
         var offset = 2
@@ -10,7 +10,7 @@ enum JPEGSegments {
             case 0x01, 0xD0...0xD7:
                 continue
             case 0xD8, 0xD9, 0xDA:
-                // A second start, the end, or data: before there was a frame.
+                // A second start, the end, or data, before any frame.
                 throw .damaged(.jpeg)
             default:
                 break
@@ -29,7 +29,7 @@ enum JPEGSegments {
         }
     }
 
-    /// The byte after 0xFF; any number of these may stand before it.
+    /// The byte after 0xFF; any number of fill bytes may precede it.
     private static func nextMarker(
         _ bytes: [UInt8], _ offset: inout Int
     ) throws(ImageFailure) -> UInt8 {
@@ -41,7 +41,7 @@ enum JPEGSegments {
         return bytes[offset]
     }
 
-    /// SOF0...SOF15, among which DHT, JPG and DAC have numbers, too.
+    /// SOF0...SOF15, except the numbers in that range that belong to DHT, JPG and DAC.
     private static func isFrame(_ marker: UInt8) -> Bool {
         (0xC0...0xCF).contains(marker) && ![0xC4, 0xC8, 0xCC].contains(marker)
     }
@@ -53,7 +53,7 @@ enum JPEGSegments {
             let height = bytes.big(2, at: offset + 3), let width = bytes.big(2, at: offset + 5)
         else { throw .damaged(.jpeg) }
         guard width > 0 else { throw .damaged(.jpeg) }
-        // The height may stand behind the data (DNL), which no decoder reads.
+        // The height may follow the data (DNL), which no decoder supports.
         guard height > 0 else { throw .unsupported(.jpeg) }
         var header = ImageHeader(kind: .jpeg, width: width, height: height)
         header.bitsPerSample = depth
@@ -64,10 +64,10 @@ enum JPEGSegments {
 
 /// The orientation in an EXIF segment (CIPA DC-008, tag 0x0112 of the first directory).
 enum Exif {
-    /// Entries of the directory that are looked at.
+    /// The maximum number of directory entries that are examined.
     private static let mostEntries = 512
 
-    /// 1...8; nil: this is no EXIF, it says nothing about it, or something impossible.
+    /// 1...8; `nil` if this is not EXIF, has no orientation, or an impossible one.
     static func orientation(_ bytes: [UInt8], from start: Int, to end: Int) -> Int? {
         guard end - start > 14, end <= bytes.count, bytes.holds("Exif\0\0".utf8, at: start) else {
             return nil

@@ -1,4 +1,5 @@
-/// The chunks of a PNG file (ISO/IEC 15948): what IHDR and acTL say, and that IEND is there.
+/// The chunks of a PNG file (ISO/IEC 15948): the contents of IHDR and acTL, and that IEND is
+/// present.
 enum PNGChunks {
     static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
         guard let length = bytes.big(4, at: 8), let width = bytes.big(4, at: 16),
@@ -13,8 +14,8 @@ enum PNGChunks {
         return header
     }
 
-    /// Walks over the chunks to the last one, and takes the number of frames on the way: an
-    /// animation's stands before the first data.
+    /// Walks over the chunks to the last one, and notes the number of frames on the way, which an
+    /// animation gives before the first data.
     private static func frames(_ bytes: [UInt8]) throws(ImageFailure) -> Int {
         var offset = 8
         var frames = 1

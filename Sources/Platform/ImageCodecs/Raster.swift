@@ -1,16 +1,15 @@
 import CImages
 
-/// Pixels in memory: four bytes each, red, green, blue and alpha (which colours are not multiplied
-/// by), from the top left, rows without padding. Whoever holds it may write to it until it is
-/// shared.
+/// Pixels in memory, four bytes each: red, green, blue and alpha (not premultiplied), from the top
+/// left, rows without padding. The owner may write to it until it is shared.
 package final class Raster {
     package let width: Int
     package let height: Int
     /// `width` × `height` × 4 bytes.
     package let pixels: UnsafeMutableBufferPointer<UInt8>
-    /// Where they begin.
+    /// The start of the pixels.
     let memory: UnsafeMutablePointer<UInt8>
-    /// The ICC profile of its colours, one of RGB; empty: none.
+    /// The ICC profile of its RGB colours; empty for none.
     package var profile: [UInt8] = []
 
     /// Transparent pixels. Throws ``ImageFailure/noMemory``.
@@ -24,7 +23,7 @@ package final class Raster {
         pixels = UnsafeMutableBufferPointer(start: memory, count: width * height * 4)
     }
 
-    /// Takes over what a C function has decoded.
+    /// Takes ownership of what a C function has decoded.
     init?(taking decoded: image_pixels) {
         guard let memory = decoded.rgba else { return nil }
         width = Int(decoded.width)
@@ -33,7 +32,8 @@ package final class Raster {
         pixels = UnsafeMutableBufferPointer(start: memory, count: width * height * 4)
         if let bytes = decoded.profile {
             let all = UnsafeBufferPointer(start: bytes, count: decoded.profile_length)
-            // The colour space of the data (ICC.1, 7.2.6): grey and CMYK have become RGB here.
+            // The colour space of the data (ICC.1, 7.2.6): grey and CMYK have been converted to RGB
+            // here.
             if all.count >= 20, all[16..<20].elementsEqual("RGB ".utf8) { profile = Array(all) }
             image_free(bytes)
         }

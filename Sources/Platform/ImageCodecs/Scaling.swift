@@ -1,28 +1,28 @@
 extension Raster {
-    /// The size to which one of `width` × `height` is scaled down so that it fits into another, its
-    /// proportions kept, at least one pixel each way; nil: it fits as it is.
+    /// The size to which an image of `width` × `height` is scaled down so that it fits the maximum,
+    /// keeping its proportions, at least one pixel each way; `nil` if it fits as it is.
     package static func size(
         of width: Int, _ height: Int, within maximumWidth: Int, _ maximumHeight: Int
     ) -> (width: Int, height: Int)? {
         guard width > maximumWidth || height > maximumHeight else { return nil }
         let maximumWidth = max(1, min(maximumWidth, width))
         let maximumHeight = max(1, min(maximumHeight, height))
-        // Which side is beyond its maximum by the larger factor.
+        // Which side exceeds its maximum by the larger factor.
         if width * maximumHeight >= height * maximumWidth {
             return (maximumWidth, max(1, (height * maximumWidth + width / 2) / width))
         }
         return (max(1, (width * maximumHeight + height / 2) / height), maximumHeight)
     }
 
-    /// The image in fewer pixels: each is the mean of those that it covers, in proportion to how
-    /// much of them it covers, and to their alpha. All in whole numbers. Not to more pixels.
+    /// The image in fewer pixels: each is the mean of those that it covers, weighted by the covered
+    /// area and by their alpha. Integer arithmetic only. Never enlarges.
     package func scaled(to newWidth: Int, _ newHeight: Int) throws(ImageFailure) -> Raster {
         precondition((1...width).contains(newWidth) && (1...height).contains(newHeight))
         let result = try Raster(width: newWidth, height: newHeight)
         result.profile = profile
-        // Lengths are counted in units of which a pixel of ours has as many as the result has
-        // pixels, and one of the result's as many as we have pixels. So one of the result's has
-        // width × height units of area, and a sum is below 2^16 times that.
+        // Lengths are counted in units: a source pixel has as many as the result has pixels, and a
+        // result pixel as many as the source has pixels. A result pixel therefore has width ×
+        // height units of area, and a sum stays below 2^16 times that.
         var row = [UInt64](repeating: 0, count: newWidth * 4)
         var sums = row
         var y = 0
@@ -49,8 +49,8 @@ extension Raster {
         return result
     }
 
-    /// For each pixel of a result's row: the sum of what it covers of one row of ours, colours
-    /// times alpha, and 255 times alpha.
+    /// For each pixel of a result row: the sum of what it covers of one source row, colours times
+    /// alpha, and 255 times alpha.
     private func sumColumns(of y: Int, into row: inout [UInt64]) {
         let newWidth = row.count / 4
         for index in row.indices { row[index] = 0 }
@@ -97,9 +97,9 @@ extension Raster {
     }
 }
 
-/// A turn and a mirroring, by EXIF's numbers.
+/// Rotation and mirroring, by EXIF's numbers.
 extension Raster {
-    /// Whether width and height change places.
+    /// Whether width and height are swapped.
     package static func transposes(_ orientation: Int) -> Bool { (5...8).contains(orientation) }
 
     /// The pixels as an image of this orientation (1...8) is to be shown.
@@ -109,7 +109,7 @@ extension Raster {
         let result = try Raster(
             width: isTransposed ? height : width, height: isTransposed ? width : height)
         result.profile = profile
-        // Where in the source a pixel of the result is: from a first one, by two steps.
+        // The source position of a result pixel: from a first one, in two steps.
         let (right, down) = (4, 4 * width)
         let (lastX, lastY) = (right * (width - 1), down * (height - 1))
         let (first, stepX, stepY) =

@@ -1,4 +1,4 @@
-/// The chunks of a WebP file (RFC 9649): the canvas, the frames, and that all of it is there.
+/// The chunks of a WebP file (RFC 9649): the canvas, the frames, and that the file is complete.
 enum WebPChunks {
     static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
         guard let size = bytes.little(4, at: 4), let first = bytes.little(4, at: 16) else {

@@ -1,24 +1,25 @@
 import CLinux
 
-/// A value that is reached only under its lock.
+/// A value that can be accessed only under its lock.
 ///
-/// The lock is a pthread mutex, which ThreadSanitizer knows: it sees the order of two critical
-/// sections, and two locks taken in two orders. The standard library's `Mutex` takes a contended
-/// lock in library code that is not instrumented, so that everything under it looks like a race.
+/// The lock is a pthread mutex, which ThreadSanitizer understands: it sees the order of two
+/// critical sections, and two locks taken in different orders. The standard library's `Mutex` takes
+/// a contended lock in library code that is not instrumented, so that everything under it looks
+/// like a race.
 ///
-/// Lock and value lie in one allocation, made once, so that an uncontended access touches one
-/// place. Copies share it.
+/// The lock and the value share one allocation, made once, so that an uncontended access touches
+/// one memory location. Copies share it.
 package struct Locked<Value: ~Copyable>: @unchecked Sendable {
     @usableFromInline let storage: LockStorage<Value>
 
-    /// A lock over a value, to which nobody else keeps a reference.
+    /// Protects a value to which no other reference is kept.
     @inlinable
     package init(_ initial: consuming sending Value) {
         storage = LockStorage.holding(initial)
     }
 
-    /// Runs `body` with the lock held. It must not take the same lock again: that stops the
-    /// process in a debug build, and waits for ever in a release build.
+    /// Runs `body` with the lock held. It must not take the same lock again: that traps in a debug
+    /// build, and deadlocks in a release build.
     @inlinable
     @inline(__always)
     package func withLock<Result: ~Copyable, Failure: Error>(
@@ -30,7 +31,7 @@ package struct Locked<Value: ~Copyable>: @unchecked Sendable {
     }
 }
 
-/// A mutex and, behind it, the value: a buffer of one element.
+/// A mutex followed by the value: a buffer of one element.
 @usableFromInline
 final class LockStorage<Value: ~Copyable>: ManagedBuffer<pthread_mutex_t, Value> {
     @inlinable

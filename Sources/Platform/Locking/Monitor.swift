@@ -5,7 +5,7 @@ package final class Monitor<State>: @unchecked Sendable {
     private let locked: Locked<State>
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
-    /// A monitor over a state, to which nobody else keeps a reference.
+    /// Protects a state to which no other reference is kept.
     package init(_ initial: sending State) {
         locked = Locked(initial)
         var attributes = pthread_condattr_t()
@@ -28,8 +28,8 @@ package final class Monitor<State>: @unchecked Sendable {
         locked.withLock(body)
     }
 
-    /// Runs `body` with the lock held, again and again, until it returns a result. In between it
-    /// waits for a `signal`, or at most until the deadline that `body` asked for.
+    /// Runs `body` with the lock held, repeatedly, until it returns a result. In between it waits
+    /// for a `signal`, or at most until the deadline that `body` requested.
     package func wait<Result>(_ body: (inout State) -> Waiting<Result>) -> Result {
         locked.storage.lock()
         defer { locked.storage.unlock() }
@@ -57,7 +57,7 @@ package final class Monitor<State>: @unchecked Sendable {
 
 /// What a waiting thread does next.
 package enum Waiting<Result> {
-    /// It goes on, with this.
+    /// Stop waiting, with this result.
     case done(Result)
     /// Wait for a signal.
     case signal

@@ -1,9 +1,9 @@
 import HTTPCore
 
-/// Answers by name, each until its time. At the limit each client has a share: the least recently
-/// used answer of whoever's lookups have brought in the most is dropped.
+/// Answers by name, each until it expires. At the limit each client has a share: the least recently
+/// used answer of the client whose lookups have brought in the most is dropped.
 struct AnswerCache: Sendable {
-    /// One remembered answer.
+    /// One cached answer.
     struct Entry: Sendable {
         var result: ResolveResult
         var expiresAtMilliseconds: Int64
@@ -11,15 +11,15 @@ struct AnswerCache: Sendable {
 
     private var entries: ShareTable<String, Entry>
 
-    /// An empty cache of at most so many entries; 0 keeps none.
+    /// An empty cache with a maximum number of entries; 0 keeps none.
     init(maximumEntries: Int) {
         entries = ShareTable(limit: maximumEntries)
     }
 
-    /// How many entries there are, expired ones not yet found out included.
+    /// The number of entries, including expired ones not yet noticed.
     var count: Int { entries.count }
 
-    /// A name's answer while it holds; an expired one is dropped.
+    /// A name's answer while it is valid; an expired one is dropped.
     mutating func find(_ name: DomainName, nowMilliseconds: Int64) -> ResolveResult? {
         guard let entry = entries.use(name.text) else { return nil }
         guard entry.expiresAtMilliseconds > nowMilliseconds else {
@@ -29,9 +29,9 @@ struct AnswerCache: Sendable {
         return entry.result
     }
 
-    /// Remembers an answer in place of an earlier one, unless it has expired already.
+    /// Caches an answer, replacing any earlier one, unless it has already expired.
     ///
-    /// - Parameter client: whose lookup it was; nil: no client's.
+    /// - Parameter client: the client whose lookup it was; `nil` for the gateway itself.
     mutating func insert(
         _ name: DomainName, _ entry: Entry, client: IPNetwork? = nil, nowMilliseconds: Int64
     ) {
@@ -42,6 +42,6 @@ struct AnswerCache: Sendable {
         }
     }
 
-    /// Forgets everything.
+    /// Removes all entries.
     mutating func removeAll() { self = AnswerCache(maximumEntries: entries.limit) }
 }

@@ -2,12 +2,12 @@ import CAres
 import CLinux
 import HTTPCore
 
-/// One question on its way, and what is needed when it comes back.
+/// A question that is under way, with what is needed when the answer arrives.
 final class Question {
     let lookup: UInt64
     let name: DomainName
     let family: IPAddress.Family
-    /// A server's failure, while another server is asked for something better.
+    /// The failure that one server reported, while another is asked.
     let failure: FamilyOutcome?
     fileprivate let channel: AresChannel
 
@@ -23,35 +23,35 @@ final class Question {
     }
 }
 
-/// Where answers wait until the thread takes them: c-ares calls back out of its own calls, and
+/// Where answers wait until the thread takes them: c-ares invokes callbacks from its own calls, and
 /// must not be called again from there.
 final class AnswerQueue {
-    /// An ended question with its status and the message, if there was one.
+    /// A finished question with its status, and the message if there was one.
     struct Answer {
         var question: Question
         var status: Int32
         var message: [UInt8]?
     }
 
-    /// The ended questions, oldest first.
+    /// The finished questions, oldest first.
     var answers: [Answer] = []
 }
 
 /// A c-ares channel: sockets to the DNS servers with retransmission, failover, and TCP for
 /// truncated answers. Its sockets are in the thread's epoll instance under the channel's number.
-/// Confined to one thread; ``close()`` must be called before the last reference goes.
+/// Confined to one thread; ``close()`` must be called before the last reference goes away.
 final class AresChannel {
-    /// What to do about an answer that says that the server failed.
+    /// How to handle an answer that reports a server failure.
     enum OnServerFailure {
-        /// Hand the answer over: its RCODE is the reason.
+        /// Deliver the answer: its RCODE is the reason.
         case report
-        /// Ask the next server; when all failed c-ares no longer knows why.
+        /// Ask the next server; if all of them fail, c-ares no longer knows why.
         case askNextServer
     }
 
     /// The channel's number in epoll data.
     let number: UInt32
-    /// Questions that have not ended.
+    /// The number of unfinished questions.
     private(set) var outstanding = 0
     /// Whether there is more than one server to ask.
     private(set) var hasSeveralServers = false
@@ -61,7 +61,7 @@ final class AresChannel {
     private var channel: ares_channel?
     private var watched: Set<Int32> = []
 
-    /// c-ares's initialisation of the process; once, and never undone.
+    /// c-ares's process-wide initialisation; done once, and never undone.
     private static let libraryStatus = ares_library_init(0)
 
     init(
@@ -102,7 +102,7 @@ final class AresChannel {
         }
         settings.timeout = options.timeoutMilliseconds
         settings.tries = options.tries
-        // In host byte order, unlike everything else of the network in C.
+        // In host byte order, unlike all other network values in C.
         settings.udp_port = options.filePort
         settings.tcp_port = options.filePort
         settings.sock_state_cb = { channel, descriptor, readable, writable in
@@ -125,7 +125,7 @@ final class AresChannel {
         return ares_init_options(&channel, &settings, mask)
     }
 
-    /// Puts a question to the servers; its answer arrives in the queue, perhaps at once.
+    /// Sends a question to the servers; its answer arrives in the queue, possibly at once.
     func ask(
         _ name: DomainName, family: IPAddress.Family, lookup: UInt64,
         failure: FamilyOutcome? = nil
@@ -154,27 +154,27 @@ final class AresChannel {
             AnswerQueue.Answer(question: question, status: status, message: message))
     }
 
-    /// Reads and writes what a socket is ready for, then sees to retransmissions that are due.
+    /// Reads and writes what a socket is ready for, then handles retransmissions that are due.
     func process(descriptor: Int32, readable: Bool, writable: Bool) {
         let none: Int32 = -1
         ares_process_fd(channel, readable ? descriptor : none, writable ? descriptor : none)
     }
 
-    /// Sees to retransmissions that are due.
+    /// Handles retransmissions that are due.
     func processTimeouts() {
         ares_process_fd(channel, -1, -1)
     }
 
-    /// How long until ``processTimeouts()`` has something to do; nil when nothing is outstanding.
+    /// The time until ``processTimeouts()`` has something to do; `nil` if nothing is outstanding.
     func timeoutMilliseconds() -> Int64? {
         guard outstanding > 0 else { return nil }
         var time = timeval()
         guard ares_timeout(channel, nil, &time) != nil else { return nil }
-        // Rounded up: a timeout of part of a millisecond would otherwise spin.
+        // Rounded up: a timeout of a fraction of a millisecond would otherwise spin.
         return Int64(time.tv_sec) * 1000 + (Int64(time.tv_usec) + 999) / 1000
     }
 
-    /// Closes the sockets and ends what is outstanding; those answers are in the queue after.
+    /// Closes the sockets and ends what is outstanding; those answers are then in the queue.
     func close() {
         guard let channel else { return }
         ares_destroy(channel)
@@ -198,12 +198,12 @@ final class AresChannel {
 }
 
 extension AnswerQueue.Answer {
-    /// What the question came to. The message tells more than c-ares's status where there is one.
+    /// The question's outcome. The message, if there is one, is more specific than c-ares's status.
     var outcome: FamilyOutcome {
         if let message {
             return DNSMessage(message).outcome(name: question.name, family: question.family)
         }
-        // What one server said is worth more than that the others said nothing.
+        // One server's answer is more useful than the silence of the others.
         if let failure = question.failure { return failure }
         switch status {
         case ARES_ETIMEOUT: return .failed(.timeout)

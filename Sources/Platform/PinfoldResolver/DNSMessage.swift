@@ -1,25 +1,26 @@
 import HTTPCore
 
-/// What one question (A or AAAA) came to.
+/// The outcome of one question (A or AAAA).
 enum FamilyOutcome: Sendable, Hashable {
-    /// At least one address, in the answer's order, and the least TTL on the way to them.
+    /// At least one address, in the answer's order, and the lowest TTL on the way to them.
     case addresses([IPAddress], ttlSeconds: Int64)
-    /// The name does not exist, and how long that holds when the server said (RFC 2308 §5).
+    /// The name does not exist, and for how long that is valid if the server said so (RFC 2308 §5).
     case noSuchName(ttlSeconds: Int64?)
-    /// The name exists without such records, and how long that holds when the server said.
+    /// The name exists without such records, and for how long that is valid if the server said so.
     case noData(ttlSeconds: Int64?)
     /// No answer.
     case failed(ResolveFailure)
 }
 
-/// A DNS response (RFC 1035 §4). Every offset is checked, pointers only go backwards, and the walk
-/// over records and aliases is bounded: the bytes are a stranger's.
+/// A DNS response (RFC 1035 §4). Every offset is checked, pointers must go backwards, and the walk
+/// over records and aliases is bounded: the bytes are not trusted.
 struct DNSMessage {
-    /// Records looked at; a message with more in its answer and authority is a bad one.
+    /// The maximum number of records; a message with more in its answer and authority sections is
+    /// invalid.
     static let maximumRecords = 512
-    /// Aliases followed from the name to its addresses.
+    /// The maximum number of aliases followed from the name to its addresses.
     static let maximumAliases = 16
-    /// Addresses taken from one answer; the ones after are left.
+    /// The maximum number of addresses taken from one answer; the rest are ignored.
     static let maximumAddresses = 64
 
     private static let headerBytes = 12
@@ -27,7 +28,7 @@ struct DNSMessage {
     private static let typeAlias: UInt16 = 5
     private static let typeStartOfAuthority: UInt16 = 6
 
-    /// What a question of this family has as its type: A or AAAA.
+    /// The type in a question for this family: A or AAAA.
     static func type(of family: IPAddress.Family) -> UInt16 {
         switch family {
         case .v4: 1
@@ -35,15 +36,15 @@ struct DNSMessage {
         }
     }
 
-    // A copy of the message: indexing an array is checked in every build.
+    // A copy of the message: array indexing is bounds-checked in every build.
     private let bytes: [UInt8]
 
-    /// A response as it came, without TCP's length.
+    /// A response as received, without TCP's length prefix.
     init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
-    /// Why a message was given up; the caller only learns `badResponse`.
+    /// The message was rejected; the caller only sees `badResponse`.
     private struct Malformed: Error {}
 
     private struct Record {
@@ -54,7 +55,7 @@ struct DNSMessage {
         var dataCount: Int
     }
 
-    /// The answer to "which addresses of this family has this name".
+    /// The outcome for a question for the name's addresses of this family.
     func outcome(name: DomainName, family: IPAddress.Family) -> FamilyOutcome {
         (try? read(name: name, family: family)) ?? .failed(.badResponse)
     }
@@ -101,7 +102,7 @@ struct DNSMessage {
         throw Malformed()
     }
 
-    /// Checks that the one question is ours, and returns where it ends.
+    /// Checks that the single question is ours, and returns where it ends.
     private func question(
         name: DomainName, family: IPAddress.Family
     ) throws(Malformed) -> Int {
@@ -124,7 +125,7 @@ struct DNSMessage {
         return position + 5
     }
 
-    /// The records of the answer and authority sections; the additional one is not needed.
+    /// The records of the answer and authority sections; the additional section is not needed.
     private func sections(
         from start: Int
     ) throws(Malformed) -> (answer: [Record], authority: [Record]) {
@@ -180,8 +181,8 @@ struct DNSMessage {
         }
     }
 
-    /// The lesser of the SOA record's own TTL and its MINIMUM (RFC 2308 §5); nil without a SOA
-    /// that can be read: it is the negative answer's decoration, not the answer.
+    /// The lower of the SOA record's own TTL and its MINIMUM (RFC 2308 §5), or `nil` without a
+    /// readable SOA: a negative answer is valid without one.
     private func negativeTTL(_ authority: [Record]) -> Int64? {
         guard let record = authority.first(where: { $0.type == DNSMessage.typeStartOfAuthority })
         else { return nil }
@@ -209,11 +210,11 @@ struct DNSMessage {
         }
     }
 
-    /// Whether two names in the message are the same, without regard to ASCII case.
+    /// Whether two names in the message are equal, ignoring ASCII case.
     private func isSame(_ first: Int, _ second: Int) throws(Malformed) -> Bool {
         guard first != second else { return true }
         var (left, right) = (first, second)
-        // 128 labels are more than 255 bytes of name can have.
+        // 128 labels are more than a name of 255 bytes can have.
         for _ in 0..<128 {
             left = try label(at: left)
             right = try label(at: right)
@@ -230,8 +231,8 @@ struct DNSMessage {
         throw Malformed()
     }
 
-    /// The position of the label that starts here, after following pointers, each to before
-    /// itself, so that there is an end to it.
+    /// The position of the label that starts here, after following pointers. Each must point to
+    /// before itself, so that this terminates.
     private func label(at start: Int) throws(Malformed) -> Int {
         var position = start
         while true {

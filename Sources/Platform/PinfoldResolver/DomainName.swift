@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// A host name in the one form under which it is looked up and cached: lower case, no trailing
+/// A host name in the canonical form in which it is looked up and cached: lower case, no trailing
 /// dot, at most 253 bytes of labels of at most 63 (RFC 1035 §2.3.4).
 package struct DomainName: Hashable, Sendable, CustomStringConvertible {
     /// The canonical text.
@@ -11,13 +11,13 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
     /// The longest label.
     package static let maximumLabelBytes = 63
 
-    /// Checks and normalises a name.
+    /// Validates and normalises a name.
     ///
-    /// Letters, digits, hyphens (not first or last in a label) and underscores are taken (the last
-    /// are not host names by RFC 952 but are in use); internationalised names must come as
-    /// A-labels. Nil for all else, and for a name whose last label is a number: readers that are
-    /// less strict than ``IPAddress`` take those (`127.1`, `0x7f.1`) for addresses, and no such
-    /// top-level domain exists.
+    /// Accepted are letters, digits, hyphens (not first or last in a label) and underscores (which
+    /// RFC 952 does not allow in host names, but which are in use); internationalised names must be
+    /// given as A-labels. Returns `nil` for anything else, and for a name whose last label is a
+    /// number: parsers that are less strict than ``IPAddress`` take those (`127.1`, `0x7f.1`) for
+    /// addresses, and no such top-level domain exists.
     package init?(_ name: String) {
         var bytes = Substring(name).utf8
         if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
@@ -49,7 +49,7 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
     /// The canonical text.
     package var description: String { text }
 
-    /// What a label's bytes so far allow.
+    /// What the label's bytes so far permit.
     private struct Label {
         private var count = 0
         private var last: UInt8 = 0

@@ -2,7 +2,7 @@ import CLinux
 import HTTPCore
 
 /// The connection plan of RFC 8305 ("Happy Eyeballs 2"), without sockets or a clock: events go in
-/// with the time, actions come out for the caller to perform in order.
+/// with the time, and actions come out for the caller to perform in order.
 ///
 ///                     answers (some)                    connected
 ///     ┌─────────┐  ──────────────────►  ┌────────┐  ──────────────►  ┌───────────┐
@@ -19,20 +19,21 @@ import HTTPCore
 ///                                      │ cancelled │
 ///                                      └───────────┘
 ///
-/// Addresses are taken as they come (§4): the server's order within a family; IPv6 first for
-/// `firstFamilyCount` attempts, then the families alternate. RFC 6724's sorting by source address
-/// needs the routing table and is left out: an address without a route fails at once, and the next
-/// is tried without delay. No past winner is remembered, so a plan depends on its answers only.
+/// Addresses are used as they arrive (§4): in the server's order within a family, IPv6 first for
+/// `firstFamilyCount` attempts, then alternating between the families. RFC 6724's sorting by source
+/// address needs the routing table and is left out: an address without a route fails at once, and
+/// the next is tried without delay. Earlier winners are not remembered, so a plan depends only on
+/// its answers.
 package struct HappyEyeballs: Sendable {
     /// The plan's constants.
     package struct Options: Sendable, Hashable {
-        /// How long an attempt has before the next one is started beside it (§5).
+        /// How long an attempt runs before the next one is started in parallel (§5).
         package var attemptDelayMilliseconds: Int64 = 250
         /// The family tried first.
         package var firstFamily = IPAddress.Family.v6
-        /// How many of its addresses are tried before one of the other's (§4).
+        /// How many of its addresses are tried before one of the other family (§4).
         package var firstFamilyCount = 1
-        /// Addresses tried at most; the ones after are not.
+        /// The maximum number of addresses tried.
         package var maximumAttempts = 16
 
         /// RFC 8305's recommended values.
@@ -41,15 +42,15 @@ package struct HappyEyeballs: Sendable {
 
     /// What happened.
     package enum Event: Sendable, Hashable {
-        /// Addresses that may be connected to (refused ones already taken out). Ones seen before
-        /// are ignored, so a complete answer may follow a part of it. `isComplete` says that no
-        /// more will come; a failed lookup is an empty complete answer.
+        /// Addresses that may be connected to (forbidden ones already removed). Ones seen before
+        /// are ignored, so a complete answer may follow a partial one. `isComplete` means that no
+        /// more will arrive; a failed lookup is an empty complete answer.
         case answersArrived([IPAddress], isComplete: Bool, nowMilliseconds: Int64)
         /// The attempt of this index failed with this errno.
         case attemptFailed(Int, errno: Int32, nowMilliseconds: Int64)
         /// The attempt of this index is connected.
         case attemptConnected(Int)
-        /// The timer set last has run out (an early or stale one does no harm).
+        /// The most recent timer has fired (an early or stale one does no harm).
         case timerFired(nowMilliseconds: Int64)
         /// The connection is no longer wanted.
         case cancelled
@@ -59,11 +60,11 @@ package struct HappyEyeballs: Sendable {
     package enum Action: Sendable, Hashable {
         /// Start an attempt and report its outcome under this index.
         case connect(Endpoint, index: Int)
-        /// Set the one timer, in place of any earlier setting.
+        /// Set the single timer, replacing any earlier setting.
         case setTimer(milliseconds: Int64)
         /// This attempt has won: use it.
         case use(index: Int)
-        /// Close all attempts but the winner, and the timer.
+        /// Close all attempts except the winner, and the timer.
         case cancelOthers(winner: Int)
         /// Close all attempts and the timer.
         case cancelAll
@@ -73,16 +74,17 @@ package struct HappyEyeballs: Sendable {
         case fail(Failure)
     }
 
-    /// Why no connection came about.
+    /// Why no connection was established.
     package enum Failure: Error, Sendable, Hashable {
         /// There was no address to try.
         case noAddress
-        /// Every attempt failed: the last one whose error was the peer's doing, else the last.
+        /// Every attempt failed: the last one whose error was caused by the peer, otherwise the
+        /// last.
         case attempt(index: Int, endpoint: Endpoint, errno: Int32)
     }
 
     private enum State: Hashable {
-        /// No attempt is running and none can be started until more answers come.
+        /// No attempt is running, and none can be started until more answers arrive.
         case waiting
         /// This many attempts are running.
         case racing(running: Int)
@@ -99,17 +101,17 @@ package struct HappyEyeballs: Sendable {
     private var lastFailure: Failure?
     private var queues = Queues()
 
-    /// Every attempt's endpoint so far; an attempt's index is its place here.
+    /// The endpoints of all attempts so far; an attempt's index is its index here.
     package private(set) var attempts: [Endpoint] = []
 
-    /// A plan for one connection to this port of the addresses to come.
+    /// A plan for one connection to this port, at addresses that are still to arrive.
     package init(port: UInt16, options: Options = Options()) {
         self.port = port
         self.options = options
     }
 
-    /// Takes one event and returns what to do, in order. Every (state, event) pair is defined; the
-    /// ones that mean nothing any more return nothing.
+    /// Processes one event and returns what to do, in order. Every (state, event) pair is defined;
+    /// those that no longer matter return nothing.
     package mutating func handle(_ event: Event) -> [Action] {
         switch (state, event) {
         case (.waiting, .answersArrived(let addresses, let isComplete, let now)):
@@ -118,7 +120,7 @@ package struct HappyEyeballs: Sendable {
         case (.racing(let running), .answersArrived(let addresses, let isComplete, let now)):
             let hadCandidates = !queues.isEmpty
             add(addresses, isComplete: isComplete)
-            // With candidates left the timer is running already.
+            // With candidates left the timer is already running.
             guard !hadCandidates, !queues.isEmpty else { return [] }
             return startDue(running: running, now: now)
 
@@ -167,14 +169,15 @@ package struct HappyEyeballs: Sendable {
         }
     }
 
-    /// Starts the next attempt if the last one's delay is over, else sets the timer for the rest.
+    /// Starts the next attempt if the last one's delay is over, otherwise sets the timer for the
+    /// rest.
     private mutating func startDue(running: Int, now: Int64) -> [Action] {
         let due = lastStartMilliseconds + options.attemptDelayMilliseconds
         guard now >= due else { return [.setTimer(milliseconds: due - now)] }
         return startNext(running: running, now: now)
     }
 
-    /// Starts the next attempt; without one, says how the plan stands.
+    /// Starts the next attempt; if there is none, returns the resulting state's actions.
     private mutating func startNext(running: Int, now: Int64) -> [Action] {
         guard let address = queues.next(after: attempts, options: options) else {
             if running > 0 {
@@ -198,13 +201,13 @@ package struct HappyEyeballs: Sendable {
     }
 
     private mutating func remember(index: Int, errno: Int32) {
-        // "No route" from one family does not hide what a peer of the other answered.
+        // "No route" from one family must not hide the response of a peer of the other.
         let isLocal = errno == ENETUNREACH || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT
         guard lastFailure == nil || !isLocal else { return }
         lastFailure = .attempt(index: index, endpoint: attempts[index], errno: errno)
     }
 
-    /// The addresses not yet tried, by family.
+    /// The untried addresses, by family.
     private struct Queues {
         private var v6: [IPAddress] = []
         private var v4: [IPAddress] = []
@@ -226,7 +229,7 @@ package struct HappyEyeballs: Sendable {
             }
         }
 
-        /// The head of the family whose turn it is, or of the other when that one is empty.
+        /// The first address of the family whose turn it is, or of the other if that has none.
         mutating func next(after attempts: [Endpoint], options: Options) -> IPAddress? {
             let turn: IPAddress.Family
             if attempts.count < options.firstFamilyCount {

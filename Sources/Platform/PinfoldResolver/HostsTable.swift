@@ -1,10 +1,10 @@
 import HTTPCore
 
-/// The names of a hosts file (hosts(5)): an address, then its names, `#` to the line's end.
+/// The names of a hosts file (hosts(5)): an address, then its names, `#` to the end of the line.
 struct HostsTable: Sendable, Equatable {
-    /// Bytes of the file that are read; whole lines up to there count.
+    /// The maximum number of bytes read; only whole lines within them count.
     static let maximumBytes = 4 << 20
-    /// Addresses kept for one name.
+    /// The maximum number of addresses kept for one name.
     static let maximumAddresses = 64
 
     private var addresses: [String: [IPAddress]] = [:]
@@ -12,8 +12,8 @@ struct HostsTable: Sendable, Equatable {
     /// No names.
     init() {}
 
-    /// Reads a file's bytes. Lines that are not as they should be are skipped, as every reader of
-    /// this file does; so are addresses with a zone and names that may not be looked up.
+    /// Parses a file's bytes. Malformed lines are skipped, as every reader of this file does, and
+    /// so are addresses with a zone and names that may not be looked up.
     init(_ bytes: [UInt8]) {
         var bytes = bytes[...]
         if bytes.count > HostsTable.maximumBytes {
@@ -39,7 +39,7 @@ struct HostsTable: Sendable, Equatable {
         }
     }
 
-    /// A name's addresses, IPv6 first; nil for a name that is not in the file.
+    /// A name's addresses, IPv6 first, or `nil` if the file does not have the name.
     func addresses(of name: DomainName) -> [IPAddress]? {
         guard let all = addresses[name.text] else { return nil }
         return all.filter { $0.family == .v6 } + all.filter { $0.family == .v4 }

@@ -1,16 +1,17 @@
 import HTTPCore
 
-/// The two questions' outcomes as one answer with its lifetime.
+/// The outcomes of both questions as one answer with its lifetime.
 struct LookupOutcome: Sendable, Hashable {
     /// IPv6 addresses before IPv4 ones, or why there are none.
     var result: Result<[IPAddress], ResolveFailure>
-    /// How long it may be used, bounded by the options.
+    /// How long it may be used, within the limits of the options.
     var ttlSeconds: Int64
 
     /// Combines both families' outcomes.
     ///
-    /// One family's addresses are enough. Without any, "no such name" from either question says
-    /// all (it holds for every type); "no data" must come from both; else a failure is reported.
+    /// One family's addresses are enough. Without any, "no such name" from either question is
+    /// decisive (it holds for every type); "no data" must come from both; otherwise a failure is
+    /// reported.
     init(v4: FamilyOutcome, v6: FamilyOutcome, options: ResolverOptions) {
         switch (v6, v4) {
         case (.addresses(let first, let firstTTL), .addresses(let second, let secondTTL)):
@@ -39,7 +40,7 @@ struct LookupOutcome: Sendable, Hashable {
         }
     }
 
-    /// What is known from one family while the other is awaited; nil without addresses.
+    /// What is known from one family while the other is awaited, or `nil` without addresses.
     init?(part: FamilyOutcome, options: ResolverOptions) {
         guard case .addresses(let addresses, let ttl) = part else { return nil }
         self.init(addresses, ttl: min(ttl, options.halfAnswerTTLSeconds), options: options)
@@ -61,7 +62,7 @@ struct LookupOutcome: Sendable, Hashable {
         ttlSeconds = options.failureTTLSeconds
     }
 
-    /// Seconds as milliseconds; TTLs end at 2^31 - 1 (RFC 2181 §8), and so do bounds on them.
+    /// Seconds as milliseconds; TTLs, and therefore limits on them, end at 2^31 - 1 (RFC 2181 §8).
     static func milliseconds(_ seconds: Int64) -> Int64 {
         min(max(seconds, 0), Int64(Int32.max)) * 1000
     }

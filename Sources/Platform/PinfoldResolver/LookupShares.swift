@@ -1,31 +1,32 @@
 import HTTPCore
 
-/// Who may start another lookup, so that one client or one dead zone does not take all the places.
+/// Decides who may start another lookup, so that one client or one dead zone cannot take all
+/// permits.
 ///
-/// While less than half of the places are taken, everybody may. From then on a client, and a zone,
-/// that has a quarter of them gets no more. A zone in which one lookup after the other has timed
-/// out is tried with a few at a time until something in it answers.
+/// While less than half of the permits are taken, everybody may. After that, a client or zone that
+/// holds a quarter of them gets no more. A zone in which lookup after lookup has timed out gets
+/// only a few at a time until something in it answers.
 struct LookupShares: Sendable {
-    /// What a lookup counts for.
+    /// What a lookup is counted for.
     struct Ticket: Sendable {
         let client: IPNetwork?
         let zone: String
     }
 
-    /// What is remembered of a zone in which lookups time out.
+    /// The record of a zone in which lookups time out.
     private struct Failures: Sendable {
-        /// Lookups that timed out since the last one that was answered.
+        /// Lookups that have timed out since the last one that was answered.
         var timeouts = 0
         var lastTimeout: Int64 = 0
     }
 
-    /// Time-outs in a row that make a zone a failing one.
+    /// The number of consecutive timeouts after which a zone counts as failing.
     static let failingTimeouts = 8
-    /// Lookups under way in a failing zone.
+    /// The maximum number of lookups under way in a failing zone.
     static let failingPending = 4
-    /// A zone without another time-out for so long is no longer a failing one.
+    /// A zone without another timeout for this long no longer counts as failing.
     static let failingMilliseconds: Int64 = 10_000
-    /// Zones remembered for their time-outs; each client has a share of them.
+    /// The maximum number of zones whose timeouts are remembered; each client has a share of them.
     static let maximumZones = 1024
 
     private var clients: PlaceShares<IPNetwork>
@@ -38,7 +39,7 @@ struct LookupShares: Sendable {
         zones = PlaceShares(places: places)
     }
 
-    /// Counts a lookup that begins, or says why it may not.
+    /// Counts a lookup that begins, or returns why it may not.
     mutating func begin(
         _ name: DomainName, client: IPNetwork?, nowMilliseconds now: Int64
     ) -> Result<Ticket, ResolveFailure> {
@@ -56,7 +57,7 @@ struct LookupShares: Sendable {
         return .success(Ticket(client: client, zone: zone))
     }
 
-    /// A lookup is over.
+    /// Called when a lookup is over.
     mutating func end(_ ticket: Ticket, timedOut: Bool, nowMilliseconds now: Int64) {
         clients.giveBack(for: ticket.client)
         zones.giveBack(for: ticket.zone)
@@ -71,13 +72,13 @@ struct LookupShares: Sendable {
         failures.set(known, for: ticket.zone, of: ticket.client)
     }
 
-    /// Nothing is under way any more.
+    /// Resets to no lookups under way.
     mutating func removeAll() { self = LookupShares(places: clients.places) }
 }
 
 extension DomainName {
-    /// The part of the name that stands for whoever runs its servers: the last two labels, or three
-    /// below a country's registry (`co.uk`, `com.au`).
+    /// The part of the name that stands for the operator of its servers: the last two labels, or
+    /// three below a country's registry (`co.uk`, `com.au`).
     var zone: String {
         let labels = text.utf8.split(separator: UInt8(ascii: "."))
         var kept = 2

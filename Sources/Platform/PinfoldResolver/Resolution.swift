@@ -5,13 +5,13 @@ import HTTPCore
 package enum ResolveResult: Sendable, Hashable {
     /// The name has addresses.
     case resolved(ResolvedAnswer)
-    /// It has none, or it is not known whether it has.
+    /// It has none, or it is unknown whether it has any.
     case failed(ResolveFailure)
 }
 
 /// The addresses of a name.
 package struct ResolvedAnswer: Sendable, Hashable {
-    /// Where an answer comes from.
+    /// The source of an answer.
     package enum Source: Sendable, Hashable, CaseIterable {
         /// The name is an address.
         case literal
@@ -23,16 +23,15 @@ package struct ResolvedAnswer: Sendable, Hashable {
         case dns
     }
 
-    /// The addresses, at least one: IPv6 before IPv4, in each family in the server's order, none
-    /// twice.
+    /// The addresses, at least one and without duplicates: IPv6 before IPv4, in the server's order
+    /// within each family.
     package let addresses: [IPAddress]
-    /// Where they come from.
+    /// Their source.
     package let source: Source
-    /// False when one family's answer was still awaited: the complete answer follows through
-    /// `later` of ``Resolver/resolve(name:later:completion:)``.
+    /// Whether both families have answered. If not, the complete answer follows through `later` of
+    /// ``Resolver/resolve(name:later:completion:)``.
     package let isComplete: Bool
-    /// When the answer may no longer be used, on the resolver's clock. It is in the past at once
-    /// for a TTL of 0.
+    /// When the answer expires, on the resolver's clock; immediately for a TTL of 0.
     package let expiresAtMilliseconds: Int64
 
     /// An answer of its parts.
@@ -46,7 +45,7 @@ package struct ResolvedAnswer: Sendable, Hashable {
     }
 }
 
-/// Why a name gave no address. The raw value is the token of metrics and logs.
+/// Why a name yielded no address. The raw value is the token in metrics and logs.
 package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
     /// The name does not exist (RCODE 3).
     case nxdomain = "nxdomain"
@@ -54,7 +53,7 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
     case noData = "nodata"
     /// No server answered in time.
     case timeout = "timeout"
-    /// A server answered that it failed (RCODE 2 and the ones without a case here).
+    /// A server reported a failure (RCODE 2 and those without a case here).
     case serverFailure = "servfail"
     /// A server refused to answer (RCODE 5).
     case refused = "refused"
@@ -64,16 +63,16 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
     case badResponse = "bad_response"
     /// Not a name that may be looked up; see ``DomainName``.
     case badName = "bad_name"
-    /// As many lookups are pending as may be.
+    /// The maximum number of lookups is pending.
     case overloaded = "overloaded"
-    /// The client has its share of the lookups that may be under way.
+    /// The client has used up its share of concurrent lookups.
     case clientLimit = "client-limit"
-    /// The zone has its share of them, or keeps timing out and has a few that try it.
+    /// The zone has used up its share of them, or keeps timing out and is limited to a few.
     case zoneLimit = "zone-limit"
     /// The resolver was closed.
     case cancelled = "cancelled"
 
-    /// Whether the resolver did not ask, for want of room or because it ends.
+    /// Whether the resolver itself refused the lookup, because of a limit or because it is closing.
     package var isOwn: Bool {
         switch self {
         case .overloaded, .clientLimit, .zoneLimit, .cancelled: true
@@ -83,7 +82,7 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// The `rcode` parameter of Proxy-Status (RFC 9209 §2.3.2), where a server gave one.
+    /// The `rcode` parameter of Proxy-Status (RFC 9209 §2.3.2), if a server gave one.
     package var rcode: StaticString? {
         switch self {
         case .nxdomain: "NXDOMAIN"
@@ -97,13 +96,13 @@ package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// What a resolver asks, how long it remembers, and its limits.
+/// The servers that a resolver asks, how long it caches answers, and its limits.
 package struct ResolverOptions: Sendable {
     /// Where the DNS servers' addresses come from.
     package enum Servers: Sendable, Hashable {
-        /// A file in the form of resolv.conf(5), read again when it changes.
+        /// A file in the format of resolv.conf(5), reread when it changes.
         case file(path: String)
-        /// These, in this order.
+        /// These servers, in this order.
         case list([Endpoint])
 
         /// `/etc/resolv.conf`.
@@ -112,83 +111,86 @@ package struct ResolverOptions: Sendable {
 
     /// The servers to ask.
     package var servers = Servers.system
-    /// The port of the servers that a file names, for which its form has no place.
+    /// The port of the servers that a file names, since its format cannot specify one.
     package var filePort: UInt16 = 53
-    /// The hosts file, read again when it changes.
+    /// The hosts file, reread when it changes.
     package var hostsPath = "/etc/hosts"
-    /// An answer is kept at least so long, whatever its TTL.
+    /// The minimum time an answer is cached, whatever its TTL.
     package var minimumTTLSeconds: Int64 = 0
-    /// An answer is kept at most so long.
+    /// The maximum time an answer is cached.
     package var maximumTTLSeconds: Int64 = 3600
-    /// "No such name" and "no such data" are kept at most so long (RFC 2308 §5).
+    /// The maximum time "no such name" and "no such data" are cached (RFC 2308 §5).
     package var maximumNegativeTTLSeconds: Int64 = 300
-    /// How long they are kept when the server does not say.
+    /// How long they are cached if the server does not say.
     package var defaultNegativeTTLSeconds: Int64 = 10
-    /// How long a failure of the servers is kept: enough to spare them a storm.
+    /// How long a server failure is cached: enough to spare the servers a storm.
     package var failureTTLSeconds: Int64 = 1
-    /// Addresses of one family are kept at most so long when the other family's query failed.
+    /// The maximum time one family's addresses are cached if the other family's query failed.
     package var halfAnswerTTLSeconds: Int64 = 30
-    /// How long a server is given for its first answer; doubled on each round over the servers.
+    /// How long to wait for a server's first answer; doubled in each round over the servers.
     package var timeoutMilliseconds: Int32 = 1500
     /// How often each server is asked.
     package var tries: Int32 = 2
-    /// When one family's addresses are there, how long the other's are waited for (RFC 8305 §3).
+    /// How long to wait for the other family after one family's addresses have arrived (RFC 8305
+    /// §3).
     package var resolutionDelayMilliseconds: Int64 = 50
-    /// How old the last look at the hosts file may be when a cached answer is given.
+    /// The maximum age of the last check of the hosts file when a cached answer is used.
     package var hostsCheckMilliseconds: Int64 = 5000
-    /// Names remembered; beyond, the least recently used one is dropped.
+    /// The maximum number of cached names; beyond it, the least recently used one is dropped.
     package var maximumEntries = 4096
-    /// Names being looked up; beyond, `overloaded`. Once half of these places are taken, one
-    /// client, and one zone, gets at most a quarter of them.
+    /// The maximum number of names being looked up; beyond it, lookups fail with `overloaded`. Once
+    /// half of these permits are taken, one client, and one zone, gets at most a quarter of them.
     package var maximumPending = 1024
-    /// Callers waiting, over all names; beyond, `overloaded`.
+    /// The maximum number of waiting callers, over all names; beyond it, lookups fail with
+    /// `overloaded`.
     package var maximumWaiting = 65536
-    /// The resolver's clock: milliseconds that never go back.
+    /// The resolver's clock: monotonic milliseconds.
     package var clock: @Sendable () -> Int64 = Clock.monotonicMilliseconds
 
     /// The defaults as written above.
     package init() {}
 }
 
-/// What a resolver has done since it was started.
+/// A resolver's counts since it was started.
 package struct ResolverStatistics: Sendable, Hashable {
-    /// Upper bounds of ``latencyCounts``' buckets in milliseconds; one more bucket follows.
+    /// Upper bounds of ``latencyCounts``' buckets in milliseconds; there is one more bucket after
+    /// them.
     package static let latencyBoundsMilliseconds: [Int64] = [
         1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000,
     ]
 
-    /// Questions put to DNS servers (A and AAAA count apart; retransmissions do not count).
+    /// Questions sent to DNS servers (A and AAAA count separately; retransmissions do not count).
     package var queries: UInt64 = 0
-    /// Names looked up: neither literal, nor `localhost`, nor cached, nor joined to another's.
+    /// Names looked up: not literals, `localhost`, cached answers, or lookups joined to another.
     package var lookups: UInt64 = 0
     /// Lookups that the hosts file answered.
     package var hostsAnswers: UInt64 = 0
-    /// Answers with addresses given from the cache.
+    /// Answers with addresses returned from the cache.
     package var cacheHits: UInt64 = 0
-    /// Failures given from the cache.
+    /// Failures returned from the cache.
     package var negativeCacheHits: UInt64 = 0
-    /// Callers that joined a lookup already on its way.
+    /// Callers that joined a lookup already under way.
     package var merged: UInt64 = 0
     /// Lookups that ended with addresses.
     package var resolved: UInt64 = 0
     /// Lookups that failed, and callers refused, by ``ResolveFailure`` in the order of its cases.
     package var failures = [UInt64](repeating: 0, count: ResolveFailure.allCases.count)
-    /// Lookups that ended, by how long they took; not cumulative.
+    /// Finished lookups by duration; not cumulative.
     package var latencyCounts = [UInt64](
         repeating: 0, count: latencyBoundsMilliseconds.count + 1)
-    /// The sum of all ended lookups' times.
+    /// The total duration of all finished lookups.
     package var latencySumMilliseconds: UInt64 = 0
-    /// Names remembered now.
+    /// Names cached now.
     package var entries = 0
     /// Names being looked up now.
     package var pending = 0
     /// Callers waiting now.
     package var waiting = 0
 
-    /// Nothing done yet.
+    /// All counts zero.
     package init() {}
 
-    /// How many lookups failed so.
+    /// How many lookups failed for this reason.
     package func count(of failure: ResolveFailure) -> UInt64 {
         guard let index = ResolveFailure.allCases.firstIndex(of: failure) else { return 0 }
         return failures[index]

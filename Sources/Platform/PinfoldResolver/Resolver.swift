@@ -3,14 +3,14 @@ import HTTPCore
 import Locking
 import Threads
 
-/// Names to addresses, asynchronously: literals, `localhost`, the hosts file, then DNS with
-/// answers kept for their TTL. All waiting is done by a thread of its own named "resolver".
+/// Resolves names to addresses asynchronously: literals, `localhost`, the hosts file, then DNS,
+/// with answers cached for their TTL. All waiting is done by a dedicated thread named "resolver".
 package final class Resolver: Sendable {
     /// Called exactly once, with no lock held: on the resolver's thread, or before `resolve`
-    /// returns when the answer is there already. It must not block.
+    /// returns if the answer is already known. It must not block.
     package typealias Completion = @Sendable (ResolveResult) -> Void
 
-    /// Why a resolver did not start.
+    /// Why a resolver could not be started.
     package enum StartError: Error, Sendable, Hashable {
         /// A system call failed with this errno.
         case system(errno: Int32)
@@ -27,7 +27,7 @@ package final class Resolver: Sendable {
         thread = Locked(try Resolver.start(ResolverThread(core: core)))
     }
 
-    /// A resolver without a thread: whoever made the core does its work.
+    /// A resolver without a thread: the creator of the core does its work.
     init(core: ResolverCore) {
         self.core = core
         thread = Locked(nil)
@@ -37,11 +37,11 @@ package final class Resolver: Sendable {
         close()
     }
 
-    /// The answer for a name if it needs no waiting, else nil: then call
-    /// ``resolve(name:later:completion:)``. One short critical section.
+    /// The answer for a name if it needs no waiting, otherwise `nil`: then call
+    /// ``resolve(name:later:completion:)``. Takes one short critical section.
     /// - Parameters:
-    ///   - name: A host as a URI has it: a name in any case, with or without a trailing dot, an
-    ///     IPv4 address, or an IPv6 address with or without brackets.
+    ///   - name: A host as in a URI: a name in any case, with or without a trailing dot, an IPv4
+    ///     address, or an IPv6 address with or without brackets.
     ///   - nowMilliseconds: The time on the options' clock.
     package func cached(name: String, nowMilliseconds: Int64) -> ResolveResult? {
         if let answer = Resolver.literal(name) { return .resolved(answer) }
@@ -53,14 +53,14 @@ package final class Resolver: Sendable {
         return core.cached(name, now: nowMilliseconds)
     }
 
-    /// Looks a name up, A and AAAA at once. Simultaneous lookups of one name share their queries.
+    /// Looks up a name, A and AAAA at once. Simultaneous lookups of one name share their queries.
     /// - Parameters:
     ///   - name: As for ``cached(name:nowMilliseconds:)``.
-    ///   - client: For whom; one client gets no more than its share of the lookups under way. nil:
-    ///     for the gateway itself.
-    ///   - later: After an answer that was not complete, called once on the resolver's thread with
-    ///     the complete one, which may have no further addresses; not if the resolver is closed.
-    ///   - completion: Gets the answer.
+    ///   - client: The client that the lookup is for, which gets no more than its share of
+    ///     concurrent lookups; `nil` for the gateway itself.
+    ///   - later: After an incomplete answer, called once on the resolver's thread with the
+    ///     complete one, which may have no further addresses; not called if the resolver is closed.
+    ///   - completion: Receives the answer.
     package func resolve(
         name: String, client: IPNetwork? = nil, later: (@Sendable (ResolvedAnswer) -> Void)? = nil,
         completion: @escaping Completion
@@ -69,19 +69,19 @@ package final class Resolver: Sendable {
             completion(result)
             return
         }
-        // Only names that may be looked up are not answered by now.
+        // Everything except names that may be looked up has been answered by now.
         guard let name = DomainName(name) else { return completion(.failed(.badName)) }
         let waiter = ResolverCore.Waiter(completion: completion, later: later)
         if let result = core.enter(name, waiter, client: client) { completion(result) }
     }
 
-    /// What has been done so far.
+    /// The counts so far.
     package func statistics() -> ResolverStatistics {
         core.statistics()
     }
 
-    /// Ends the thread and waits for its end (not when called on it); everything that waits gets
-    /// `cancelled`, and so does everything that is not in memory after. May be called again.
+    /// Ends the thread and waits for its end (unless called on it). Everything that waits fails
+    /// with `cancelled`, as does every later lookup that is not in memory. May be called again.
     package func close() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         core.close()
@@ -100,7 +100,7 @@ package final class Resolver: Sendable {
         expiresAtMilliseconds: .max)
 
     private static func start(_ body: ResolverThread) throws(StartError) -> Thread {
-        // Handed over to the thread, and nobody else's after that.
+        // Handed over to the thread, and used by nothing else after that.
         nonisolated(unsafe) let body = body
         do {
             return try Thread(name: "resolver") { body.run() }

@@ -2,16 +2,17 @@ import CLinux
 import HTTPCore
 import Locking
 
-/// What the callers' threads and the resolver's share: one lock over the answers and the callers
-/// that wait, and an eventfd that wakes the resolver's thread. Callers are called without the lock.
+/// The state shared by the callers' threads and the resolver's: one lock over the answers and the
+/// waiting callers, and an eventfd that wakes the resolver's thread. Completions are called without
+/// the lock.
 final class ResolverCore: Sendable {
-    /// A caller that waits for an answer.
+    /// A caller waiting for an answer.
     struct Waiter: Sendable {
         var completion: Resolver.Completion?
         var later: (@Sendable (ResolvedAnswer) -> Void)?
     }
 
-    /// What the thread is to do.
+    /// Work for the thread.
     struct Work: Sendable {
         var names: [DomainName] = []
         var isClosed = false
@@ -58,11 +59,11 @@ final class ResolverCore: Sendable {
 
     // MARK: The callers' side
 
-    /// The answer from memory, if there is one that holds.
+    /// The cached answer, if there is a valid one.
     func cached(_ name: DomainName, now: Int64) -> ResolveResult? {
         let (result, wakes) = state.withLock { state -> (ResolveResult?, Bool) in
-            // A busy cache must not hide a changed hosts file: the thread looks at it from time to
-            // time, asked to from here, so that an idle resolver sleeps.
+            // A busy cache must not hide a changed hosts file: the thread checks it from time to
+            // time, when asked to from here, so that an idle resolver sleeps.
             let age = now - state.hostsCheckedAtMilliseconds
             let isCheckDue = age >= options.hostsCheckMilliseconds
             let wakes = isCheckDue && !state.isHostsCheckRequested
@@ -72,7 +73,7 @@ final class ResolverCore: Sendable {
             }
             switch result {
             case .resolved(let answer):
-                // Not from a file that may have changed: the lookup that follows reads it again.
+                // Not from a file that may have changed: the lookup that follows rereads it.
                 if isCheckDue, answer.source == .hosts { return (nil, wakes) }
                 state.statistics.cacheHits += 1
             case .failed:
@@ -84,8 +85,9 @@ final class ResolverCore: Sendable {
         return result
     }
 
-    /// Joins or starts the lookup of a name. The answer, if it is there at once.
-    /// - Parameter client: for whom; a lookup that is joined counts for who started it.
+    /// Joins or starts the lookup of a name. Returns the answer if it is available at once.
+    /// - Parameter client: the client that it is for; a lookup that is joined counts for whoever
+    ///   started it.
     func enter(_ name: DomainName, _ waiter: Waiter, client: IPNetwork? = nil) -> ResolveResult? {
         let now = options.clock()
         var wakes = false
@@ -128,7 +130,7 @@ final class ResolverCore: Sendable {
         return result
     }
 
-    /// Counts a caller refused for its name.
+    /// Counts a caller whose name was refused.
     func refuseName() {
         state.withLock { $0.statistics.add(failure: .badName) }
     }
@@ -143,7 +145,7 @@ final class ResolverCore: Sendable {
         }
     }
 
-    /// Tells the thread to end; nothing enters after.
+    /// Tells the thread to end; no lookups are accepted afterwards.
     func close() {
         state.withLock { $0.work.isClosed = true }
         wake()
@@ -152,13 +154,13 @@ final class ResolverCore: Sendable {
     /// Wakes the thread.
     func wake() {
         var one: UInt64 = 1
-        // It fails only when the counter is full, and then the thread is awake.
+        // This fails only when the counter is full, and then the thread is awake.
         _ = write(wakeDescriptor, &one, 8)
     }
 
     // MARK: The thread's side
 
-    /// Takes what has come up since the last time.
+    /// Takes the work that has accumulated since the last time.
     func takeWork() -> Work {
         state.withLock { state in
             let work = state.work
@@ -167,7 +169,7 @@ final class ResolverCore: Sendable {
         }
     }
 
-    /// Notes a look at the hosts file; a changed one makes every remembered answer doubtful.
+    /// Records a check of the hosts file; if it changed, all cached answers are dropped.
     func noteHosts(changed: Bool, now: Int64) {
         state.withLock { state in
             state.hostsCheckedAtMilliseconds = now
@@ -176,12 +178,12 @@ final class ResolverCore: Sendable {
         }
     }
 
-    /// Counts questions put to servers.
+    /// Counts questions sent to servers.
     func addQueries(_ count: UInt64) {
         state.withLock { $0.statistics.queries += count }
     }
 
-    /// Hands out one family's addresses; the lookup goes on.
+    /// Hands out one family's addresses; the lookup continues.
     func publish(part: ResolvedAnswer, of name: DomainName) {
         let waiters = state.withLock { state -> [Waiter] in
             guard let waiters = state.pending[name]?.waiters else { return [] }
@@ -197,7 +199,7 @@ final class ResolverCore: Sendable {
         for waiter in waiters { waiter.completion?(.resolved(part)) }
     }
 
-    /// Ends a lookup: the answer is remembered until its time and handed out.
+    /// Ends a lookup: the answer is cached until it expires, and handed out.
     func finish(_ name: DomainName, _ result: ResolveResult, expiresAt: Int64, now: Int64) {
         let pending = state.withLock { state -> Pending? in
             guard let pending = state.pending.removeValue(forKey: name) else { return nil }
@@ -222,13 +224,13 @@ final class ResolverCore: Sendable {
             if let completion = waiter.completion {
                 completion(result)
             } else if let later = waiter.later, case .resolved(let answer) = result {
-                // Also without further addresses: it tells that no more will come.
+                // Even without further addresses: it means that no more will arrive.
                 later(answer)
             }
         }
     }
 
-    /// Answers everything that waits with `cancelled`; called once, after ``close()``.
+    /// Completes all waiting lookups with `cancelled`; called once, after ``close()``.
     func cancelAll() {
         let waiters = state.withLock { state -> [Waiter] in
             let waiters = state.pending.values.flatMap(\.waiters)

@@ -1,21 +1,21 @@
 import CLinux
 import HTTPCore
 
-/// The resolver's thread: hosts file, servers, and the lookups on their way. Made by the thread
-/// that starts it and from then on confined to it.
+/// The resolver's thread: hosts file, servers, and the lookups under way. Created by the thread
+/// that starts it, and confined to its own from then on.
 final class ResolverThread {
-    /// A lookup whose questions are out.
+    /// A lookup whose questions have been sent.
     private struct Lookup {
         var number: UInt64
         var v4: FamilyOutcome?
         var v6: FamilyOutcome?
-        /// The number of gaps when each family was asked last.
+        /// The number of gaps when each family was last asked.
         var gapsBefore: (v4: Int, v6: Int)
         /// Whether one family's addresses have been handed out.
         var isPublished = false
 
-        /// Whether a question that has timed out is to be asked again, because the process did not
-        /// run for part of that time: it was not the server who was waited for.
+        /// Whether a question that has timed out should be asked again, because the process did not
+        /// run for part of that time: the server was not at fault.
         mutating func startsAnew(_ family: IPAddress.Family, gaps: Int) -> Bool {
             switch family {
             case .v4:
@@ -28,8 +28,8 @@ final class ResolverThread {
         }
     }
 
-    /// When to stop waiting for a lookup's other family. All delays are equal, so the queue is in
-    /// the order of its deadlines.
+    /// When to stop waiting for a lookup's other family. All delays are equal, so the queue is
+    /// ordered by deadline.
     private struct Delay {
         var name: DomainName
         var number: UInt64
@@ -40,7 +40,7 @@ final class ResolverThread {
     private let epoll: Int32
     private let queue = AnswerQueue()
     private var channels: [AresChannel] = []
-    /// The channels asked now; ones of before stay in `channels` until their answers are in.
+    /// The channel in use; earlier ones stay in `channels` until their answers have arrived.
     private var asking: AresChannel
     private var failover: AresChannel
     private var nextChannelNumber: UInt32 = 2
@@ -56,7 +56,7 @@ final class ResolverThread {
     private var lastTurn: Int64
 
     private static let maximumEvents = 64
-    /// How much longer than asked for a turn may take before it is a gap.
+    /// How far a turn may exceed its requested duration before it counts as a gap.
     private static let gapMilliseconds: Int64 = 1000
 
     init(core: ResolverCore) throws(Resolver.StartError) {
@@ -67,7 +67,8 @@ final class ResolverThread {
         guard epoll >= 0 else { throw .system(errno: __errno_location().pointee) }
         self.epoll = epoll
         if case .file(let path) = options.servers {
-            // Looked at before c-ares reads it: a change in between is seen again, not missed.
+            // Checked before c-ares reads it, so that a change in between is noticed next time
+            // rather than missed.
             var file = WatchedFile(path: path)
             _ = file.hasChanged()
             serversFile = file
@@ -111,7 +112,7 @@ final class ResolverThread {
         shutDown()
     }
 
-    /// Closes what ``run()`` needs; for a thread that did not start.
+    /// Releases what ``run()`` needs; for a thread that was never started.
     func shutDown() {
         for channel in channels { channel.close() }
         channels = []
@@ -136,12 +137,12 @@ final class ResolverThread {
         nextLookupNumber += 1
         lookups[name] = Lookup(number: number, gapsBefore: (gaps, gaps))
         core.addQueries(2)
-        // AAAA first, as RFC 8305 §3 asks.
+        // AAAA first, as RFC 8305 §3 recommends.
         asking.ask(name, family: .v6, lookup: number)
         asking.ask(name, family: .v4, lookup: number)
     }
 
-    /// Works through the answers that are there and the delays that are over.
+    /// Processes the answers that have arrived and the delays that are over.
     private func settle() {
         while !queue.answers.isEmpty {
             let answers = queue.answers
@@ -226,7 +227,8 @@ final class ResolverThread {
         core.noteHosts(changed: changed, now: core.options.clock())
     }
 
-    /// New servers get new channels: c-ares does not change a channel's servers with questions out.
+    /// New servers need a new channel: c-ares cannot change a channel's servers while questions are
+    /// out.
     private func refreshServers() {
         guard serversFile?.hasChanged() == true else { return }
         let options = core.options
@@ -242,7 +244,7 @@ final class ResolverThread {
             (asking, failover) = (first, second)
             nextChannelNumber += 2
         } catch {
-            // Out of memory or the like: the servers of before are still asked.
+            // Out of memory or the like: the previous servers remain in use.
         }
     }
 
@@ -274,20 +276,21 @@ final class ResolverThread {
         ) { events in
             var count = epoll_wait(
                 epoll, events.baseAddress, Int32(ResolverThread.maximumEvents), limit)
-            // What was answered in a gap is taken in before its time is found to be over.
+            // Answers that arrived during a gap are processed before their time is found to be
+            // over.
             if noteGap(waited: Int64(limit)), count <= 0 {
                 count = epoll_wait(
                     epoll, events.baseAddress, Int32(ResolverThread.maximumEvents), 0)
             }
-            // Interrupted by a signal: the loop comes round.
+            // Interrupted by a signal: the loop runs again.
             guard count > 0 else { return }
             for event in events[..<Int(count)] { handle(event) }
         }
         for channel in channels where channel.outstanding > 0 { channel.processTimeouts() }
     }
 
-    /// Whether the process has not run for a while since the last turn. A wait without limit has no
-    /// question that could time out.
+    /// Whether the process did not run for a while since the last turn. During a wait without limit
+    /// no question can time out.
     private func noteGap(waited limit: Int64) -> Bool {
         let now = core.options.clock()
         defer { lastTurn = now }

@@ -1,6 +1,7 @@
 import CLinux
 
-/// A file that is read again when it has changed: by identity, size and times, one stat(2) a look.
+/// A file that is reread when it has changed: by identity, size and times, with one stat(2) per
+/// check.
 struct WatchedFile {
     private struct Signature: Equatable {
         var device: UInt64
@@ -21,12 +22,12 @@ struct WatchedFile {
     private let path: String
     private var signature: Signature?
 
-    /// A file that has not been looked at; a missing one is not an error.
+    /// A file that has not been checked yet; a missing one is not an error.
     init(path: String) {
         self.path = path
     }
 
-    /// Whether the file is another than at the last look (at first: than a missing one).
+    /// Whether the file has changed since the last check (at first, compared to a missing one).
     mutating func hasChanged() -> Bool {
         var status = stat()
         var current: Signature?
@@ -40,8 +41,8 @@ struct WatchedFile {
         return true
     }
 
-    /// The file's bytes up to a limit and one more (so that the reader sees that there are more);
-    /// empty if it cannot be read.
+    /// The file's bytes up to a limit plus one (so that the reader sees that there are more); empty
+    /// if it cannot be read.
     func read(maximumBytes: Int) -> [UInt8] {
         guard let file = fopen(path, "re") else { return [] }
         defer { fclose(file) }

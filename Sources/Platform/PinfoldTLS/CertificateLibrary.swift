@@ -1,21 +1,21 @@
 import COpenSSL
 
-/// The library's context that certificates are read in, so that their keys are read fast.
+/// The library context in which certificates are parsed, so that their keys are decoded quickly.
 ///
-/// For each key OpenSSL 3.0 looks through every decoder there is, of private keys and of PEM, too:
-/// 1.2 million instructions to read a certificate. This context has all of the default provider,
-/// and of its decoders those of a certificate's key only: 0.4 million.
+/// For each key OpenSSL 3.0 searches all decoders, including those of private keys and of PEM: 1.2
+/// million instructions to parse a certificate. This context has the whole default provider, but of
+/// its decoders only those for a certificate's key: 0.4 million.
 enum CertificateLibrary {
-    /// nil is the process's own: it is used where anything but the default provider is at work
-    /// (`openssl.cnf` may name others, such as FIPS), which then reads keys as well.
+    /// `nil` is the process's own context. It is used if anything other than the default provider
+    /// is active (`openssl.cnf` may load others, such as FIPS), which then decodes keys as well.
     nonisolated(unsafe) static let context: OpaquePointer? = make()
 
     private static func make() -> OpaquePointer? {
-        // Without a decoder no key could be read.
+        // Without a decoder no key could be parsed.
         guard decoders?.pointee.algorithm_names != nil, let context = OSSL_LIB_CTX_new() else {
             return nil
         }
-        // The provider is there for as long as the process.
+        // The provider lives as long as the process.
         let added = OSSL_PROVIDER_add_builtin(context, name) { _, _, functions, provider in
             functions?.pointee = CertificateLibrary.functions
             provider?.pointee = OSSL_PROVIDER_get0_provider_ctx(CertificateLibrary.defaultProvider)
@@ -31,7 +31,7 @@ enum CertificateLibrary {
 
     private static let name = "pinfold-certificates"
 
-    /// The default provider, where it is the only one.
+    /// The default provider, if it is the only one.
     nonisolated(unsafe) private static let defaultProvider: OpaquePointer? = {
         guard OPENSSL_init_crypto(UInt64(OPENSSL_INIT_LOAD_CONFIG), nil) == 1,
             EVP_default_properties_is_fips_enabled(nil) == 0
@@ -48,7 +48,7 @@ enum CertificateLibrary {
         return OSSL_PROVIDER_load(nil, "default")
     }()
 
-    /// The end of the list is one without a name.
+    /// The list ends with an entry without a name.
     nonisolated(unsafe) private static let decoders: UnsafePointer<OSSL_ALGORITHM>? = {
         var mayBeKept: Int32 = 0
         guard let defaultProvider,
@@ -69,7 +69,7 @@ enum CertificateLibrary {
         return UnsafePointer(list)
     }()
 
-    /// What the provider of the context consists of.
+    /// The functions of the context's provider.
     nonisolated(unsafe) private static let functions: UnsafePointer<OSSL_DISPATCH> = {
         let query:
             @convention(c) (

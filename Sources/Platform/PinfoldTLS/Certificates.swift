@@ -1,7 +1,7 @@
 import COpenSSL
 import Trust
 
-/// Why bytes are not what a pin or an anchor needs.
+/// Why bytes cannot be used as a pin or an anchor.
 package enum CertificateError: Error, Hashable, Sendable, CustomStringConvertible {
     case notACertificate
     case notAPublicKey
@@ -14,10 +14,10 @@ package enum CertificateError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 }
 
-/// What a certificate says, for `pinfold pin` and for pins.
+/// The contents of a certificate, for `pinfold pin` and for pins.
 package struct CertificateInspection: Hashable, Sendable {
     package var identity: CertificateIdentity
-    /// The issuer, for people: printable ASCII.
+    /// The issuer, for display: printable ASCII.
     package var issuer: String
     /// DNS names and addresses of the subject alternative names, at most 16.
     package var names: [String]
@@ -41,7 +41,7 @@ package struct CertificateInspection: Hashable, Sendable {
         isAuthority = X509_check_ca(pointer) != 0
     }
 
-    /// The SHA-256 of a SubjectPublicKeyInfo that is given as DER.
+    /// The SHA-256 of a SubjectPublicKeyInfo given as DER.
     package static func keyDigest(publicKey der: [UInt8]) throws(CertificateError) -> SHA256Digest {
         let read = der.withUnsafeBufferPointer { buffer -> Bool in
             var position = buffer.baseAddress
@@ -58,7 +58,7 @@ package struct CertificateInspection: Hashable, Sendable {
 }
 
 extension SHA256Digest {
-    /// The digest of `bytes`; nil only if the library is out of memory.
+    /// The digest of `bytes`; `nil` only if the library is out of memory.
     package init?(hashing bytes: Span<UInt8>) {
         var digest = [UInt8](repeating: 0, count: SHA256Digest.byteCount)
         let isDone = bytes.withUnsafeBufferPointer { buffer in
@@ -69,14 +69,14 @@ extension SHA256Digest {
     }
 }
 
-/// Reads the DER of one certificate, for the caller to free; nil for anything else, and for bytes
-/// behind it.
+/// Parses the DER of one certificate, for the caller to free; `nil` for anything else, including
+/// trailing bytes.
 package func parseCertificate(der: [UInt8]) -> OpaquePointer? {
     let parsed = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
         var position = buffer.baseAddress
         var certificate = X509_new_ex(CertificateLibrary.context, nil)
-        // As `d2i_X509` does without an object; with one it would look at the extensions, too. It
-        // frees an object that cannot be filled.
+        // As `d2i_X509` does without an object; with one it would also parse the extensions. It
+        // frees an object that it cannot fill.
         guard certificate != nil,
             ASN1_item_d2i(&certificate, &position, buffer.count, X509_it()) != nil
         else { return nil }
@@ -102,7 +102,7 @@ struct Certificate: ~Copyable {
     deinit { X509_free(pointer) }
 }
 
-/// A list of certificates, each with a reference of its own. Immutable once shared.
+/// A list of certificates, each with its own reference. Immutable once shared.
 final class CertificateStack: @unchecked Sendable {
     let pointer: OpaquePointer
 
@@ -111,7 +111,7 @@ final class CertificateStack: @unchecked Sendable {
         pointer = stack
     }
 
-    /// Takes over a stack with its certificates.
+    /// Takes ownership of a stack and its certificates.
     init(owning stack: OpaquePointer) {
         pointer = stack
     }
@@ -124,18 +124,18 @@ final class CertificateStack: @unchecked Sendable {
         pinfold_sk_X509_value(pointer, Int32(index))
     }
 
-    /// Adds a certificate, which also keeps its other owners. Only before the stack is shared.
+    /// Appends a certificate, which also keeps its other owners. Only before the stack is shared.
     func append(_ certificate: OpaquePointer) {
         guard X509_up_ref(certificate) == 1 else { return }
         if pinfold_sk_X509_push(pointer, certificate) == 0 { X509_free(certificate) }
     }
 }
 
-/// Reads an X509 that someone else owns for at least as long.
+/// Reads an X509 owned by someone else for at least as long.
 struct X509View {
-    /// Names of a certificate that are reported at most.
+    /// The maximum number of a certificate's names that are reported.
     static let namesReported = 16
-    /// Bytes of a subject or name that are reported at most.
+    /// The maximum number of bytes of a subject or name that are reported.
     static let textBytes = 256
 
     let pointer: OpaquePointer
@@ -144,7 +144,7 @@ struct X509View {
         self.pointer = pointer
     }
 
-    /// The certificate's DER; nil only if the library is out of memory.
+    /// The certificate's DER; `nil` only if the library is out of memory.
     var der: [UInt8]? {
         let count = i2d_X509(pointer, nil)
         guard count > 0 else { return nil }
@@ -154,7 +154,7 @@ struct X509View {
         }
     }
 
-    /// The digests of key and certificate; nil only if the library is out of memory.
+    /// The digests of the key and the certificate; `nil` only if the library is out of memory.
     var identity: CertificateIdentity? {
         guard let key = keyDigest, let fingerprint else { return nil }
         return CertificateIdentity(key: key, fingerprint: fingerprint, subject: subject)
@@ -172,13 +172,13 @@ struct X509View {
     /// SHA-256 of the certificate.
     var fingerprint: SHA256Digest? { der.flatMap { SHA256Digest(hashing: $0.span) } }
 
-    /// The subject, or the first alternative name when that is empty.
+    /// The subject, or the first alternative name if the subject is empty.
     var subject: String {
         let text = distinguishedName
         return text.isEmpty ? names.first?.text ?? "(no name)" : text
     }
 
-    /// The subject, empty when that is: no other name that could look like one.
+    /// The subject, empty if it is: never another name in its place.
     var distinguishedName: String { X509View.text(X509_get_subject_name(pointer)) }
 
     var issuer: String {
@@ -191,10 +191,10 @@ struct X509View {
     /// Seconds since 1970.
     var notAfter: Int64 { X509View.seconds(X509_get0_notAfter(pointer)) ?? .min }
 
-    /// Whether both times can be read.
+    /// Whether both times can be parsed.
     var hasTimes: Bool { notBefore != .max && notAfter != .min }
 
-    /// DNS names and addresses of the subject alternative names, as many as are reported.
+    /// DNS names and addresses of the subject alternative names, up to the number that is reported.
     var names: [CertificateName] { names(atMost: X509View.namesReported) }
 
     /// DNS names and addresses of the subject alternative names.
@@ -223,7 +223,7 @@ struct X509View {
         return result
     }
 
-    /// The last common name of the subject; nil for none.
+    /// The last common name of the subject, or `nil` for none.
     var commonName: String? {
         guard let subject = X509_get_subject_name(pointer) else { return nil }
         var last: Int32 = -1
@@ -241,8 +241,8 @@ struct X509View {
         return Array(UnsafeBufferPointer(start: start, count: Int(ASN1_STRING_length(string))))
     }
 
-    /// Peers choose these bytes, logs and replies carry them: everything but printable ASCII
-    /// becomes a question mark.
+    /// Peers choose these bytes, and they end up in logs and replies: everything except printable
+    /// ASCII becomes a question mark.
     private static func printable(_ bytes: some Collection<UInt8>) -> String {
         String(
             decoding: bytes.prefix(textBytes).map {

@@ -3,10 +3,10 @@ import Clocks
 import HTTPCore
 import Trust
 
-/// Builds a chain from a leaf to a trust anchor and checks it: by the library, and by the rules of
-/// the profile. Lives inside one judgement.
+/// Builds a chain from a leaf to a trust anchor and verifies it: with the library, and against the
+/// rules of the profile. Lives within one judgement.
 struct ChainBuilder {
-    /// What came of checking one chain.
+    /// The result of verifying one chain.
     struct Attempt {
         var result: Result<BuiltChain, ChainFailure>
         /// Whether another chain from the same leaf could be accepted.
@@ -17,25 +17,25 @@ struct ChainBuilder {
 
     let leaf: OpaquePointer
     let leafIdentity: CertificateIdentity
-    /// What the server sent; nil if nothing.
+    /// What the server sent, or `nil` if nothing.
     let sent: OpaquePointer?
-    /// The anchors: those of a store, or else `trusted`.
+    /// The anchors: those of a store, or otherwise `trusted`.
     let store: OpaquePointer?
     let trusted: CertificateStack?
-    /// What the leaf must name; nil for nothing.
+    /// The host that the leaf must name, or `nil` for none.
     let host: String?
     let judge: TrustJudge
-    /// When the certificates must be valid, in seconds since 1970; nil is now.
+    /// When the certificates must be valid, in seconds since 1970; `nil` for now.
     let time: Int64?
 
-    /// The chain that the library finds, or else another one: the library decides for an issuer
-    /// once and never goes back.
+    /// The chain that the library finds, or else another one: the library chooses an issuer once
+    /// and never backtracks.
     func build() -> Result<BuiltChain, ChainFailure> {
         var first = attempt(sent: sent, store: store, trusted: trusted)
         if first.lacksIssuer, trusted != nil,
             let issuers = judge.roots.anchors(named: X509_get_issuer_name(leaf))
         {
-            // Servers do not send their root, whose list it is.
+            // Servers do not send their root, which issued the list.
             first = attempt(sent: issuers.pointer, store: store, trusted: trusted)
         }
         guard case .failure(let failure) = first.result, first.mayDependOnPath else {
@@ -44,20 +44,20 @@ struct ChainBuilder {
         var search = PathSearch(self)
         switch search.run() {
         case .success(let chain)?: return .success(chain)
-        // A chain that reached an anchor and then broke a rule says more than none.
+        // A chain that reached an anchor and then broke a rule is more informative than none.
         case .failure(let other)? where failure.isMissingAnchor: return .failure(other)
         default: return first.result
         }
     }
 
-    /// The chains that are accepted besides one that was, within the bounds of the search.
+    /// The other accepted chains, within the limits of the search.
     func others(than first: BuiltChain) -> [BuiltChain] {
         var search = PathSearch(self)
         return search.others(than: first)
     }
 
-    /// Checks a chain up to one of its certificates, the leaf's issuer or above, which is the
-    /// anchor; of those in between nothing else is taken.
+    /// Verifies a chain up to one of its certificates, the leaf's issuer or above, which becomes
+    /// the anchor. Nothing else replaces the certificates in between.
     func attempt(_ chain: CertificateStack, endingAt end: Int) -> Attempt {
         guard let intermediates = CertificateStack(), let anchors = CertificateStack(),
             let anchor = chain[end]
@@ -69,7 +69,7 @@ struct ChainBuilder {
         return attempt(sent: intermediates.pointer, store: nil, trusted: anchors)
     }
 
-    /// Verifies the chain that the library builds of these certificates, and applies the profile.
+    /// Verifies the chain that the library builds from these certificates, and applies the profile.
     func attempt(
         sent: OpaquePointer?, store: OpaquePointer?, trusted: CertificateStack?
     ) -> Attempt {
@@ -112,7 +112,8 @@ struct ChainBuilder {
             mayDependOnPath: violation.position > 0 || violation.rule == .keyIdentifierMismatch)
     }
 
-    /// What the library's refusal is told as: by the rule that is broken, where that says more.
+    /// How the library's refusal is reported: by the rule that was broken, if that is more
+    /// specific.
     private func refused(_ building: OpaquePointer) -> Attempt {
         var failure = ChainFailure(building, leaf: leaf, host: host ?? "")
         let depth = X509_STORE_CTX_get_error_depth(building)
@@ -127,11 +128,11 @@ struct ChainBuilder {
         if let chain = X509_STORE_CTX_get1_chain(building) {
             let certificates = CertificateStack(owning: chain)
             if case .revocation(let found) = failure, certificates.count == 1 {
-                // The library has tried the leaf's own key, if a list does not say whose it is.
+                // The library tried the leaf's own key if a list does not say whose it is.
                 lacksIssuer = true
                 failure = .revocation(judge.revocation?.unverifiable(leaf) ?? found)
             }
-            // Of a leaf alone the library looks at the key before all else.
+            // For a leaf alone, the library checks the key before anything else.
             if certificates.count > 1 || isWeak(failure),
                 let violation = violation(of: certificates, isTrusted: false),
                 ChainBuilder.explains(violation.rule, failure)
@@ -147,7 +148,7 @@ struct ChainBuilder {
         if case .weakCryptography = failure { true } else { false }
     }
 
-    /// Whether a broken rule is the reason behind what the library says.
+    /// Whether a broken rule is the cause of the library's refusal.
     static func explains(_ rule: CertificateRule, _ failure: ChainFailure) -> Bool {
         switch failure {
         case .wrongPurpose, .weakCryptography, .other, .badSignature: true
@@ -163,7 +164,8 @@ struct ChainBuilder {
 
     /// The first rule that a chain breaks.
     ///
-    /// - Parameter isTrusted: it ends in an anchor; else it is as far as the library came.
+    /// - Parameter isTrusted: whether it ends in an anchor; otherwise it is as far as the library
+    ///   got.
     func violation(of chain: CertificateStack, isTrusted: Bool) -> RuleViolation? {
         guard judge.profile.profile != .lenient, chain.count > (isTrusted ? 1 : 0) else {
             return nil
@@ -187,7 +189,7 @@ struct ChainBuilder {
             !applied.hasSystemAnchor, let anchor = chain[chain.count - 1],
             SystemStore.contains(anchor)
         else { return first }
-        // A root of the system's is as good from a file.
+        // One of the system's roots is just as good from a file.
         rules.profile.hasSystemAnchor = true
         return rules.violation
     }
@@ -197,10 +199,11 @@ struct ChainBuilder {
         return .rule(violation.rule, subject: subject)
     }
 
-    /// Makes the host part of the check: an address by the certificate's addresses, a name by its
-    /// DNS names only (RFC 9525 §2: never the common name), with whole-label wildcards.
+    /// Includes the host in the check: an address is compared with the certificate's addresses, a
+    /// name only with its DNS names (RFC 9525 §2: never the common name), with whole-label
+    /// wildcards.
     ///
-    /// - Returns: false for what no certificate can name.
+    /// - Returns: `false` for a host that no certificate can name.
     static func require(_ host: String, _ parameters: OpaquePointer) -> Bool {
         let bytes = Array(host.utf8)
         if let address = IPAddress(literal: bytes.span)?.unmapped.networkBytes {
@@ -209,7 +212,7 @@ struct ChainBuilder {
         X509_VERIFY_PARAM_set_hostflags(
             parameters,
             UInt32(X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT))
-        // An empty name would switch the check off.
+        // An empty name would disable the check.
         guard !bytes.isEmpty, !bytes.contains(0) else { return false }
         return bytes.withUnsafeBytes { raw in
             X509_VERIFY_PARAM_set1_host(
@@ -223,7 +226,7 @@ struct BuiltChain {
     let certificates: CertificateStack
     let verified: VerifiedChain
 
-    /// Nil only if the library is out of memory.
+    /// `nil` only if the library is out of memory.
     ///
     /// - Parameter leaf: the identity of the chain's first certificate.
     init?(_ certificates: CertificateStack, leaf: CertificateIdentity) {

@@ -1,18 +1,18 @@
 import Trust
 
-// What a report of a failure shows, beyond what the server was judged by. Nothing of it is made
-// unless somebody asks.
+// What a failure report shows beyond what the server was judged by. None of it is computed unless
+// requested.
 extension TLSClientContext {
     /// The pins of one of the policy's pinsets, ready to paste.
     package func pinTexts(ofPinset pinset: Int) -> [String] { judge.policy.pinTexts(of: pinset) }
 
-    /// The chain that can be built from the leaf to a trust anchor of a pinset of the policy and
-    /// is valid, whatever name it is for and whatever its pins say.
+    /// The valid chain that can be built from the leaf to a trust anchor of one of the policy's
+    /// pinsets, regardless of its name and pins.
     ///
     /// - Parameters:
     ///   - chain: the DER of what a server presents, the leaf first.
     ///   - pinset: the pinset's index in the policy.
-    /// - Returns: DER from the leaf to the anchor; empty: there is no such chain.
+    /// - Returns: DER from the leaf to the anchor; empty if there is no such chain.
     package func validatedChain(of chain: [[UInt8]], pinset: Int) -> [[UInt8]] {
         guard judge.pinsets.indices.contains(pinset),
             let presented = try? PresentedChain(der: chain),
@@ -33,7 +33,7 @@ extension TLSClientContext {
 extension TrustJudge {
     /// The pins of a pinset, ready to paste.
     ///
-    /// - Throws: for a pin that is no certificate or key.
+    /// - Throws: for a pin that is not a certificate or key.
     package static func pinTexts(of pinset: Pinset) throws(TLSContextError) -> [String] {
         try resolve(SecurityPolicy(pinsets: [pinset])).pinTexts(of: 0)
     }

@@ -5,7 +5,7 @@ extension ChainFailure {
     static let outOfMemory = ChainFailure.other(
         code: X509_V_ERR_OUT_OF_MEM, text: "out of memory")
 
-    /// The reason for which the library refused a chain.
+    /// The reason why the library refused a chain.
     init(_ building: OpaquePointer, leaf: OpaquePointer, host: String) {
         let code = X509_STORE_CTX_get_error(building)
         let view = X509View(X509_STORE_CTX_get_current_cert(building) ?? leaf)
@@ -44,7 +44,7 @@ extension ChainFailure {
         }
     }
 
-    /// The library's code that makes it send the fitting alert.
+    /// The library's error code that makes it send the appropriate alert.
     var alertCode: Int32 {
         switch self {
         case .hostMismatch: X509_V_ERR_HOSTNAME_MISMATCH

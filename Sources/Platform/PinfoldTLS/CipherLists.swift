@@ -3,27 +3,27 @@ import HTTPCore
 
 /// Why a list of cipher suites cannot be used.
 package enum CipherListProblem: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The library knows nothing of this name.
+    /// The library does not know this name.
     case unknown(String)
-    /// A name of TLS 1.3 in the list of TLS 1.2.
+    /// A TLS 1.3 name in the list for TLS 1.2.
     case ofTLS13(String)
-    /// The list would change what keys and signatures must be worth.
+    /// The list would change the required strength of keys and signatures.
     case securityLevel
-    /// Nothing is left that the library offers.
+    /// The library has no suite left to offer.
     case leavesNothing
 
     package var description: String {
         switch self {
         case .unknown(let name): "there is no cipher suite \"\(name)\""
-        case .ofTLS13(let name): "\"\(name)\" is of TLS 1.3; it belongs to cipherSuites"
-        case .securityLevel: "@SECLEVEL would change what certificates must be worth, too"
-        case .leavesNothing: "no cipher suite is left that could be offered"
+        case .ofTLS13(let name): "\"\(name)\" is a TLS 1.3 cipher suite; it belongs in cipherSuites"
+        case .securityLevel: "@SECLEVEL would also change the required strength of certificates"
+        case .leavesNothing: "no cipher suite is left to offer"
         }
     }
 }
 
-/// The lists of cipher suites that a client may be given, and what is wrong with them: the library
-/// itself passes over names that it does not know.
+/// Checks and applies lists of cipher suites for clients: the library itself ignores names that it
+/// does not know.
 package enum CipherLists {
     /// The cipher suites of TLS 1.3 (RFC 8446 §B.4).
     package static let suitesOfTLS13 = [
@@ -31,7 +31,7 @@ package enum CipherLists {
         "TLS_AES_128_CCM_SHA256", "TLS_AES_128_CCM_8_SHA256",
     ]
 
-    /// Words of lists that are right and stand for nothing any more: their suites are gone.
+    /// Keywords that are valid but no longer stand for anything: their suites are gone.
     private static let obsolete: Set<String> = [
         "3DES", "ADH", "AECDH", "DES", "DSS", "EXP", "EXPORT", "EXPORT40", "EXPORT56", "FZA",
         "IDEA", "KRB5", "LOW", "MD5", "MEDIUM", "RC2", "RC4", "SEED", "SSLv2", "aDH", "aDSS",
@@ -39,12 +39,12 @@ package enum CipherLists {
         "kKRB5", "GOST94", "GOST89MAC", "eFZA", "eNULL", "NULL", "aNULL",
     ]
 
-    /// Checks a list for TLS 1.2, in the library's form: names and words with `:` between them.
+    /// Checks a list for TLS 1.2, in the library's format: names and keywords separated by `:`.
     package static func check(ciphers list: String) throws(CipherListProblem) {
         for (index, element) in elements(list).enumerated() {
             var name = element
             if name == "@STRENGTH" || name == "DEFAULT" && index == 0 { continue }
-            // The library needs nothing between a name and such a command.
+            // The library needs no separator between a name and such a command.
             if name.contains("@SECLEVEL") { throw .securityLevel }
             if let first = name.utf8.first, "!-+".utf8.contains(first) { name.removeFirst() }
             for word in name.split(separator: "+", omittingEmptySubsequences: false) {
@@ -62,15 +62,15 @@ package enum CipherLists {
         guard leavesAny else { throw .leavesNothing }
     }
 
-    /// Has a context offer what a list names, and in no case a suite without encryption or without
-    /// a certificate.
+    /// Makes a context offer what a list names, but never a suite without encryption or without a
+    /// certificate.
     ///
-    /// - Returns: false if that leaves nothing.
+    /// - Returns: `false` if that leaves nothing.
     static func offer(ciphers list: String, in context: OpaquePointer) -> Bool {
         SSL_CTX_set_cipher_list(context, list + ":!eNULL:!aNULL") == 1
     }
 
-    /// Checks a list of suites of TLS 1.3, with `:` between their names.
+    /// Checks a list of TLS 1.3 suites, their names separated by `:`.
     package static func check(cipherSuites list: String) throws(CipherListProblem) {
         for name in elements(list) where !suitesOfTLS13.contains(name) { throw .unknown(name) }
         guard leavesAny(TLS1_3_VERSION, { SSL_CTX_set_ciphersuites($0, list) == 1 }) else {
@@ -84,7 +84,7 @@ package enum CipherLists {
 
     private static func isKnown(_ word: String) -> Bool {
         if obsolete.contains(word) { return true }
-        // Any other byte ends a name for the library, which then reads on.
+        // For the library any other byte ends a name, and it continues reading after it.
         let isName = word.utf8.allSatisfy {
             ASCII.isLetter($0) || ASCII.isDigit($0) || "-_.".utf8.contains($0)
         }

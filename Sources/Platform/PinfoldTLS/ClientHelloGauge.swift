@@ -1,11 +1,11 @@
-/// Reads how long a client says its ClientHello is, ahead of the library: that takes up as many
-/// bytes as a client announces, 128 KiB at most, before one of them has arrived.
+/// Reads the announced length of a ClientHello before the library does: the library allocates as
+/// many bytes as a client announces, up to 128 KiB, before any of them has arrived.
 ///
-/// The second one that a client may be asked for (RFC 8446 §4.1.4) is looked at, too; what is
-/// encrypted, and whatever else is malformed, is left to the library.
+/// The second ClientHello that a client may have to send (RFC 8446 §4.1.4) is checked, too;
+/// encrypted messages, and malformed ones, are left to the library.
 struct ClientHelloGauge {
-    /// Bytes of a ClientHello that are taken: as many as one record has. Those with post-quantum
-    /// key shares, tickets and a list of a hundred suites have 4 KiB.
+    /// The longest ClientHello accepted: as much as fits in one record. One with post-quantum key
+    /// shares, tickets and a list of a hundred suites has 4 KiB.
     static let maximumBytes = 16 * 1024
 
     private static let recordHeaderBytes = 5
@@ -14,22 +14,23 @@ struct ClientHelloGauge {
     private static let handshake: UInt32 = 22
     private static let clientHello: UInt32 = 1
 
-    /// What has arrived of the header at hand, and how many bytes of it.
+    /// The bytes received so far of the current header, and their number.
     private var record: UInt64 = 0
     private var recordHeld = 0
     private var message: UInt32 = 0
     private var messageHeld = 0
-    /// Bytes to come of the record and of the message at hand.
+    /// Bytes still to come of the current record and message.
     private var recordLeft = 0
     private var messageLeft = 0
     private var isWithinHandshake = false
 
-    /// Whether there is still something to look at.
+    /// Whether there is still something to check.
     private(set) var isWatching = true
-    /// Whether what follows ChangeCipherSpec is encrypted: not in TLS 1.3, where it says nothing.
+    /// Whether everything after ChangeCipherSpec is encrypted: not in TLS 1.3, where it means
+    /// nothing.
     var endsAtCipherChange = false
 
-    /// Takes the next bytes of the stream; false once a ClientHello is longer than is taken.
+    /// Processes the next bytes of the stream; returns `false` once a ClientHello is too long.
     mutating func admits(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var rest = bytes[...]
         while isWatching, let byte = rest.first {

@@ -1,18 +1,18 @@
 import COpenSSL
 
-/// Finds out whether a server reads encrypted ClientHellos (RFC 9849): it is sent one that it
-/// cannot read (GREASE, §6.2), and one that reads any answers with the keys that it does read
+/// Finds out whether a server supports encrypted ClientHellos (RFC 9849). It is sent one that it
+/// cannot decrypt (GREASE, §6.2); a server that supports them answers with the keys that it can use
 /// (§7.1).
 ///
-/// The library does not know the extension, so it is given to it as another one.
+/// The library does not know the extension, so it is added as a custom one.
 enum EncryptedHello {
     private static let type: UInt32 = 0xFE0D
     private static let contexts = UInt32(
         SSL_EXT_CLIENT_HELLO | SSL_EXT_TLS1_3_ENCRYPTED_EXTENSIONS
             | SSL_EXT_TLS1_3_HELLO_RETRY_REQUEST)
 
-    /// Has the connections of a context look for it. A library that knows the extension refuses:
-    /// then ``isOffered(in:by:)`` is false.
+    /// Makes the connections of a context probe for it. A library that knows the extension refuses;
+    /// ``isOffered(in:by:)`` is then `false`.
     static func offer(in context: OpaquePointer) {
         _ = SSL_CTX_add_custom_ext(
             context, type, contexts,
@@ -28,18 +28,18 @@ enum EncryptedHello {
         ErrorQueue.clear()
     }
 
-    /// Whether a context's connections look for it, of which `ssl` is one.
+    /// Whether a context's connections, of which `ssl` is one, probe for it.
     static func isOffered(in context: TLSClientContext, by ssl: OpaquePointer) -> Bool {
         context.settings.looksForEncryptedHello
             && SSL_CTX_has_client_custom_ext(SSL_get_SSL_CTX(ssl), type) == 1
     }
 
-    /// What is sent, the same in every connection of the process: a second ClientHello must have
-    /// what the first had (RFC 9849 §6.2.1).
+    /// The extension's content, the same in every connection of the process: a second ClientHello
+    /// must contain what the first did (RFC 9849 §6.2.1).
     private static let content = Content()
 
     private struct Content: @unchecked Sendable {
-        /// Of the encapsulated key, and of a payload as padded names have it, with its tag.
+        /// The size of the encapsulated key, and of a payload for padded names, with its tag.
         private static let keyBytes = 32
         private static let payloadBytes = 160 + 16
 
@@ -64,8 +64,9 @@ enum EncryptedHello {
 }
 
 extension TLSClientConnection {
-    /// Offers protocols by ALPN in place of the context's; before the handshake.
-    /// - Parameter wire: as the extension has them, each behind its length; empty: none.
+    /// Offers these protocols by ALPN instead of the context's; call before the handshake.
+    /// - Parameter wire: the protocols as encoded in the extension, each preceded by its length;
+    ///   empty for none.
     package func offer(applicationProtocols wire: [UInt8]) {
         guard !wire.isEmpty else { return }
         _ = SSL_set_alpn_protos(ssl, wire, UInt32(wire.count))

@@ -1,13 +1,13 @@
 import COpenSSL
 
-/// What the library's contexts of clients and servers have in common.
+/// What the library's client and server contexts have in common.
 enum LibraryContext {
-    /// Bytes that one receive takes from the socket at most: two full records.
+    /// The maximum number of bytes that one receive takes from the socket: two full records.
     static let receiveBytes = 32 * 1024
     /// The longest protocol name (RFC 7301 §3.1).
     private static let protocolNameBytes = 255
 
-    /// A context of a method, which is freed again if `configure` fails.
+    /// A context for a method, which is freed again if `configure` fails.
     static func make(
         _ method: OpaquePointer?,
         configure: (OpaquePointer) throws(TLSContextError) -> Void
@@ -22,7 +22,7 @@ enum LibraryContext {
         return context
     }
 
-    /// The version, and how connections use the library.
+    /// Sets the version, and how connections use the library.
     static func configure(
         _ context: OpaquePointer, minimumVersion: TLSVersion
     ) throws(TLSContextError) {
@@ -31,8 +31,8 @@ enum LibraryContext {
         if minimumVersion.isObsolete { try allowObsoleteVersions(context) }
         SSL_CTX_set_options(
             context, pinfold_SSL_OP_NO_COMPRESSION | pinfold_SSL_OP_NO_RENEGOTIATION)
-        // Partial writes and a moving buffer: callers write from ring buffers. Released buffers: an
-        // idle connection holds none.
+        // Partial writes and a moving buffer, because callers write from ring buffers. Released
+        // buffers, so that an idle connection holds none.
         let modes =
             SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER
             | SSL_MODE_RELEASE_BUFFERS | SSL_MODE_AUTO_RETRY
@@ -46,17 +46,17 @@ enum LibraryContext {
         _ context: OpaquePointer
     ) throws(TLSContextError) {
         SSL_CTX_set_security_level(context, 0)
-        // Nothing that the level would let in besides: it says what may sign, not what may encrypt.
+        // Excludes what the security level would allow: it governs signatures, not encryption.
         guard SSL_CTX_set_cipher_list(context, "HIGH:!aNULL:!eNULL:!PSK:!SRP:!kRSAPSK") == 1
         else { throw .library(ErrorQueue.drain()) }
     }
 
-    /// A list of protocols as ALPN has it: each name behind its length.
+    /// A list of protocols as encoded for ALPN: each name preceded by its length.
     static func wireForm(_ protocols: [String]) throws(TLSContextError) -> [UInt8] {
         var wire: [UInt8] = []
         for name in protocols {
             guard (1...protocolNameBytes).contains(name.utf8.count) else {
-                throw .library("not an application protocol: \(name)")
+                throw .library("not a valid application protocol: \(name)")
             }
             wire.append(UInt8(name.utf8.count))
             wire.append(contentsOf: name.utf8)

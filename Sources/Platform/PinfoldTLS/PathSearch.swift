@@ -1,30 +1,30 @@
 import COpenSSL
 import Trust
 
-/// Looks for a chain that is accepted among all that lead from a leaf to an anchor through the
-/// certificates that were sent, with backtracking and bounded work: who sends the certificates
-/// chooses how many there are, and how they are entangled.
+/// Searches for an accepted chain among all that lead from a leaf to an anchor through the
+/// certificates that were sent, with backtracking and bounded work: the sender of the certificates
+/// decides how many there are, and how they are intertwined.
 struct PathSearch {
-    /// Certificates on a chain, leaf and anchor included.
+    /// The maximum number of certificates in a chain, including leaf and anchor.
     static let longestChain = 12
-    /// Signatures that are checked to find out who issued whom.
+    /// The maximum number of signatures checked to find out who issued what.
     static let signatureChecks = 64
-    /// Whole chains that are verified.
+    /// The maximum number of whole chains verified.
     static let chainsVerified = 16
-    /// Certificates that are looked at, over all.
+    /// The maximum number of certificates examined in total.
     static let steps = 4096
 
     private let builder: ChainBuilder
     /// What was sent, in its order.
     private let sent: [OpaquePointer]
     private var path: [OpaquePointer]
-    /// Signatures that were checked: by whom, of what, and whether it is right.
+    /// Checked signatures: the issuer, the certificate, and whether the signature is valid.
     private var signatures: [Edge: Bool] = [:]
     private var chainsLeft = PathSearch.chainsVerified
     private var stepsLeft = PathSearch.steps
-    /// What was wrong with the first chain that led to an anchor.
+    /// The failure of the first chain that led to an anchor.
     private var failure: ChainFailure?
-    /// What is known already, where all chains are looked for and not just one.
+    /// The chain already known, when searching for all chains rather than one.
     private var known: CertificateStack?
     private var found: [BuiltChain] = []
 
@@ -45,16 +45,15 @@ struct PathSearch {
         self.sent = sent
     }
 
-    /// A chain that is accepted, or what is wrong with the first one that led to an anchor; nil:
-    /// none did.
+    /// An accepted chain, or the failure of the first one that led to an anchor; `nil` if none did.
     mutating func run() -> Result<BuiltChain, ChainFailure>? {
         defer { ErrorQueue.clear() }
         if let chain = extend() { return .success(chain) }
         return failure.map { .failure($0) }
     }
 
-    /// The chains that are accepted besides one. Anchors are passed through as well: one that is
-    /// an intermediate's may itself be certified by another.
+    /// The other accepted chains. The search continues through anchors: an anchor that is an
+    /// intermediate may itself be certified by another.
     mutating func others(than first: BuiltChain) -> [BuiltChain] {
         defer { ErrorQueue.clear() }
         known = first.certificates
@@ -96,7 +95,7 @@ struct PathSearch {
         return extend()
     }
 
-    /// The anchors that bear the name of a certificate's issuer; nil: there are none.
+    /// The anchors with the name of a certificate's issuer, or `nil` if there are none.
     private func anchors(above certificate: OpaquePointer) -> CertificateStack? {
         if let trusted = builder.trusted {
             let stack = CertificateStack()
@@ -107,7 +106,7 @@ struct PathSearch {
             }
             return stack
         }
-        // The anchors of a store are the judge's.
+        // The anchors of a store belong to the judge.
         return builder.judge.roots.anchors(named: X509_get_issuer_name(certificate))
     }
 
@@ -117,7 +116,7 @@ struct PathSearch {
         X509_NAME_cmp(X509_get_subject_name(issuer), X509_get_issuer_name(certificate)) == 0
     }
 
-    /// Whether a certificate's name and key are on the path already: a chain through the same
+    /// Whether a certificate's name and key are already on the path: a chain through the same
     /// entity twice proves nothing that the shorter one does not (RFC 4158 §2.4.2).
     private func repeats(_ candidate: OpaquePointer) -> Bool {
         path.contains { one in
@@ -128,7 +127,7 @@ struct PathSearch {
         }
     }
 
-    /// Whether the issuer's key made the certificate's signature.
+    /// Whether the certificate was signed with the issuer's key.
     private mutating func isIssued(_ certificate: OpaquePointer, by issuer: OpaquePointer) -> Bool {
         let edge = Edge(subject: certificate, issuer: issuer)
         if let known = signatures[edge] { return known }
@@ -170,8 +169,8 @@ struct PathSearch {
         case .failure(let reason):
             guard failure == nil else { return nil }
             failure = reason
-            // The library knows no issuer by a key identifier that does not fit, and none in a
-            // certificate that it cannot read.
+            // The library recognises no issuer whose key identifier does not match, and none if it
+            // cannot parse the certificate.
             if reason.isMissingAnchor,
                 let violation = builder.violation(of: whole, isTrusted: true)
             {

@@ -2,13 +2,13 @@ import COpenSSL
 import Clocks
 import Trust
 
-/// What a server presented, for the policy to judge. Lives inside one call of the verification
+/// What a server presented, for the policy to judge. Lives within one call of the verification
 /// callback, or of `TrustJudge.judge`.
 struct PeerEvidence: TrustEvidence {
     private struct Evaluation {
         var host: String?
         var result: Result<BuiltChain, ChainFailure>
-        /// The other valid chains; nil: nobody has asked for them.
+        /// The other valid chains, or `nil` if nobody has asked for them yet.
         var others: [BuiltChain]?
     }
 
@@ -17,19 +17,19 @@ struct PeerEvidence: TrustEvidence {
     let sent: OpaquePointer?
     private let judge: TrustJudge
     private let time: Int64?
-    /// Evaluations under the configured roots, which several pinsets ask for alike.
+    /// Evaluations under the configured roots, which several pinsets request in the same form.
     private var evaluations: [Evaluation] = []
-    /// Until when what is known of the revocation of the chains that were accepted holds, in
-    /// seconds since 1970; nil: nothing was asked about it.
+    /// How long the revocation information about the accepted chains is valid, in seconds since
+    /// 1970; `nil` if none was requested.
     private var statusEnd: Int64?
-    /// A chain that was accepted, the first; nil: the policy asked for none.
+    /// The first accepted chain, or `nil` if the policy requested none.
     private(set) var accepted: CertificateStack?
 
     /// - Parameters:
     ///   - certificate: the leaf.
-    ///   - sent: the certificates of the server's message; nil if none.
-    ///   - judge: what the policy is applied by.
-    ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
+    ///   - sent: the certificates of the server's message, or `nil` if there are none.
+    ///   - judge: the anchors and settings that the policy is applied with.
+    ///   - time: when the certificates must be valid, in seconds since 1970; `nil` for now.
     /// Nil only if the library is out of memory.
     init?(
         certificate: OpaquePointer, sent: OpaquePointer?, judge: TrustJudge, time: Int64? = nil
@@ -59,7 +59,7 @@ struct PeerEvidence: TrustEvidence {
     mutating func otherChain(
         anchors: TrustAnchors, host: String?, where isWanted: (VerifiedChain) -> Bool
     ) -> VerifiedChain? {
-        // Of pinned certificates one is as good as the other.
+        // Among pinned certificates, any one will do.
         guard case .roots(let pinset) = anchors,
             case .success(let first) = underRoots(pinset: pinset, host: host),
             let other = others(than: first, pinset: pinset, host: host).first(where: {
@@ -80,7 +80,7 @@ struct PeerEvidence: TrustEvidence {
         statusEnd = min(statusEnd ?? end, end)
     }
 
-    /// A verdict that was come to by this, which holds no longer than what is known of revocation.
+    /// Limits a verdict reached from this evidence to the validity of the revocation information.
     func limited(_ verdict: TrustVerdict) -> TrustVerdict {
         guard let statusEnd, case .trusted(var facts) = verdict else { return verdict }
         facts.limit(to: statusEnd)
@@ -88,18 +88,19 @@ struct PeerEvidence: TrustEvidence {
     }
 
     /// The certificates of the chain that is valid under the roots and the pinset's own anchors,
-    /// whatever name it is for; nil: there is none.
+    /// regardless of its name, or `nil` if there is none.
     mutating func validated(pinset: Int) -> CertificateStack? {
         try? underRoots(pinset: pinset, host: nil).get().certificates
     }
 
-    /// What a stapled OCSP response is judged by, once the policy has been evaluated.
+    /// What a stapled OCSP response is judged with, once the policy has been evaluated.
     var stapleJudge: StapleJudge {
         StapleJudge(chain: accepted, judge: judge, time: time)
     }
 
-    /// A chain that ends in a configured root, or else in one of the pinset's own anchors. Every
-    /// chain ends in one anchor, so trying one set after the other is trying their union.
+    /// A chain that ends in a configured root or, failing that, in one of the pinset's own anchors.
+    /// Every chain ends in one anchor, so trying one set after the other is the same as trying
+    /// their union.
     private mutating func underRoots(
         pinset: Int?, host: String?
     ) -> Result<BuiltChain, ChainFailure> {
@@ -114,14 +115,14 @@ struct PeerEvidence: TrustEvidence {
             let anchors = judge.pinsets[pinset].anchors
         else { return result }
         let second = build(store: nil, trusted: anchors, host: host)
-        // The failure that says more: a chain that reached an anchor and then broke a rule.
+        // The more informative failure: a chain that reached an anchor and then broke a rule.
         if case .failure(let other) = second, other.isMissingAnchor || !failure.isMissingAnchor {
             return result
         }
         return second
     }
 
-    /// The chains that are valid besides one of ``underRoots(pinset:host:)``.
+    /// The valid chains other than the result of ``underRoots(pinset:host:)``.
     private mutating func others(
         than first: BuiltChain, pinset: Int?, host: String?
     ) -> [BuiltChain] {
@@ -156,21 +157,21 @@ struct PeerEvidence: TrustEvidence {
         guard case .failure(let failure) = result,
             case .success(let first) = underRoots(pinset: pinset, host: nil)
         else { return result }
-        // What leads to a pin need not have been sent: it may be among the roots.
+        // Intermediates that lead to a pin need not have been sent: they may be among the roots.
         var best = failure
         for chain in [first] + others(than: first, pinset: pinset, host: nil) {
             guard let end = judge.pinsets[pinset].lastIndex(in: chain), end > 0 else { continue }
             switch builder.attempt(chain.certificates, endingAt: end).result {
             case .success(let chain): return .success(chain)
-            // A chain that reached a pin and then broke a rule says more than none.
+            // A chain that reached a pin and then broke a rule is more informative than none.
             case .failure(let other): if best.isMissingAnchor { best = other }
             }
         }
         return .failure(best)
     }
 
-    /// The pinned certificates: those given whole, and those that the server sent, or that complete
-    /// its chain, with a pinned fingerprint.
+    /// The pinned certificates: those configured in full, and those with a pinned fingerprint that
+    /// the server sent or that complete its chain.
     private mutating func pinnedCertificates(_ pinset: Int) -> CertificateStack? {
         let certificates = judge.pinsets[pinset]
         guard !certificates.fingerprints.isEmpty else { return certificates.pinned }
@@ -190,7 +191,7 @@ struct PeerEvidence: TrustEvidence {
                 appendIfPinned(pinfold_sk_X509_value(sent, index))
             }
         }
-        // Servers do not send their root; the verified chain has it.
+        // Servers do not send their root; the verified chain contains it.
         if case .success(let chain) = underRoots(pinset: pinset, host: nil) {
             for index in 0..<chain.certificates.count {
                 appendIfPinned(chain.certificates[index])
@@ -199,8 +200,8 @@ struct PeerEvidence: TrustEvidence {
         return stack
     }
 
-    /// The certificates at hand beside those that were sent: those of valid chains, and those that
-    /// the pinsets have whole.
+    /// The known certificates other than those that were sent: those of valid chains, and those
+    /// configured in full in the pinsets.
     mutating func knownCertificates() -> [CertificateStack] {
         _ = underRoots(pinset: nil, host: nil)
         var known: [CertificateStack] = []
@@ -214,7 +215,7 @@ struct PeerEvidence: TrustEvidence {
         return known
     }
 
-    /// Builds and checks a chain to an anchor of the store or of `trusted`.
+    /// Builds and verifies a chain to an anchor of the store or of `trusted`.
     private func build(
         store: OpaquePointer?, trusted: CertificateStack?, host: String?
     ) -> Result<BuiltChain, ChainFailure> {

@@ -6,16 +6,16 @@ package final class RevocationList: @unchecked Sendable {
     /// Why a list cannot be used.
     package enum Problem: Error, Hashable, Sendable, CustomStringConvertible {
         case malformed
-        /// It says only what has changed since another list.
+        /// It contains only the changes since another list.
         case delta
-        /// It does not say until when it holds (RFC 5280 §5.1.2.5).
+        /// It does not state when it ends (RFC 5280 §5.1.2.5).
         case endless
 
         package var description: String {
             switch self {
             case .malformed: "a list that cannot be read"
-            case .delta: "a delta CRL, which says only what has changed"
-            case .endless: "a list without nextUpdate, so that it could never be found out of date"
+            case .delta: "a delta CRL, which contains only changes"
+            case .endless: "a list without nextUpdate, which could never be found to be out of date"
             }
         }
     }
@@ -23,10 +23,10 @@ package final class RevocationList: @unchecked Sendable {
     let pointer: OpaquePointer
     /// When it was issued, in seconds since 1970.
     package let issued: Int64
-    /// When there is a newer one at the latest, in seconds since 1970.
+    /// When a newer one is due at the latest, in seconds since 1970.
     package let ends: Int64
 
-    /// - Parameter der: of one list; bytes after it are refused.
+    /// - Parameter der: the DER of one list; trailing bytes are refused.
     package init(der: [UInt8]) throws(Problem) {
         let read = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var position = buffer.baseAddress
@@ -50,8 +50,8 @@ package final class RevocationList: @unchecked Sendable {
         sort()
     }
 
-    /// Has the library put the entries in order, which it does at the first lookup: under a lock,
-    /// while handshakes wait.
+    /// Makes the library sort the entries. It would otherwise do so at the first lookup, under a
+    /// lock, while handshakes wait.
     private func sort() {
         guard let serial = ASN1_INTEGER_new() else { return }
         var revoked: OpaquePointer?
@@ -61,12 +61,12 @@ package final class RevocationList: @unchecked Sendable {
 
     deinit { X509_CRL_free(pointer) }
 
-    /// The issuer, for people: printable ASCII.
+    /// The issuer, for display: printable ASCII.
     package var issuer: String { X509View.text(X509_CRL_get_issuer(pointer)) }
 
-    /// The SHA-256 of whose certificates are revoked, and which: the same for a later list that
-    /// revokes the same, so that what was obtained under one is as good under the other. Nil only
-    /// if the library is out of memory.
+    /// The SHA-256 of the issuer and the revoked certificates. It stays the same for a later list
+    /// that revokes the same ones, so that whatever was obtained under one remains valid under the
+    /// other. `nil` only if the library is out of memory.
     package var content: SHA256Digest? {
         var content: [UInt8] = []
         func add(_ bytes: UnsafePointer<UInt8>?, _ count: Int) {
@@ -78,7 +78,7 @@ package final class RevocationList: @unchecked Sendable {
         if X509_NAME_get0_der(X509_CRL_get_issuer(pointer), &name, &count) == 1 {
             add(name, count)
         }
-        // In the library's order, which is one of the serial numbers.
+        // In the library's order, by serial number.
         let revoked = X509_CRL_get_REVOKED(pointer)
         for index in 0..<max(0, pinfold_sk_X509_REVOKED_num(revoked)) {
             guard let one = pinfold_sk_X509_REVOKED_value(revoked, index),
@@ -89,20 +89,20 @@ package final class RevocationList: @unchecked Sendable {
         return SHA256Digest(hashing: content.span)
     }
 
-    /// Whether it has a certificate, which is of its issuer.
+    /// Whether it lists a certificate of its issuer.
     func names(_ certificate: OpaquePointer) -> Bool {
         var revoked: OpaquePointer?
         return X509_CRL_get0_by_serial(
             pointer, &revoked, X509_get0_serialNumber(certificate)) != 0
     }
 
-    /// Whether the issuer's name is that of a certificate's issuer.
+    /// Whether its issuer has the same name as a certificate's issuer.
     func isOfIssuer(of certificate: OpaquePointer) -> Bool {
         X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_get_issuer_name(certificate)) == 0
     }
 
-    /// Whether another list has come to its place: of the same issuer and scope, with a higher CRL
-    /// number (RFC 5280 §5.2.3) or, where that does not tell, of a later day.
+    /// Whether another list supersedes it: same issuer and scope, with a higher CRL number (RFC
+    /// 5280 §5.2.3) or, if that is inconclusive, a later date.
     package func isReplaced(by other: RevocationList) -> Bool {
         guard isOfSameSeries(as: other) else { return false }
         let (own, theirs) = (number, other.number)
@@ -117,8 +117,8 @@ package final class RevocationList: @unchecked Sendable {
         return issued < other.issued
     }
 
-    /// Whether issuer and scope are those of another list. One that does not say by which key it
-    /// is signed may be of any.
+    /// Whether issuer and scope are the same as another list's. One that does not name its signing
+    /// key may have been signed with any.
     package func isOfSameSeries(as other: RevocationList) -> Bool {
         guard
             X509_NAME_cmp(X509_CRL_get_issuer(pointer), X509_CRL_get_issuer(other.pointer)) == 0,
@@ -130,14 +130,14 @@ package final class RevocationList: @unchecked Sendable {
         return own == theirs
     }
 
-    /// The CRL number, for the caller to free; nil: it has none.
+    /// The CRL number, for the caller to free, or `nil` if it has none.
     private var number: UnsafeMutablePointer<ASN1_INTEGER>? {
         defer { ErrorQueue.clear() }
         return X509_CRL_get_ext_d2i(pointer, NID_crl_number, nil, nil)?
             .assumingMemoryBound(to: ASN1_INTEGER.self)
     }
 
-    /// What an extension says, in DER; nil: it is not there.
+    /// The value of an extension in DER, or `nil` if it is absent.
     private func value(_ identifier: Int32) -> [UInt8]? {
         let index = X509_CRL_get_ext_by_NID(pointer, identifier, -1)
         guard index >= 0,
@@ -148,7 +148,7 @@ package final class RevocationList: @unchecked Sendable {
                 start: ASN1_STRING_get0_data(data), count: Int(ASN1_STRING_length(data))))
     }
 
-    /// Whether one of some anchors has the issuer's name, and whether its key made the signature.
+    /// Whether any of the anchors has the issuer's name, and whether its key made the signature.
     package func issuer(among roots: TrustRoots) -> (isKnown: Bool, hasSigned: Bool) {
         defer { ErrorQueue.clear() }
         guard let anchors = roots.anchors(named: X509_CRL_get_issuer(pointer)) else {
@@ -162,9 +162,10 @@ package final class RevocationList: @unchecked Sendable {
     }
 }
 
-/// The lists that servers' chains are held to: each certificate below the anchor must be in none,
-/// and there must be one of its issuer. So must a server's certificate that is itself the anchor,
-/// unless it is its own issuer. Immutable; used by any number of threads at once.
+/// The lists that servers' chains are checked against: each certificate below the anchor must be
+/// absent from all of them, and there must be a list of its issuer. The same applies to a server's
+/// certificate that is itself the anchor, unless it is self-issued. Immutable; safe to use from any
+/// number of threads at once.
 package final class RevocationLists: @unchecked Sendable {
     private let lists: [RevocationList]
     private let stack: OpaquePointer
@@ -174,7 +175,7 @@ package final class RevocationLists: @unchecked Sendable {
         self.stack = stack
     }
 
-    /// Nil only if the library is out of memory.
+    /// `nil` only if the library is out of memory.
     private static func stack(of lists: [RevocationList]) -> OpaquePointer? {
         guard let stack = pinfold_sk_X509_CRL_new() else { return nil }
         for list in lists {
@@ -190,7 +191,7 @@ package final class RevocationLists: @unchecked Sendable {
 
     deinit { pinfold_sk_X509_CRL_free(stack) }
 
-    /// - Parameter der: of each list.
+    /// - Parameter der: the DER of each list.
     package convenience init(der: [[UInt8]]) throws(TLSContextError) {
         var lists: [RevocationList] = []
         for one in der {
@@ -218,29 +219,30 @@ package final class RevocationLists: @unchecked Sendable {
         }
     }
 
-    /// Whether what the library finds is only that an anchor, or what a server sent above one, is
-    /// not looked up: an anchor is trusted for what it is.
+    /// Whether the library's only finding is that an anchor, or something that a server sent above
+    /// one, cannot be looked up: an anchor is trusted as it is.
     private static func mayPass(_ building: OpaquePointer) -> Bool {
         let code = X509_STORE_CTX_get_error(building)
         let depth = X509_STORE_CTX_get_error_depth(building)
-        // The first certificate that is trusted; 0: the leaf itself, whatever was sent above it.
+        // The first trusted certificate; 0 is the leaf itself, whatever was sent above it.
         let anchor = X509_STORE_CTX_get_num_untrusted(building)
         guard RevocationFailure.problem(code) != nil, depth >= anchor else { return false }
         guard depth == anchor, let certificate = X509_STORE_CTX_get_current_cert(building) else {
             return true
         }
-        // Its own list may have it. Of the other faults those that count are found below it.
+        // Its own list may contain it. Of the other faults, those that count are found below it.
         if X509_self_signed(certificate, 1) == 1 { return code != X509_V_ERR_CERT_REVOKED }
         return depth > 0
     }
 
-    /// What is told of a chain that the library has let pass and whose anchor is an authority that
-    /// another anchor has revoked; nil: it is not. The library looks at nothing above an anchor.
+    /// The failure of a chain that the library has accepted and whose anchor is an authority that
+    /// another anchor has revoked, or `nil` if it is not revoked. The library checks nothing above
+    /// an anchor.
     ///
     /// What a server sends does not count as an issuer: a path ends at its anchor (RFC 5280
-    /// §6.1.1), and who has the key of a revoked one would not send it.
+    /// §6.1.1), and an attacker with the key of a revoked authority would not send its issuer.
     ///
-    /// - Parameter trusted: anchors beside the roots; nil: there are none.
+    /// - Parameter trusted: anchors besides the roots, or `nil` if there are none.
     func anchorFailure(
         _ chain: CertificateStack, among roots: TrustRoots, and trusted: CertificateStack?
     ) -> RevocationFailure? {
@@ -262,17 +264,17 @@ package final class RevocationLists: @unchecked Sendable {
         return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(anchor))
     }
 
-    /// What the lists say against one certificate of an issuer whose own are known to be good; nil:
-    /// nothing.
+    /// What the lists say against one certificate whose issuer's own certificates are known to be
+    /// good, or `nil` for nothing.
     ///
     /// - Parameters:
-    ///   - level: what signatures must be worth (SSL_CTX_set_security_level(3)).
-    ///   - time: in seconds since 1970; nil is now.
+    ///   - level: the required strength of signatures (SSL_CTX_set_security_level(3)).
+    ///   - time: in seconds since 1970; `nil` for now.
     func failure(
         of certificate: OpaquePointer, issuedBy issuer: OpaquePointer, level: Int32,
         at time: Int64?
     ) -> RevocationFailure? {
-        let broken = RevocationFailure(.listInvalid, "the CRLs cannot be looked at")
+        let broken = RevocationFailure(.listInvalid, "the CRLs cannot be checked")
         guard let building = X509_STORE_CTX_new(), let anchors = CertificateStack() else {
             return broken
         }
@@ -296,8 +298,8 @@ package final class RevocationLists: @unchecked Sendable {
             X509_STORE_CTX_get_error(building), certificate: X509View(certificate)) ?? broken
     }
 
-    /// What is told of a leaf that is the anchor and that no list lets pass, for want of its
-    /// issuer's certificate; nil: there is no list of its issuer's name.
+    /// The failure of a leaf that is the anchor and that no list can clear, because its issuer's
+    /// certificate is missing; `nil` if there is no list with its issuer's name.
     func unverifiable(_ leaf: OpaquePointer) -> RevocationFailure? {
         let own = lists.filter { $0.isOfIssuer(of: leaf) }
         guard !own.isEmpty else { return nil }
@@ -307,15 +309,15 @@ package final class RevocationLists: @unchecked Sendable {
         let (subject, issuer) = (X509View(leaf).subject, X509View(leaf).issuer)
         return RevocationFailure(
             .listMissing,
-            "the CRL of \(issuer) cannot be verified, since the server does not send its "
-                + "certificate, and could not tell of the certificate of \(subject)")
+            "the CRL of \(issuer), which covers the certificate of \(subject), cannot be verified: "
+                + "the server does not send the issuer's certificate")
     }
 
-    /// Until when the lists say something of a chain that they let pass, in seconds since 1970;
-    /// nil: they say nothing of it. Of several of an issuer's name it is the first that ends.
+    /// How long the lists that cleared a chain are valid, in seconds since 1970; `nil` if they say
+    /// nothing about it. Of several lists with the same issuer name, the first to end counts.
     ///
-    /// - Parameter time: of the verification, in seconds since 1970: what was over then did not
-    ///   let the chain pass.
+    /// - Parameter time: when the chain was verified, in seconds since 1970: a list that was out of
+    ///   date then did not clear the chain.
     func end(of chain: CertificateStack, at time: Int64) -> Int64? {
         (0..<max(0, chain.count - 1)).compactMap { index -> Int64? in
             guard let certificate = chain[index] else { return nil }
@@ -326,7 +328,8 @@ package final class RevocationLists: @unchecked Sendable {
 }
 
 extension RevocationFailure {
-    /// What a code of the library's verification is about; nil: not about revocation.
+    /// The revocation problem that a verification code of the library stands for, or `nil` if it is
+    /// not about revocation.
     static func problem(_ code: Int32) -> RevocationProblem? {
         switch code {
         case X509_V_ERR_CERT_REVOKED: .revoked
@@ -344,7 +347,7 @@ extension RevocationFailure {
         }
     }
 
-    /// What the library's verification found about revocation; nil: something else.
+    /// The library's finding about revocation, or `nil` if it is something else.
     init?(_ code: Int32, certificate: X509View) {
         guard let problem = Self.problem(code) else { return nil }
         let subject = certificate.subject
@@ -355,7 +358,7 @@ extension RevocationFailure {
         case .listMissing:
             self.init(
                 problem,
-                "there is no CRL of \(issuer) that could tell of the certificate of \(subject)")
+                "there is no CRL of \(issuer) that covers the certificate of \(subject)")
         case .listExpired: self.init(problem, "the CRL of \(issuer) is out of date")
         default:
             let reason = String(cString: X509_verify_cert_error_string(Int(code)))

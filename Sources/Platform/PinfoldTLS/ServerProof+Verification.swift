@@ -3,20 +3,20 @@ import Trust
 
 /// Why a server's flight does not prove that it has its certificate's key.
 package enum ServerProofError: Error, Hashable, Sendable {
-    /// The certificate, or the signature's kind, is none that is known.
+    /// The certificate or the kind of signature is not supported.
     case unusable(String)
-    /// The signature is not made with the certificate's key, for this handshake.
+    /// The signature was not made with the certificate's key for this handshake.
     case wrongSignature
 }
 
 extension ServerProof {
-    /// Checks that the key of this handshake is signed with the key of the first certificate
-    /// (RFC 5246 §7.4.3, RFC 4346 §7.4.3, RFC 8422 §5.4). Without this a certificate shows nothing:
-    /// anybody can send the one of another server.
+    /// Checks that the key of this handshake is signed with the key of the first certificate (RFC
+    /// 5246 §7.4.3, RFC 4346 §7.4.3, RFC 8422 §5.4). Without this a certificate proves nothing:
+    /// anybody can send another server's.
     ///
-    /// In an RSA key exchange nothing is signed, and nothing needs to be: what the client encrypts
-    /// to the certificate's key only its owner can read, and without it the server's Finished is
-    /// wrong. It is checked then that the key can be used so.
+    /// In an RSA key exchange nothing is signed, and nothing needs to be: only the owner of the
+    /// certificate's key can decrypt what the client encrypts to it, and without that the server's
+    /// Finished is wrong. What is checked then is that the key can be used that way.
     package func verifyPossession() throws(ServerProofError) {
         guard let leaf = chain.first, let certificate = parseCertificate(der: leaf) else {
             throw .unusable("the certificate cannot be read")
@@ -36,7 +36,7 @@ extension ServerProof {
         }
         let signature = try SignatureKind(keyExchange.scheme, key: key)
         guard signature.matches(key) else {
-            throw .unusable("a signature of another kind than the certificate's key")
+            throw .unusable("a signature that does not match the certificate's key")
         }
         guard
             signature.verifies(
@@ -45,19 +45,19 @@ extension ServerProof {
     }
 }
 
-/// What a signature is made with, by the numbers of TLS (RFC 8446 §4.2.3, RFC 5246 §7.4.1.4.1).
+/// How a signature is made, by TLS's numbers (RFC 8446 §4.2.3, RFC 5246 §7.4.1.4.1).
 private struct SignatureKind {
     enum Algorithm { case rsa, rsaPSS, ecdsa, edwards }
 
     let algorithm: Algorithm
-    /// The digest by the library's name; nil: the algorithm has its own.
+    /// The digest by the library's name, or `nil` if the algorithm has its own.
     let digest: String?
 
     /// - Parameters:
-    ///   - scheme: what the message says; nil before TLS 1.2, where the key decides.
+    ///   - scheme: the message's value, or `nil` before TLS 1.2, where the key decides.
     init(_ scheme: UInt16?, key: OpaquePointer) throws(ServerProofError) {
         guard let scheme else {
-            // MD5 and SHA-1 one behind the other for RSA, SHA-1 for ECDSA.
+            // MD5 followed by SHA-1 for RSA, SHA-1 for ECDSA.
             let isRSA = EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA
             algorithm = isRSA ? .rsa : .ecdsa
             digest = isRSA ? "MD5-SHA1" : "SHA1"
@@ -72,7 +72,7 @@ private struct SignatureKind {
             let digests: [UInt16: String] = [
                 2: "SHA1", 3: "SHA224", 4: "SHA256", 5: "SHA384", 6: "SHA512",
             ]
-            // MD5 is none of them: who can choose what is signed can find two of the same digest.
+            // MD5 is excluded: whoever chooses what is signed can find a collision.
             guard let digest = digests[scheme >> 8] else {
                 throw .unusable("an unknown signature")
             }

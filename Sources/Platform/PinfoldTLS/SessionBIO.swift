@@ -1,12 +1,12 @@
 import COpenSSL
 
 /// The BIO between a TLS connection and the session that carries it: what the inner one sends is
-/// content of the outer one, and the other way round. For a client that speaks TLS to its proxy,
-/// and TLS again inside its tunnel.
+/// content of the outer one, and vice versa. For a client that speaks TLS to its proxy, and TLS
+/// again inside its tunnel.
 ///
-/// The outer session is read and written inside calls of the library for the inner one. So its
-/// results become the BIO's; nothing is buffered between the two; and what an inner call has queued
-/// as its error is there again when the outer call returns.
+/// The outer session is read and written inside library calls for the inner one. Therefore its
+/// results become the BIO's, nothing is buffered between the two, and errors that an inner call has
+/// queued are preserved across the outer call.
 enum SessionBIO {
     /// `BIO_METHOD` is immutable once made, and lives as long as the process.
     private struct Method: @unchecked Sendable {
@@ -27,7 +27,7 @@ enum SessionBIO {
         return method
     }
 
-    /// A BIO for a connection that outlives it, and has an outer one; nil if the library is out of
+    /// A BIO for a connection that outlives it and has an outer one; `nil` if the library is out of
     /// memory.
     static func make(for inner: TLSConnection) -> OpaquePointer? {
         guard let method = method.pointer, let bio = BIO_new(method) else { return nil }
@@ -56,7 +56,7 @@ enum SessionBIO {
             switch result {
             case .bytes(let received, let drained):
                 socket.pointee.isDrained = drained
-                // The outer one has stopped short of what it could read: so does this operation.
+                // The outer session stopped before reading all it could: so does this operation.
                 if !drained, received < capacity { socket.pointee.receivesLeft = 0 }
                 count?.pointee = received
                 return socket.pointee.admits(bytes, count: received) ? 1 : -1
@@ -66,7 +66,7 @@ enum SessionBIO {
                 pinfold_BIO_set_retry_read(bio)
             case .wantRead: pinfold_BIO_set_retry_read(bio)
             case .wantWrite: pinfold_BIO_set_retry_write(bio)
-            // Either way the inner session was not ended.
+            // Either way the inner session was not ended properly.
             case .endOfStream, .truncated:
                 socket.pointee.isAtEnd = true
                 return 0
@@ -81,7 +81,8 @@ enum SessionBIO {
         ) -> Int32 = { bio, bytes, length, count in
             guard let inner = inner(bio), let outer = inner.outer else { return -1 }
             pinfold_BIO_clear_retry_flags(bio)
-            // What was not taken comes again: the library sends a record to its end before another.
+            // Bytes that were not accepted are offered again: the library finishes a record before
+            // another.
             let record = UnsafeRawBufferPointer(start: bytes, count: length)
             switch ErrorQueue.kept({ outer.write(record) }) {
             case .bytes(let sent):
@@ -96,8 +97,8 @@ enum SessionBIO {
 }
 
 extension ErrorQueue {
-    /// Makes a call that uses the queue in the middle of one that may have an error in it already:
-    /// an alert is sent after the error that it tells of was queued.
+    /// Runs a call that uses the error queue in the middle of one that may already have an error in
+    /// it: an alert is sent after the error that it reports was queued.
     static func kept<Result>(_ call: () -> Result) -> Result {
         let former = ERR_peek_error()
         defer { if former != 0 { pinfold_ERR_raise(former) } }

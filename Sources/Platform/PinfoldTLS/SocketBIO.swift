@@ -1,52 +1,53 @@
 import CLinux
 import COpenSSL
 
-/// What a connection's BIO knows of what carries its bytes: the socket, or a session over it.
+/// What a connection's BIO knows about what carries its bytes: the socket, or a session over it.
 struct SocketState {
     let fileDescriptor: Int32
-    /// Bytes that were received before the connection was made: they are received
-    /// first. Empty when there are none left.
+    /// Bytes that were received before the connection was created: they are read first. Empty if
+    /// none are left.
     private(set) var early = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-    /// How many of them were received.
+    /// How many of them have been read.
     private var earlyTaken = 0
     /// The errno of the last receive or send that failed for good.
     var errorNumber: Int32 = 0
     /// Whether a handshake is under way. A library that has failed to send does not read what the
-    /// peer said before it was gone: so sending seems to succeed until that has been read.
+    /// peer said before it went away: therefore sending pretends to succeed until that has been
+    /// read.
     var isShakingHands = false
-    /// Whether sending has seemed to succeed; why it has not is `errorNumber`.
+    /// Whether sending has pretended to succeed; `errorNumber` is why it failed.
     private(set) var hasLostOutput = false
-    /// Whether the last receive of this operation got fewer bytes than it had room for: the socket
-    /// was empty then.
+    /// Whether the last receive of this operation got fewer bytes than it had space for, which
+    /// means that the socket was empty.
     var isDrained = false
     /// Whether the peer has closed its side.
     var isAtEnd = false
-    /// How many receives the operation at hand may still make: one call of the library can go on
-    /// for as long as the peer sends what is no content.
+    /// How many receives the current operation may still make: one call of the library can continue
+    /// for as long as the peer sends something other than content.
     var receivesLeft = 0
-    /// Whether that was what ended the operation, and not an empty socket.
+    /// Whether that limit ended the operation, rather than an empty socket.
     var isOverTurn = false
     /// Whether a short receive may be taken as proof that the socket is empty.
     private(set) var trustsShortReceive = false
-    /// Handshake messages after the handshake.
+    /// Handshake messages received after the handshake.
     var lateMessages = 0
-    /// A server looks at its client's first messages; nil once there is nothing to look at.
+    /// Checks a client's first messages to a server; `nil` once there is nothing left to check.
     var gauge: ClientHelloGauge?
-    /// The first line of what the peer sent in the handshake, where it is HTTP in clear text.
+    /// The first line of what the peer sent in the handshake, if it is HTTP in clear text.
     private(set) var clearTextLine: String?
-    /// Whether the client announced a longer one than is taken.
+    /// Whether the client announced a ClientHello that is too long.
     private(set) var isHelloTooLong = false
 
-    /// Receives of one operation: more than a full buffer of content needs.
+    /// The maximum number of receives in one operation: more than a full buffer of content needs.
     static let receivesPerOperation = 8
-    /// Handshake messages that a peer may send after the handshake, over the life of a
-    /// connection: session tickets and key updates, of which each costs as much as many records of
-    /// content.
+    /// The maximum number of handshake messages that a peer may send after the handshake, over the
+    /// life of a connection: session tickets and key updates, each of which costs as much as many
+    /// records of content.
     static let lateMessageLimit = 256
 
     init(fileDescriptor: Int32) { self.fileDescriptor = fileDescriptor }
 
-    /// Keeps a copy of bytes that were read from the socket before.
+    /// Keeps a copy of bytes that were already read from the socket.
     mutating func setEarly(_ bytes: UnsafeRawBufferPointer) {
         guard bytes.count > 0 else { return }
         forgetEarly()
@@ -54,7 +55,7 @@ struct SocketState {
         early.copyMemory(from: bytes)
     }
 
-    /// Gives out as many of the early bytes as there is room for.
+    /// Returns as many of the early bytes as there is space for.
     mutating func takeEarly(into bytes: UnsafeMutableRawPointer?, capacity: Int) -> Int {
         let count = min(capacity, early.count - earlyTaken)
         guard let bytes, let start = early.baseAddress else { return 0 }
@@ -81,9 +82,9 @@ struct SocketState {
         return true
     }
 
-    /// Notes why sending has failed.
+    /// Records why sending has failed.
     ///
-    /// - Returns: whether it is to seem to have succeeded.
+    /// - Returns: whether sending should pretend to have succeeded.
     mutating func notesLoss(_ number: Int32) -> Bool {
         errorNumber = number
         let isGone = number == EPIPE || number == ECONNRESET
@@ -92,8 +93,8 @@ struct SocketState {
         return true
     }
 
-    /// Looks whether what came in the handshake is HTTP in clear text, by its first bytes: no
-    /// record of TLS begins with them.
+    /// Detects by its first bytes whether what arrived in the handshake is HTTP in clear text: no
+    /// TLS record begins with them.
     mutating func noteClearText(_ bytes: UnsafeMutablePointer<CChar>?, count: Int) {
         let received = UnsafeRawBufferPointer(start: bytes, count: count)
         guard clearTextLine == nil, received.starts(with: "HTTP/".utf8) else { return }
@@ -101,7 +102,7 @@ struct SocketState {
         clearTextLine = String(decoding: line, as: UTF8.self)
     }
 
-    /// How much of that line is kept.
+    /// How many bytes of that line are kept.
     private static let clearTextLineBytes = 100
 
     var hasTooManyMessages: Bool { lateMessages > Self.lateMessageLimit }
@@ -110,14 +111,15 @@ struct SocketState {
         self.trustsShortReceive = trustsShortReceive
         receivesLeft = Self.receivesPerOperation
         isOverTurn = false
-        // What an earlier operation saw is over: bytes may have come since, and been reported.
+        // What an earlier operation saw is outdated: bytes may have arrived since, and been
+        // reported.
         isDrained = false
     }
 }
 
 /// The BIO between a TLS connection and its non-blocking socket. Unlike the library's, it raises no
-/// SIGPIPE, goes on after EINTR, keeps errno, and knows when the socket was emptied, which spares
-/// edge-triggered readers a receive that only says EAGAIN.
+/// SIGPIPE, retries after EINTR, preserves errno, and knows when the socket was emptied, which
+/// saves edge-triggered readers a receive that only returns EAGAIN.
 enum SocketBIO {
     /// `BIO_METHOD` is immutable once made, and lives as long as the process.
     private struct Method: @unchecked Sendable {
@@ -135,7 +137,7 @@ enum SocketBIO {
         return method
     }
 
-    /// A BIO over a socket whose state outlives it; nil if the library is out of memory.
+    /// A BIO over a socket whose state outlives it; `nil` if the library is out of memory.
     static func make(_ state: UnsafeMutablePointer<SocketState>) -> OpaquePointer? {
         guard let method = method.pointer, let bio = BIO_new(method) else { return nil }
         BIO_set_data(bio, state)
@@ -148,8 +150,8 @@ enum SocketBIO {
         BIO_get_data(bio)?.assumingMemoryBound(to: SocketState.self)
     }
 
-    /// What a receive begins with, whatever carries the bytes: its result if they need not be
-    /// asked for, or must not be.
+    /// The common start of a receive, whatever carries the bytes: its result if the carrier need
+    /// not be asked, or must not be.
     @inline(__always)
     static func begin(
         _ socket: UnsafeMutablePointer<SocketState>, _ bio: OpaquePointer?,
@@ -238,7 +240,7 @@ enum SocketBIO {
             answer(command, isAtEnd: state(bio)?.pointee.isAtEnd == true)
         }
 
-    /// What the library wants to know of a BIO, whatever carries the bytes.
+    /// The answer to a control query of the library, whatever carries the bytes.
     static func answer(_ command: Int32, isAtEnd: Bool) -> Int {
         switch command {
         case BIO_CTRL_EOF: isAtEnd ? 1 : 0

@@ -2,33 +2,33 @@ import COpenSSL
 import Clocks
 import Trust
 
-/// Judges what a server says, with its authority's signature, of its certificate's state: the OCSP
-/// response that it staples to its handshake (RFC 6066 §8, RFC 6960 §3.2).
+/// Judges the OCSP response that a server staples to its handshake (RFC 6066 §8, RFC 6960 §3.2):
+/// the status of its certificate, signed by its authority.
 struct StapleJudge {
-    /// By how many seconds clocks may differ.
+    /// The allowed difference between clocks, in seconds.
     static let skewSeconds: Int64 = 300
 
-    /// A verified chain of the server's, the leaf first; nil: none was verified.
+    /// A verified chain of the server, the leaf first, or `nil` if none was verified.
     let chain: CertificateStack?
-    /// What is asked beside that.
+    /// The policy's other requirements.
     let judge: TrustJudge
-    /// When the response must be valid, in seconds since 1970; nil is now.
+    /// When the response must be valid, in seconds since 1970; `nil` for now.
     let time: Int64?
 
-    /// What is said by singles that are about the certificate.
+    /// The single responses that are about the certificate, combined.
     private struct Answer {
         var status: Int32
         var thisUpdate: Int64
         var nextUpdate: Int64?
     }
 
-    /// Judges a response in DER; nil: there is none.
+    /// Judges a response in DER, or its absence if `nil`.
     ///
-    /// - Returns: until when it holds, in seconds since 1970.
+    /// - Returns: how long it is valid, in seconds since 1970.
     func judge(_ staple: [UInt8]?) -> Result<Int64, RevocationFailure> {
         defer { ErrorQueue.clear() }
         guard let chain, let leaf = chain[0] else {
-            return invalid("no chain was verified that it could be judged by")
+            return invalid("no chain was verified to check it against")
         }
         let subject = X509View(leaf).subject
         guard let staple, !staple.isEmpty else {
@@ -42,7 +42,7 @@ struct StapleJudge {
         guard let issuer = issuer(of: leaf, in: chain) else {
             return invalid("the issuer of \(subject) is not in the chain")
         }
-        if response.hasWeakSignature { return invalid("its signature is made of MD5 or SHA-1") }
+        if response.hasWeakSignature { return invalid("its signature uses MD5 or SHA-1") }
         guard isSigned(response, by: issuer) else {
             return invalid(
                 "it is not signed by \(X509View(leaf).issuer), nor by a responder that this has "
@@ -77,10 +77,10 @@ struct StapleJudge {
         }
         let now = time ?? Clock.coarseWallSeconds()
         guard let next = good.nextUpdate else {
-            return invalid("it does not say until when it holds")
+            return invalid("it does not say how long it is valid")
         }
         guard good.thisUpdate <= now + Self.skewSeconds else {
-            return invalid("it is of the future")
+            return invalid("it is dated in the future")
         }
         let end = next + Self.skewSeconds
         guard end > now else {
@@ -91,7 +91,7 @@ struct StapleJudge {
         return .success(end)
     }
 
-    /// The certificate above the leaf; the leaf itself if it is its own issuer.
+    /// The certificate above the leaf, or the leaf itself if it is self-issued.
     private func issuer(
         of leaf: OpaquePointer, in chain: CertificateStack
     ) -> OpaquePointer? {
@@ -99,8 +99,8 @@ struct StapleJudge {
         return X509_check_issued(leaf, leaf) == X509_V_OK ? leaf : nil
     }
 
-    /// Whether the issuer signed a response, or a responder whose certificate it issued for that
-    /// purpose (RFC 6960 §4.2.2.2), which is in the response.
+    /// Whether a response was signed by the issuer, or by a responder whose certificate the issuer
+    /// issued for that purpose (RFC 6960 §4.2.2.2) and which is included in the response.
     private func isSigned(_ response: borrowing OCSPResponse, by issuer: OpaquePointer) -> Bool {
         guard let store = X509_STORE_new(), let known = CertificateStack() else { return false }
         defer { X509_STORE_free(store) }
@@ -115,12 +115,12 @@ struct StapleJudge {
         return OCSP_basic_verify(response.basic, known.pointer, store, flags) == 1
     }
 
-    /// What is wrong with the certificate of the responder that has signed, if it is not the
-    /// issuer's: it may be revoked (RFC 6960 §4.2.2.2.1). Nil: nothing is.
+    /// What is wrong with the certificate of the signing responder, if it is not the issuer's own:
+    /// it may be revoked (RFC 6960 §4.2.2.2.1). `nil` if nothing is.
     ///
-    /// By id-pkix-ocsp-nocheck an authority says that nobody need look; what a list at hand says of
-    /// it counts nevertheless. The CA/Browser Forum's baseline (§4.9.9) asks for that extension; an
-    /// authority of one's own commonly leaves it out.
+    /// With id-pkix-ocsp-nocheck an authority declares that nobody need check it; a list that is
+    /// available counts nevertheless. The CA/Browser Forum's baseline requirements (§4.9.9) demand
+    /// that extension; private authorities commonly omit it.
     private func problem(
         of response: borrowing OCSPResponse, _ issuer: OpaquePointer, in chain: CertificateStack
     ) -> String? {
@@ -128,7 +128,7 @@ struct StapleJudge {
         guard let known = CertificateStack() else { return "out of memory" }
         known.append(issuer)
         guard OCSP_resp_get0_signer(response.basic, &signer, known.pointer) == 1, let signer else {
-            return "its responder is not known"
+            return "its responder is unknown"
         }
         if X509_cmp(signer, issuer) == 0 { return nil }
         let waives = X509_get_ext_by_NID(signer, NID_id_pkix_OCSP_noCheck, -1) >= 0
@@ -136,15 +136,15 @@ struct StapleJudge {
             let found = lists.failure(
                 of: signer, issuedBy: issuer, level: judge.securityLevel, at: time)
             guard let found, !waives || found.problem == .revoked else { return nil }
-            return "of its responder it is said that \(found)"
+            return "its responder is not trusted: \(found)"
         }
         guard !waives, asksForNoCheck(chain) else { return nil }
-        return "the certificate of its responder, \(X509View(signer).subject), does not say that "
-            + "it need not be looked up (id-pkix-ocsp-nocheck), and there is no CRL to look it up "
+        return "the certificate of its responder, \(X509View(signer).subject), lacks "
+            + "id-pkix-ocsp-nocheck, and there is no CRL to check it "
             + "in"
     }
 
-    /// Whether a responder that nobody can look up is refused.
+    /// Whether a responder that nobody can check is refused.
     private func asksForNoCheck(_ chain: CertificateStack) -> Bool {
         guard judge.profile.profile != .lenient else { return false }
         return judge.profile.isChosen
@@ -170,8 +170,8 @@ struct StapleJudge {
         return answers
     }
 
-    /// Whether an identifier is that of the certificate: its serial number, and name and key of its
-    /// issuer (RFC 6960 §4.1.1).
+    /// Whether an identifier is the certificate's: its serial number, and its issuer's name and key
+    /// (RFC 6960 §4.1.1).
     private func isAbout(
         _ leaf: OpaquePointer, _ issuer: OpaquePointer, _ identifier: OpaquePointer?
     ) -> Bool {
@@ -187,7 +187,7 @@ struct StapleJudge {
 }
 
 extension OCSPResponse {
-    /// Whether its signature is made of a digest for which two texts can be found that have it.
+    /// Whether its signature uses a digest for which collisions can be found.
     var hasWeakSignature: Bool {
         var identifier: OpaquePointer?
         X509_ALGOR_get0(&identifier, nil, nil, OCSP_resp_get0_tbs_sigalg(basic))
@@ -201,12 +201,12 @@ extension OCSPResponse {
         return [NID_md2, NID_md4, NID_md5, NID_sha1, NID_ripemd160].contains(digest)
     }
 
-    /// The digest of a signature with RSASSA-PSS (RFC 4055 §3.1).
+    /// The digest of an RSASSA-PSS signature (RFC 4055 §3.1).
     private var pssDigest: Int32 {
         var kind: Int32 = 0
         var value: UnsafeRawPointer?
         X509_ALGOR_get0(nil, &kind, &value, OCSP_resp_get0_tbs_sigalg(basic))
-        // SHA-1 is what is meant where nothing is said.
+        // SHA-1 is the default if nothing is specified.
         guard kind == V_ASN1_SEQUENCE,
             let string = value?.assumingMemoryBound(to: ASN1_STRING.self)
         else { return NID_sha1 }
@@ -222,8 +222,8 @@ extension OCSPResponse {
 }
 
 extension TLSClientConnection {
-    /// Has servers asked for an OCSP response, and what waits for it judged before anything is
-    /// sent.
+    /// Makes connections ask servers for an OCSP response, and judges anything that waits for it
+    /// before data is sent.
     static func askForStaples(in context: OpaquePointer) throws(TLSContextError) {
         guard pinfold_SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp) == 1,
             pinfold_SSL_CTX_set_tlsext_status_cb(
@@ -235,7 +235,7 @@ extension TLSClientConnection {
         else { throw .library(ErrorQueue.drain()) }
     }
 
-    /// The OCSP response that the server stapled, in DER; nil: none has come.
+    /// The OCSP response that the server stapled, in DER, or `nil` if none has arrived.
     var staple: [UInt8]? {
         var start: UnsafePointer<UInt8>?
         let count = pinfold_SSL_get_tlsext_status_ocsp_resp(ssl, &start)
@@ -243,10 +243,10 @@ extension TLSClientConnection {
         return Array(UnsafeBufferPointer(start: start, count: count))
     }
 
-    /// Judges the response where one is required. Called by the library when the server's flight is
-    /// complete, with a response or without.
+    /// Judges the response if one is required. Called by the library when the server's flight is
+    /// complete, with or without a response.
     private func judgeStaple() -> Bool {
-        // It was judged when the session was made.
+        // It was judged when the session was established.
         if isResumed || !context.settings.requiresStaple { return true }
         guard let stapleJudge else { return false }
         switch stapleJudge.judge(staple) {

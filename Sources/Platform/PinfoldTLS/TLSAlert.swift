@@ -1,9 +1,9 @@
-/// An alert of TLS (RFC 8446 §6).
+/// A TLS alert (RFC 8446 §6).
 package struct TLSAlert: Hashable, Sendable {
     /// Its code on the wire.
     package let code: UInt8
 
-    /// The alert of a code.
+    /// The alert with a code.
     package init(code: UInt8) { self.code = code }
 
     package static let handshakeFailure = TLSAlert(code: 40)
@@ -15,7 +15,7 @@ package struct TLSAlert: Hashable, Sendable {
     package static let unrecognizedName = TLSAlert(code: 112)
     package static let certificateRequired = TLSAlert(code: 116)
 
-    /// Whether it says that the receiver's certificate will not do (RFC 8446 §6.2).
+    /// Whether it means that the receiver's certificate is not acceptable (RFC 8446 §6.2).
     package var isAboutCertificate: Bool { (42...46).contains(code) || code == 48 }
 
     /// Its name in IANA's registry of TLS alerts. The library's own list ends before TLS 1.3.

@@ -7,48 +7,50 @@ import Trust
 package final class TLSClientConnection: TLSConnection {
     package let context: TLSClientContext
     private let sessionKey: TLSSessionCache.Key
-    /// Whose share of the sessions its own are; nil: no client's.
+    /// The client whose share its sessions count towards, or `nil` if none.
     private let client: IPNetwork?
-    /// What the offered session's full handshake found.
+    /// The findings of the full handshake of the session offered for resumption.
     let offeredFacts: TrustFacts?
 
-    /// What was found about the server; nil until the handshake has judged it.
+    /// The findings about the server; `nil` until the handshake has judged it.
     package private(set) var facts: TrustFacts?
-    /// When the server's certificate ends, in seconds since 1970; nil before the handshake.
+    /// When the server's certificate ends, in seconds since 1970; `nil` before the handshake.
     package var certificateEnd: Int64? {
         SSL_get0_peer_certificate(ssl).map { X509View($0).notAfter }
     }
 
-    /// DER of the server's own certificate; nil before the handshake.
+    /// The server's own certificate in DER; `nil` before the handshake.
     package var certificateDER: [UInt8]? {
         SSL_get0_peer_certificate(ssl).flatMap { X509View($0).der }
     }
 
-    /// DER of the certificates that the server sent, the leaf first, whatever they are worth; empty
-    /// unless the policy found fault with them, or the context's settings keep them.
+    /// The certificates that the server sent in DER, the leaf first, unverified; empty unless the
+    /// policy objected to them, or the context's settings keep them.
     package private(set) var presented: [[UInt8]] = []
 
-    /// Lets go of ``presented``.
+    /// Releases ``presented``.
     package func forgetPresented() { presented = [] }
 
-    /// DER of the chain that the policy has accepted, the server's own certificate first; empty
-    /// unless the context's settings keep it, and where the policy asks for no valid chain.
+    /// The chain that the policy accepted in DER, the server's own certificate first; empty unless
+    /// the context's settings keep it, and if the policy requires no valid chain.
     package private(set) var verified: [[UInt8]] = []
 
-    /// Whether the server has shown that it reads encrypted ClientHellos, or may do so without
-    /// showing it.
+    /// Whether the server has shown that it supports encrypted ClientHellos, or may support them
+    /// without showing it.
     package internal(set) var peerReadsEncryptedHello = true
 
-    /// What the server's OCSP response is to be judged by; nil: it has been, or none is required.
+    /// What the server's OCSP response is to be judged with; `nil` if it has been judged, or none
+    /// is required.
     var stapleJudge: StapleJudge?
 
-    /// Whether the server has asked for the client's certificate.
+    /// Whether the server has requested the client's certificate.
     package internal(set) var isAskedForCertificate = false
-    /// What it proves itself with, once that was asked; `.some(nil)`: with nothing.
+    /// The identity that was provided when requested; `.some(nil)` for none.
     var answeredIdentity: TLSClientIdentity??
-    /// The timestamps of Certificate Transparency that have come.
+    /// The Certificate Transparency timestamps received so far.
     var timestamps = ServerTimestamps()
-    /// The verdict waits for the stapled OCSP response, which comes after the certificates.
+    /// Whether the verdict waits for the stapled OCSP response, which arrives after the
+    /// certificates.
     private(set) var awaitsStaple = false
 
     /// Prepares a connection; nothing is sent before `handshake()`.
@@ -56,13 +58,14 @@ package final class TLSClientConnection: TLSConnection {
     /// - Parameters:
     ///   - context: the policy in force.
     ///   - fileDescriptor: the socket.
-    ///   - host: the name or address that was asked for: what the certificate must name, and, for a
-    ///     name, what is sent as SNI. In any case, with or without a final dot or brackets.
-    ///   - port: the server's port; with the host it identifies the server's sessions.
-    ///   - now: seconds since 1970, to know which sessions can still be resumed.
+    ///   - host: the requested name or address, which the certificate must name; a name is also
+    ///     sent as SNI. In any case, with or without a final dot or brackets.
+    ///   - port: the server's port; together with the host it identifies the server's sessions.
+    ///   - now: seconds since 1970, to determine which sessions can still be resumed.
     ///   - outer: the session over the socket that carries this one, open and read by nobody else;
-    ///     nil: the socket itself does.
-    ///   - client: for whose request it is made; its sessions are of this client's share.
+    ///     `nil` if the socket carries it directly.
+    ///   - client: the client whose request it is made for, and whose share its sessions count
+    ///     towards.
     package init(
         context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
         outer: TLSConnection? = nil, client: IPNetwork? = nil
@@ -88,27 +91,27 @@ package final class TLSClientConnection: TLSConnection {
         }
     }
 
-    /// The connection that owns a library object, inside its callbacks.
+    /// The connection that owns a library object, for use inside callbacks.
     static func from(_ ssl: OpaquePointer?) -> TLSClientConnection? {
         guard let ssl, let data = pinfold_SSL_get_app_data(ssl) else { return nil }
         return Unmanaged<TLSClientConnection>.fromOpaque(data).takeUnretainedValue()
     }
 
-    /// What the connection is made under.
+    /// The settings that the connection was made with.
     package var settings: TLSClientSettings { context.settings }
 
     /// Whether a session of an earlier connection is offered for resumption.
     package var offersSession: Bool { offeredFacts != nil }
 
     override func objection() -> TLSError? {
-        // No verification happens in a resumed handshake: it happened when the session was made.
+        // A resumed handshake verifies nothing: that happened when the session was established.
         if facts == nil, isResumed { facts = offeredFacts }
         return facts == nil || stapleJudge != nil ? .unauthenticated : nil
     }
 
     override func meaning(of error: TLSError) -> TLSError { certificateMeaning(of: error) }
 
-    /// A server that speaks clear text answers a ClientHello in it, or not at all.
+    /// A server that speaks clear text answers a ClientHello in clear text, or not at all.
     override func ending(by error: TLSError) -> TLSError {
         let hasNothing = BIO_number_read(SSL_get_rbio(ssl)) == 0
         switch error {
@@ -130,10 +133,10 @@ package final class TLSClientConnection: TLSConnection {
 // MARK: - Judgement
 
 extension TLSClientConnection {
-    /// Certificates of a server that are kept at most.
+    /// The maximum number of a server's certificates that are kept.
     private static let presentedAtMost = 100
 
-    /// Makes the verdict hold no longer than until `end`, in seconds since 1970.
+    /// Limits the verdict's validity to `end`, in seconds since 1970.
     func limitTrust(to end: Int64) { facts?.limit(to: end) }
 
     private func keepPresented(_ storeContext: OpaquePointer, _ leaf: OpaquePointer) {
@@ -166,15 +169,15 @@ extension TLSClientConnection {
         if context.settings.keepsPresented { keepPresented(storeContext, certificate) }
         timestamps.status = staple
         let code = judge(&evidence, mayWait: SSL_version(ssl) < TLS1_3_VERSION)
-        // What waits may be refused yet.
+        // A verdict that is still pending may turn into a refusal.
         if facts.map(\.isReported) ?? true { keepPresented(storeContext, certificate) }
         X509_STORE_CTX_set_error(storeContext, code)
         return code == X509_V_OK
     }
 
-    /// Applies the policy; the library's code for the verdict.
+    /// Applies the policy; returns the library's code for the verdict.
     ///
-    /// - Parameter mayWait: the stapled OCSP response is yet to come.
+    /// - Parameter mayWait: whether the stapled OCSP response is yet to arrive.
     private func judge(_ evidence: inout PeerEvidence, mayWait: Bool) -> Int32 {
         let verdict = context.judge.verdict(
             &evidence, host: sessionKey.host, now: Clock.coarseWallSeconds(),
@@ -196,7 +199,7 @@ extension TLSClientConnection {
     }
 
     /// Judges what could not be judged without the stapled OCSP response, if anything. Called by
-    /// the library when the server's flight is complete, with a response or without.
+    /// the library when the server's flight is complete, with or without a response.
     func judgeWithStaple() -> Bool {
         guard awaitsStaple else { return true }
         awaitsStaple = false
@@ -212,7 +215,7 @@ extension TLSClientConnection {
 }
 
 extension TrustFailure {
-    /// The library's code that makes it send the fitting alert.
+    /// The library's error code that makes it send the appropriate alert.
     var alertCode: Int32 {
         switch reason {
         case .chain(let failure): failure.alertCode
@@ -225,7 +228,7 @@ extension TrustFailure {
 // MARK: - Sessions
 
 extension TLSClientConnection {
-    /// Sessions whose encoded form is longer are not kept: a server chooses its tickets' size.
+    /// Sessions with a longer encoded form are not kept: a server chooses the size of its tickets.
     private static let sessionBytes = 16 * 1024
 
     private func offer(_ session: TLSSessionCache.Session) {
@@ -241,7 +244,7 @@ extension TLSClientConnection {
         ErrorQueue.clear()
     }
 
-    /// Keeps a session that the server offers, if the server is trusted. Called by the library.
+    /// Keeps a session offered by the server, if the server is trusted. Called by the library.
     func keep(_ session: OpaquePointer?) {
         guard let session, let cache = context.sessions, failure == nil,
             let facts = facts ?? (isResumed ? offeredFacts : nil),
@@ -249,7 +252,7 @@ extension TLSClientConnection {
         else { return }
         let isSingleUse = SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION
         let hint = Int64(clamping: SSL_SESSION_get_ticket_lifetime_hint(session))
-        // A ticket without lifetime: to be discarded in TLS 1.3 (RFC 8446 §4.6.1), unspecified
+        // A ticket without a lifetime: to be discarded in TLS 1.3 (RFC 8446 §4.6.1), unspecified
         // before (RFC 5077 §3.3).
         guard hint > 0 || !isSingleUse else { return }
         var lifetime = min(cache.limits.lifetimeSeconds, Int64(SSL_SESSION_get_timeout(session)))

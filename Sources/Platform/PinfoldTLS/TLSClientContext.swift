@@ -3,36 +3,37 @@ import Locking
 import Synchronization
 import Trust
 
-/// How servers are spoken to and judged.
+/// How connections to servers are made and judged.
 package struct TLSClientSettings: Hashable, Sendable {
     package var minimumVersion = TLSVersion.tls12
-    /// What is offered for TLS 1.2, in the library's form (``CipherLists``); nil: its default.
+    /// The suites offered for TLS 1.2, in the library's format (``CipherLists``); `nil` for its
+    /// default.
     package var ciphers: String?
-    /// What is offered for TLS 1.3, names with `:` between them; nil: the library's default.
+    /// The suites offered for TLS 1.3, names separated by `:`; `nil` for the library's default.
     package var cipherSuites: String?
     package var policy = SecurityPolicy()
-    /// Whether servers must staple an OCSP response that says that their certificate is good.
+    /// Whether servers must staple an OCSP response that declares their certificate good.
     package var requiresStaple = false
-    /// What is asked of chains beyond what the library verifies.
+    /// Requirements for chains beyond what the library verifies.
     package var profile = ChosenProfile.byDefault
-    /// What is asked of Certificate Transparency; nil: nothing.
+    /// Certificate Transparency requirements, or `nil` for none.
     package var transparency: TransparencyPolicy?
-    /// What is offered by ALPN, most wanted first; empty offers nothing.
+    /// The protocols offered by ALPN, most preferred first; empty offers none.
     package var applicationProtocols = ["http/1.1"]
-    /// Whether connections keep the certificates that their server sent, also those of a server
-    /// that is refused; to look at, not for traffic.
+    /// Whether connections keep the certificates that their server sent, including those of a
+    /// refused server; for inspection, not for traffic.
     package var keepsPresented = false
-    /// Whether connections keep the chain that was verified.
+    /// Whether connections keep the verified chain.
     package var keepsVerified = false
-    /// Whether a handshake waits (`wantIdentity`) where the server is trusted, asks for the
-    /// client's certificate, and the context has none: see ``TLSClientConnection/answer(_:)``.
+    /// Whether a handshake waits (`wantIdentity`) if the server is trusted, requests the client's
+    /// certificate, and the context has none: see ``TLSClientConnection/answer(_:)``.
     package var asksForIdentity = false
-    /// Whether it is found out if servers read encrypted ClientHellos.
+    /// Whether to find out if servers support encrypted ClientHellos.
     package var looksForEncryptedHello = false
 
     package init() {}
 
-    /// Nothing is asked of the library that it could refuse.
+    /// Whether nothing is requested of the library that it could refuse.
     fileprivate var areAlwaysPossible: Bool {
         !minimumVersion.isObsolete && ciphers == nil && cipherSuites == nil
             && (try? LibraryContext.wireForm(applicationProtocols)) != nil
@@ -40,17 +41,17 @@ package struct TLSClientSettings: Hashable, Sendable {
 }
 
 /// One security policy in force: everything that connections under it share. It never changes, and
-/// is used by any number of threads at once. Making one digests the pins, so make it when
-/// configuration changes, never per connection.
+/// is safe to use from any number of threads at once. Creating one digests the pins, so create it
+/// when the configuration changes, never per connection.
 package final class TLSClientContext: @unchecked Sendable {
     private static let identities = Atomic<UInt64>(0)
 
-    /// Differs between all contexts of the process.
+    /// Unique among all contexts of the process.
     package let identity: UInt64
     package let settings: TLSClientSettings
-    /// The library's context; nil: it is made when it is first needed.
+    /// The library's context, or `nil` until it is first needed.
     private let context: Locked<OpaquePointer?>
-    /// What connections present to servers that ask for it; nil: nothing.
+    /// What connections present to servers that request it, or `nil` for nothing.
     let clientIdentity: TLSClientIdentity?
     let judge: TrustJudge
     let sessions: TLSSessionCache?
@@ -58,14 +59,14 @@ package final class TLSClientContext: @unchecked Sendable {
     /// - Parameters:
     ///   - settings: versions, policy and protocols.
     ///   - roots: the trust anchors; shared between contexts.
-    ///   - clientIdentity: what servers that ask for it are presented; nil: nothing.
-    ///   - revocation: the lists that servers' chains are held to; nil: none.
-    ///   - sessions: where sessions are kept for resumption, shared between contexts; nil resumes
-    ///     none.
-    ///   - isDeferred: the library's context, which takes milliseconds and memory, is made by
-    ///     ``prepare()``, or for the first connection. It is made now all the same where settings
-    ///     could turn out to be impossible.
-    /// - Throws: for a pin or an anchor that is no certificate or key, and for a pinset that no
+    ///   - clientIdentity: what is presented to servers that request it; `nil` for nothing.
+    ///   - revocation: the lists that servers' chains are checked against; `nil` for none.
+    ///   - sessions: where sessions are kept for resumption, shared between contexts; `nil` to
+    ///     resume none.
+    ///   - isDeferred: whether the library's context, which takes milliseconds and memory, is
+    ///     created by ``prepare()``, or for the first connection. It is created at once
+    ///     nevertheless if settings could turn out to be impossible.
+    /// - Throws: for a pin or an anchor that is not a certificate or key, and for a pinset that no
     ///   server can pass.
     package init(
         _ settings: TLSClientSettings = TLSClientSettings(), roots: TrustRoots,
@@ -98,17 +99,17 @@ package final class TLSClientContext: @unchecked Sendable {
         identity = TLSClientContext.identities.wrappingAdd(1, ordering: .relaxed).newValue
     }
 
-    /// Reads the system's trust anchors and makes the library's context, where that is still to be
-    /// done. What fails here fails again for the connections.
+    /// Reads the system's trust anchors and creates the library's context, if that has not been
+    /// done yet. A failure here will recur for the connections.
     package func prepare() {
         judge.roots.readSystem()
         _ = try? library()
     }
 
-    /// The library's context is there.
+    /// Whether the library's context exists.
     var hasLibrary: Bool { context.withLock { $0 != nil } }
 
-    /// The library's context. Whoever needs it while it is made waits.
+    /// The library's context. Callers wait while it is being created.
     func library() throws(TLSContextError) -> OpaquePointer {
         try context.withLock { (context) throws(TLSContextError) in
             if let context { return context }
@@ -178,13 +179,13 @@ package final class TLSClientContext: @unchecked Sendable {
     }
 }
 
-/// The certificates that a pinset brings.
+/// The certificates configured in a pinset.
 struct PinsetCertificates: Sendable {
-    /// Extra trust anchors; nil when there are none.
+    /// Additional trust anchors, or `nil` if there are none.
     let anchors: CertificateStack?
     /// The pins that are whole certificates.
     let pinned: CertificateStack
-    /// The pins that are fingerprints: a certificate with one of these is the pin.
+    /// The pins that are fingerprints: any certificate with one of these is pinned.
     let fingerprints: Set<SHA256Digest>
 
     init(_ pinset: Pinset) throws(TLSContextError) {
@@ -221,7 +222,7 @@ struct PinsetCertificates: Sendable {
         self.fingerprints = fingerprints
     }
 
-    /// Where the last certificate of a chain that is pinned is in it; nil: none is.
+    /// The index of the last pinned certificate in a chain, or `nil` if none is pinned.
     func lastIndex(in chain: BuiltChain) -> Int? {
         chain.verified.certificates.indices.last { index in
             if fingerprints.contains(chain.verified.certificates[index].fingerprint) { return true }

@@ -1,21 +1,21 @@
 import COpenSSL
 import HTTPCore
 
-/// What a client's first message says that the choice of a certificate depends on (RFC 8446
-/// §4.1.2). Read before anything is answered; what is malformed is as if it were not there, for the
-/// library refuses it afterwards.
+/// The contents of a client's first message that the choice of a certificate depends on (RFC 8446
+/// §4.1.2). It is read before anything is answered; malformed parts are treated as absent, because
+/// the library refuses them afterwards.
 package struct TLSClientHello: Hashable, Sendable {
-    /// The name in SNI (RFC 6066 §3), in lower case, without a final dot; nil for none, and for one
-    /// that is not of the characters of host names.
+    /// The name in SNI (RFC 6066 §3), in lower case, without a final dot; `nil` for none, or for
+    /// one with characters that host names do not have.
     package var serverName: String?
-    /// Whether there is a name in SNI that no host can have: no ``serverName``, but not as if the
-    /// client meant none.
+    /// Whether SNI contains a name that no host can have: there is no ``serverName``, but the
+    /// client did not omit it either.
     package var namesNoHost: Bool
-    /// The versions offered that are known here, the oldest first.
+    /// The offered versions that are known here, oldest first.
     package var versions: [TLSVersion]
     /// Whether a certificate with an ECDSA key on P-256 can be used.
     package var offersECDSA: Bool
-    /// What is offered by ALPN, most wanted first; nil: it takes no part.
+    /// The protocols offered by ALPN, most preferred first, or `nil` if the client does not use it.
     package var applicationProtocols: [String]?
 
     package init(
@@ -34,7 +34,7 @@ package struct TLSClientHello: Hashable, Sendable {
 // MARK: - Reading it
 
 extension TLSClientHello {
-    /// Reads what the library has received; only within its callback for the message.
+    /// Reads what the library has received; valid only within its callback for the message.
     init(_ ssl: OpaquePointer) {
         let versions = Self.versions(ssl)
         let name = Self.nameBytes(ssl)
@@ -55,7 +55,7 @@ extension TLSClientHello {
         return read(&reader)
     }
 
-    /// The name in SNI as it is; nil for none, and for what the library will not take.
+    /// The name in SNI as it is; `nil` for none, and for one that the library rejects.
     private static func nameBytes(_ ssl: OpaquePointer) -> [UInt8]? {
         withExtension(TLSEXT_TYPE_server_name, of: ssl) { reader in
             guard var list = reader.vector16(), list.next8() == UInt8(TLSEXT_NAMETYPE_host_name)
@@ -71,7 +71,7 @@ extension TLSClientHello {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Letters, digits, `-`, `.`, `_`, and what an IPv6 address has besides.
+    /// Letters, digits, `-`, `.`, `_`, and the other characters of IPv6 addresses.
     private static func isOfHostName(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
@@ -93,8 +93,8 @@ extension TLSClientHello {
         return TLSVersion.allCases.filter { $0 != .tls13 && $0.number <= newest }
     }
 
-    /// Whether the client resumes sessions of TLS 1.3 with a new key exchange, as is done here: to
-    /// others tickets are of no use (RFC 8446 §4.2.9). Only within the callback, too.
+    /// Whether the client resumes TLS 1.3 sessions with a new key exchange, as this server does:
+    /// tickets are of no use to others (RFC 8446 §4.2.9). Valid only within the callback, too.
     static func takesTickets(_ ssl: OpaquePointer) -> Bool {
         let withKeyExchange: UInt8 = 1
         let modes = withExtension(TLSEXT_TYPE_psk_kex_modes, of: ssl) { $0.vector8() }
@@ -118,7 +118,7 @@ extension TLSClientHello {
 extension TLSClientHello {
     private static let secp256r1: UInt16 = 23
     private static let ecdsaWithP256AndSHA256: UInt16 = 0x0403
-    /// The second byte of the signature algorithms with ECDSA before TLS 1.3 (RFC 5246 §7.4.1.4.1).
+    /// The second byte of the ECDSA signature algorithms before TLS 1.3 (RFC 5246 §7.4.1.4.1).
     private static let ecdsaSignature: UInt16 = 3
 
     private static func offersECDSA(_ ssl: OpaquePointer, isTLS13: Bool) -> Bool {
@@ -129,14 +129,14 @@ extension TLSClientHello {
         if let algorithms, !algorithms.contains(where: { $0 & 0xFF == ecdsaSignature }) {
             return false
         }
-        // Without the extension all groups will do (RFC 8422 §4).
+        // Without the extension any group will do (RFC 8422 §4).
         let groups = withExtension(TLSEXT_TYPE_supported_groups, of: ssl) { reader in
             reader.vector16()?.numbers
         }
         return groups?.contains(secp256r1) ?? true && offersSuiteWithECDSA(ssl)
     }
 
-    /// Before TLS 1.3 the cipher suite says what kind of key signs.
+    /// Before TLS 1.3 the cipher suite determines the kind of signing key.
     private static func offersSuiteWithECDSA(_ ssl: OpaquePointer) -> Bool {
         var start: UnsafePointer<UInt8>?
         let count = SSL_client_hello_get0_ciphers(ssl, &start)
@@ -150,7 +150,7 @@ extension TLSClientHello {
     }
 }
 
-/// Reads numbers and vectors as TLS writes them (RFC 8446 §3); nil where the bytes end too soon.
+/// Reads numbers and vectors as TLS encodes them (RFC 8446 §3); `nil` if there are too few bytes.
 private struct MessageReader {
     private(set) var rest: Slice<UnsafeBufferPointer<UInt8>>
 
@@ -165,10 +165,10 @@ private struct MessageReader {
         return UInt16(high) << 8 | UInt16(low)
     }
 
-    /// A vector with one byte for its length.
+    /// A vector with a one-byte length.
     mutating func vector8() -> MessageReader? { next8().flatMap { take(Int($0)) } }
 
-    /// A vector with two bytes for its length.
+    /// A vector with a two-byte length.
     mutating func vector16() -> MessageReader? { next16().flatMap { take(Int($0)) } }
 
     private mutating func take(_ count: Int) -> MessageReader? {
@@ -177,7 +177,7 @@ private struct MessageReader {
         return MessageReader(rest.prefix(count))
     }
 
-    /// The numbers of two bytes that are left.
+    /// The remaining two-byte numbers.
     var numbers: [UInt16] {
         var reader = self
         var numbers: [UInt16] = []

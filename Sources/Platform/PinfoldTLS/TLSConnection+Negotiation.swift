@@ -1,21 +1,21 @@
 import COpenSSL
 
-// What came of a handshake.
+// The results of a handshake.
 
 extension TLSConnection {
-    /// The name that is sent as SNI; nil for none. Of a server's connection: what its client sent,
-    /// as it sent it, once the handshake has read it.
+    /// The name sent as SNI, or `nil` for none. For a server's connection: what its client sent,
+    /// verbatim, once the handshake has read it.
     package final var serverName: String? {
         SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
     }
 
-    /// The version in use; nil before the handshake.
+    /// The version in use; `nil` before the handshake.
     package final var version: TLSVersion? {
         guard isOpen else { return nil }
         return TLSVersion.allCases.first { $0.number == SSL_version(ssl) }
     }
 
-    /// The cipher suite's name; nil before the handshake.
+    /// The cipher suite's name; `nil` before the handshake.
     package final var cipherSuite: String? {
         guard isOpen, let name = SSL_CIPHER_get_name(SSL_get_current_cipher(ssl)) else {
             return nil
@@ -26,7 +26,7 @@ extension TLSConnection {
     /// Whether the handshake resumed a session.
     package final var isResumed: Bool { pinfold_SSL_session_reused(ssl) == 1 }
 
-    /// What ALPN selected; nil if nothing was.
+    /// The protocol selected by ALPN, or `nil` if none was.
     package final var applicationProtocol: String? {
         var start: UnsafePointer<UInt8>?
         var count: UInt32 = 0

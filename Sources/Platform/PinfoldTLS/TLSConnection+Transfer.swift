@@ -1,24 +1,24 @@
 import COpenSSL
 
-// The record layer: what goes through a session once it is open.
+// The record layer: what passes through a session once it is open.
 
 extension TLSConnection {
-    /// Records that one read decrypts at most: a buffer of any size can be filled by records of one
-    /// byte.
+    /// The maximum number of records that one read decrypts: a peer could fill a buffer of any size
+    /// with records of one byte.
     private static let recordsPerRead = 64
 
-    /// Reads decrypted bytes until the buffer is full, the socket is empty, or as many records and
-    /// receives were used as one call may use.
+    /// Reads decrypted bytes until the buffer is full, the socket is empty, or the limit of records
+    /// and receives per call is reached.
     ///
     /// The socket is known to be empty, so that an edge-triggered poller will report the next byte,
-    /// exactly after `.bytes(_, drained: true)` and `.wantRead`.
+    /// after `.bytes(_, drained: true)` and `.wantRead`, and only then.
     ///
     /// - Parameters:
-    ///   - buffer: where they go. Room for none gets `.bytes(0, drained: false)`.
-    ///   - trustsShortReceive: take a receive that got less than it asked for as proof that the
-    ///     socket is empty, which spares the one that says EAGAIN. Only when the poller would
-    ///     report a close by the peer as an edge of its own (EPOLLRDHUP asked for, and not in the
-    ///     event at hand): the end of a stream that was there already is not seen otherwise.
+    ///   - buffer: the destination. An empty one yields `.bytes(0, drained: false)`.
+    ///   - trustsShortReceive: whether to take a receive that returned less than requested as proof
+    ///     that the socket is empty, which saves the one that returns EAGAIN. Only if the poller
+    ///     would report a close by the peer as a separate edge (EPOLLRDHUP requested, and not in
+    ///     the current event): otherwise an end of stream that was already there goes unnoticed.
     package final func read(
         into buffer: UnsafeMutableRawBufferPointer, trustsShortReceive: Bool = false
     ) -> TLSReadResult {
@@ -48,7 +48,7 @@ extension TLSConnection {
         case SSL_ERROR_WANT_READ where socket.pointee.isOverTurn:
             return filled > 0 ? .bytes(filled, drained: false) : .turnIsOver
         case SSL_ERROR_WANT_READ where cannotSend && filled == 0:
-            // Nothing is there, and nothing will be answered.
+            // Nothing is left to read, and nothing can be sent.
             fail(SSL_ERROR_SYSCALL)
             return .failed
         case SSL_ERROR_WANT_READ:
@@ -67,11 +67,11 @@ extension TLSConnection {
         failure == .truncated ? .truncated : .failed
     }
 
-    /// Encrypts and sends bytes until all are taken or the socket is full. After `.failed` there
-    /// may still be something to be read; why it failed is known when that is at its end.
+    /// Encrypts and sends bytes until all are accepted or the socket is full. After `.failed` there
+    /// may still be something to read; why it failed is known once that has been read to its end.
     ///
-    /// After a result that took fewer bytes than given, the next write must begin with the bytes
-    /// that were not taken, at the same or another address, and must not be shorter: a record of
+    /// After a result of fewer bytes than given, the next write must begin with the bytes that were
+    /// not accepted, at the same or another address, and must not be shorter: a record containing
     /// them may already be under way.
     package final func write(_ bytes: UnsafeRawBufferPointer) -> TLSWriteResult {
         guard !isBroken, !cannotSend else { return .failed }
@@ -99,14 +99,14 @@ extension TLSConnection {
         return .bytes(taken)
     }
 
-    /// Decrypted bytes that a read returns without the socket.
+    /// Decrypted bytes that a read returns without touching the socket.
     package var pendingBytes: Int { Int(SSL_pending(ssl)) }
 
-    /// Tells the peer that no more bytes will come (close_notify), without waiting for its
-    /// answer. A connection that is broken or not open has nothing to say. The session that carries
-    /// it ends with it.
+    /// Tells the peer that no more bytes will follow (close_notify), without waiting for its
+    /// answer. Does nothing on a connection that is broken or not open. The session that carries
+    /// this one is shut down with it.
     ///
-    /// - Returns: false if the socket is full: call again at the next writable edge, or leave it.
+    /// - Returns: `false` if the socket is full: call again at the next writable edge, or give up.
     package final func shutdown() -> Bool {
         guard endSession() else { return false }
         return outer?.shutdown() ?? true

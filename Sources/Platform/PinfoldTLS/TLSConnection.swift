@@ -1,54 +1,55 @@
 import COpenSSL
 
-/// One TLS connection over a connected, non-blocking socket, which stays the caller's to close,
-/// after the connection is gone; or over a session that is over such a socket. What both sides have
+/// One TLS connection over a connected, non-blocking socket, which the caller must close after the
+/// connection is gone; or over a session that is over such a socket. This is what both sides have
 /// in common; ``TLSClientConnection`` and ``TLSServerConnection`` are the sides.
 ///
-/// Belongs to one thread at a time. Made for edge-triggered polling: every operation goes on until
-/// it is done, the socket says EAGAIN, or it has done as much as one call does, and its result says
-/// which.
+/// Belongs to one thread at a time. Made for edge-triggered polling: every operation continues
+/// until it is done, the socket returns EAGAIN, or the limit of one call is reached, and its result
+/// says which.
 ///
-/// Everything but the sides' judgement is final, so that reading and writing are called directly.
+/// Everything except the sides' judgement is final, so that reading and writing are direct calls.
 package class TLSConnection {
     final let ssl: OpaquePointer
     final let socket: UnsafeMutablePointer<SocketState>
-    /// The session that carries this one's bytes, and is used by nobody else; nil: the socket does.
-    /// Then whatever is said here of the socket is said of what lies below that session.
+    /// The session that carries this one's bytes, used by nobody else, or `nil` if the socket does.
+    /// With an outer session, whatever is said here about the socket applies to what is below that
+    /// session.
     package final let outer: TLSConnection?
 
-    /// Why the connection is broken; nil while it is not.
+    /// Why the connection is broken; `nil` while it is not.
     package private(set) final var failure: TLSError? {
         didSet { isBroken = failure != nil }
     }
-    /// Why nothing can be sent any more, while what has been received is still read: a peer that
-    /// has gone may have told why, or have answered. Nil: sending has not failed.
+    /// Why nothing can be sent any more, while received data is still being read: a peer that has
+    /// gone away may have said why, or have answered. `nil` if sending has not failed.
     private final var sendFailure: TLSError? {
         didSet { cannotSend = sendFailure != nil }
     }
     /// Whether there is a `sendFailure`.
     private(set) final var cannotSend = false
-    /// Whether there is a `failure`, for reads and writes to look at without touching it.
+    /// Whether there is a `failure`, so that reads and writes need not touch it.
     private(set) final var isBroken = false
-    /// What a side has found to be wrong inside a callback of the library, whose own words for the
-    /// failure that follows say less.
+    /// An error that a side found inside a callback of the library, and which is more specific than
+    /// the library's own error.
     final var finding: TLSError?
-    /// Whether the handshake is over, and well.
+    /// Whether the handshake has completed successfully.
     package private(set) final var isOpen = false
-    /// The fatal alert that was sent to the peer; nil for none.
+    /// The fatal alert that was sent to the peer, or `nil` for none.
     package private(set) final var sentAlert: TLSAlert?
-    /// Whether close_notify is on its way: the library would take another try as a wish to wait for
-    /// the peer's.
+    /// Whether close_notify is under way: the library would take another attempt as a request to
+    /// wait for the peer's.
     final var isShutDown = false
-    /// Records that the last read decrypted.
+    /// The number of records that the last read decrypted.
     package internal(set) final var recordsOfLastRead = 0
-    /// Whether a write was stopped within a record: some of it may be on its way, and the next
-    /// write must begin with the same bytes.
+    /// Whether a write was stopped within a record: part of it may be under way, and the next write
+    /// must begin with the same bytes.
     package internal(set) final var isWithinRecord = false
 
     /// - Parameters:
-    ///   - context: the library's context, which the connection keeps alive.
+    ///   - context: the library's context, which the connection retains.
     ///   - fileDescriptor: the socket.
-    ///   - outer: the session over it that carries this one; its handshake is over.
+    ///   - outer: the session over it that carries this one; its handshake must be complete.
     init(
         context: OpaquePointer, fileDescriptor: Int32, outer: TLSConnection? = nil
     ) throws(TLSError) {
@@ -72,7 +73,7 @@ package class TLSConnection {
         socket.deallocate()
     }
 
-    /// What is told of the library's events: handshake messages and alerts.
+    /// Called for the library's events: handshake messages and alerts.
     static func observe(_ context: OpaquePointer) {
         SSL_CTX_set_info_callback(context) { ssl, event, value in
             guard let ssl, let data = pinfold_SSL_get_app_data(ssl) else { return }
@@ -85,17 +86,19 @@ package class TLSConnection {
         }
     }
 
-    /// Content of an inner session's record at most: the record is content of one of the outer's.
+    /// The maximum content of an inner session's record: the record must fit into one of the
+    /// outer's.
     private static let innerRecordBytes = 16 * 1024 - 128
 
     // MARK: Handshake
 
-    /// Gives it what was received before the handshake; copied. Not once it has begun.
+    /// Supplies bytes that were received before the handshake; they are copied. Only before it has
+    /// begun.
     package final func setEarly(_ bytes: UnsafeRawBufferPointer) {
         socket.pointee.setEarly(bytes)
     }
 
-    /// Goes on with the handshake. A client applies its security policy inside: a refused server is
+    /// Continues the handshake. A client applies its security policy during it: a refused server is
     /// sent an alert and not one byte of a request.
     package final func handshake() -> TLSHandshakeResult {
         if let failure { return .failed(failure) }
@@ -121,16 +124,16 @@ package class TLSConnection {
         return .complete
     }
 
-    /// Why a handshake that the library has completed is not good enough; nil: it is.
+    /// Why a handshake that the library has completed is not good enough, or `nil` if it is.
     func objection() -> TLSError? { nil }
 
-    /// What a side makes of an error of the library's.
+    /// A side's interpretation of a library error.
     func meaning(of error: TLSError) -> TLSError { error }
 
-    /// What a side makes of the end of a handshake.
+    /// A side's interpretation of an error that ended the handshake.
     func ending(by error: TLSError) -> TLSError { error }
 
-    /// Records why the connection is broken: `code` is of SSL_get_error.
+    /// Records why the connection is broken; `code` is from SSL_get_error.
     @discardableResult
     final func fail(_ code: Int32) -> TLSError {
         let error: TLSError
@@ -158,8 +161,8 @@ package class TLSConnection {
         return told
     }
 
-    /// Why a session has ended of which this is seen: that the peer is gone was seen first by what
-    /// could not be sent.
+    /// Why a session ended of which this error was seen: the first sign that the peer was gone was
+    /// that something could not be sent.
     private func reason(of error: TLSError) -> TLSError {
         switch error {
         case .truncated, .transport:
@@ -170,8 +173,8 @@ package class TLSConnection {
         }
     }
 
-    /// Notes that a write has failed: `code` is of SSL_get_error. If that is the socket's fault,
-    /// reading goes on until it is at its end.
+    /// Records that a write has failed; `code` is from SSL_get_error. If the socket is at fault,
+    /// reading continues to its end.
     final func failToSend(_ code: Int32) {
         guard code == SSL_ERROR_SYSCALL, outer == nil, finding == nil else {
             fail(code)
@@ -181,8 +184,9 @@ package class TLSConnection {
         sendFailure = .transport(errorNumber: socket.pointee.errorNumber)
     }
 
-    /// Notes why the session that carries this one is broken, unless this one has failed before. An
-    /// alert in it is not one to this session, whose peer just went without ending it.
+    /// Records why the session that carries this one is broken, unless this one has failed before.
+    /// An alert in the outer session is not one for this session, whose peer simply went away
+    /// without ending it.
     final func noteFailureOfOuter() {
         guard finding == nil, ERR_peek_error() == 0 else { return }
         switch outer?.failure ?? outer?.sendFailure {
@@ -191,8 +195,8 @@ package class TLSConnection {
         }
     }
 
-    /// Counts a handshake message that has been received, by the one transition of the library's
-    /// that comes after it: others begin or end with no message at hand, or one that is sent.
+    /// Counts a received handshake message, by the one transition of the library that follows it:
+    /// others begin or end with no current message, or with one that is sent.
     private func noteTransition() {
         guard isOpen else { return }
         switch SSL_get_state(ssl) {
@@ -201,7 +205,7 @@ package class TLSConnection {
         }
     }
 
-    /// Notes an alert that is sent, as the library gives it.
+    /// Records an alert that is sent, as the library reports it.
     private func noteSentAlert(_ value: Int32) {
         let alert = TLSAlert(code: UInt8(truncatingIfNeeded: value))
         if value >> 8 == SSL3_AL_FATAL { sentAlert = alert }

@@ -2,42 +2,43 @@ import CLinux
 import COpenSSL
 import Trust
 
-/// Why a TLS connection failed. The descriptions are a client's; ``text(of:)`` has a server's, too.
+/// Why a TLS connection failed. The descriptions are from a client's view; ``text(of:)`` also has a
+/// server's.
 package enum TLSError: Error, Hashable, Sendable {
-    /// The server was refused by the security policy: nothing was sent but an alert.
+    /// The server was refused by the security policy: nothing was sent except an alert.
     case trust(TrustFailure)
     /// The peer sent a fatal alert: its code (RFC 8446 §6) and name.
     case alertReceived(code: UInt8, name: String)
-    /// The server asks for a client's certificate, was given none, and ended with this alert.
+    /// The server requested a client certificate, received none, and sent this alert.
     case certificateRequired(TLSAlert)
-    /// The server ended with this alert because of the client's certificate.
+    /// The server rejected the client's certificate with this alert.
     case certificateRejected(TLSAlert)
-    /// There is no version that both sides allow.
+    /// No version is allowed by both sides.
     case versionRefused
     /// What the peer sent is not TLS.
     case notTLS
     /// What the peer sent is HTTP in clear text: its first line, in printable ASCII.
     case clearText(String)
-    /// The connection ended in the handshake before the peer had sent a byte: with this errno, or,
-    /// where there is none, by being closed.
+    /// The connection ended in the handshake before the peer had sent a byte: with this errno, or
+    /// by being closed if there is none.
     case unanswered(errorNumber: Int32?)
     /// The connection ended without the peer's close_notify.
     case truncated
     /// The socket failed with this errno.
     case transport(errorNumber: Int32)
-    /// The peer broke the protocol, in the library's words.
+    /// The peer broke the protocol; with the library's message.
     case protocolViolation(String)
     /// More handshake messages after the handshake than any honest peer sends.
     case tooManyMessages
-    /// The handshake ended without proof of who the server is.
+    /// The handshake ended without proof of the server's identity.
     case unauthenticated
-    /// A server's connection gave its client no certificate, but this alert.
+    /// The server sent its client this alert instead of a certificate.
     case identityRefused(TLSAlert)
-    /// A server's connection refused its client's certificate, in the library's words.
+    /// The server refused its client's certificate; with the library's message.
     case clientCertificate(String)
-    /// The policy trusts the server, and a reviewer of the caller's does not.
+    /// The policy trusts the server, but the caller's own review rejected it.
     case refusedByReview
-    /// The library could not make the connection's state, in its words.
+    /// The library could not create the connection's state; with its message.
     case resources(String)
 
     /// A short token for metrics and the log, from a fixed set.
@@ -64,7 +65,8 @@ package enum TLSError: Error, Hashable, Sendable {
 }
 
 extension TLSError {
-    /// The alert by which the peer ended the connection; nil: it did not, or not so.
+    /// The alert with which the peer ended the connection, or `nil` if it ended otherwise or not at
+    /// all.
     package var receivedAlert: TLSAlert? {
         switch self {
         case .alertReceived(let code, _): TLSAlert(code: code)
@@ -85,8 +87,8 @@ extension TLSError {
 }
 
 extension TLSError {
-    /// The same of a peer that has spoken TLS on its port before: that it ends a handshake without
-    /// a byte does not tell of clear text.
+    /// The same error for a peer that has spoken TLS on its port before: its ending a handshake
+    /// without a byte then does not suggest clear text.
     package var onProvenPort: TLSError {
         switch self {
         case .unanswered(nil): .truncated
@@ -100,7 +102,7 @@ extension TLSError: CustomStringConvertible {
     /// One sentence for an error reply and the log.
     package var description: String { text(of: "server") }
 
-    /// The same sentence, where `peer` is what the other side is called.
+    /// The same sentence, with `peer` as the name of the other side.
     package func text(of peer: String) -> String {
         switch self {
         case .trust(let failure): failure.description
@@ -108,13 +110,13 @@ extension TLSError: CustomStringConvertible {
         case .certificateRequired(let alert):
             "the \(peer) requires a client certificate and was given none: it sent \(alert)"
         case .certificateRejected(let alert):
-            "the \(peer) does not accept the client certificate that it was given: it sent \(alert)"
+            "the \(peer) does not accept the client certificate: it sent \(alert)"
         case .versionRefused: "the \(peer) supports no TLS version that is allowed"
         case .notTLS: "what the \(peer) sent is not TLS"
         case .clearText(let line): "the \(peer) answered in clear text: \(line)"
         case .unanswered(let number):
             (number.map { transportText($0, peer) } ?? "the \(peer) closed the connection")
-                + " without a byte of TLS, as one does on a port for clear text"
+                + " without a byte of TLS, as a clear-text port would"
         case .truncated: "the \(peer) closed the connection without ending the TLS session"
         case .transport(let number): transportText(number, peer)
         case .protocolViolation(let reason): "the \(peer) broke the TLS protocol: \(reason)"
@@ -122,20 +124,20 @@ extension TLSError: CustomStringConvertible {
             "the \(peer) sent more than \(SocketState.lateMessageLimit) handshake messages "
                 + "after the handshake (key updates, session tickets)"
         case .unauthenticated: "the handshake did not prove who the \(peer) is"
-        case .identityRefused(let alert): "the \(peer) is given no certificate, but \(alert)"
+        case .identityRefused(let alert):
+            "the \(peer) is sent the alert \(alert) instead of a certificate"
         case .clientCertificate(let reason): "the \(peer)'s certificate is refused: \(reason)"
         case .refusedByReview: "the \(peer) was refused by the session's own review"
-        case .resources(let reason): "no TLS state could be made: \(reason)"
+        case .resources(let reason): "cannot create TLS state: \(reason)"
         }
     }
 }
 
-/// Why a context or its trust anchors could not be made: an error of the configuration.
+/// Why a context or its trust anchors could not be created: a configuration error.
 package enum TLSContextError: Error, Hashable, Sendable {
-    /// A file of trust anchors that holds something else; `name` is what the configuration calls
-    /// it.
+    /// A trust anchor file that contains something else; `name` is what the configuration calls it.
     case rootsFile(name: String, PinError)
-    /// A certificate in a file of trust anchors, by its position.
+    /// A certificate in a trust anchor file, by its position.
     case root(name: String, index: Int, CertificateError)
     /// A trust anchor of a pinset, by its position.
     case anchor(pinset: String, index: Int, CertificateError)
@@ -145,12 +147,12 @@ package enum TLSContextError: Error, Hashable, Sendable {
     case pinset(name: String, PinsetProblem)
     /// A server's certificate or key that cannot be used.
     case identity(TLSIdentityError)
-    /// The library refused, in its words.
+    /// The library refused; with its message.
     case library(String)
 }
 
 extension TLSContextError: CustomStringConvertible {
-    /// One sentence for a configuration's error line.
+    /// One sentence for a configuration error.
     package var description: String {
         switch self {
         case .rootsFile(let name, let error): "roots \(name): \(error.problem)"
@@ -166,16 +168,16 @@ extension TLSContextError: CustomStringConvertible {
     }
 }
 
-/// The library's error queue of this thread. Whoever makes a call fail drains it, so that a stale
-/// entry can never be taken for the reason of a later failure.
+/// The library's error queue of this thread. Whoever causes a call to fail drains it, so that a
+/// stale entry can never be taken for the reason of a later failure.
 enum ErrorQueue {
-    /// Empties the queue; costs one thread-local read when it is empty already.
+    /// Empties the queue; costs one thread-local read if it is already empty.
     @inline(__always)
     static func clear() {
         if ERR_peek_error() != 0 { ERR_clear_error() }
     }
 
-    /// The first error that was queued, as the library's text; empties the queue.
+    /// The first queued error, as the library's text; empties the queue.
     static func drain() -> String {
         let code = ERR_get_error()
         ERR_clear_error()
@@ -217,7 +219,7 @@ extension TLSError {
     }
 }
 
-/// What became of the connection, for the errnos that connections die of.
+/// A description of what happened to the connection, for the errnos that connections fail with.
 private func transportText(_ number: Int32, _ peer: String) -> String {
     switch number {
     case ECONNRESET: "the \(peer) reset the connection"

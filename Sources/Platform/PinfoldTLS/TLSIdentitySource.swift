@@ -1,35 +1,35 @@
-/// Who the server is to the client whose first message has arrived.
+/// The server's identity for a client whose first message has arrived.
 package enum TLSIdentityAnswer {
-    /// The handshake goes on with this certificate.
+    /// Continue the handshake with this certificate.
     case present(TLSServerIdentity)
-    /// It is not known yet: the handshake waits until it is given to
-    /// ``TLSServerConnection/answer(_:)``.
+    /// Not known yet: the handshake waits until ``TLSServerConnection/answer(_:)`` is called.
     case later
-    /// There is none for this client: the handshake ends with this alert.
+    /// There is none for this client: end the handshake with this alert.
     case refuse(TLSAlert)
 }
 
 /// Where the certificates of a server's connections come from.
 package protocol TLSIdentitySource: AnyObject {
-    /// Chooses a certificate for a client, once per connection: a client that has to send its first
-    /// message again (RFC 8446 §4.1.4) is not asked for again. Called within
-    /// ``TLSConnection/handshake()``, on the connection's thread.
+    /// Chooses a certificate for a client, once per connection: not again for a client that has to
+    /// resend its first message (RFC 8446 §4.1.4). Called within ``TLSConnection/handshake()``, on
+    /// the connection's thread.
     ///
-    /// - Parameter connection: for a later answer. Not to be kept longer than it takes.
+    /// - Parameter connection: for a later answer. Do not keep it longer than that takes.
     func identity(
         for hello: TLSClientHello, on connection: TLSServerConnection
     ) -> TLSIdentityAnswer
 }
 
-/// The certificates that a server has, several by name: immutable, used by any number of threads.
+/// The certificates of a server, several by name: immutable, safe to use from any number of
+/// threads.
 ///
-/// A name is looked for as it is first, and then with a wildcard for its first label (RFC 9525
-/// §6.3). Of several certificates for a name, the first one whose kind of key the client can verify
-/// is presented, so that one with an RSA key can stand beside one with an ECDSA key. A client that
-/// names nothing, or nothing that is known, gets the first certificate.
+/// An exact match of the name is preferred over a wildcard for its first label (RFC 9525 §6.3). Of
+/// several certificates for a name, the first whose kind of key the client can verify is presented,
+/// so that an RSA certificate can accompany an ECDSA one. A client that names nothing, or no known
+/// name, gets the first certificate.
 package final class TLSIdentityList: TLSIdentitySource, Sendable {
     private let identities: [TLSServerIdentity]
-    /// The positions of the certificates for a name, in lower case, wildcards as `*.parent`.
+    /// The positions of the certificates for each name, in lower case, wildcards as `*.parent`.
     private let positions: [String: [Int]]
 
     /// - Parameter identities: at least one; the first is the default.
@@ -54,7 +54,7 @@ package final class TLSIdentityList: TLSIdentitySource, Sendable {
         let matching = hello.serverName.flatMap { positions(of: $0) } ?? []
         let usable = matching.first { hello.canVerify(identities[$0]) }
         if let best = usable ?? matching.first { return identities[best] }
-        // One for another name: better with the first one's names than with none that is usable.
+        // One for another name: the first one's names are better than none that is usable.
         let sameNames = identities.first { other in
             hello.canVerify(other) && other.names == identities[0].names
         }

@@ -1,52 +1,52 @@
-/// How far a handshake is.
+/// The state of a handshake.
 package enum TLSHandshakeResult: Hashable, Sendable {
-    /// Application bytes may be sent; a client trusts its server. Bytes of the peer may have come
-    /// with the handshake's last ones: read until drained before waiting for an edge.
+    /// Application bytes may be sent; a client trusts its server. Bytes of the peer may have
+    /// arrived with the last of the handshake: read until drained before waiting for an edge.
     case complete
     /// Call again when the socket becomes readable.
     case wantRead
     /// Call again when the socket becomes writable.
     case wantWrite
-    /// Call again in another turn of the loop, without waiting for the socket: the peer sends
-    /// more than one call reads.
+    /// Call again in another turn of the loop, without waiting for the socket: the peer sends more
+    /// than one call reads.
     case turnIsOver
-    /// Of a server's connection: its identity source answers later. Call again once
-    /// `TLSServerConnection.answer(_:)` was given the answer. Of a client's: the server asks for a
-    /// certificate. Call again once `TLSClientConnection.answer(_:)` was given the answer.
+    /// On a server's connection: its identity source will answer later. Call again after
+    /// `TLSServerConnection.answer(_:)`. On a client's: the server requests a certificate. Call
+    /// again after `TLSClientConnection.answer(_:)`.
     case wantIdentity
     case failed(TLSError)
 }
 
-/// What a read brought.
+/// The result of a read.
 package enum TLSReadResult: Hashable, Sendable {
-    /// At least one byte. `drained`: the socket was seen empty and nothing is left in the session,
-    /// so the next readiness edge will come. Otherwise there may be more, or an end or a failure:
-    /// read again, for no edge may come.
+    /// At least one byte. `drained` means that the socket was seen empty and nothing is left in the
+    /// session, so the next readiness edge will arrive. Otherwise there may be more, or an end or a
+    /// failure: read again, because no edge may arrive.
     case bytes(Int, drained: Bool)
     /// Nothing, and the socket was seen empty: read again at the next readable edge.
     case wantRead
-    /// Nothing before the session's own bytes are sent: read again at the next writable edge.
+    /// Nothing until the session's own bytes are sent: read again at the next writable edge.
     case wantWrite
-    /// Nothing in what one call receives: read again in another turn of the loop, for no edge may
-    /// come.
+    /// Nothing within the limit of one call: read again in another turn of the loop, because no
+    /// edge may arrive.
     case turnIsOver
     /// The peer ended the session with close_notify: everything it sent has been read.
     case endOfStream
-    /// The connection ended without close_notify: something may be missing.
+    /// The connection ended without close_notify: data may be missing.
     case truncated
-    /// The connection is broken; `failure` says why.
+    /// The connection is broken; see `failure`.
     case failed
 }
 
-/// What a write did.
+/// The result of a write.
 package enum TLSWriteResult: Hashable, Sendable {
-    /// So many bytes were taken. If fewer than given, the socket is full: write the rest at the
-    /// next writable edge.
+    /// This many bytes were accepted. If fewer than given, the socket is full: write the rest at
+    /// the next writable edge.
     case bytes(Int)
-    /// None before the peer's bytes are read: write again at the next readable edge.
+    /// None until the peer's bytes are read: write again at the next readable edge.
     case wantRead
     /// None, the socket is full: write again at the next writable edge.
     case wantWrite
-    /// The connection is broken; `failure` says why.
+    /// The connection is broken; see `failure`.
     case failed
 }

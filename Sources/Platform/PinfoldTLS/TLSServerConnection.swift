@@ -2,10 +2,10 @@ import COpenSSL
 import Clocks
 import Trust
 
-/// The server's side of a TLS connection: proves who it is, and asks for a certificate where its
+/// The server's side of a TLS connection: proves its identity, and requests a certificate if its
 /// context has roots for clients.
 ///
-/// Renegotiation is refused with an alert; the connection goes on as it was.
+/// Renegotiation is refused with an alert; the connection continues unchanged.
 ///
 ///     asked ──► later ──── answer(_:) ───► answered
 ///       └──────── at once ────────────────────▲
@@ -17,13 +17,13 @@ package final class TLSServerConnection: TLSConnection {
         case answered(TLSIdentityAnswer, TLSClientHello)
     }
 
-    /// What the connection is made under; the library's callbacks refer to it.
+    /// The context that the connection was made with; the library's callbacks refer to it.
     let context: TLSServerContext
     private let source: (any TLSIdentitySource)?
     private let sessionScope: String
     private var identity = Identity.unasked
 
-    /// What the connection is made under.
+    /// The settings that the connection was made with.
     package var settings: TLSServerSettings { context.settings }
 
     /// Prepares a connection; nothing is sent before `handshake()`.
@@ -31,11 +31,11 @@ package final class TLSServerConnection: TLSConnection {
     /// - Parameters:
     ///   - context: the settings and the source of certificates in force.
     ///   - fileDescriptor: the socket.
-    ///   - outer: the session over it that carries this one, open and read by nobody else; nil: the
-    ///     socket itself does.
-    ///   - source: who is asked for a certificate in place of the context's source.
-    ///   - sessionScope: what its sessions are for besides what the context says, such as the
-    ///     authority that a tunnel was opened to.
+    ///   - outer: the session over it that carries this one, open and read by nobody else; `nil` if
+    ///     the socket carries it directly.
+    ///   - source: asked for a certificate instead of the context's source.
+    ///   - sessionScope: what its sessions are limited to in addition to the context's scope, such
+    ///     as the authority that a tunnel was opened to.
     package init(
         context: TLSServerContext, fileDescriptor: Int32, outer: TLSConnection? = nil,
         source: (any TLSIdentitySource)? = nil, sessionScope: String = ""
@@ -45,12 +45,12 @@ package final class TLSServerConnection: TLSConnection {
         self.sessionScope = sessionScope
         try super.init(context: context.context, fileDescriptor: fileDescriptor, outer: outer)
         SSL_set_accept_state(ssl)
-        // A record's worth, until the client has shown that it means it.
+        // One record's worth, until the client has shown that it is serious.
         SSL_set_default_read_buffer_len(ssl, 0)
         socket.pointee.gauge = ClientHelloGauge()
     }
 
-    /// About what a connection takes up while its handshake is half done.
+    /// The approximate memory of a connection in the middle of its handshake.
     package static let handshakeBytes = 32 * 1024
 
     override func objection() -> TLSError? {
@@ -59,7 +59,7 @@ package final class TLSServerConnection: TLSConnection {
         return nil
     }
 
-    /// The connection that owns a library object, inside its callbacks.
+    /// The connection that owns a library object, for use inside callbacks.
     static func from(_ ssl: OpaquePointer?) -> TLSServerConnection? {
         guard let ssl, let data = pinfold_SSL_get_app_data(ssl) else { return nil }
         return Unmanaged<TLSServerConnection>.fromOpaque(data).takeUnretainedValue()
@@ -67,7 +67,7 @@ package final class TLSServerConnection: TLSConnection {
 
     // MARK: What the client said
 
-    /// What the client's first message says; nil before it has arrived whole.
+    /// The contents of the client's first message; `nil` until all of it has arrived.
     package var clientHello: TLSClientHello? {
         switch identity {
         case .unasked: nil
@@ -75,8 +75,8 @@ package final class TLSServerConnection: TLSConnection {
         }
     }
 
-    /// The subject of the certificate that the client proved itself with, in the order of RFC 2253,
-    /// printable ASCII only; nil for none.
+    /// The subject of the client's certificate in the order of RFC 2253, printable ASCII only;
+    /// `nil` for none.
     package var clientSubject: String? {
         guard isOpen else { return nil }
         return SSL_get0_peer_certificate(ssl).map { X509View($0).distinguishedName }
@@ -84,16 +84,16 @@ package final class TLSServerConnection: TLSConnection {
 
     // MARK: Its certificate
 
-    /// Gives the answer that the source has owed; then `handshake()` goes on. It is no error to
-    /// answer a connection that is broken by now, or that has its answer: that changes nothing.
+    /// Provides the answer that the source has deferred; `handshake()` then continues. Answering a
+    /// connection that is broken by now, or that already has its answer, has no effect.
     package func answer(_ answer: TLSIdentityAnswer) {
         guard case .awaited(let hello) = identity else { return }
         if case .later = answer { return }
         identity = .answered(answer, hello)
     }
 
-    /// The client's first message, the second of two if it had to send it again, or the first once
-    /// more after `.wantIdentity`. Called by the library.
+    /// Handles the client's first message: the second of two if it had to resend it, or the first
+    /// again after `.wantIdentity`. Called by the library.
     func receivedHello(_ alert: UnsafeMutablePointer<Int32>?) -> Int32 {
         switch identity {
         case .unasked:
@@ -106,7 +106,7 @@ package final class TLSServerConnection: TLSConnection {
             self.answer(answer)
         case .awaited: break
         case .answered(_, let hello):
-            // It was answered by the first: what that depended on may not change (§4.1.2).
+            // The first one was answered: what the answer depended on must not change (§4.1.2).
             guard TLSClientHello(ssl) == hello else {
                 alert?.pointee = Int32(TLSAlert.illegalParameter.code)
                 finding = .identityRefused(.illegalParameter)
@@ -139,8 +139,8 @@ package final class TLSServerConnection: TLSConnection {
         }
     }
 
-    /// The certificate's state from its authority, for a client that asks for it (RFC 6066 §8),
-    /// while it holds: an old one is worse than none. Called by the library.
+    /// The certificate status from its authority, for a client that requests it (RFC 6066 §8),
+    /// while it is valid: an outdated one is worse than none. Called by the library.
     func staple() -> Int32 {
         guard case .answered(.present(let identity), _) = identity, let staple = identity.staple,
             identity.stapleEnd ?? .max > Clock.coarseWallSeconds()
@@ -149,7 +149,7 @@ package final class TLSServerConnection: TLSConnection {
         staple.withUnsafeBytes { bytes in
             UnsafeMutableRawBufferPointer(start: copy, count: bytes.count).copyMemory(from: bytes)
         }
-        // Taken over.
+        // The library takes ownership.
         _ = pinfold_SSL_set_tlsext_status_ocsp_resp(
             ssl, copy.assumingMemoryBound(to: UInt8.self), staple.count)
         return SSL_TLSEXT_ERR_OK
@@ -157,7 +157,7 @@ package final class TLSServerConnection: TLSConnection {
 
     // MARK: Its sessions
 
-    /// Has sessions be resumed only in the same scope and under the same name.
+    /// Allows sessions to be resumed only in the same scope and under the same name.
     private func bindSessions(to name: String?) -> Bool {
         let parts = [settings.sessionScope, sessionScope, name ?? ""]
         let scope = Array(parts.joined(separator: "\0").utf8)
@@ -168,7 +168,7 @@ package final class TLSServerConnection: TLSConnection {
 
     // MARK: The client's certificate
 
-    /// Notes why the client's certificate does not do, in the library's code for it.
+    /// Records why the client's certificate is refused, as the library's error code.
     func refuseCertificate(_ code: Int32) {
         finding = .clientCertificate(String(cString: X509_verify_cert_error_string(Int(code))))
     }

@@ -1,42 +1,42 @@
 import COpenSSL
 import Clocks
 
-/// How clients are spoken to.
+/// How connections from clients are made.
 package struct TLSServerSettings: Hashable, Sendable {
     package var minimumVersion = TLSVersion.tls12
-    /// What is selected by ALPN, most wanted first: a client that offers none of these is refused
-    /// (RFC 7301 §3.2), and one that offers nothing is not. Empty takes no part in ALPN.
+    /// The protocols selected by ALPN, most preferred first: a client that offers none of these is
+    /// refused (RFC 7301 §3.2), but not one that offers nothing. Empty disables ALPN.
     package var applicationProtocols = ["http/1.1"]
-    /// What sessions are given out for, besides the name that the client asked for: a listener's
-    /// name and its configuration, for example. A session of another scope is not resumed.
+    /// What sessions are limited to besides the requested name: a listener's name and its
+    /// configuration, for example. A session from another scope is not resumed.
     package var sessionScope = ""
 
     package init() {}
 }
 
 /// One source of certificates and its settings in force: everything that connections of a server
-/// share. Immutable; used by any number of threads at once.
+/// share. Immutable; safe to use from any number of threads at once.
 ///
 /// Without ticket keys no session is ever resumed: neither tickets nor session identifiers are
-/// given out. Early data, which could be replayed, is never accepted.
+/// issued. Early data, which could be replayed, is never accepted.
 package final class TLSServerContext: @unchecked Sendable {
     package let settings: TLSServerSettings
     let context: OpaquePointer
-    /// Who connections ask that were given no source of their own.
+    /// The source for connections that were given none of their own.
     let source: any TLSIdentitySource & Sendable
     let ticketKeys: TLSTicketKeys?
-    /// Whom clients' certificates must lead to; nil: clients are asked for none.
+    /// The anchors that clients' certificates must lead to, or `nil` if none are requested.
     let clientRoots: TrustRoots?
-    /// The protocols in ALPN's form; the library refers to them while a handshake lasts.
+    /// The protocols as encoded for ALPN; the library refers to them during a handshake.
     private let protocols: UnsafeMutableBufferPointer<UInt8>
 
     /// - Parameters:
     ///   - settings: versions and protocols.
     ///   - source: where certificates come from.
-    ///   - clientRoots: who must have issued a client's certificate, without which no handshake
-    ///     ends well; nil: no client is asked for one.
-    ///   - ticketKeys: shared with other contexts; nil: no session is resumed.
-    /// - Throws: for what the library does not support.
+    ///   - clientRoots: who must have issued a client's certificate, without which every handshake
+    ///     fails; `nil` to request none.
+    ///   - ticketKeys: shared with other contexts; `nil` to resume no session.
+    /// - Throws: for settings that the library does not support.
     package init(
         _ settings: TLSServerSettings = TLSServerSettings(),
         source: any TLSIdentitySource & Sendable, clientRoots: TrustRoots? = nil,
@@ -59,7 +59,8 @@ package final class TLSServerContext: @unchecked Sendable {
     }
 
     /// A context with one certificate.
-    /// - Throws: for a key that is another certificate's, and for what the library finds too weak.
+    /// - Throws: for a key that belongs to another certificate, and for anything that the library
+    ///   finds too weak.
     package convenience init(
         _ settings: TLSServerSettings = TLSServerSettings(), identity: TLSServerIdentity
     ) throws(TLSContextError) {
@@ -72,9 +73,9 @@ package final class TLSServerContext: @unchecked Sendable {
         protocols.deallocate()
     }
 
-    /// Whether connections of this context can present a certificate.
-    /// - Throws: for a key that is another certificate's, and for what the library finds too weak
-    ///   under the context's settings.
+    /// Checks that connections of this context can present a certificate.
+    /// - Throws: for a key that belongs to another certificate, and for anything that the library
+    ///   finds too weak under the context's settings.
     package func require(_ identity: TLSServerIdentity) throws(TLSContextError) {
         guard let ssl = SSL_new(context) else { throw .library(ErrorQueue.drain()) }
         defer { SSL_free(ssl) }
@@ -87,13 +88,13 @@ package final class TLSServerContext: @unchecked Sendable {
         try LibraryContext.configure(context, minimumVersion: settings.minimumVersion)
         SSL_CTX_set_options(context, pinfold_SSL_OP_NO_TICKET)
         _ = pinfold_SSL_CTX_set_session_cache_mode(context, Int(SSL_SESS_CACHE_OFF))
-        // What is sent is the identity's chain, not one that the library looks for.
+        // The identity's chain is sent, not one that the library looks for.
         _ = pinfold_SSL_CTX_set_mode(context, Int(SSL_MODE_NO_AUTO_CHAIN))
         guard SSL_CTX_set_num_tickets(context, 0) == 1, SSL_CTX_set_max_early_data(context, 0) == 1
         else { throw .library(ErrorQueue.drain()) }
     }
 
-    /// Tickets of TLS 1.3 per full handshake: clients open connections in pairs.
+    /// TLS 1.3 tickets per full handshake: clients open connections in pairs.
     private static let ticketsPerHandshake = 2
 
     private static func giveTickets(_ context: OpaquePointer, _ keys: TLSTicketKeys) {
@@ -115,7 +116,7 @@ package final class TLSServerContext: @unchecked Sendable {
             }, nil)
     }
 
-    /// What becomes of a ticket. One that proves who the client was does so no longer than the
+    /// What to do with a ticket. One that proves the client's identity does so no longer than the
     /// certificate does.
     private static func use(
         of session: OpaquePointer?, _ status: SSL_TICKET_STATUS
@@ -138,7 +139,7 @@ package final class TLSServerContext: @unchecked Sendable {
         guard pinfold_SSL_CTX_set1_verify_cert_store(context, roots.store) == 1,
             let names = roots.subjects()
         else { throw .library(ErrorQueue.drain()) }
-        // Taken over; clients with several certificates choose by them.
+        // The library takes ownership; clients with several certificates choose by these.
         SSL_CTX_set_client_CA_list(context, names)
         X509_VERIFY_PARAM_set_flags(
             SSL_CTX_get0_param(context), UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST)
@@ -160,8 +161,8 @@ package final class TLSServerContext: @unchecked Sendable {
 
 // MARK: - Callbacks
 
-// Connections keep their context, and with it what these refer to, for as long as the library
-// calls.
+// Connections keep their context, and with it what these refer to, for as long as the library may
+// call.
 extension TLSServerContext {
     private func installCallbacks() {
         let this = Unmanaged.passUnretained(self).toOpaque()

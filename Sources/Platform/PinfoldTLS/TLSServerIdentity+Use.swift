@@ -1,6 +1,6 @@
 import COpenSSL
 
-// What an identity is worth: for the checks of a configuration.
+// Whether an identity can be used: for configuration checks.
 
 extension TLSServerIdentity {
     /// When the certificate ends, in seconds since 1970.
@@ -8,8 +8,9 @@ extension TLSServerIdentity {
     /// When the certificate begins, in seconds since 1970.
     package var notBefore: Int64 { X509View(certificate).notBefore }
 
-    /// Whether a server that speaks these versions can present it.
-    /// - Throws: for a key that is another certificate's, and for what the library finds too weak.
+    /// Checks that a server that speaks these versions can present it.
+    /// - Throws: for a key that belongs to another certificate, and for anything that the library
+    ///   finds too weak.
     package func requireUse(minimum: TLSVersion) throws(TLSIdentityError) {
         var settings = TLSServerSettings()
         settings.minimumVersion = minimum
@@ -21,7 +22,7 @@ extension TLSServerIdentity {
         }
     }
 
-    /// What is wrong with the staple; nil: nothing, or there is none.
+    /// What is wrong with the staple, or `nil` if nothing is, or there is none.
     package func stapleProblem(at now: Int64) -> StapleProblem? {
         guard let staple else { return nil }
         let response = OCSPResponse(staple)
@@ -39,7 +40,7 @@ package enum StapleProblem: Hashable, Sendable, CustomStringConvertible {
     case expired
     case notGood
 
-    /// Whether it could never have been right.
+    /// Whether it could never have been valid.
     package var isError: Bool { self == .notAResponse || self == .otherCertificate }
 
     package var description: String {
@@ -54,16 +55,16 @@ package enum StapleProblem: Hashable, Sendable, CustomStringConvertible {
 
 /// A parsed OCSP response (RFC 6960), owned.
 struct OCSPResponse: ~Copyable {
-    /// What it says about one certificate.
+    /// Its statement about one certificate.
     struct Answer {
         var isGood: Bool
-        /// Until when it holds, in seconds since 1970; nil: it does not say.
+        /// How long it is valid, in seconds since 1970, or `nil` if it does not say.
         var nextUpdate: Int64?
     }
 
     let basic: OpaquePointer
 
-    /// nil for what is no response, or none that is successful.
+    /// `nil` for anything that is not a successful response.
     init?(_ der: [UInt8]) {
         let response = der.withUnsafeBufferPointer { buffer in
             var position = buffer.baseAddress
@@ -81,7 +82,7 @@ struct OCSPResponse: ~Copyable {
 
     deinit { OCSP_BASICRESP_free(basic) }
 
-    /// What it says about a certificate; nil: nothing.
+    /// Its statement about a certificate, or `nil` if there is none.
     func answer(for certificate: OpaquePointer) -> Answer? {
         for index in 0..<OCSP_resp_count(basic) {
             guard let single = OCSP_resp_get0(basic, index),
@@ -96,7 +97,7 @@ struct OCSPResponse: ~Copyable {
         return nil
     }
 
-    /// Whether serial number and issuer's name are the certificate's.
+    /// Whether serial number and issuer name match the certificate.
     private static func isAbout(_ certificate: OpaquePointer, _ id: OpaquePointer?) -> Bool {
         var nameHash: UnsafeMutablePointer<ASN1_OCTET_STRING>?
         var algorithm: OpaquePointer?

@@ -3,22 +3,23 @@ import HTTPCore
 
 /// Why a server's certificate or key cannot be used.
 package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// There is no certificate among the PEM blocks of the chain, or one that cannot be read.
+    /// The PEM of the chain contains no certificate, or one that cannot be read.
     case noCertificate
-    /// The certificate does not say from when until when it is valid, or nothing that can be read.
+    /// The certificate has no readable validity period.
     case unreadableTimes
     /// There is no private key that can be read without a password.
     case noKey
     /// The private key is encrypted.
     case encryptedKey
-    /// The key is another certificate's, or one of the two is too weak, in the library's words.
+    /// The key belongs to another certificate, or one of the two is too weak; with the library's
+    /// message.
     case refused(String)
 
     package var description: String {
         switch self {
         case .noCertificate: "no certificate in PEM"
         case .unreadableTimes: "a certificate whose notBefore or notAfter cannot be read"
-        case .noKey: "no private key in PEM that is not encrypted"
+        case .noKey: "no unencrypted private key in PEM"
         case .encryptedKey:
             "a private key that is encrypted, and no password can be given: decrypt it with "
                 + "`openssl pkey`"
@@ -27,30 +28,30 @@ package enum TLSIdentityError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 }
 
-/// What a server proves itself with: its certificate, the certificates that lead to an anchor, and
-/// the certificate's private key. Immutable; used by any number of threads at once.
+/// A server's credentials: its certificate, the certificates that lead to an anchor, and the
+/// certificate's private key. Immutable; safe to use from any number of threads at once.
 package final class TLSServerIdentity: @unchecked Sendable {
     let certificate: OpaquePointer
     let key: OpaquePointer
-    /// What is sent behind the certificate.
+    /// The certificates sent after the server's own.
     let chain: CertificateStack
-    /// What the authority says of the certificate's state (an OCSP response), in DER; nil for
-    /// none.
+    /// The authority's statement about the certificate's status (an OCSP response), in DER, or
+    /// `nil` for none.
     package let staple: [UInt8]?
     /// The names that it is for, in lower case.
     let names: [String]
     /// Whether its key is for ECDSA, which not every client can verify.
     let hasECDSAKey: Bool
-    /// Until when the staple holds, in seconds since 1970; nil: it does not say.
+    /// How long the staple is valid, in seconds since 1970, or `nil` if it does not say.
     let stapleEnd: Int64?
 
-    /// Names of a certificate that are known at most.
+    /// The maximum number of a certificate's names that are considered.
     private static let namesKnown = 1000
 
     /// - Parameters:
     ///   - chainPEM: the server's certificate, then those that lead to its anchor.
-    ///   - keyPEM: the private key, not encrypted.
-    ///   - staple: what is sent to clients that ask for the certificate's state.
+    ///   - keyPEM: the private key, unencrypted.
+    ///   - staple: sent to clients that request the certificate's status.
     package init(
         chainPEM: [UInt8], keyPEM: [UInt8], staple: [UInt8]? = nil
     ) throws(TLSIdentityError) {
@@ -72,7 +73,7 @@ package final class TLSServerIdentity: @unchecked Sendable {
         guard X509View(certificate).hasTimes else { throw .unreadableTimes }
     }
 
-    /// From objects of the library that were made elsewhere; they keep their other owners.
+    /// An identity from library objects made elsewhere, which keep their other owners.
     package init(
         certificate: OpaquePointer, chain others: [OpaquePointer] = [], key: OpaquePointer
     ) throws(TLSIdentityError) {
@@ -94,14 +95,13 @@ package final class TLSServerIdentity: @unchecked Sendable {
         EVP_PKEY_free(key)
     }
 
-    /// Gives a connection of the library certificate, chain and key; false: the key is another
-    /// certificate's, or one of them is too weak for the connection's settings.
+    /// Sets a connection's certificate, chain and key. Returns `false` if the key belongs to
+    /// another certificate, or if one of them is too weak for the connection's settings.
     func isPresented(by ssl: OpaquePointer) -> Bool {
         SSL_use_cert_and_key(ssl, certificate, key, chain.pointer, 1) == 1
     }
 
-    /// The alternative names, or for want of any the common name: what knows no better may ask for
-    /// that.
+    /// The alternative names or, if there are none, the common name: old clients may ask for that.
     private static func names(of certificate: OpaquePointer) -> [String] {
         let view = X509View(certificate)
         let alternatives = view.names(atMost: namesKnown).map(\.text)
@@ -131,13 +131,14 @@ package final class TLSServerIdentity: @unchecked Sendable {
         }
     }
 
-    /// Whether a key is one that needs a password (RFC 5958 §3, or the older form of RFC 1421).
+    /// Whether a key needs a password (RFC 5958 §3, or the older form of RFC 1421).
     private static func isEncrypted(_ pem: [UInt8]) -> Bool {
         let text = String(decoding: pem, as: UTF8.self)
         return text.contains("BEGIN ENCRYPTED PRIVATE KEY") || text.contains("4,ENCRYPTED")
     }
 
-    /// The first certificate; the others are added to `chain`. nil if a block is no certificate.
+    /// The first certificate; the others are appended to `chain`. `nil` if a block is not a
+    /// certificate.
     private static func readChain(
         _ pem: [UInt8], _ chain: CertificateStack
     ) -> OpaquePointer? {
@@ -152,7 +153,7 @@ package final class TLSServerIdentity: @unchecked Sendable {
                     X509_free(certificate)
                 }
             }
-            // The end of the blocks is told as an error of its own.
+            // The library reports the end of the blocks as a specific error.
             let reason = Int32(truncatingIfNeeded: pinfold_error_reason(ERR_peek_last_error()))
             guard reason == PEM_R_NO_START_LINE else {
                 X509_free(first)

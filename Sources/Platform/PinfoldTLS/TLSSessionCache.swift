@@ -2,31 +2,31 @@ import HTTPCore
 import Locking
 import Trust
 
-/// What the session cache holds at most.
+/// The limits of the session cache.
 package struct TLSSessionLimits: Hashable, Sendable {
-    /// Sessions in all; each client has a share of them, of which the least recently used servers'
-    /// make room.
+    /// Sessions in total; each client has a share of them. The least recently used servers'
+    /// sessions of the largest share give way.
     package var sessions = 4096
-    /// Sessions of one server under one policy; the newest stay. Servers send two tickets per
+    /// Sessions of one server under one policy; the newest are kept. Servers send two tickets per
     /// connection, and a TLS 1.3 ticket serves one connection.
     package var sessionsPerServer = 4
-    /// The longest age at which a session is resumed, whatever the server allows.
+    /// The maximum age at which a session is resumed, whatever the server allows.
     package var lifetimeSeconds: Int64 = 7200
 
     package init() {}
 }
 
-/// Sessions to resume, of trusted servers only, for all contexts and threads.
+/// Sessions for resumption, of trusted servers only, for all contexts and threads.
 ///
-/// A session belongs to the context that obtained it. A context's policy never changes, and
-/// another context, made by a reload or for another host entry, has another identity: so a resumed
-/// session was always judged by the policy that it is used under. It is not resumed after the
+/// A session belongs to the context that obtained it. A context's policy never changes, and another
+/// context, created by a reload or for another host entry, has another identity; a resumed session
+/// was therefore always judged by the policy that it is used under. It is not resumed after the
 /// verified chain has expired.
 ///
-/// Lock: one mutex, held for dictionary operations only; taken once per connection made and once
-/// per ticket received.
+/// Lock: one mutex, held for dictionary operations only; taken once per connection and once per
+/// ticket received.
 package final class TLSSessionCache: Sendable {
-    /// Whose sessions these are.
+    /// Which server's sessions these are, under which context.
     struct Key: Hashable {
         var context: UInt64
         var host: String
@@ -38,14 +38,14 @@ package final class TLSSessionCache: Sendable {
         var bytes: [UInt8]
         /// Seconds since 1970; not resumed from then on.
         var expires: Int64
-        /// Whether it is used for one connection only (RFC 8446 §C.4).
+        /// Whether it may be used for one connection only (RFC 8446 §C.4).
         var isSingleUse: Bool
-        /// What the full handshake found.
+        /// The findings of the full handshake.
         var facts: TrustFacts
     }
 
     package let limits: TLSSessionLimits
-    /// The sessions of each server, the oldest first.
+    /// The sessions of each server, oldest first.
     private let servers: Locked<ShareTable<Key, [Session]>>
 
     package init(limits: TLSSessionLimits = TLSSessionLimits()) {
@@ -53,12 +53,12 @@ package final class TLSSessionCache: Sendable {
         servers = Locked(ShareTable(limit: limits.sessions))
     }
 
-    /// How many sessions are held.
+    /// The number of sessions.
     package var count: Int { servers.withLock { $0.weight } }
 
     /// Keeps a session as the server's newest.
     ///
-    /// - Parameter client: whose request the connection was made for; nil: no client's.
+    /// - Parameter client: the client whose request the connection was made for, or `nil` if none.
     func insert(_ session: Session, for key: Key, of client: IPNetwork? = nil) {
         guard limits.sessions > 0, limits.sessionsPerServer > 0 else { return }
         servers.withLock { servers in
@@ -69,8 +69,8 @@ package final class TLSSessionCache: Sendable {
         }
     }
 
-    /// The newest session that can be resumed at `now` (seconds since 1970), or nil. A single-use
-    /// session is removed with that, an expired one too.
+    /// The newest session that can be resumed at `now` (seconds since 1970), or `nil`. Removes the
+    /// session if it is single-use, and expired ones.
     func take(for key: Key, now: Int64) -> Session? {
         servers.withLock { servers in
             guard var sessions = servers.use(key) else { return nil }

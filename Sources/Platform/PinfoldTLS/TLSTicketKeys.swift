@@ -1,14 +1,14 @@
 import COpenSSL
 import Locking
 
-/// The keys that session tickets are encrypted with (RFC 5077 §4, RFC 8446 §4.6.1): made here,
-/// never written down, and shared by all threads, so that each resumes what any of them gave out.
+/// The keys that session tickets are encrypted with (RFC 5077 §4, RFC 8446 §4.6.1): generated here,
+/// never written anywhere, and shared by all threads, so that each resumes what any of them issued.
 ///
-/// A key encrypts new tickets for one period, for another one it decrypts those that it encrypted,
+/// A key encrypts new tickets for one period, for another it only decrypts those that it encrypted,
 /// and then it is forgotten.
 package final class TLSTicketKeys: Sendable {
-    /// Bytes of a key's name, of a key for encryption (AES-256), and of one for authentication
-    /// (HMAC with SHA-256).
+    /// Sizes of a key's name, of an encryption key (AES-256), and of an authentication key (HMAC
+    /// with SHA-256).
     private static let nameBytes = 16
     private static let keyBytes = 32
 
@@ -16,18 +16,18 @@ package final class TLSTicketKeys: Sendable {
         var name: [UInt8]
         var encryption: [UInt8]
         var authentication: [UInt8]
-        /// When it was made.
+        /// When it was generated.
         var since: Int64
     }
 
     private let periodMilliseconds: Int64
     private let now: @Sendable () -> Int64
-    /// The one in use, and the one before it.
+    /// The current key and the one before it.
     private let keys = Locked<[Key]>([])
 
     /// - Parameters:
-    ///   - periodMilliseconds: after how long another key is used.
-    ///   - now: milliseconds that go on while the machine sleeps.
+    ///   - periodMilliseconds: how long a key encrypts new tickets.
+    ///   - now: milliseconds of a clock that continues while the machine sleeps.
     package init(
         periodMilliseconds: Int64 = 12 * 3600 * 1000, now: @escaping @Sendable () -> Int64
     ) {
@@ -38,7 +38,7 @@ package final class TLSTicketKeys: Sendable {
     /// For how long a session can be resumed, in seconds.
     var lifetimeSeconds: Int { Int(periodMilliseconds / 1000) }
 
-    /// The key that encrypts; nil only if there is no randomness.
+    /// The key that encrypts; `nil` only if there is no randomness.
     private var current: Key? {
         let now = now()
         return keys.withLock { keys in
@@ -50,8 +50,8 @@ package final class TLSTicketKeys: Sendable {
         }
     }
 
-    /// The key with a name, and whether a ticket of it is to be replaced; nil for one that is not
-    /// known, or no longer.
+    /// The key with a name, and whether its tickets are to be replaced; `nil` if the key is unknown
+    /// or already forgotten.
     private func known(_ name: UnsafeBufferPointer<UInt8>) -> (key: Key, isOld: Bool)? {
         let (now, wanted) = (now(), Array(name))
         return keys.withLock { keys in
@@ -80,17 +80,17 @@ package final class TLSTicketKeys: Sendable {
 
     // MARK: For the library
 
-    /// What the library's callback for a ticket answers.
+    /// The result of the library's ticket callback.
     enum Outcome: Int32 {
         case failed = -1
-        /// No ticket, or none that is known: the handshake is a full one.
+        /// No ticket, or an unknown one: do a full handshake.
         case none = 0
         case done = 1
         /// Decrypted, and to be replaced by a new one.
         case doneWithRenewal = 2
     }
 
-    /// Sets the ciphers up for one ticket, as SSL_CTX_set_tlsext_ticket_key_evp_cb(3) says.
+    /// Sets up the ciphers for one ticket, as SSL_CTX_set_tlsext_ticket_key_evp_cb(3) describes.
     func prepare(
         name: UnsafeMutablePointer<UInt8>, vector: UnsafeMutablePointer<UInt8>,
         cipher: OpaquePointer, mac: OpaquePointer, encrypting: Bool
@@ -113,7 +113,7 @@ package final class TLSTicketKeys: Sendable {
         return .done
     }
 
-    /// Static, for a parameter refers to its name and does not copy it; both end with a NUL.
+    /// Static, because a parameter refers to its name without copying it; both end with a NUL.
     private static let keyParameter: StaticString = "key"
     private static let digestParameter: StaticString = "digest"
     private static let digestName: StaticString = "SHA256"
@@ -124,7 +124,7 @@ package final class TLSTicketKeys: Sendable {
             let parameters = [
                 OSSL_PARAM_construct_octet_string(
                     text(keyParameter), key.baseAddress, key.count),
-                // Not written to; the length is looked for.
+                // Not written to; the library determines the length.
                 OSSL_PARAM_construct_utf8_string(
                     text(digestParameter), UnsafeMutablePointer(mutating: text(digestName)), 0),
                 OSSL_PARAM_construct_end(),

@@ -1,15 +1,15 @@
 import COpenSSL
 
-/// The versions that can be required, the oldest first.
+/// The versions that can be required, oldest first.
 ///
-/// What comes before 1.2 is for clients that know nothing newer; servers are never spoken to so.
+/// Versions before 1.2 are for clients that support nothing newer; they are never used to servers.
 package enum TLSVersion: UInt8, Hashable, Sendable, CaseIterable {
     case tls10
     case tls11
     case tls12
     case tls13
 
-    /// As configurations write it.
+    /// The name used in configurations.
     package var text: String {
         switch self {
         case .tls10: "1.0"
@@ -19,14 +19,14 @@ package enum TLSVersion: UInt8, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The version that configurations write so; nil for none.
+    /// The version with a name used in configurations, or `nil` for none.
     package init?(text: String) {
         guard let version = Self.allCases.first(where: { $0.text == text }) else { return nil }
         self = version
     }
 
-    /// Whether the library speaks it only at its lowest security level, for its signatures are
-    /// made of MD5 and SHA-1.
+    /// Whether the library supports it only at its lowest security level, because its signatures
+    /// use MD5 and SHA-1.
     var isObsolete: Bool { self < .tls12 }
 
     var number: Int32 {

@@ -3,13 +3,13 @@ import Locking
 import Trust
 
 // Certificate Transparency (RFC 6962). The library's own validation is of no use here: it skips
-// servers whose chain it has not built itself, and reads its list of logs from a form of its own.
+// servers whose chain it has not built itself, and reads its list of logs in a format of its own.
 
-/// The timestamps that a server has sent beside its certificates, as they came.
+/// The timestamps that a server sent outside its certificates, as received.
 package struct ServerTimestamps: Hashable, Sendable {
-    /// What the extension of TLS has; nil: the server did not send it.
+    /// The content of the TLS extension, or `nil` if the server did not send it.
     package var handshake: [UInt8]?
-    /// A stapled OCSP response, in DER; nil: there is none.
+    /// A stapled OCSP response in DER, or `nil` if there is none.
     package var status: [UInt8]?
 
     package init(handshake: [UInt8]? = nil, status: [UInt8]? = nil) {
@@ -20,10 +20,11 @@ package struct ServerTimestamps: Hashable, Sendable {
 
 /// Keys of logs.
 package enum TransparencyKey {
-    /// Certificates that are tried as the issuer of a server's, where no chain says which it is.
+    /// The maximum number of certificates tried as the issuer of a server's, if no chain identifies
+    /// it.
     static let issuersAtMost = 8
 
-    /// Whether a SubjectPublicKeyInfo is a key of P-256, or of RSA with 2048 bits or more, as logs
+    /// Whether a SubjectPublicKeyInfo is a P-256 key, or an RSA key of 2048 bits or more, as logs
     /// have them (RFC 6962 §2.1.4).
     package static func isKnown(_ der: [UInt8]) -> Bool {
         guard let key = parsed(der) else { return false }
@@ -60,7 +61,7 @@ package enum TransparencyKey {
 
 /// The keys of one policy's logs, each decoded when it is first needed.
 final class TransparencyKeys: Sendable {
-    /// Read only, which any number of threads may do at once.
+    /// Only read, which any number of threads may do at once.
     private final class Key: @unchecked Sendable {
         let pointer: OpaquePointer
 
@@ -83,7 +84,7 @@ final class TransparencyKeys: Sendable {
         }
     }
 
-    /// Whether a log has signed content.
+    /// Whether a log has signed the content.
     func verifies(
         _ log: TransparencyLog, _ timestamp: SignedTimestamp, _ content: [UInt8]
     ) -> Bool {
@@ -109,7 +110,7 @@ final class TransparencyKeys: Sendable {
 // MARK: - The judgement
 
 extension TrustJudge {
-    /// The verdict of the policy, and then of Certificate Transparency, which is asked for whatever
+    /// The verdict of the policy, followed by Certificate Transparency, which is required whatever
     /// the pinsets allow.
     func verdict(
         _ evidence: inout PeerEvidence, host: String?, now: Int64, timestamps: ServerTimestamps
@@ -128,7 +129,7 @@ extension TrustJudge {
 }
 
 extension PeerEvidence {
-    /// What the server has shown; nil only if the library is out of memory.
+    /// The timestamps that the server provided; `nil` only if the library is out of memory.
     fileprivate mutating func transparency(
         _ timestamps: ServerTimestamps
     ) -> TransparencyEvidence? {
@@ -143,7 +144,7 @@ extension PeerEvidence {
                 shown.issuerKey = issuerKey()
             }
         } else {
-            // There are some, in a form that is none.
+            // There are some, in an invalid form.
             shown.lists.append((.certificate, []))
         }
         if let list = timestamps.handshake { shown.lists.append((.handshake, list)) }
@@ -153,9 +154,9 @@ extension PeerEvidence {
         return shown
     }
 
-    /// The key that has signed the certificate: that of the accepted chain, or, where none was
-    /// asked for, the first that did of the certificates at hand that bear the issuer's name. Each
-    /// costs a signature, and a server may send a hundred.
+    /// The key that signed the certificate: from the accepted chain or, if no chain was required,
+    /// the first matching one among the known certificates with the issuer's name. Each costs a
+    /// signature check, and a server may send a hundred.
     private mutating func issuerKey() -> SHA256Digest? {
         defer { ErrorQueue.clear() }
         var tried = 0
@@ -173,7 +174,7 @@ extension PeerEvidence {
                 if let found = key(pinfold_sk_X509_value(sent, index)) { return found }
             }
         }
-        // Building chains is work, too.
+        // Building chains takes work, too.
         guard tried < TransparencyKey.issuersAtMost else { return nil }
         for stack in knownCertificates() {
             for index in 0..<stack.count {
@@ -188,11 +189,11 @@ extension PeerEvidence {
 enum StapledTimestamps {
     /// 1.3.6.1.4.1.11129.2.4.5, which the library calls `NID_ct_cert_scts`.
     private static let identifier = NID_ct_cert_scts
-    /// Certificates that a response may speak of and that are looked at.
+    /// The maximum number of certificates in a response that are examined.
     private static let answersAtMost = 4
 
-    /// The lists of a response in DER, one for each certificate that it speaks of. Its own
-    /// signature is not looked at, for theirs are.
+    /// The lists in a response in DER, one for each certificate that it covers. The response's own
+    /// signature is not checked, because theirs are.
     static func lists(_ der: [UInt8]) -> [[UInt8]] {
         defer { ErrorQueue.clear() }
         let response = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
@@ -215,7 +216,7 @@ enum StapledTimestamps {
         return found
     }
 
-    /// What is within the OCTET STRING that an extension's value is.
+    /// The content of the OCTET STRING in an extension's value.
     private static func content(_ data: UnsafeMutablePointer<ASN1_OCTET_STRING>) -> [UInt8]? {
         var position = ASN1_STRING_get0_data(data)
         let count = Int(ASN1_STRING_length(data))
@@ -233,8 +234,8 @@ extension ServerTimestamps {
     private static let contexts = UInt32(
         SSL_EXT_CLIENT_HELLO | SSL_EXT_TLS1_2_SERVER_HELLO | SSL_EXT_TLS1_3_CERTIFICATE)
 
-    /// Has the connections of a context ask for timestamps by the extension of TLS (RFC 6962
-    /// §3.3.1). The library would ask for them itself only together with its own validation.
+    /// Makes the connections of a context request timestamps through the TLS extension (RFC 6962
+    /// §3.3.1). The library itself would request them only together with its own validation.
     static func ask(in context: OpaquePointer) throws(TLSContextError) {
         let added = SSL_CTX_add_custom_ext(
             context, type, contexts,
@@ -244,7 +245,7 @@ extension ServerTimestamps {
                 return 1
             }, nil, nil,
             { ssl, _, _, start, count, _, position, _, _ in
-                // In TLS 1.3 each certificate has extensions; those of the issuers count nothing.
+                // In TLS 1.3 each certificate has extensions; those of the issuers do not matter.
                 guard position == 0, let start else { return 1 }
                 TLSClientConnection.from(ssl)?.timestamps.handshake = Array(
                     UnsafeBufferPointer(start: start, count: count))

@@ -4,31 +4,31 @@ import HTTPCore
 import Synchronization
 import Trust
 
-/// A security policy with what it is applied by: trust anchors, pinned certificates and the
-/// library's security level. It judges the servers of live connections as well as certificates
-/// that come from elsewhere. Immutable; used by any number of threads at once.
+/// A security policy together with what is needed to apply it: trust anchors, pinned certificates
+/// and the library's security level. It judges the servers of live connections as well as
+/// certificates from elsewhere. Immutable; safe to use from any number of threads at once.
 package final class TrustJudge: Sendable {
     let policy: ResolvedSecurityPolicy
     let roots: TrustRoots
     /// The certificates of each pinset, in the policy's order.
     let pinsets: [PinsetCertificates]
-    /// -1: the connections' context has not been made.
+    /// -1 if the connections' context has not been created yet.
     private let level: Atomic<Int32>
-    /// What keys and signatures must be worth (SSL_CTX_set_security_level(3)).
+    /// The required strength of keys and signatures (SSL_CTX_set_security_level(3)).
     var securityLevel: Int32 {
         let level = level.load(ordering: .relaxed)
         return level < 0 ? Self.standardSecurityLevel : level
     }
     let profile: ChosenProfile
-    /// What certificates are looked up in; nil: revocation is not looked at.
+    /// The lists that certificates are checked against, or `nil` if revocation is not checked.
     let revocation: RevocationLists?
-    /// Whether servers must staple an OCSP response that says that their certificate is good.
+    /// Whether servers must staple an OCSP response that declares their certificate good.
     let requiresStaple: Bool
-    /// What is asked of Certificate Transparency; nil: nothing.
+    /// Certificate Transparency requirements, or `nil` for none.
     let transparency: TransparencyPolicy?
     let transparencyKeys = TransparencyKeys()
 
-    /// The security level of connections that allow no obsolete version of TLS.
+    /// The security level of connections that allow no obsolete TLS version.
     static let standardSecurityLevel: Int32 = {
         guard let context = SSL_CTX_new(TLS_client_method()) else { return 2 }
         defer { SSL_CTX_free(context) }
@@ -36,15 +36,16 @@ package final class TrustJudge: Sendable {
     }()
 
     /// - Parameters:
-    ///   - policy: the pinsets; a pinset that no server can pass is taken, and refuses all.
+    ///   - policy: the pinsets; a pinset that no server can pass is allowed, and refuses all.
     ///   - roots: the trust anchors; shared between judges.
-    ///   - securityLevel: of the connections whose servers are judged; nil: they allow no obsolete
-    ///     version of TLS, and have the library's standard level until ``take(securityLevel:)``.
-    ///   - profile: what is asked of chains beyond what the library verifies.
-    ///   - revocation: the lists that chains are held to; nil: none.
+    ///   - securityLevel: the level of the connections whose servers are judged; `nil` if they
+    ///     allow no obsolete TLS version, with the library's standard level until
+    ///     ``take(securityLevel:)``.
+    ///   - profile: requirements for chains beyond what the library verifies.
+    ///   - revocation: the lists that chains are checked against; `nil` for none.
     ///   - requiresStaple: whether servers must staple an OCSP response.
     ///   - transparency: which logs must have promised to publish a server's certificate.
-    /// - Throws: for a pin or an anchor that is no certificate or key.
+    /// - Throws: for a pin or an anchor that is not a certificate or key.
     package init(
         _ policy: SecurityPolicy, roots: TrustRoots,
         securityLevel: Int32? = nil,
@@ -65,7 +66,7 @@ package final class TrustJudge: Sendable {
         pinsets = certificates
     }
 
-    /// The context of the connections whose servers are judged has been made, with this level.
+    /// Sets the level of the context of the connections whose servers are judged, once it exists.
     func take(securityLevel: Int32) { level.store(securityLevel, ordering: .relaxed) }
 
     static func resolve(
@@ -90,17 +91,17 @@ package final class TrustJudge: Sendable {
         }
     }
 
-    /// Judges certificates outside a handshake, by the code that judges live connections. That the
-    /// peer holds the leaf's private key is for the caller to know.
+    /// Judges certificates outside a handshake, with the code that judges live connections. The
+    /// caller must know that the peer holds the leaf's private key.
     ///
     /// - Parameters:
     ///   - chain: what a server presents, the leaf first.
-    ///   - host: the name or address that was asked for, in any case, with or without a final dot
-    ///     or brackets; nil checks no name.
+    ///   - host: the requested name or address, in any case, with or without a final dot or
+    ///     brackets; `nil` to check no name.
     ///   - time: when the certificates must be valid and the pinsets not expired, in seconds since
-    ///     1970; nil is now.
-    ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
-    ///   - timestamps: those of Certificate Transparency that came beside the certificates.
+    ///     1970; `nil` for now.
+    ///   - staple: the OCSP response that the server stapled, in DER; `nil` for none.
+    ///   - timestamps: Certificate Transparency timestamps that arrived outside the certificates.
     package func judge(
         _ chain: PresentedChain, host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
         timestamps: ServerTimestamps = ServerTimestamps()
@@ -121,10 +122,10 @@ package final class TrustJudge: Sendable {
         }
     }
 
-    /// The chain from the leaf to one of the trust anchors, whatever the pinsets and the name say;
-    /// nil: there is none that is valid.
+    /// The chain from the leaf to one of the trust anchors, regardless of pinsets and name, or
+    /// `nil` if there is no valid one.
     ///
-    /// - Parameter time: when the certificates must be valid, in seconds since 1970; nil is now.
+    /// - Parameter time: when the certificates must be valid, in seconds since 1970; `nil` for now.
     package func verifiedChain(of chain: PresentedChain, at time: Int64? = nil) -> VerifiedChain? {
         guard let leaf = chain.certificates[0],
             var evidence = PeerEvidence(
@@ -144,14 +145,14 @@ package final class TrustJudge: Sendable {
     }
 }
 
-/// The certificates that a server presents, parsed. Immutable.
+/// The parsed certificates that a server presents. Immutable.
 package struct PresentedChain: Sendable {
     /// The leaf first; at least one.
     let certificates: CertificateStack
 
     /// - Parameter der: each certificate's DER, the leaf first.
-    /// - Throws: `.noCertificate` for an empty list, `.malformed` for what is no certificate, also
-    ///   for one with bytes behind it.
+    /// - Throws: `.noCertificate` for an empty list, `.malformed` for anything that is not a
+    ///   certificate, including one with trailing bytes.
     package init(der: [[UInt8]]) throws(ChainFailure) {
         guard !der.isEmpty else { throw .noCertificate }
         guard let stack = CertificateStack() else { throw .outOfMemory }
@@ -169,7 +170,7 @@ package struct PresentedChain: Sendable {
 
     private init(_ certificates: CertificateStack) { self.certificates = certificates }
 
-    /// The same with those of another behind; nil only if the library is out of memory.
+    /// These certificates followed by another's; `nil` only if the library is out of memory.
     package func adding(_ other: PresentedChain) -> PresentedChain? {
         guard let stack = CertificateStack() else { return nil }
         for part in [certificates, other.certificates] {
@@ -188,10 +189,10 @@ extension TLSClientContext {
     /// - Parameters:
     ///   - chain: the DER of what a server presents, the leaf first. An empty list is refused as
     ///     `.noCertificate`, one that does not parse as `.malformed`.
-    ///   - host: the name or address that was asked for; nil checks no name.
-    ///   - time: when the certificates must be valid, in seconds since 1970; nil is now.
-    ///   - staple: the OCSP response that the server stapled, in DER; nil: none.
-    ///   - timestamps: those of Certificate Transparency that came beside the certificates.
+    ///   - host: the requested name or address; `nil` to check no name.
+    ///   - time: when the certificates must be valid, in seconds since 1970; `nil` for now.
+    ///   - staple: the OCSP response that the server stapled, in DER; `nil` for none.
+    ///   - timestamps: Certificate Transparency timestamps that arrived outside the certificates.
     package func judge(
         chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
         timestamps: ServerTimestamps = ServerTimestamps()

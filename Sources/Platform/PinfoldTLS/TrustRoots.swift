@@ -11,22 +11,22 @@ package enum RootSource: Hashable, Sendable {
 }
 
 /// A set of trust anchors, loaded once and shared by the contexts that use it. Any certificate in
-/// it may end a chain, also an intermediate or a leaf.
+/// it may end a chain, even an intermediate or a leaf.
 package final class TrustRoots: @unchecked Sendable {
-    // Complete before `store` hands it out; the library locks its lookups in the system's folder.
+    // Complete before `store` returns it; the library locks its lookups in the system's folder.
     private let anchors: OpaquePointer
-    /// The system's anchors are among them, and not read yet.
+    /// Whether the system's anchors belong to it, but have not been read yet.
     private let awaitsSystem: Locked<Bool>
-    /// The subjects of those that come from files: what clients are told whose certificates do.
+    /// The subjects of those that come from files, for clients to choose their certificate by.
     private let names: OpaquePointer
     /// The fingerprints of those that come from files.
     private var own: Set<SHA256Digest> = []
 
-    /// Loads the sources together. An empty list trusts nobody.
+    /// Loads all sources. An empty list trusts nobody.
     ///
-    /// - Parameter readsSystem: The system's anchors are read now, and not when they are first
-    ///   needed: that takes as long as dozens of handshakes, and most of a megabyte. Where it fails
-    ///   later, which it does for want of memory alone, none of them is trusted.
+    /// - Parameter readsSystem: whether the system's anchors are read now, rather than when they
+    ///   are first needed: that takes as long as dozens of handshakes, and most of a megabyte. If
+    ///   reading fails later, which happens only for lack of memory, none of them is trusted.
     package init(
         _ sources: [RootSource], readsSystem: Bool = true
     ) throws(TLSContextError) {
@@ -47,16 +47,16 @@ package final class TrustRoots: @unchecked Sendable {
         pinfold_sk_X509_NAME_free(names)
     }
 
-    /// None of the system's anchors is still to be read.
+    /// Whether none of the system's anchors is still to be read.
     var hasReadSystem: Bool { awaitsSystem.withLock { !$0 } }
 
-    /// Where chains end.
+    /// The anchors at which chains end.
     var store: OpaquePointer {
         readSystem()
         return anchors
     }
 
-    /// Reads the system's anchors, if that is still to be done. Whoever needs them meanwhile waits.
+    /// Reads the system's anchors, if that has not been done yet. Callers wait meanwhile.
     @discardableResult
     package func readSystem() -> TLSContextError? {
         awaitsSystem.withLock { awaitsSystem in
@@ -65,18 +65,18 @@ package final class TrustRoots: @unchecked Sendable {
                 return .library(ErrorQueue.drain())
             }
             awaitsSystem = false
-            // A default file that does not exist leaves an error behind, and no other trace.
+            // A default file that does not exist leaves an error in the queue, and no other trace.
             ERR_clear_error()
             return nil
         }
     }
 
-    /// A copy of the subjects of the anchors that come from files; nil only if the library is out
+    /// A copy of the subjects of the anchors that come from files; `nil` only if the library is out
     /// of memory.
     func subjects() -> OpaquePointer? { SSL_dup_CA_list(names) }
 
-    /// Where the system's anchors are, the file and then the folder: the environment variable that
-    /// names it, and the path without that.
+    /// The locations of the system's anchors, the file and then the folder: the environment
+    /// variable that names it, and the path used without that variable.
     package static var systemLocations: [(variable: String, standard: String)] {
         [
             (
@@ -116,7 +116,7 @@ package final class TrustRoots: @unchecked Sendable {
         }
     }
 
-    /// The anchors that bear a name (X509_NAME); nil: there are none.
+    /// The anchors with a name (X509_NAME), or `nil` if there are none.
     func anchors(named name: OpaquePointer?) -> CertificateStack? {
         guard let context = X509_STORE_CTX_new() else { return nil }
         defer {
@@ -130,7 +130,7 @@ package final class TrustRoots: @unchecked Sendable {
         return anchors.count > 0 ? anchors : nil
     }
 
-    /// Whether an anchor comes from a file, and not from the system's store.
+    /// Whether an anchor comes from a file, rather than from the system's store.
     func isOwn(_ anchor: OpaquePointer) -> Bool {
         // Without a file there is nothing to compare.
         guard !own.isEmpty, let fingerprint = X509View(anchor).fingerprint else { return false }
@@ -138,8 +138,7 @@ package final class TrustRoots: @unchecked Sendable {
     }
 }
 
-/// The system's store, for the question whether a certificate is of it. Read when it is first
-/// asked.
+/// The system's store, for checking whether a certificate belongs to it. Read on first use.
 enum SystemStore {
     private static let roots = try? TrustRoots([.system])
 

@@ -1,11 +1,11 @@
 import CLinux
 import Synchronization
 
-/// A named thread that runs one function, and that is joined or detached exactly once, whoever
-/// asks and how often. One that nobody holds any more is detached.
+/// A named thread that runs one function, and that is joined or detached exactly once, no matter
+/// who asks and how often. It is detached when the last reference to it goes away.
 ///
-/// It takes none of the signals that are sent to the process: those stay with the threads that
-/// wait for them. What a fault of its own raises is not blocked, for whoever reports crashes.
+/// It handles none of the signals sent to the process: those are left to the threads that wait for
+/// them. Signals raised by its own faults are not blocked, so that crash reporters see them.
 package final class Thread: Sendable {
     /// The system refused to start a thread.
     package struct StartError: Error, Equatable, Sendable, CustomStringConvertible {
@@ -28,21 +28,21 @@ package final class Thread: Sendable {
     }
 
     private let handle: pthread_t
-    /// It has been joined or detached: its handle may be another thread's by now.
+    /// Whether it has been joined or detached: its handle may belong to another thread by now.
     private let isReleased = Atomic(false)
 
     /// Starts the thread.
     ///
     /// - Parameters:
     ///   - name: what ps(1) and gdb show, cut to 15 bytes.
-    ///   - niceness: how much it stands back for the process's other threads, 0...19.
+    ///   - niceness: by how much it yields to the process's other threads, 0...19.
     ///   - body: what it runs; the thread ends with it.
     package init(
         name: String, niceness: Int32 = 0, _ body: @escaping @Sendable () -> Void
     ) throws(StartError) {
         precondition((0...19).contains(niceness))
         let start = Unmanaged.passRetained(Start(name, niceness, body))
-        // Blocked before the thread starts, so that there is no moment in which it takes one.
+        // Blocked before the thread starts, so that it can never receive one.
         var blocked = Self.signalsToTheProcess()
         var before = sigset_t()
         pthread_sigmask(SIG_BLOCK, &blocked, &before)
@@ -72,8 +72,8 @@ package final class Thread: Sendable {
         !isReleased.load(ordering: .relaxed) && pthread_equal(handle, pthread_self()) != 0
     }
 
-    /// Waits until the function has returned. On the thread itself, which cannot wait for its own
-    /// end, it is detached. Whoever is not the first to join or detach it returns at once.
+    /// Waits until the function has returned. If called on the thread itself, which cannot wait for
+    /// its own end, the thread is detached. If it was already joined or detached, returns at once.
     package func join() {
         let isOwn = isCurrent
         guard !isReleased.exchange(true, ordering: .relaxed) else { return }
@@ -90,7 +90,7 @@ package final class Thread: Sendable {
         pthread_detach(handle)
     }
 
-    /// Every signal but those that a fault raises in the thread that commits it.
+    /// Every signal except those that a fault raises in the faulting thread.
     private static func signalsToTheProcess() -> sigset_t {
         var set = sigset_t()
         sigfillset(&set)

@@ -1,6 +1,6 @@
 import Locking
 
-/// A few threads that do work which would hold up an event loop, first come, first served.
+/// A few threads for work that would block an event loop, served first come, first served.
 package final class ThreadPool: Sendable {
     private struct State {
         var waiting: [@Sendable () -> Void] = []
@@ -21,9 +21,9 @@ package final class ThreadPool: Sendable {
     ///
     /// - Parameters:
     ///   - name: what ps(1) shows, cut to 15 bytes.
-    ///   - threads: how many there are at most.
-    ///   - niceness: how much they stand back for the process's other threads, 0...19.
-    ///   - limit: work that waits at most.
+    ///   - threads: the maximum number of threads.
+    ///   - niceness: by how much they yield to the process's other threads, 0...19.
+    ///   - limit: the maximum number of waiting pieces of work.
     package init(name: String, threads: Int, niceness: Int32, limit: Int) {
         precondition(threads > 0 && limit > 0)
         self.name = name
@@ -32,11 +32,11 @@ package final class ThreadPool: Sendable {
         self.limit = limit
     }
 
-    /// Work that waits.
+    /// The number of waiting pieces of work.
     package var pending: Int { monitor.withLock { $0.count } }
 
-    /// Does `work` on one of the threads, sometime. False: too much waits, the pool is closed, or
-    /// the system gives it no thread; `work` is not done then.
+    /// Runs `work` on one of the threads at some point. Returns `false`, without running it, if too
+    /// much work is waiting, the pool is closed, or the system cannot provide a thread.
     package func run(_ work: @escaping @Sendable () -> Void) -> Bool {
         let isTaken = monitor.withLock { state in
             guard !state.isClosed, state.count < limit else { return false }
@@ -59,7 +59,7 @@ package final class ThreadPool: Sendable {
         return true
     }
 
-    /// Waits for work; nil when the pool is closed.
+    /// Waits for work; `nil` if the pool is closed.
     private func take() -> (@Sendable () -> Void)? {
         var isIdle = false
         return monitor.wait { state in

@@ -85,7 +85,7 @@ struct ClientCertificateTests {
         #expect(
             text { try certificate(for: ["*"]) }
                 == "the host pattern *: a wildcard needs a domain after it, as in '*.example.com'")
-        #expect(text { try certificate([]) } == "no private key in PEM that is not encrypted")
+        #expect(text { try certificate([]) } == "no unencrypted private key in PEM")
         #expect(
             text {
                 try ClientCertificate(

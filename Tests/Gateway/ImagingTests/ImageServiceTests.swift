@@ -40,7 +40,7 @@ struct ImageServiceTests {
         }
         #expect(service.refusal(of: SampleImage.png()) == nil)
         #expect(service.refusal(of: SampleImage.png()) == nil)
-        // At most once: never here, but under sanitizers, and where seccomp is refused.
+        // At most once: never here, except under sanitizers, and where seccomp is refused.
         #expect(notes.withLock { $0.count } <= 1)
         let less = try TestWorker.shell(
             #"printf 'PFI1\002\000\000\000'; exec cat >/dev/null"#
@@ -65,7 +65,7 @@ struct ImageServiceTests {
         #expect(detail(png) == nil)
         #expect(
             detail(Array("<html>".utf8))
-                == "the content is no PNG, JPEG, GIF, WebP or AVIF image")
+                == "the content is not a PNG, JPEG, GIF, WebP or AVIF image")
         #expect(
             detail(png) { $0.accept = [.jpeg] }
                 == "the image is PNG, which the route neither accepts nor converts")
@@ -82,7 +82,7 @@ struct ImageServiceTests {
                 $0.accept = [.webp]
                 $0.scaleTo = ImageSize(width: 1, height: 1)
             } == "the WebP image must be scaled down, and the route accepts neither PNG nor JPEG")
-        // Not one of them needed another process.
+        // None of them needed another process.
         #expect(service.processes.count == 1)
     }
 
@@ -104,7 +104,7 @@ struct ImageServiceTests {
         #expect(service.processes.first?.pid == pid)
     }
 
-    /// The address space that a process has had at most, in KiB.
+    /// The maximum address space of a process so far, in KiB.
     private func peak(_ pid: pid_t) throws -> Int {
         let file = try #require(fopen("/proc/\(pid)/status", "r"))
         defer { fclose(file) }
@@ -136,8 +136,8 @@ struct ImageServiceTests {
     @Test func `survives a rule that allows what memory does not`() throws {
         let service = try TestWorker.service()
         var rules = ImageRules()
-        // 900 million pixels may be decoded: that the data end too early is found at the end of
-        // them, or that there is no memory for them before.
+        // 900 million pixels may be decoded: either the missing data is noticed at the end of them,
+        // or there is no memory for them before that.
         rules.maximumPixels = 1 << 30
         let bomb = SampleImage.bomb(width: 30_000, height: 30_000)
         #expect(service.refusal(of: bomb, by: rules)?.problem == .responseImageRefused)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheStore
 
-/// A block of a heap, with contents that tell it from every other.
+/// A block of a heap, with contents that distinguish it from all others.
 final class Marked: @unchecked Sendable {
     private var memory: BlockMemory
     private(set) var count: Int
@@ -23,7 +23,7 @@ final class Marked: @unchecked Sendable {
     var capacity: Int { memory.capacity }
     var address: Int { Int(bitPattern: memory.base) }
 
-    /// Each word holds the mark and its place.
+    /// Each word holds the mark and its position.
     private func write(from word: Int) {
         for index in word..<count / 8 {
             memory.base.storeBytes(
@@ -32,7 +32,7 @@ final class Marked: @unchecked Sendable {
         }
     }
 
-    /// Its first words, or all of them, are what was written.
+    /// Whether its first words, or all of them, are what was written.
     func isIntact(words: Int = .max) -> Bool {
         for index in 0..<min(words, count / 8) {
             let word = memory.base.load(fromByteOffset: index * 8, as: UInt64.self)

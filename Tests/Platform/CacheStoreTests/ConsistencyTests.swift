@@ -76,7 +76,7 @@ struct ConsistencyTests {
             #expect(content.withUnsafeBytes { early.append($0) })
             store.drop("http://a/")
             #expect(early.finish().refusal == .invalidated)
-            // Its response came after the invalidation, its request was sent before.
+            // Its response arrived after the invalidation, but its request was sent before.
             #expect(throws: StoreRefusal.invalidated) {
                 _ = try store.begin("http://a/", length: UInt64(size), flight: delayed)
             }
@@ -136,7 +136,7 @@ struct ConsistencyTests {
         #expect(updated.varyKey == vary("fr"))
         #expect(updated.policy == 5)
         #expect(store.bytes(updated) == content)
-        // The old one is history: it cannot be updated again.
+        // The old one is obsolete: it cannot be updated again.
         #expect(throws: StoreRefusal.superseded) {
             try fresh.withUnsafeBytes {
                 _ = try store.update(
@@ -150,7 +150,7 @@ struct ConsistencyTests {
         #expect(found.map { [UInt8]($0.head) } == [fresh])
         #expect(found.first?.varyKey == vary("fr"))
         #expect(found.first.flatMap { again.bytes($0) } == content)
-        // Again, on what is only on disk, and then nothing may be left of it.
+        // The same again for something only on disk, after which nothing of it may be left.
         let second = try #require(found.first)
         _ = try fresh.withUnsafeBytes {
             try again.update(
@@ -232,8 +232,8 @@ struct ConsistencyTests {
         before.close()
         options.memoryBytes = 1 << 20
         let store = CacheStore(withoutThreads: options, onEvent: { _ in })
-        // Fewer than are noted, and more than half of them: most have left memory when the disk is
-        // there.
+        // Fewer than are recorded, and more than half of them: most have left memory by the time
+        // the disk is available.
         for number in 0..<IndexJournal.maximumChanges * 3 / 4 {
             store.put("http://new/\(number)", body(1000))
         }

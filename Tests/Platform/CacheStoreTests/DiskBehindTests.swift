@@ -3,8 +3,8 @@ import Testing
 
 @testable import CacheStore
 
-/// A disk that is slower than what arrives: its writer waits for a minute before each batch, unless
-/// it is told not to.
+/// A disk that is slower than the arrivals: its writer waits for a minute before each batch, unless
+/// configured not to.
 @Suite("When the disk is behind")
 struct DiskBehindTests {
     private let folder = TemporaryFolder()
@@ -79,7 +79,7 @@ struct DiskBehindTests {
         #expect(behind.diskPassedOver > 0 && behind.memoryEvictions == 0)
         store.flushNow()
         let early = store.statistics().diskEntries
-        // They leave memory one after the other, and the disk follows.
+        // They leave memory one after the other, and the disk keeps up.
         for number in 0..<40 {
             store.put("http://b/\(number)", body(30_000, seed: 100 + number))
             store.flushNow()
@@ -99,7 +99,7 @@ struct DiskBehindTests {
         options.memoryBytes = 1 << 20
         options.queueBytes = 4 << 20
         options.diskBytes = 0
-        // Without a disk at first: what is stored has no row.
+        // At first without a disk: what is stored has no row.
         options.diskBytes = 64 << 20
         let store = CacheStore(withoutThreads: options, onEvent: { _ in })
         for number in 0..<20 { store.put("http://a/\(number)", body(30_000, seed: number)) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheStore
 
-/// The database's files: how large they become, and what happens when somebody takes them away.
+/// The database's files: how large they become, and what happens when somebody removes them.
 @Suite("The database's files")
 struct DiskFilesTests {
     private let folder = TemporaryFolder()
@@ -35,14 +35,15 @@ struct DiskFilesTests {
             $0.diskBytes = limit
             $0.checkpointBytes = 1 << 20
         }
-        // The log up to where it is copied, half as much again, and the batch that passes it.
+        // The log up to the size at which it is copied, half as much again, and the batch that
+        // exceeds it.
         let allowance: Int64 = (1 << 20) * 3 / 2 + 4 << 20
         var generator = SeededRandom(seed: 7)
         var largest: Int64 = 0
         let count = 5 * Int(limit) / (bytes + 600)
         for number in 0..<count {
             store.put("http://a/\(number)", body(bytes, seed: number))
-            // Uses in any order: what goes lies all over the file.
+            // Uses in random order: what is evicted is scattered over the file.
             if number % 4 == 0 {
                 _ = store.loaded("http://a/\(Int.random(in: 0...number, using: &generator))")
             }
@@ -79,7 +80,7 @@ struct DiskFilesTests {
 
     @Test
     func `no file is mapped that somebody could truncate: the log's index is in the heap`() throws {
-        // What an earlier release left.
+        // Left behind by an earlier release.
         try Data(count: 32_768).write(to: URL(fileURLWithPath: folder.database + "-shm"))
         let store = open()
         store.put("http://a/", body(10_000))
@@ -102,7 +103,7 @@ struct DiskFilesTests {
         let store = open { $0.retrySeconds = 1 }
         for number in 0..<50 { store.put("http://a/\(number)", body(20_000, seed: number)) }
         store.flushNow()
-        // So that there is something in the database's file, and then in the log.
+        // So that there is something in the database file, and then in the log.
         #expect(eventually { size("-wal") == 0 })
         for number in 50..<60 { store.put("http://a/\(number)", body(20_000, seed: number)) }
         store.flushNow()
@@ -128,7 +129,7 @@ struct DiskFilesTests {
             #expect(eventually { log.contains(Self.tellsOfChange) })
             #expect(eventually { store.statistics().diskRestarts > 0 })
         }
-        // It goes on storing, and what it stores is there for the next start.
+        // It continues to store, and the next start finds what it stores.
         let isKept = eventually {
             guard store.statistics().diskState == .ready else { return false }
             store.put("http://c/", body(700))
@@ -136,7 +137,7 @@ struct DiskFilesTests {
             return isFound("http://c/", store)
         }
         #expect(isKept)
-        // Nothing that is served is anything but what was stored.
+        // Whatever is served is what was stored.
         for number in 0..<60 {
             for response in store.loaded("http://a/\(number)") {
                 guard let bytes = store.bytes(response) else { continue }
@@ -154,14 +155,13 @@ struct DiskFilesTests {
 
     private static func tellsOfChange(_ event: StoreEvent) -> Bool {
         switch event {
-        // What a read finds before the writer looks counts too.
+        // What a read discovers before the writer checks counts too.
         case .filesChanged, .setAside: true
         default: false
         }
     }
 
-    /// Whether it is in the files that are there under the database's name, and not only in files
-    /// without a name.
+    /// Whether it is in the files under the database's name, and not only in files without a name.
     private func isFound(_ text: String, _ store: CacheStore) -> Bool {
         guard store.loaded(text).count == 1 else { return false }
         var there = stat()
@@ -233,7 +233,7 @@ struct DiskFilesTests {
             try file.seek(toOffset: page * UInt64(Schema.pageBytes) + 50)
             try file.write(contentsOf: Data(body(3000, seed: Int(page))))
         }
-        // Locks of this process on the file would go with its descriptor: it stays open.
+        // This process's locks on the file would be released with its descriptor, so it stays open.
         defer { withExtendedLifetime(file) {} }
         for number in 0..<100 {
             for response in store.loaded("http://a/\(number)") {
@@ -260,7 +260,7 @@ struct DiskFilesTests {
         mount.standardError = FileHandle.nullDevice
         try mount.run()
         mount.waitUntilExit()
-        // Not everywhere may root mount.
+        // Root may not mount everywhere.
         guard mount.terminationStatus == 0 else { return }
         defer {
             let unmount = Process()

@@ -25,15 +25,15 @@ struct DiskLimitTests {
         let store = CacheStore(options: options(limit)).ready()
         let count = 3 * Int(limit) / (size + 600)
         for number in 0..<count {
-            // Keys come again, so that rows are replaced as well as evicted.
+            // Keys recur, so that rows are replaced as well as evicted.
             let key = number % 3 == 0 ? number / 2 : number
             _ = store.put("http://a/\(key)", [UInt8](repeating: UInt8(number & 255), count: size))
             if number % 50 == 0 { store.flushNow() }
         }
         store.flushNow()
         #expect(eventually { query(folder.database, "SELECT count(*) FROM garbage") == 0 })
-        // An entry leaves the index before its rows leave the file, and the writer may be making
-        // room still: they agree when it has come to rest.
+        // An entry leaves the index before its rows leave the file, and the writer may still be
+        // making room: they agree once it is idle.
         #expect(
             eventually {
                 query(folder.database, "SELECT count(*) FROM entry")
@@ -43,7 +43,7 @@ struct DiskLimitTests {
         #expect(figures.diskEvictions.total > 0)
         #expect(figures.diskBytes <= limit)
         #expect(figures.diskFileBytes - figures.diskLogBytes <= limit)
-        // And the limit is made use of.
+        // And the limit is used.
         let used = Int64(figures.diskEntries) * Int64(size + 200)
         #expect(used > limit / 2)
         store.close()
@@ -75,7 +75,7 @@ struct DiskLimitTests {
         store.close()
         let again = CacheStore(options: options).ready()
         #expect(again.loaded("http://a/0").count == 1)
-        // These are too large for memory, and many times what the disk holds.
+        // These are too large for memory, and many times what the disk can hold.
         for number in 1..<50 {
             again.put("http://a/\(number)", body(150_000))
             again.flushNow()

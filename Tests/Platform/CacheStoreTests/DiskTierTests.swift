@@ -55,7 +55,7 @@ struct DiskTierTests {
         let loaded = try #require(second.loaded("http://a/small").first)
         let found = try #require(second.inMemory("http://a/small").first)
         #expect(found === loaded)
-        // A second load gives the one that is there.
+        // A second load returns the existing one.
         #expect(second.loaded("http://a/small").first === found)
         #expect(second.loaded("http://a/large").first.flatMap { second.bytes($0) } == body(200_000))
         #expect(second.inMemory("http://a/large").isEmpty)
@@ -116,7 +116,7 @@ struct DiskTierTests {
         #expect(store.loaded("http://a/2").isEmpty)
         #expect(store.loaded("http://a/3").isEmpty)
         #expect(store.statistics().diskEntries == 1)
-        // The chunks go too, little by little.
+        // The chunks are removed too, gradually.
         let path = folder.database
         #expect(
             eventually {
@@ -144,7 +144,7 @@ struct DiskTierTests {
         #expect(log.all.contains(.removedIncomplete(entries: 1)))
         let path = folder.database
         #expect(eventually { query(path, "SELECT count(*) FROM chunk") == 0 })
-        // Their id is not given out again.
+        // Their id is not assigned again.
         store.put("http://b/", body(10))
         store.flushNow()
         #expect(query(path, "SELECT max(id) FROM entry") == 501)

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Whatever happens to the disk, the store goes on, and nothing damaged is served.
+/// Whatever happens to the disk, the store continues, and nothing damaged is served.
 @Suite("A disk that fails")
 struct FailureTests {
     private let folder = TemporaryFolder()
@@ -75,7 +75,7 @@ struct FailureTests {
         let options = filled()
         var bytes = try Data(contentsOf: URL(fileURLWithPath: folder.database))
         var generator = SeededRandom(seed: UInt64(seed))
-        // From one byte to one in every page.
+        // From a single byte to one in every page.
         for _ in 0..<(1 << seed) {
             let place = Int.random(in: 0..<bytes.count, using: &generator)
             bytes[place] ^= UInt8.random(in: 1...255, using: &generator)
@@ -93,7 +93,7 @@ struct FailureTests {
             }
         }
         if seed == 0 { #expect(right >= 40) }
-        // And it still takes what comes.
+        // And it still accepts new responses.
         #expect(
             eventually {
                 store.put("http://new/", body(5000))
@@ -200,7 +200,7 @@ struct FailureTests {
             #expect(try database.integer("PRAGMA user_version") == Int64(steps.count))
             #expect(try database.integer("SELECT count(*) FROM entry") == 5)
             #expect(try Schema.prepare(database) == .newer(steps.count))
-            // A step that fails leaves the version it began with.
+            // A step that fails leaves the version unchanged.
             #expect(throws: DatabaseError.self) {
                 try Schema.prepare(database, steps: steps + ["CREATE TABLE later(a)"])
             }
@@ -241,7 +241,7 @@ struct FailureTests {
         first.close()
         #expect(eventually { second.statistics().diskState == .ready })
         #expect(second.loaded("http://a/kept").count == 1)
-        // What it heard of in the meantime is not forgotten.
+        // What changed in the meantime is not forgotten.
         #expect(second.loaded("http://a/changed").isEmpty)
         second.close()
     }
@@ -296,7 +296,7 @@ struct FailureTests {
         mount.standardError = FileHandle.nullDevice
         try mount.run()
         mount.waitUntilExit()
-        // Not everywhere may root mount; the case above has the same code path.
+        // Root may not mount everywhere; the case above has the same code path.
         guard mount.terminationStatus == 0 else { return }
         defer {
             let unmount = Process()
@@ -337,7 +337,7 @@ struct FailureTests {
         store.flushNow()
         #expect(store.statistics().queueBytes == 0)
         #expect(store.put("http://b/", body(30_000)).refusal == nil)
-        // One that streams and finds the queue full in the middle.
+        // One that is streaming when it finds the queue full.
         let ticket = try store.begin("http://c/", length: 10_000_000)
         var taken = 0
         while taken < 100, body(100_000).withUnsafeBytes({ ticket.append($0) }) { taken += 1 }

@@ -3,17 +3,17 @@ import Testing
 
 @testable import CacheStore
 
-/// What leaves a full cache to make room.
+/// The order in which a full cache evicts.
 enum Leaving: String, Sendable, CaseIterable {
-    /// Whatever has been there longest.
+    /// Whatever has been there the longest.
     case oldest
     /// Anything.
     case any
-    /// The oldest, but seven times of ten it has been asked for meanwhile.
+    /// The oldest, except that seven times out of ten it was requested in the meantime.
     case unused
 }
 
-/// Sizes of what is stored.
+/// Sizes of stored responses.
 enum SizeMix: String, Sendable, CaseIterable {
     case even, fewLarge, powers, small, growing, alternating
 
@@ -37,8 +37,8 @@ enum SizeMix: String, Sendable, CaseIterable {
 struct HeapFragmentationTests {
     private static let limit = 64 << 20
 
-    /// Stores and evicts as a memory tier of `limit` bytes does, without contents. Answers the
-    /// most that the heap took, in bytes. 64 MiB hold 2,000 to 15,000 of them.
+    /// Stores and evicts as a memory tier of `limit` bytes does, without contents. Returns the
+    /// maximum size of the heap, in bytes. 64 MiB hold 2,000 to 15,000 of them.
     private func peak(
         _ mix: SizeMix, _ leaving: Leaving, _ heap: BlockHeap, stores: Int = 30_000
     ) throws -> Int {
@@ -94,13 +94,13 @@ struct HeapFragmentationTests {
         var blocks: [StoredBlock] = []
         for _ in 0..<4096 { blocks.append(try #require(StoredBlock(16_384, heap))) }
         #expect(heap.residentBytes == Self.limit)
-        // Of each eight one stays, so that no slab gets empty.
+        // Of every eight one stays, so that no slab becomes empty.
         blocks = blocks.enumerated().filter { $0.offset % 8 == 0 }.map(\.element)
         #expect(heap.slabCount == 32)
         while heap.giveBackIdlePages() {}
         #expect(heap.residentBytes <= heap.usedBytes + Self.limit / 4)
         #expect(heap.slabCount == 32)
-        // And is there again for the next.
+        // And is available again for the next.
         for _ in 0..<3500 { blocks.append(try #require(StoredBlock(16_384, heap))) }
         #expect(heap.slabCount == 32)
     }
@@ -126,7 +126,7 @@ private struct BlockQueue {
         count += 1
     }
 
-    /// Takes out the oldest.
+    /// Removes the oldest.
     @discardableResult
     mutating func removeOldest() -> StoredBlock? {
         let block = blocks[first]
@@ -145,7 +145,7 @@ private struct BlockQueue {
         append(block)
     }
 
-    /// Removes the one that is at `index` by age, and puts the oldest in its place.
+    /// Removes the one at `index` by age, and puts the oldest in its position.
     mutating func remove(_ index: Int) {
         guard let oldest = removeOldest(), index > 0 else { return }
         blocks[first + index - 1] = oldest

@@ -15,7 +15,7 @@ struct KillTests {
 
     private static let pool = body(2 << 20)
 
-    /// A body that says which it is and whose every byte follows from that.
+    /// A body that identifies itself, and whose every byte is derived from that.
     private static func content(_ key: Int, _ version: Int) -> [UInt8] {
         let size = [0, 300, 5000, 16_384, 40_000, 150_000, 1_200_000][(key &* version) % 7]
         let start = (key * 1009 + version * 97) % (pool.count - size)
@@ -35,15 +35,14 @@ struct KillTests {
     private static func options(_ folder: String) -> CacheStoreOptions {
         var options = CacheStoreOptions.small()
         options.memoryBytes = 1 << 20
-        // Small enough for evictions, replacements and checkpoints to be in the middle of things.
+        // Small enough for evictions, replacements and checkpoints to be under way.
         options.diskBytes = 24 << 20
         options.checkpointBytes = 2 << 20
         options.folder = folder
         return options
     }
 
-    /// What the other process runs: stores until it is killed. In an ordinary run of the tests it
-    /// is not enabled.
+    /// Run by the other process: stores until it is killed. In an ordinary test run it is disabled.
     @Test(.enabled(if: ProcessInfo.processInfo.environment[variable] != nil))
     func `the storm goes on until its process is killed`() {
         guard let folder = ProcessInfo.processInfo.environment[Self.variable] else { return }
@@ -81,7 +80,7 @@ struct KillTests {
             try process.run()
             let begun = eventually { Self.size(folder.database + "-wal") > 1 << 20 }
             #expect(begun, "the storm does not store")
-            // At any moment of batches, checkpoints and removals.
+            // At a random moment among batches, checkpoints and removals.
             usleep(UInt32.random(in: 0..<500_000, using: &generator))
             kill(process.processIdentifier, SIGKILL)
             process.waitUntilExit()

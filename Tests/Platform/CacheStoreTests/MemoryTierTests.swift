@@ -96,7 +96,7 @@ struct MemoryTierTests {
         #expect(store.inMemory("http://a/1").isEmpty)
         #expect(store.statistics().memoryEvictions == 1)
         #expect(store.statistics().memoryEntries == 8)
-        // With all of them in use one has to go all the same.
+        // With all of them in use one has to go nevertheless.
         for number in 0...8 { _ = store.inMemory("http://a/\(number)") }
         store.put("http://a/9", body(12_000))
         #expect(store.statistics().memoryEvictions == 2)
@@ -137,7 +137,7 @@ struct MemoryTierTests {
         let plain = CacheStore(options: options)
         #expect(plain.put("http://a/", body(131_072 - overhead)).response != nil)
         #expect(plain.put("http://a/", body(131_072 - overhead + 1)).refusal == .tooLarge)
-        // And what was stored for the key before is not what is right now.
+        // And what was stored for the key before is no longer correct.
         #expect(plain.inMemory("http://a/").isEmpty)
         #expect(plain.put("http://a/", body(131_073)).refusal == .tooLarge)
         #expect(plain.statistics().queueBytes == 0)

@@ -19,7 +19,7 @@ struct ReadQueueTests {
         let first = readers.wakes(for: 1)
         #expect(first)
         #expect(readers.beingWoken == 1)
-        // The one that is being woken takes this one, too.
+        // The reader that is being woken takes this one, too.
         let second = readers.wakes(for: 2)
         #expect(!second)
     }

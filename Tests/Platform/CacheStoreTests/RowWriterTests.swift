@@ -3,11 +3,11 @@ import Testing
 
 @testable import CacheStore
 
-/// The writer's operations on a real database, each in a transaction of its own; after one of them
-/// the process is gone, and the next one opens what it has left.
+/// The writer's operations on a real database, each in its own transaction; after one of them the
+/// process is gone, and the next one opens what it has left.
 @Suite("Rows, when the process ends between two operations")
 struct RowWriterTests {
-    /// What is done to a key before the writer goes on with its queue.
+    /// What is done to a key before the writer continues with its queue.
     enum Step: String, CustomTestStringConvertible {
         /// Another body, in chunks.
         case put
@@ -18,9 +18,9 @@ struct RowWriterTests {
         case write
         /// Carries out the next two operations.
         case writeTwo
-        /// From here on there is no room for what the writer is given.
+        /// From here on there is no space for the writer.
         case fill
-        /// There is room again.
+        /// There is space again.
         case free
         case startReading, stopReading
 
@@ -75,7 +75,7 @@ struct RowWriterTests {
         return options
     }
 
-    /// Answers whether the process was not cut short: `limit` operations were all there were.
+    /// Returns whether the process was not cut short: `limit` operations were all there were.
     private func play(
         _ script: [Step], in folder: TemporaryFolder, carryingOut limit: Int
     ) throws -> Bool {
@@ -92,7 +92,7 @@ struct RowWriterTests {
         var (carriedOut, hasRoom, bodies) = (0, true, 0)
         var reader: DiskBody?
 
-        /// False: the process has ended.
+        /// Returns `false` if the process has ended.
         func write(atMost count: Int = .max) throws -> Bool {
             for _ in 0..<count {
                 if case .operations(let taken) = store.disk.queue.take(until: 0) {

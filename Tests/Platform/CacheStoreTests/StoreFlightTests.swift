@@ -9,7 +9,8 @@ struct StoreFlightTests {
         let store = CacheStore(options: .small())
         let urls = (0..<2000).map { "http://a/\($0)" }
         let flights = urls.map { store.flight($0) }
-        // So many other keys that any table of fewer places than keys would be hit everywhere.
+        // So many other keys that a table with fewer slots than keys would have collisions
+        // everywhere.
         for number in 0..<100_000 { store.drop("http://b/\(number)") }
         store.drop(urls[7])
         var refused: [String] = []

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CacheStore
 
-/// Where the memory tier keeps what it is given. Under AddressSanitizer there is no heap.
+/// Where the memory tier keeps what it stores. Under AddressSanitizer there is no heap.
 @Suite("Responses in the heap", .enabled(if: BlockHeap.suitable(limit: 64 << 20) != nil))
 struct StoredInHeapTests {
     private func options(_ folder: TemporaryFolder? = nil) -> CacheStoreOptions {
@@ -33,7 +33,7 @@ struct StoredInHeapTests {
         let units = (text + Slab.unitBytes - 1) / Slab.unitBytes
         #expect(heap.usedBytes == (count < 4000 ? 0 : units * Slab.unitBytes))
         if count > 4000 {
-            // What it counts is what it takes.
+            // What it counts is what it occupies.
             #expect(store.statistics().memoryBytes == 320 + units * Slab.unitBytes)
             #expect(store.statistics().memoryHeapBytes == Slab.bytes)
         }

@@ -7,13 +7,13 @@ import Testing
 
 @testable import CacheStore
 
-/// Many threads on few keys, and the one promise: nothing older than what was already right when
-/// a look-up began is ever found.
+/// Many threads on few keys, and the one promise: a lookup never finds anything older than what was
+/// already correct when it began.
 @Suite("Many threads on few keys")
 struct StressTests {
     private static let keys = 12
 
-    /// The oldest version of each key that may still be seen, and whether all went well.
+    /// The oldest version of each key that may still be found, and whether all went well.
     private final class Floors: Sendable {
         private let floors = Locked([Int](repeating: 0, count: StressTests.keys))
         private let problems = Locked<[String]>([])
@@ -33,8 +33,8 @@ struct StressTests {
         _ store: CacheStore, _ response: CachedResponse, _ key: Int, atLeast floor: Int,
         _ floors: Floors, _ from: String
     ) {
-        // A body on disk may be gone by the time it is read, if the disk was given up: here it
-        // is not.
+        // A body on disk may be gone by the time it is read, if the disk was given up: here it is
+        // not.
         guard let bytes = store.bytes(response), let end = bytes.firstIndex(of: 10) else {
             return floors.report("\(from): no body")
         }
@@ -46,7 +46,7 @@ struct StressTests {
         if version < floor { floors.report("\(from): version \(version) after \(floor)") }
     }
 
-    /// Stores, updates and invalidates the keys that are this thread's.
+    /// Stores, updates and invalidates this thread's keys.
     private static func write(
         _ store: CacheStore, _ floors: Floors, thread: Int, of threads: Int, rounds: Int
     ) {
@@ -66,7 +66,7 @@ struct StressTests {
                     // What was there before stays.
                     store.flushNow()
                 case .refused(.invalidated):
-                    // Another key was, whose counter this one shares. What was there stays.
+                    // Another key with the same counter was invalidated. What was there stays.
                     break
                 case .refused(let reason): floors.report("refused: \(reason)")
                 }
@@ -74,7 +74,7 @@ struct StressTests {
         }
     }
 
-    /// Looks up whatever there is.
+    /// Looks up everything there is.
     private static func read(
         _ store: CacheStore, _ floors: Floors, thread: Int, until isOver: borrowing Atomic<Bool>
     ) {
@@ -166,7 +166,7 @@ struct StressTests {
 }
 
 extension Thread {
-    /// Runs `body` on a thread of its own, as a member of `group`.
+    /// Runs `body` on a separate thread, as a member of `group`.
     fileprivate static func detach(in group: DispatchGroup, _ body: @escaping @Sendable () -> Void)
     {
         group.enter()

@@ -15,7 +15,7 @@ extension TemporaryFolder {
     var database: String { file("cache.sqlite") }
 }
 
-/// Collects what a store tells an operator.
+/// Collects a store's events for the operator.
 final class EventLog: Sendable {
     private let events = Locked<[StoreEvent]>([])
     var all: [StoreEvent] { events.withLock { $0 } }
@@ -25,7 +25,7 @@ final class EventLog: Sendable {
     func contains(_ test: (StoreEvent) -> Bool) -> Bool { all.contains(where: test) }
 }
 
-/// Waits for a condition that another thread brings about; false after ten seconds.
+/// Waits for a condition that another thread brings about; `false` after ten seconds.
 func eventually(_ condition: () -> Bool) -> Bool {
     let deadline = Clock.monotonicNanoseconds() + 10_000_000_000
     while !condition() {
@@ -62,7 +62,7 @@ extension CacheStoreOptions {
     }
 }
 
-/// Bytes that tell their place: a piece moved or exchanged is noticed.
+/// Bytes that depend on their position: a moved or exchanged piece is noticed.
 func body(_ count: Int, seed: Int = 0) -> [UInt8] {
     var generator = SeededRandom(seed: UInt64(truncatingIfNeeded: seed &* 7919 &+ count))
     var bytes = [UInt8](repeating: 0, count: count)
@@ -121,7 +121,7 @@ extension CacheStore {
         }
     }
 
-    /// Stores in one go, or in pieces of `piece` bytes.
+    /// Stores at once, or in pieces of `piece` bytes.
     @discardableResult
     func put(
         _ text: String, _ body: [UInt8], vary: VaryKey = .none, tag: String = "1",
@@ -164,7 +164,7 @@ extension CacheStore {
         return try made.get()
     }
 
-    /// What a request for the key that is sent now begins.
+    /// The flight of a request for the key that is sent now.
     func flight(_ text: String) -> StoreFlight { key(text) { beginFlight(of: $0) } }
 
     func inMemory(_ text: String) -> [CachedResponse] {
@@ -192,7 +192,7 @@ extension CacheStore {
 
     func drop(_ text: String) { key(text) { invalidate($0) } }
 
-    /// The whole body, from wherever it is; nil if a part is missing or damaged.
+    /// The whole body, from wherever it is; `nil` if a part is missing or damaged.
     func bytes(_ response: CachedResponse) -> [UInt8]? {
         switch response.body {
         case .contiguous(let body): return [UInt8](body.bytes)
@@ -225,7 +225,7 @@ extension StoreOutcome {
     }
 }
 
-/// Looks into a database file beside the store.
+/// Reads a database file independently of the store.
 func query(_ path: String, _ sql: String) -> Int64? {
     guard let database = try? Database(path: path, create: false, busyMilliseconds: 5000) else {
         return nil

@@ -123,7 +123,7 @@ private struct UnitModel {
     var used: Int { flags.count { $0 } }
     var longest: Int { runs.map(\.count).max() ?? 0 }
 
-    /// Where the first of the shortest runs begins that will do.
+    /// Where the first of the shortest sufficient runs begins.
     func shortestRun(atLeast count: Int) -> Int? {
         runs.filter { $0.count >= count }.min { $0.count < $1.count }?.lowerBound
     }

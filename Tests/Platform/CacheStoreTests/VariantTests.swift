@@ -73,7 +73,7 @@ struct VariantTests {
         store = open()
         #expect(load(store, "de").contains { store.bytes($0) == body(10, seed: 1) })
         #expect(!load(store, "de").contains { store.bytes($0) == body(10, seed: 2) })
-        // The response without Vary answers whatever is asked for.
+        // The response without Vary answers any request.
         #expect(load(store, "fr").map { store.bytes($0) } == [body(10, seed: 3)])
         store.drop("http://a/")
         #expect(onDisk(store, "de") == .none)

@@ -134,7 +134,7 @@ import Testing
         let cross = try CertificateAuthority(
             certificatePEM: try #require(link.pem), keyPEM: try #require(second.key.pem))
         #expect(throws: AuthorityError.noSuccessor) { try cross.makeSuccessor(Self.profile) }
-        // It was issued by somebody else, so clients are sent it.
+        // It was issued by somebody else, so it is sent to clients.
         #expect(cross.intermediates.map(\.der) == [link.der])
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// What came of requests, in the order of the answers.
+/// The results of requests, in the order in which they completed.
 private final class Answers: Sendable {
     typealias Answer = Result<TLSServerIdentity, IssuanceFailure>
     private let monitor = Monitor<[Answer]>([])
@@ -16,13 +16,13 @@ private final class Answers: Sendable {
         monitor.broadcast()
     }
 
-    /// Waits until there are so many.
+    /// Waits until there are this many.
     func wait(_ count: Int) -> [Answer] {
         monitor.wait { $0.count >= count ? .done($0) : .signal }
     }
 }
 
-/// Keeps the issuer's thread in the answer to a request of its own, until told to go on.
+/// Keeps the issuer's thread in the completion of a request, until released.
 private final class Pause: Sendable {
     private let monitor = Monitor((isReached: false, isOver: false))
 
@@ -56,7 +56,7 @@ private final class Pause: Sendable {
         return try CertificateIssuer(options: options)
     }
 
-    /// The identity for a host, waited for.
+    /// The identity for a host, waiting for it.
     private func issue(
         _ issuer: CertificateIssuer, _ request: CertificateRequest
     ) throws -> TLSServerIdentity {
@@ -73,7 +73,7 @@ private final class Pause: Sendable {
         #expect(issuer.cached(request) === first)
         let pause = try Pause(issuer, authority)
         let answers = Answers()
-        // The thread is held up, so that an answer can only come from this one.
+        // The thread is blocked, so that a result can only come from this one.
         issuer.issue(try Fixture.request(authority, "A.TEST."), completion: answers.add)
         #expect(try answers.wait(1)[0].get() === first)
         pause.end()
@@ -142,7 +142,7 @@ private final class Pause: Sendable {
         for answer in refused {
             #expect(throws: IssuanceFailure.overloaded) { try answer.get() }
         }
-        // Who shares a signature takes no place.
+        // A request that shares a signature takes no permit.
         issuer.issue(try Fixture.request(authority, "n0.test"), completion: answers.add)
         pause.end()
         #expect(answers.wait(6).filter { (try? $0.get()) != nil }.count == 4)
@@ -222,8 +222,8 @@ private final class Pause: Sendable {
         issuer.close()
     }
 
-    /// Closing waits for the thread, which waits for the pause's end: so the part that answers is
-    /// called by itself first.
+    /// Closing waits for the thread, which waits for the end of the pause: the part that responds
+    /// is therefore called separately first.
     private func answersOfClosing(
         _ issuer: CertificateIssuer, _ answers: Answers, _ pause: Pause
     ) -> [Answers.Answer] {
@@ -234,7 +234,7 @@ private final class Pause: Sendable {
         return closed
     }
 
-    /// In a process of its own, in which nothing else takes up memory.
+    /// In a separate process, in which nothing else uses memory.
     @Test func `keeps its limit and its memory through ten thousand names`() async {
         await #expect(processExitsWith: .success) { try IssuerTests().issueTenThousand() }
     }
@@ -252,7 +252,7 @@ private final class Pause: Sendable {
         let after = mallinfo2().uordblks
         #expect(issuer.statistics().kept == 200)
         #expect(issuer.statistics().issued == 10_000)
-        // 0 where a sanitizer has an allocator of its own.
+        // 0 if a sanitizer has its own allocator.
         let isMeasured = before > 0
         #expect(!isMeasured || after < before + (1 << 20))
         #expect(try issuer.cached(Fixture.request(authority, "n9999.test")) != nil)

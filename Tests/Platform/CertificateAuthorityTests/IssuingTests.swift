@@ -30,7 +30,7 @@ import Trust
         }
     }
 
-    /// As ``CertificateInspection`` writes names.
+    /// In the form in which ``CertificateInspection`` writes names.
     private func certified(_ host: String) -> String {
         switch ReferenceIdentifier(host) {
         case .address(.v6): "2001:db8:0:0:0:0:0:7"
@@ -100,7 +100,7 @@ import Trust
 
     @Test(
         arguments: [
-            // The authority's days, the server's, and what comes of it.
+            // The authority's days, the server's, and the result.
             (365, nil, 30), (10, nil, 10), (365, 90, 30), (365, 5, 5), (3, 5, 3), (30, 30, 30),
         ] as [(Int64, Int64?, Int64)])
     func `is valid for 30 days at most, and ends with its authority's and the server's`(

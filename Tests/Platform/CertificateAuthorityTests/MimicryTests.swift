@@ -51,7 +51,7 @@ import Testing
     ) throws {
         let key = try PrivateKey(generating: .ecdsaP256)
         let draft = try CertificateDraft(key: key)
-        // Added as an entry of its own: the function that makes entries refuses some of these.
+        // Added as a separate entry: the function that makes entries refuses some of these.
         let entry = X509_NAME_ENTRY_new()
         defer { X509_NAME_ENTRY_free(entry) }
         let bytes = Array(organization.utf8)

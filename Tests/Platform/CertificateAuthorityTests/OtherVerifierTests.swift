@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// Verifiers that are not ours, each as a program of its own; one that is not installed is skipped.
+/// Verifiers other than ours, each a separate program; one that is not installed is skipped.
 @Suite("Verifiers that are not ours", .timeLimit(.minutes(2))) struct OtherVerifierTests {
     /// A folder with the anchors, a certificate with what follows it, and its key.
     private struct Files {
@@ -30,7 +30,7 @@ import Testing
             try Data(bytes).write(to: folder.appendingPathComponent(name))
         }
 
-        /// What a program says; its status is 0 for a certificate that it accepts.
+        /// A program's output; its status is 0 for a certificate that it accepts.
         func run(_ program: String, _ arguments: [String]) throws -> (status: Int32, text: String) {
             let process = Process()
             process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    /// libcurl over NSS, by its C functions, against a server of Python's: 77 if it is not there.
+    /// libcurl over NSS, through its C functions, against a Python server: 77 if it is not there.
     private static let nss = """
         import ctypes, socket, ssl, sys, threading
         try:
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    /// The path validator of the JDK, and the names as a certificate's reader sees them.
+    /// The JDK's path validator, and the names as read from the certificate.
     private static let java = """
         import java.io.*; import java.security.cert.*; import java.util.*;
         public class Verify {

@@ -11,7 +11,7 @@ enum Fixture {
     static let now = Clock.coarseWallSeconds()
     static let day: Int64 = 86_400
 
-    /// Keys are shared where nothing depends on them: one of RSA takes long to make.
+    /// Keys are shared where nothing depends on them: an RSA key takes long to generate.
     private static let leafKeys = CertificateKeyKind.allCases.reduce(into: [:]) { keys, kind in
         keys[kind] = try? PrivateKey(generating: kind)
     }
@@ -98,7 +98,7 @@ enum Fixture {
     }
 }
 
-/// An issued certificate, and what it says.
+/// An issued certificate, and its contents.
 struct Issued {
     let certificate: SharedCertificate
     let validity: ClosedRange<Int64>
@@ -118,7 +118,7 @@ struct Issued {
         return String(decoding: bytes ?? [], as: UTF8.self)
     }
 
-    /// The extension as the library prints it; nil if there is none.
+    /// The extension as the library prints it, or `nil` if there is none.
     func text(_ identifier: Int32) -> String? {
         let index = X509_get_ext_by_NID(pointer, identifier, -1)
         guard let entry = X509_get_ext(pointer, index) else { return nil }
@@ -132,13 +132,13 @@ struct Issued {
     }
 }
 
-/// What X509_verify_cert says, strictly, of a certificate for a host.
+/// The strict result of X509_verify_cert for a certificate and a host.
 ///
 /// - Parameters:
-///   - host: a name or an address, which the certificate must be valid for.
+///   - host: a name or an address for which the certificate must be valid.
 ///   - trusted: the anchors.
-///   - others: what is sent behind the certificate.
-/// - Returns: the library's code: X509_V_OK is 0.
+///   - others: certificates sent after it.
+/// - Returns: the library's code; X509_V_OK is 0.
 func verify(
     _ certificate: SharedCertificate, for host: String, trusted: [SharedCertificate],
     others: [SharedCertificate] = []

@@ -2,7 +2,7 @@ import CLinux
 import Clocks
 import Testing
 
-/// The clocks against those of the C library.
+/// Compares the clocks with those of the C library.
 @Suite("Clocks")
 struct ClockTests {
     private static func now(_ clock: clockid_t) -> Int64 {

@@ -4,7 +4,7 @@ import Testing
 
 @testable import DurableFiles
 
-/// Nil: there is no file.
+/// `nil` if there is no file.
 private func contents(of path: String) -> [UInt8]? {
     guard let file = fopen(path, "r") else { return nil }
     defer { fclose(file) }
@@ -18,7 +18,7 @@ private func mode(of path: String) -> mode_t {
     return lstat(path, &status) == 0 ? status.st_mode & 0o7777 : 0
 }
 
-/// What went wrong; nil: nothing.
+/// The error, or `nil` for none.
 private func failure(_ work: () throws -> Void) -> FileError? {
     do {
         try work()
@@ -92,7 +92,7 @@ struct ReplacedFileTests {
         #expect(contents(of: folder.file("b")) == Array("other".utf8))
     }
 
-    /// A limit of the process stands for a full disk: the first write is a short one.
+    /// A process limit stands in for a full disk: the first write is a short one.
     @Test func `is as it was where there is no room, and so is the folder`() async throws {
         try folder.write("old", to: "a")
         let path = path

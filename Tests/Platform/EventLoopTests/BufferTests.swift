@@ -76,19 +76,19 @@ struct BufferTests {
         #expect(pool.makeRoom(in: &buffer).count == BufferPool.smallBytes)
         let first = try #require(buffer)
         #expect(first.capacity == BufferPool.smallBytes && first.isEmpty)
-        // All was taken out: all of it is room.
+        // Everything was consumed: all of it is free.
         fill(first, with: Array(0..<8))
         first.start = 8
         #expect(pool.makeRoom(in: &buffer).count == first.capacity)
         #expect(buffer === first)
         #expect(first.isEmpty && first.writable.count == first.capacity)
-        // What is unread moves to the front.
+        // Unread bytes move to the front.
         fill(first, with: Array(repeating: 1, count: first.capacity))
         first.start = 5
         #expect(pool.makeRoom(in: &buffer).baseAddress == first.writable.baseAddress)
         #expect(buffer === first)
         #expect(first.start == 0 && first.writable.count == 5)
-        // What fills it goes to one of twice the size.
+        // If they fill it, they move to one of twice the size.
         fill(first, with: [2, 2, 2, 2, 2])
         let room = pool.makeRoom(in: &buffer)
         let larger = try #require(buffer)

@@ -26,7 +26,7 @@ struct EventLoopDeadlineTests {
         let handler = Recorder(loop)
         try loop.add(handler)
         loop.setDeadline(handler, after: 10)
-        // Would block for ever if the deadline did not bound the wait.
+        // Would block forever if the deadline did not limit the wait.
         while handler.deadlines.isEmpty { loop.turn() }
         #expect(handler.deadlines.count == 1)
     }
@@ -53,7 +53,7 @@ struct EventLoopDeadlineTests {
         let due = loop.now + 10
         loop.setDeadline(handler, after: 10)
         #expect(handler.deadline == due)
-        // The wait is bounded by the earlier one: the first turn that finds an entry fires.
+        // The wait is limited by the earlier one: the first turn that finds an entry fires.
         var turns = 0
         while handler.deadlines.isEmpty {
             loop.turn()
@@ -61,7 +61,7 @@ struct EventLoopDeadlineTests {
         }
         #expect(turns <= 2)
         #expect(handler.deadlines[0] >= due)
-        // The first entry is stale when it comes.
+        // The first entry is stale when it becomes due.
         while loop.now < later + 2 * TimerWheel.tickMilliseconds { loop.turn(waitingAtMost: 8) }
         #expect(handler.deadlines.count == 1)
     }
@@ -75,7 +75,7 @@ struct EventLoopDeadlineTests {
         #expect(handler.deadline == .max)
         loop.runs(for: 40)
         #expect(handler.deadlines.isEmpty)
-        // The entry that was left is no obstacle to another deadline.
+        // The leftover entry does not prevent another deadline.
         loop.setDeadline(handler, after: 5)
         #expect(loop.runs { handler.deadlines.count == 1 })
     }

@@ -9,7 +9,7 @@ struct FIFOTests {
         #expect(queue.isEmpty)
         #expect(queue.popFirst() == nil)
         var (next, expected) = (0, 0)
-        // Grows and shrinks many times, beyond what it keeps of what has left.
+        // Grows and shrinks many times, beyond the number of removed elements that it keeps.
         for round in 0..<200 {
             for _ in 0..<(round % 7 + 1) {
                 queue.append(next)

@@ -59,7 +59,7 @@ struct ListeningSocketsTests {
         Endpoint(address: .v4(0x7F4D_0500 | last), port: port)
     }
 
-    /// A listening socket at a port that the system gives to nobody who does not ask for it.
+    /// A listening socket at a port that the system assigns only on request.
     private func heldPort() throws -> (OwnedDescriptor, UInt16) {
         for _ in 0..<100 {
             let port = UInt16.random(in: 20_000..<32_000)

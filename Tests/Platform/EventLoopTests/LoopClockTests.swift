@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The event loop's clock")
 struct LoopClockTests {
-    /// One reading: what was asked to wait, what passed, and what counts.
+    /// One reading: the requested wait, the time that passed, and the time that counts.
     struct Step: Sendable {
         var waited: Int32
         var elapsed: Int64
@@ -13,19 +13,19 @@ struct LoopClockTests {
     }
 
     @Test(arguments: [
-        // As asked, or a little more.
+        // As requested, or a little more.
         Step(waited: 8, elapsed: 8, counted: 8),
         Step(waited: 100, elapsed: 99, counted: 99),
         Step(waited: 0, elapsed: 1000, counted: 1000),
         Step(waited: 1000, elapsed: 2000, counted: 2000),
-        // A gap: beyond what was asked for only the allowance counts.
+        // A gap: beyond the requested time only the allowance counts.
         Step(waited: 0, elapsed: 1001, counted: 1000),
         Step(waited: 1000, elapsed: 2001, counted: 2000),
         Step(waited: 8, elapsed: 10_000, counted: 1008),
         Step(waited: 1000, elapsed: 86_400_000, counted: 2000),
-        // Without a deadline there is none to be missed.
+        // Without a deadline there is none to miss.
         Step(waited: -1, elapsed: 3_600_000, counted: 3_600_000),
-        // A clock that stands still or goes back.
+        // A clock that stands still or goes backwards.
         Step(waited: 8, elapsed: 0, counted: 0),
         Step(waited: 8, elapsed: -5000, counted: 0),
     ])

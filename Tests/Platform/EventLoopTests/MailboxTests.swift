@@ -4,13 +4,13 @@ import Threads
 
 @testable import EventLoop
 
-/// Who sent it, and its number among the sender's.
+/// The sender, and the number among its messages.
 private struct Letter: Sendable, Equatable {
     var sender: Int
     var number: Int
 }
 
-/// Runs `body` on so many threads, each with its number, beside `meanwhile`; joins them all.
+/// Runs `body` on this many threads, each with its number, along with `meanwhile`; joins them all.
 private func withThreads(
     _ count: Int, _ body: @escaping @Sendable (Int) -> Void, meanwhile: () throws -> Void
 ) throws {
@@ -22,7 +22,7 @@ private func withThreads(
 
 @Suite("Mailboxes")
 struct MailboxTests {
-    /// The wakes that were signalled and not yet taken.
+    /// The wakes that were signalled and not yet consumed.
     private func wakes(_ event: Int32) -> UInt64 {
         var value: UInt64 = 0
         return read(event, &value, 8) == 8 ? value : 0
@@ -116,7 +116,7 @@ struct MailboxTests {
     }
 
     @Test func `the event descriptor is closed with the mailbox`() throws {
-        // In a descriptor table of the thread's own, in which no other test opens descriptors.
+        // In a separate descriptor table for the thread, in which no other test opens descriptors.
         let outcome = try inOwnDescriptorTable {
             guard let mailbox = try? Mailbox<Int>() else { return "no mailbox" }
             let event = mailbox.event

@@ -42,7 +42,7 @@ extension OutputQueue {
     }
 }
 
-/// Flushes and receives in turn until the queue is drained.
+/// Flushes and receives alternately until the queue is drained.
 private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UInt8] {
     var received: [UInt8] = []
     for _ in 0..<1_000_000 {
@@ -62,7 +62,7 @@ private func drain(_ queue: inout OutputQueue, through pair: SocketPair) -> [UIn
 
 @Suite("The queue of output")
 struct OutputQueueTests {
-    /// A sink that takes whatever it is given would otherwise keep the loop for as long as there is
+    /// A sink that accepts everything would otherwise occupy the loop for as long as there is
     /// something to write.
     @Test func `a flush writes a bounded part however much the sink takes`() throws {
         let sink = try memoryFile([])
@@ -110,7 +110,7 @@ struct OutputQueueTests {
     }
 
     @Test func `several runs go out in one call`() throws {
-        // A socket of packets keeps the borders of the calls.
+        // A packet socket preserves the boundaries of the calls.
         var ends: [Int32] = [-1, -1]
         let type = Int32(
             SOCK_SEQPACKET.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -175,7 +175,7 @@ struct OutputQueueTests {
         while flush == .blocked {
             let before = handler.events.count
             received += receive(from: pair.right.fd).bytes
-            // Edge-triggered: without a new report the rest would never be written.
+            // Edge-triggered: without another report the rest would never be written.
             try #require(loop.runs { handler.events.count > before })
             flush = queue.flush(to: pair.left.fd)
         }
@@ -267,7 +267,7 @@ struct OutputQueueTests {
         shared.writable.copyBytes(from: bytes)
         shared.end = 3
         queue.append(shared.readable, owner: shared)
-        // Its owner has written on in it since.
+        // Its owner has since appended to it.
         shared.writable.copyBytes(from: [9])
         shared.end = 4
         #expect(!copies(&queue))
@@ -315,7 +315,7 @@ struct OutputQueueTests {
             queue.discard()
             #expect(counter.alive == 0)
             #expect(queue.isEmpty && queue.front == nil)
-            // It is used on.
+            // It continues to be used.
             queue.append(owned: pattern(5), counter)
             queue.append(owned: pattern(6, seed: 3), counter)
             #expect(counter.alive == 2)

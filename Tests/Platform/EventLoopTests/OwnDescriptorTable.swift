@@ -7,7 +7,7 @@ import Threads
 
 /// Runs both steps, the second with the first one's result, on a thread with a copy of the
 /// process's descriptor table: it can exhaust descriptors, and rely on their numbers, without
-/// any effect on the tests that run beside it.
+/// affecting tests that run at the same time.
 func inOwnDescriptorTable(
     _ first: @escaping @Sendable () -> String,
     then second: @escaping @Sendable (String) -> String = { $0 }
@@ -24,7 +24,7 @@ func inOwnDescriptorTable(
     return outcome.value
 }
 
-/// A text handed from one thread to another.
+/// A text passed from one thread to another.
 private final class Outcome: Sendable {
     private let text = Locked("did not run")
     func set(_ value: String) { text.withLock { $0 = value } }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import EventLoop
 
-/// Notes in which order several handlers were called.
+/// Records the order in which several handlers were called.
 private final class Order {
     var names: [String] = []
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EventLoop
 
-/// Registers a handler where nothing can be thrown.
+/// Registers a handler where errors cannot be thrown.
 private func added(_ loop: EventLoop, _ handler: Recorder, _ descriptor: Int32? = nil) {
     do {
         try loop.add(handler, descriptor: descriptor, trigger: .levelReadable)
@@ -26,7 +26,7 @@ struct ReadinessTests {
         send("a", to: pair.right)
         loop.turn(waitingAtMost: 1000)
         #expect(handler.events.last == [.readable, .writable])
-        // Unread, yet not reported again until there is more.
+        // Unread, but not reported again until more arrives.
         loop.turn(waitingAtMost: 0)
         #expect(handler.events.count == 2)
         send("b", to: pair.right)
@@ -143,7 +143,7 @@ struct ReadinessTests {
         let pair = try SocketPair()
         let (first, newcomer) = (Recorder(), Recorder())
         try loop.add(first, descriptor: pair.left.fd, trigger: .levelReadable)
-        // The descriptor stays in epoll under the old token; the newcomer takes the slot.
+        // The descriptor stays in epoll under the old token; the new handler takes the slot.
         loop.remove(first)
         try loop.add(newcomer)
         #expect(newcomer.token.slot == 0)
@@ -164,7 +164,7 @@ struct ReadinessTests {
             handler.onReady = { [unowned other, unowned loop] _ in
                 loop.remove(other)
                 otherPair.left.close()
-                // Takes the slot that became free, while its event is still in the batch.
+                // Takes the slot that was freed, while its event is still in the batch.
                 added(loop, newcomer)
             }
         }

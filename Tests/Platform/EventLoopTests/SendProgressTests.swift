@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Progress of what was sent")
 struct SendProgressTests {
-    /// A peer that reads nothing acknowledges the kernel's probes all the same.
+    /// A peer that reads nothing nevertheless acknowledges the kernel's probes.
     private func delivery(_ bytes: UInt64, age: Int64 = 0) -> Delivery {
         Delivery(acknowledgedBytes: bytes, ageMilliseconds: age)
     }
@@ -20,7 +20,7 @@ struct SendProgressTests {
         #expect(progress.look(nil, at: 2000) == nil)
     }
 
-    /// Time that the process did not run is in the age and not in the loop's clock.
+    /// Time in which the process did not run is part of the age but not of the loop's clock.
     @Test func `progress is not before the previous look`() {
         var progress = SendProgress()
         _ = progress.look(delivery(10), at: 1000)
@@ -38,8 +38,8 @@ struct SendProgressTests {
         #expect(idle.remaining(of: 1000, at: 1000) == 100, "progress is never taken back")
     }
 
-    /// Whenever the peer takes something for the last time, the end comes after once the idle time
-    /// and at most a quarter more, although answers to probes keep arriving.
+    /// Whenever the peer last accepts data, the end comes after the idle time plus at most a
+    /// quarter, although replies to probes keep arriving.
     @Test(arguments: [4, 1000, 60_000] as [Int64])
     func `the end comes after one idle time and at most a quarter`(time: Int64) throws {
         for last in stride(from: Int64(0), through: 3 * time, by: Int.Stride(max(1, time / 37))) {
@@ -47,7 +47,7 @@ struct SendProgressTests {
             idle.note(at: 0)
             var now = IdleTime.firstLook(of: time)
             while true {
-                // One byte a millisecond until `last`.
+                // One byte per millisecond until `last`.
                 if let seen = progress.look(delivery(UInt64(min(now, last))), at: now) {
                     idle.note(at: seen)
                 }

@@ -4,12 +4,12 @@ import Testing
 
 @testable import EventLoop
 
-/// Where tests listen: a port that the kernel chooses, in both families.
+/// Where tests listen: a port chosen by the kernel, in both families.
 private let loopbacks = [
     Endpoint(address: .v4(0x7F00_0001), port: 0), Endpoint(address: .v6(0, 1), port: 0),
 ]
 
-/// A listening socket and where it listens.
+/// A listening socket and its endpoint.
 private func listening(on endpoint: Endpoint) throws -> (socket: OwnedDescriptor, at: Endpoint) {
     let socket = OwnedDescriptor(try Sockets.listen(on: endpoint))
     return (socket, try #require(Sockets.localEndpoint(socket.fd)))
@@ -24,7 +24,7 @@ private func accepted(_ listener: Int32) throws -> (socket: OwnedDescriptor, pee
     return (OwnedDescriptor(fd), peer)
 }
 
-/// A socket that is bound to a port, so that nobody else gets it, and does not listen.
+/// A socket that is bound to a port, so that nobody else gets it, but does not listen.
 private func boundOnly(_ endpoint: Endpoint) throws -> (socket: OwnedDescriptor, at: Endpoint) {
     var address = KernelAddress(endpoint)
     let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -42,7 +42,7 @@ private func option(_ fd: Int32, _ level: Int32, _ name: Int32) -> Int32 {
     return value
 }
 
-/// The name of a socket's congestion control.
+/// The name of a socket's congestion control algorithm.
 private func congestionControl(_ fd: Int32) -> String {
     var name = [CChar](repeating: 0, count: 17)
     var length = socklen_t(16)
@@ -101,7 +101,8 @@ struct SocketsTests {
         #expect(option(listener.fd, SOL_SOCKET, SO_REUSEPORT) == 1)
     }
 
-    /// Otherwise a small segment waits for the acknowledgement of the one before (Nagle, RFC 896).
+    /// Otherwise a small segment waits for the acknowledgement of the previous one (Nagle, RFC
+    /// 896).
     @Test(arguments: loopbacks)
     func `no connection holds small segments back`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)
@@ -143,7 +144,7 @@ struct SocketsTests {
     func `an address that is listened on is not free`(endpoint: Endpoint) throws {
         let (listener, address) = try listening(on: endpoint)
         #expect(throws: Errno(code: EADDRINUSE)) { try Sockets.checkFree(address) }
-        // SO_REUSEPORT alone would let it pass: that is why it is checked.
+        // SO_REUSEPORT alone would permit it, which is why it is checked.
         let other = OwnedDescriptor(try Sockets.listen(on: address))
         _ = (listener, other)
     }
@@ -159,7 +160,7 @@ struct SocketsTests {
     }
 
     @Test func `old connections of an address do not keep it from being free`() throws {
-        // An address of this test's own, so that no client's port is this one.
+        // This test's own address, so that no client's port is this one.
         let own = Endpoint(address: .v4(0x7F4D_1701), port: 0)
         let (listener, address) = try listening(on: own)
         let client = OwnedDescriptor(try Sockets.connect(to: address))
@@ -175,7 +176,7 @@ struct SocketsTests {
 
     @Test func `a chosen port is always free`() throws {
         for endpoint in loopbacks { try Sockets.checkFree(endpoint) }
-        // Not even the address is looked at.
+        // The address is not even checked.
         try Sockets.checkFree(Endpoint(address: .v4(0x0102_0304), port: 0))
     }
 
@@ -198,7 +199,7 @@ struct SocketsTests {
             let client = OwnedDescriptor(try Sockets.connect(to: address))
             #expect(waitFor(POLLOUT, on: client.fd))
             #expect(Sockets.connectionError(client.fd) == .connectionRefused)
-            // Asking clears it.
+            // Reading it clears it.
             #expect(Sockets.connectionError(client.fd) == nil)
         } catch {
             #expect(error == .connectionRefused)
@@ -281,7 +282,7 @@ struct KernelAddressTests {
 
 @Suite("Without descriptors")
 struct DescriptorExhaustionTests {
-    /// Opens descriptors until there is none left; the last one is given back by the caller.
+    /// Opens descriptors until none is left; the caller closes the last one.
     private static func exhaust() -> [Int32] {
         var all: [Int32] = []
         while true {

@@ -25,7 +25,7 @@ final class SocketPair {
     let left: OwnedDescriptor
     let right: OwnedDescriptor
 
-    /// - Parameter sendBuffer: the bytes that the left end's kernel buffer holds about.
+    /// - Parameter sendBuffer: the approximate size of the left end's kernel buffer.
     init(sendBuffer: Int32? = nil) throws {
         var ends: [Int32] = [-1, -1]
         let type =
@@ -55,12 +55,12 @@ func memoryFile(_ bytes: [UInt8]) throws -> OwnedDescriptor {
     return file
 }
 
-/// Bytes that differ from place to place.
+/// Bytes that depend on their position.
 func pattern(_ count: Int, seed: Int = 0) -> [UInt8] {
     (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 ^ ($0 >> 8)) }
 }
 
-/// Writes all of a few bytes to a socket that has room for them.
+/// Writes a few bytes completely to a socket that has space for them.
 func send(_ text: String, to end: OwnedDescriptor) {
     var bytes = Array(text.utf8)
     let result = bytes.withUnsafeMutableBytes {
@@ -84,7 +84,7 @@ func receive(from fd: Int32, limit: Int = .max) -> (bytes: [UInt8], last: IOResu
     return (all, nil)
 }
 
-/// Waits until one of the poll(2) events of a descriptor is there; false after a minute.
+/// Waits until a descriptor has one of the poll(2) events; `false` after a minute.
 func waitFor(_ events: Int32, on fd: Int32) -> Bool {
     var entry = pollfd(fd: fd, events: Int16(events), revents: 0)
     while true {
@@ -94,14 +94,14 @@ func waitFor(_ events: Int32, on fd: Int32) -> Bool {
     }
 }
 
-/// Notes what a loop calls.
+/// Records what a loop calls.
 final class Recorder: EventHandler {
     private(set) var events: [Readiness] = []
     /// The times of the calls.
     private(set) var deadlines: [Int64] = []
     var onReady: ((Readiness) -> Void)?
     var onDeadline: (() -> Void)?
-    /// Not kept alive: it keeps its handlers.
+    /// Not retained: it retains its handlers.
     private weak var loop: EventLoop?
 
     init(_ loop: EventLoop? = nil) { self.loop = loop }
@@ -118,7 +118,7 @@ final class Recorder: EventHandler {
 }
 
 extension EventLoop {
-    /// Runs turns until a condition holds; false when it does not within a minute.
+    /// Runs turns until a condition holds; `false` if it does not within a minute.
     func runs(until condition: () -> Bool) -> Bool {
         let end = Clock.monotonicMilliseconds() + 60_000
         while !condition() {
@@ -128,7 +128,7 @@ extension EventLoop {
         return true
     }
 
-    /// Runs turns until so many milliseconds have passed.
+    /// Runs turns until this many milliseconds have passed.
     func runs(for milliseconds: Int64) {
         let end = Clock.monotonicMilliseconds() + milliseconds
         while Clock.monotonicMilliseconds() < end { turn(waitingAtMost: 4) }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import EventLoop
 
-/// What a timer wheel promises, kept in a list and searched from end to end.
+/// A model of a timer wheel: a list that is searched completely.
 private struct NaiveWheel {
     private(set) var entries: [(tick: Int64, entry: TimerWheel.Entry)] = []
     private var current: Int64
@@ -37,12 +37,12 @@ private struct NaiveWheel {
     }
 }
 
-/// How a random run goes: what a wheel meets differs much with the distances.
+/// The parameters of a random run: what a wheel encounters depends much on the distances.
 struct WheelLoad: CustomTestStringConvertible, Sendable {
     let name: String
     /// How far ahead of the clock entries are, in milliseconds.
     let ahead: ClosedRange<Int64>
-    /// How far the clock goes on at once.
+    /// How far the clock advances at once.
     let step: ClosedRange<Int64>
     /// How many entries are added between two readings of the clock.
     let burst: ClosedRange<Int>
@@ -93,7 +93,7 @@ struct TimerWheelModelTests {
         }
     }
 
-    /// As loops do it: the time of the wait, often exactly, or any other.
+    /// As loops do it: often exactly the time of the wait, or any other.
     private func step(
         of load: WheelLoad, waiting wait: Int32, using random: inout SeededRandom
     ) -> Int64 {
@@ -105,7 +105,7 @@ struct TimerWheelModelTests {
         }
     }
 
-    /// A loop that sleeps as long as it is told to wakes up only when something is due.
+    /// A loop that sleeps for as long as it is told wakes up only when something is due.
     @Test(arguments: [5, 6, 7] as [UInt64])
     func `no wait ends with nothing due`(seed: UInt64) {
         var random = SeededRandom(seed: seed)

@@ -199,7 +199,7 @@ struct SpliceTests {
         let results = try Mailbox<IOResult>()
         let thread = try Thread(name: "splice") {
             // splice(2) has no flag like MSG_NOSIGNAL. The gateway blocks the signal; here only
-            // this thread does, for its disposition is something that other tests are about.
+            // this thread does, because other tests are about its disposition.
             var signals = sigset_t()
             sigemptyset(&signals)
             sigaddset(&signals, SIGPIPE)

@@ -27,7 +27,7 @@ struct TurnBudgetTests {
         #expect(!budget.isSpent)
     }
 
-    /// Many small things end a turn as many bytes do.
+    /// Many small operations end a turn just as many bytes do.
     @Test(arguments: [
         (TurnBudget.Work.systemCall, 128), (.part, 4096), (.record, 256), (.exchange, 64),
         (.report, 1),
@@ -48,7 +48,7 @@ struct TurnBudgetTests {
 
 @Suite("Handlers that ask for another turn")
 struct RunQueueTests {
-    /// Asks for another turn as long as it has something to do.
+    /// Requests another turn as long as it has something to do.
     private final class Worker: EventHandler {
         unowned let loop: EventLoop
         var left: Int

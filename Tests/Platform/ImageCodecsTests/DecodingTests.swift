@@ -62,7 +62,7 @@ struct DecodingTests {
 
     @Test func `of AVIF are turned and mirrored as they ask`() throws {
         #expect(isAVIFLoaded)
-        // 90 degrees against the clock: green comes to the top left.
+        // 90 degrees counterclockwise: green moves to the top left.
         let turned = try decoded(SampleFile.read("turned-10bit.avif"))
         #expect(turned.width == 16 && turned.height == 24)
         #expect(isClose(turned.pixel(2, 2), [0, 255, 0, 255]))
@@ -107,7 +107,7 @@ struct DecodingTests {
     @Test func `of GIF are decoded through all lengths of codes`() throws {
         var random = SeededRandom(seed: 7)
         let palette = (0..<256).map { [UInt8($0), UInt8(255 - $0), 7] }
-        // Runs and noise: codes of codes, and tables that are full.
+        // Runs and noise: codes built from codes, and tables that are full.
         var indices: [UInt8] = []
         while indices.count < 200 * 100 {
             let value = UInt8(random.below(256))
@@ -127,7 +127,7 @@ struct DecodingTests {
 
     @Test func `of interlaced GIF come in order`() throws {
         let palette = (0..<16).map { [UInt8($0), 0, 0] }
-        // Each row has its own number as colour; they are stored by passes.
+        // Each row has its own number as colour; they are stored in passes.
         let order = [0, 8, 4, 12, 2, 6, 10, 14, 1, 3, 5, 7, 9, 11, 13, 15]
         let file = SampleImage.gif(
             width: 1, height: 16, palette: palette, pictures: [order.map { UInt8($0) }],
@@ -152,7 +152,7 @@ struct DecodingTests {
         let raster = try Raster.sample()
         let png = try ImageCodecs.encodePNG(raster, maximumBytes: 1 << 20)
         expectFields(of: try decoded(png))
-        // RGB, and with one pixel that is not opaque RGBA.
+        // RGB, and RGBA if one pixel is not opaque.
         #expect(png[25] == 2)
         raster.pixels[(12 * 24 + 20) * 4 + 3] = 128
         let transparent = try ImageCodecs.encodePNG(raster, maximumBytes: 1 << 20)
@@ -170,7 +170,8 @@ struct DecodingTests {
 
     @Test func `keep a profile of RGB, and lose any other`() throws {
         for (space, isKept) in [("RGB ", true), ("GRAY", false)] {
-            // No tags, and noise behind them: libpng takes no profile that is packed in few bytes.
+            // No tags, followed by noise: libpng rejects a profile that is compressed into few
+            // bytes.
             var random = SeededRandom(seed: 3)
             var profile = [UInt8](repeating: 0, count: 132) + random.bytes(124)
             profile.replaceSubrange(0..<4, with: [0, 0, 1, 0])

@@ -27,7 +27,7 @@ struct InspectionTests {
         #expect(ImageKind(signatureOf: bytes) == .avif)
     }
 
-    /// A head, changed at one place.
+    /// A header, changed at one position.
     private func changed(_ bytes: [UInt8], _ offset: Int, _ new: [UInt8]) -> [UInt8] {
         var bytes = bytes
         bytes.replaceSubrange(offset..<(offset + new.count), with: new)

@@ -44,7 +44,7 @@ struct PlanTests {
         let kind = try ImageCodecs.inspect(bytes).kind
         for count in 0..<bytes.count {
             let found = failure(ImagePlan(), Array(bytes.prefix(count)))
-            // Between two parts of the file it is one that is missing.
+            // Between two parts of the file it appears as a missing part.
             #expect(
                 [.notAnImage, .truncated(kind), .damaged(kind)].contains(found), "\(count) bytes")
         }
@@ -88,7 +88,7 @@ struct PlanTests {
         #expect(
             failure(ImagePlan(), largest)
                 == .tooManyPixels(width: 0x7FFF_FFFF, height: 0x7FFF_FFFF, limit: 1 << 24))
-        // The data, which end too early, are not reached.
+        // The data, which ends too early, is not reached.
         var plan = ImagePlan()
         plan.maximumPixels = 383
         let png = SampleImage.png()

@@ -59,7 +59,7 @@ struct RasterTests {
         }
     }
 
-    /// Where the fields of red, green, blue and white are after each of EXIF's turns.
+    /// Where the red, green, blue and white fields are after each of EXIF's rotations.
     @Test(
         arguments: [
             (1, "RGBW"), (2, "GRWB"), (3, "WBGR"), (4, "BWRG"), (5, "RBGW"), (6, "BRWG"),

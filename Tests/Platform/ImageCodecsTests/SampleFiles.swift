@@ -3,22 +3,22 @@ import ImageCodecs
 import TestSupport
 import Testing
 
-/// The files beside the tests: 24 × 16 pixels in four fields (red, green, blue, white), made by
-/// libwebp's, libavif's and libjpeg's own programs.
+/// The files next to the tests: 24 × 16 pixels in four fields (red, green, blue, white), made with
+/// the tools of libwebp, libavif and libjpeg.
 enum SampleFile {
     static func read(_ name: String) throws -> [UInt8] {
         try Checkout.bytes("Tests/Platform/ImageCodecsTests/Images/\(name)")
     }
 }
 
-/// Loads what decodes AVIF, once for all tests.
+/// Loads the AVIF decoder, once for all tests.
 let isAVIFLoaded = ImageCodecs.load()
 
 extension Raster {
     /// The four bytes of a pixel.
     func pixel(_ x: Int, _ y: Int) -> [UInt8] { Array(pixels[((y * width + x) * 4)...].prefix(4)) }
 
-    /// One of the size, all of one colour.
+    /// An image of this size in a single colour.
     static func filled(_ width: Int, _ height: Int, _ color: [UInt8]) throws -> Raster {
         let raster = try Raster(width: width, height: height)
         for index in raster.pixels.indices { raster.pixels[index] = color[index % 4] }
@@ -39,7 +39,7 @@ extension Raster {
     }
 }
 
-/// Whether each of four bytes is as close as what loses something keeps it.
+/// Whether each of four bytes is as close as lossy compression keeps it.
 func isClose(_ pixel: [UInt8], _ wanted: [UInt8], within distance: Int = 12) -> Bool {
     pixel.count == wanted.count
         && zip(pixel, wanted).allSatisfy { abs(Int($0) - Int($1)) <= distance }

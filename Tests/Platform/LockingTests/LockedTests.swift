@@ -4,20 +4,20 @@ import Locking
 import Testing
 import Threads
 
-/// Runs `body` in so many threads at once, and returns when all have ended.
+/// Runs `body` in this many threads at once, and returns when all have ended.
 private func inThreads(_ count: Int, _ body: @escaping @Sendable (Int) -> Void) throws {
     let threads = try (0..<count).map { number in try Thread(name: "test") { body(number) } }
     for thread in threads { thread.join() }
 }
 
-/// Counts its ends.
+/// Counts its deinitialisations.
 private final class Witness: Sendable {
     private let ends: Locked<Int>
     init(_ ends: Locked<Int>) { self.ends = ends }
     deinit { ends.withLock { $0 += 1 } }
 }
 
-/// Not to be copied; as large and as strictly aligned as it says.
+/// Not copyable; with the declared size and alignment.
 private struct Unique: ~Copyable {
     var vector = SIMD8<Int64>(repeating: 7)
     var witness: Witness

@@ -4,11 +4,11 @@ import Locking
 
 @testable import PinfoldResolver
 
-/// A DNS server on a loopback port, UDP and TCP, that answers as the test says and counts.
+/// A DNS server on a loopback port, UDP and TCP, that answers as the test says, and counts.
 final class DNSServer: Sendable {
     struct Query: Sendable {
         var id: UInt16
-        /// As asked, in lower case.
+        /// As in the question, in lower case.
         var name: String
         var type: DNSWire.RecordType
         var isTCP: Bool
@@ -102,13 +102,13 @@ final class DNSServer: Sendable {
         pthread_join(thread, nil)
     }
 
-    /// How often this was asked; `name/a`, `name/aaaa`, with `/tcp` after it.
+    /// How often this was asked; `name/a`, `name/aaaa`, with `/tcp` appended for TCP.
     func count(_ key: String) -> Int { inner.state.withLock { $0.counts[key] ?? 0 } }
 
-    /// How many questions have come.
+    /// How many questions have arrived.
     var total: Int { inner.state.withLock { $0.total } }
 
-    /// Returns when so many questions have come.
+    /// Returns when this many questions have arrived.
     func waitForTotal(_ count: Int) async {
         await withCheckedContinuation { continuation in
             let isThere = inner.state.withLock { state in
@@ -120,7 +120,7 @@ final class DNSServer: Sendable {
         }
     }
 
-    /// Sends what is held.
+    /// Sends the answers that were held back.
     func release() {
         inner.state.withLock { $0.releases += 1 }
         ring()
@@ -136,7 +136,7 @@ final class DNSServer: Sendable {
     private static func sockets(
         address host: UInt32, port: UInt16
     ) throws -> (udp: Int32, tcp: Int32, port: UInt16) {
-        // The port that UDP got may be taken on TCP: then another one.
+        // The port chosen for UDP may be taken on TCP: then another one is tried.
         for _ in 0..<20 {
             let udp = socket(AF_INET, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
             let tcp = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)

@@ -12,7 +12,7 @@ struct DNSWire {
     }
 
     struct Record: Sendable {
-        /// The owner; nil for a pointer to the question's name.
+        /// The owner, or `nil` for a pointer to the question's name.
         var owner: String?
         var type: RecordType
         var ttl: UInt32
@@ -59,7 +59,7 @@ struct DNSWire {
         self.name(name) + bytes(type.rawValue) + bytes(UInt16(1))
     }
 
-    /// A response; `question` is the question section as it was asked.
+    /// A response; `question` is the question section as received.
     static func response(
         id: UInt16 = 7, question: [UInt8], code: UInt16 = 0, truncated: Bool = false,
         answer: [Record] = [], authority: [Record] = []

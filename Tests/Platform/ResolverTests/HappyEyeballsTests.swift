@@ -23,7 +23,7 @@ struct HappyEyeballsTests {
             .attempt(index: index, endpoint: Endpoint(address: address, port: 443), errno: errno))
     }
 
-    /// Gives the plan an event and expects these actions.
+    /// Passes an event to the plan and expects these actions.
     private func expect(
         _ plan: inout HappyEyeballs, _ event: HappyEyeballs.Event, _ expected: [Action],
         sourceLocation: SourceLocation = #_sourceLocation
@@ -32,7 +32,7 @@ struct HappyEyeballsTests {
         #expect(actions == expected, sourceLocation: sourceLocation)
     }
 
-    /// A plan that has got these answers at time 0.
+    /// A plan that has received these answers at time 0.
     private func plan(
         _ addresses: [IPAddress], isComplete: Bool = true,
         options: HappyEyeballs.Options = HappyEyeballs.Options()
@@ -43,7 +43,7 @@ struct HappyEyeballsTests {
         return (plan, actions)
     }
 
-    /// The order in which a plan tries its addresses when each fails at once.
+    /// The order in which a plan tries its addresses if each fails at once.
     private func order(
         _ addresses: [IPAddress], options: HappyEyeballs.Options = HappyEyeballs.Options()
     ) -> [IPAddress] {
@@ -113,7 +113,7 @@ struct HappyEyeballsTests {
         var (plan, _) = plan([Self.a6, Self.a4, Self.b6])
         var actions = plan.handle(.attemptFailed(0, errno: ENETUNREACH, nowMilliseconds: 100))
         #expect(actions == [connect(Self.a4, 1), .setTimer(milliseconds: 250)])
-        // The first attempt's timer, if it still comes, is early for the second.
+        // The first attempt's timer, if it still fires, is early for the second.
         actions = plan.handle(.timerFired(nowMilliseconds: 250))
         #expect(actions == [.setTimer(milliseconds: 100)])
         actions = plan.handle(.timerFired(nowMilliseconds: 350))

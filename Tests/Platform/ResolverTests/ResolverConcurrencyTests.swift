@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldResolver
 
-/// Lookups at the same time, limits, halves of answers, and the end.
+/// Simultaneous lookups, limits, partial answers, and closing.
 @Suite("Lookups at the same time", .timeLimit(.minutes(30))) struct ResolverConcurrencyTests {
     private func held() throws -> DNSServer {
         try DNSServer { .held($0.address(v4: "192.0.2.1", v6: "2001:db8::1")) }
@@ -45,7 +45,7 @@ import Testing
         server.release()
         let results = await inbox.wait(for: 4)
         #expect(results.allSatisfy { $0.addresses?.count == 2 })
-        // A refusal is not remembered.
+        // A refusal is not cached.
         #expect(await fixture.resolve("n3.example").addresses?.count == 2)
         #expect(fixture.resolver.statistics().count(of: .overloaded) == 1)
     }
@@ -96,13 +96,13 @@ import Testing
         let laters = Inbox<ResolvedAnswer>()
         fixture.resolver.resolve(
             name: "www.example", later: { laters.put($0) }, completion: { firsts.put($0) })
-        // Without `later` a caller gets the half as well, and no more.
+        // Without `later` a caller also gets the partial answer, and nothing more.
         fixture.resolver.resolve(name: "www.example") { firsts.put($0) }
         let results = await firsts.wait(for: 2)
         #expect(results[0].addresses == [early])
         #expect(results[0].answer?.isComplete == false)
         #expect(results[1] == results[0])
-        // Who comes now gets the half at once.
+        // A later caller gets the partial answer at once.
         fixture.resolver.resolve(
             name: "www.example", later: { laters.put($0) }, completion: { firsts.put($0) })
         #expect(firsts.values.count == 3)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinfoldResolver
 
-/// A clock that stands until it is told to go.
+/// A clock that stands still until it is advanced.
 final class ManualClock: Sendable {
     private let time = Atomic<Int64>(1_000_000)
 
@@ -23,7 +23,7 @@ struct ResolverFixture {
     let resolver: Resolver
     let clock = ManualClock()
     let folder: TemporaryFolder
-    /// The servers, which end when they are let go.
+    /// The servers, which end when they are released.
     private let kept: [DNSServer]
 
     init(
@@ -70,7 +70,7 @@ extension Resolver {
 }
 
 extension ResolveResult {
-    /// The addresses' texts; nil for a failure.
+    /// The addresses as text, or `nil` for a failure.
     var addresses: [String]? {
         switch self {
         case .resolved(let answer): answer.addresses.map(\.description)
@@ -78,7 +78,7 @@ extension ResolveResult {
         }
     }
 
-    /// The answer; nil for a failure.
+    /// The answer, or `nil` for a failure.
     var answer: ResolvedAnswer? {
         switch self {
         case .resolved(let answer): answer
@@ -87,7 +87,7 @@ extension ResolveResult {
     }
 }
 
-/// Values that come from callbacks, to be awaited.
+/// Values from callbacks, to be awaited.
 final class Inbox<Value: Sendable>: Sendable {
     private struct State: Sendable {
         var values: [Value] = []
@@ -109,7 +109,7 @@ final class Inbox<Value: Sendable>: Sendable {
         if let (continuation, values) = ready { continuation.resume(returning: values) }
     }
 
-    /// Returns when so many values are there.
+    /// Returns when this many values have arrived.
     func wait(for count: Int) async -> [Value] {
         await withCheckedContinuation { continuation in
             let values = state.withLock { state -> [Value]? in

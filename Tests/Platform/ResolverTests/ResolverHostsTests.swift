@@ -44,7 +44,7 @@ import Testing
         #expect(await fixture.resolve("www.example").answer?.source == .dns)
         try fixture.folder.write("10.0.0.1 www.example\n", to: "hosts")
         fixture.clock.advance(milliseconds: 5000)
-        // This look asks the thread to check; the next lookup comes after the check.
+        // This lookup asks the thread to check; the next one comes after the check.
         #expect(fixture.cached("www.example")?.answer?.source == .dns)
         #expect(await fixture.resolve("other.example").answer?.source == .dns)
         #expect(await fixture.resolve("www.example").answer?.source == .hosts)

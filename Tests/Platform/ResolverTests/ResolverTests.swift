@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinfoldResolver
 
-/// Answers and how long they are kept.
+/// Answers and how long they are cached.
 @Suite("Answers of servers", .timeLimit(.minutes(30))) struct ResolverTests {
     private static let soa = DNSWire.Record.soa(owner: "example", ttl: 300, minimum: 20)
 
@@ -136,7 +136,7 @@ import Testing
             $0.tries = 2
         }
         #expect(await fixture.resolve("www.example") == .failed(.timeout))
-        // Sent, but perhaps not yet read.
+        // Sent, but possibly not read yet.
         await server.waitForTotal(4)
         #expect(server.count("www.example/a") == 2)
         #expect(server.count("www.example/aaaa") == 2)
@@ -146,7 +146,7 @@ import Testing
     func `a question whose time passed while the process slept is asked once more`() async throws {
         let clock = ManualClock()
         let server = try DNSServer { query in
-            // The first question of each family is lost in a stop of ten seconds.
+            // The first question of each family is lost in a pause of ten seconds.
             guard query.name != "lost.example" || clock.now >= 2_000_000 else {
                 clock.advance(milliseconds: 500_000)
                 return .silence
@@ -179,7 +179,7 @@ import Testing
         let fixture = try ResolverFixture(servers: [first, second]) {
             guard code == nil else { return }
             $0.timeoutMilliseconds = 50
-            // Each waits longer than the one before: one is long enough for any server.
+            // Each wait is longer than the previous one: one is long enough for any server.
             $0.tries = 12
         }
         #expect(await fixture.resolve("www.example").addresses?.count == 2)

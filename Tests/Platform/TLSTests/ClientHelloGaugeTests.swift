@@ -9,7 +9,7 @@ struct ClientHelloGaugeTests {
         [type, 3, 1, UInt8(content.count >> 8), UInt8(content.count & 0xFF)] + content
     }
 
-    /// A handshake message's header, and as much of the message as is asked for.
+    /// A handshake message's header, and as much of the message as is requested.
     private static func message(_ type: UInt8, length: Int, sent: Int = 0) -> [UInt8] {
         let header = [type, UInt8(length >> 16), UInt8(length >> 8 & 0xFF), UInt8(length & 0xFF)]
         return header + [UInt8](repeating: 7, count: sent)
@@ -43,7 +43,7 @@ struct ClientHelloGaugeTests {
         let change = Self.record(20, [1])
         #expect(!Self.admits(first + second, step: step))
         #expect(!Self.admits(first + change + second, step: step, endsAtCipherChange: false))
-        // It may come with the first, before that has been read.
+        // It may arrive with the first, before that has been read.
         #expect(!Self.admits(first + change + second, step: step))
     }
 

@@ -50,7 +50,7 @@ struct ClientIdentityTests {
             #expect(asked == 1)
             let authorities = client.connection.acceptedAuthorities
             #expect(authorities.count == 1)
-            // CN=Root, as it stands in the certificate.
+            // CN=Root, as encoded in the certificate.
             let root = PKI.root.der
             #expect(authorities.allSatisfy { root.contains($0) })
         }

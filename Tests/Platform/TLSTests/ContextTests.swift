@@ -7,7 +7,7 @@ import Trust
 
 @Suite("Contexts and certificates")
 struct ContextTests {
-    /// Of a certificate's outline, and nothing in it.
+    /// The outline of a certificate, with nothing in it.
     static let hollow: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0x02, 0x01, 0x07]
     static let hollowKey: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0x06, 0x01, 0x01]
 
@@ -95,7 +95,7 @@ struct ContextTests {
         #expect(roots.hasReadSystem)
         #expect(roots.readSystem() == nil)
         #expect(try TrustRoots([]).hasReadSystem)
-        // What the system has in its file is there then.
+        // The contents of the system's file are then present.
         let (variable, standard) = TrustRoots.systemLocations[0]
         let path = getenv(variable).map { String(cString: $0) } ?? standard
         let (late, early) = try (TrustRoots([.system], readsSystem: false), TrustRoots([.system]))
@@ -190,7 +190,7 @@ struct ContextTests {
         #expect(
             try CertificateInspection.keyDigest(publicKey: PKI.leaf.publicKey)
                 == inspection.identity.key)
-        // The digests once more, by other functions of the library.
+        // The digests computed again, with other functions of the library.
         var digest = [UInt8](repeating: 0, count: 32)
         SHA256(PKI.leaf.der, PKI.leaf.der.count, &digest)
         #expect(inspection.identity.fingerprint.bytes == digest)

@@ -3,10 +3,10 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// What a server can make the library do that is not content.
+/// What a server can make the library do other than read content.
 @Suite("Floods")
 struct FloodTests {
-    /// Reads to the end; the most records that one read decrypted come with it.
+    /// Reads to the end; also returns the maximum number of records that one read decrypted.
     private func readAll(
         _ client: TestClient
     ) -> (end: TLSReadResult, bytes: [UInt8], records: Int, turns: Int) {

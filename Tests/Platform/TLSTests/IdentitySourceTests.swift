@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// Answers as a test says, and notes what it was asked.
+/// Answers as a test says, and records what it was asked.
 private final class ScriptedSource: TLSIdentitySource {
     private(set) var asked: [TLSClientHello] = []
     let result: TLSIdentityAnswer
@@ -26,7 +26,7 @@ struct IdentitySourceTests {
             certificate: certificate.x509, chain: [PKI.intermediate.x509], key: certificate.key)
     }
 
-    /// A server's connection with a source of its own; its context would present another name.
+    /// A server's connection with its own source; its context would present another name.
     private static func server(
         _ sockets: SocketPair, _ source: ScriptedSource, scope: String = ""
     ) throws -> TLSServerConnection {
@@ -117,7 +117,7 @@ struct IdentitySourceTests {
         let (sockets, source) = (SocketPair(), ScriptedSource(.later))
         let server = try Self.server(sockets, source)
         let client = LibraryClient(descriptor: sockets.far, version: TLS1_3_VERSION)
-        // Its only share of a key is in a group that it offers behind the one that is taken.
+        // Its only key share is in a group that it lists after the one that is chosen.
         SSL_set_cipher_list(client.ssl, "DEFAULT")
         #expect(pinfold_SSL_set1_groups_list(client.ssl, "ffdhe2048:X25519") == 1)
         #expect(pinfold_SSL_set_host_name(client.ssl, "service.test") == 1)
@@ -136,7 +136,8 @@ struct IdentitySourceTests {
         #expect(source.asked.count == 1)
     }
 
-    /// The certificate was chosen by the first: by its name, its protocols, and the keys it takes.
+    /// The certificate was chosen by the first: by its name, its protocols, and the keys it
+    /// accepts.
     @Test(arguments: ["name", "protocols"])
     func `a client whose second message asks for something else is refused`(what: String) throws {
         let source = ScriptedSource(.present(try Self.identity(PKI.leaf)))
@@ -149,7 +150,7 @@ struct IdentitySourceTests {
             #expect(SSL_set_alpn_protos(client.ssl, list, UInt32(list.count)) == 0)
         }
         SSL_set_cipher_list(client.ssl, "DEFAULT")
-        // Its only share of a key is in a group that the server does not take.
+        // Its only key share is in a group that the server does not support.
         #expect(pinfold_SSL_set1_groups_list(client.ssl, "ffdhe2048:X25519") == 1)
         #expect(pinfold_SSL_set1_groups_list(server.ssl, "X25519") == 1)
         offer("service.test", "http/1.1")
@@ -220,7 +221,7 @@ struct IdentitySourceTests {
 }
 
 extension TLSClientConnection {
-    /// What it says first, by default.
+    /// The default answer.
     var hello: TLSClientHello {
         TLSClientHello(serverName: "service.test", applicationProtocols: ["http/1.1"])
     }

@@ -115,7 +115,7 @@ struct JudgementTests {
             let chain = [leaf.der, PKI.intermediate.der]
             return token(context.judge(chain: chain, host: nil))
         }
-        // Without key identifiers, as all here.
+        // Without key identifiers, as everywhere here.
         #expect(try found(PKI.leaf, .byDefault) == nil)
         #expect(try found(PKI.leaf, ChosenProfile(.lenient)) == nil)
         #expect(try found(PKI.leaf, ChosenProfile(.strict)) == "authority-key-missing")

@@ -4,12 +4,12 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// A peer that ends a connection while the other side still sends: the kernel keeps what it said
-/// before, also after a reset.
+/// A peer that ends a connection while the other side is still sending: the kernel keeps what it
+/// sent before, even after a reset.
 @Suite("The last words of a peer that is gone")
 struct LastWordsTests {
-    /// A pair whose server has read this, which is no record of the session, and so has sent an
-    /// alert and is gone.
+    /// A pair whose server has read this, which is not a record of the session, and has therefore
+    /// sent an alert and gone away.
     private static func offend(_ pair: Pair) {
         pair.sockets.say([23, 3, 3, 0, 20] + [UInt8](repeating: 7, count: 20))
     }
@@ -35,7 +35,7 @@ struct LastWordsTests {
         #expect(pair.server.write("answer") == .bytes(6))
         pair.sockets.closeNear()
         #expect(pair.client.write("request") == .failed)
-        // There is something to be read yet.
+        // There is still something to read.
         #expect(pair.client.failure == nil)
         #expect(pair.client.shutdown())
         let read = pair.client.readAll()
@@ -99,7 +99,7 @@ struct LastWordsTests {
     }
 }
 
-/// A server of TLS 1.2, of the library's own calls.
+/// A TLS 1.2 server that uses the library directly.
 private final class OldServer {
     private let ssl: OpaquePointer
     private let context: OpaquePointer
@@ -122,7 +122,7 @@ private final class OldServer {
         SSL_CTX_free(context)
     }
 
-    /// One step of the handshake; the reason of a failure, in the library's words.
+    /// One step of the handshake; returns the reason of a failure, as the library's message.
     func step() -> String? {
         ERR_clear_error()
         let status = SSL_do_handshake(ssl)

@@ -19,8 +19,8 @@ struct LeakTests {
         return pages * Int(sysconf(Int32(_SC_PAGESIZE)))
     }
 
-    /// So many connections one after the other: in turn trusted, resumed, refused by pin, refused
-    /// by name, and given up in the middle of the handshake.
+    /// Makes this many connections one after the other: in turn trusted, resumed, refused by pin,
+    /// refused by name, and abandoned in the middle of the handshake.
     static func connect(_ count: Int, _ contexts: [TLSClientContext], _ port: UInt16) throws {
         for index in 0..<count {
             let kind = index % 5
@@ -40,8 +40,8 @@ struct LeakTests {
     @Test func `a thousand handshakes of every kind leave nothing behind`() throws {
         let warmUp = 200
         let count = 1_000
-        // Other tests run beside this one and their memory is the process's, too: a leak shows in
-        // every attempt, their growth does not.
+        // Other tests run at the same time and their memory belongs to the process, too: a leak
+        // shows in every attempt, their growth does not.
         let attempts = 12
         let server = TestServer(
             [PKI.leaf, PKI.intermediate], connections: warmUp + attempts * count)
@@ -54,7 +54,7 @@ struct LeakTests {
             try TLSClientContext.make([certificatePin, wrongPin], sessions: sessions),
         ]
         try Self.connect(warmUp, contexts, server.port)
-        // A leak of one connection's state would be a few KiB a time, several MiB in all.
+        // A leak of one connection's state would be a few KiB each time, several MiB in total.
         let allowed = 1 << 20
         var growth = Int.max
         for _ in 0..<attempts where growth > allowed {
@@ -87,7 +87,7 @@ struct LeakTests {
             try make(1_000)
             growth = min(growth, Self.residentBytes() - before)
         }
-        // A context is some 50 KiB: a leak of all would be 50 MiB.
+        // A context is some 50 KiB: if all leaked, that would be 50 MiB.
         #expect(growth <= 4 << 20)
     }
 }

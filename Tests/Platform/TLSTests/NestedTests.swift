@@ -49,7 +49,7 @@ struct NestedTests {
         #expect(pair.handshake() == .complete)
     }
 
-    /// No edge of the poller tells of what the outer session has decrypted already.
+    /// No poller edge reports what the outer session has already decrypted.
     @Test(arguments: [false, true])
     func `a read says that there is more while the outer one holds some`(trusts: Bool) throws {
         let pair = try NestedPair()
@@ -83,7 +83,7 @@ struct NestedTests {
         #expect(pair.handshake() == .complete)
         let content = TransferTests.pattern(2000)
         pair.write(content, records: 1)
-        // Each inner record is in two of the outer ones.
+        // Each inner record spans two of the outer ones.
         let output = pair.takeOutput()
         var (received, most) = ([UInt8](), 0)
         var buffer = [UInt8](repeating: 0, count: 16_384)
@@ -148,7 +148,7 @@ struct NestedTests {
         #expect(first == Array(content.prefix(first.count)))
     }
 
-    /// What a key update asks for goes out with what is written next, behind the record at hand.
+    /// What a key update requires is sent with the next write, after the current record.
     @Test(arguments: [false, true])
     func `follows key updates of both while a write waits`(isSocketFull: Bool) throws {
         let pair = try NestedPair()
@@ -251,7 +251,7 @@ struct NestedTests {
         #expect(pair.server.handshake() == .failed(.versionRefused))
     }
 
-    /// The error is in the library's queue while its alert goes out through the outer session.
+    /// The error is in the library's queue while its alert is sent through the outer session.
     @Test func `is refused with the alert, and its reason is kept`() throws {
         let pair = try NestedPair(innerVersion: .tls12, innerMinimum: .tls13)
         #expect(pair.handshake() == .failed(.versionRefused))

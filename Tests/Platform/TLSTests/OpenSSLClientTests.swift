@@ -3,7 +3,7 @@ import COpenSSL
 import PinfoldTLS
 import Testing
 
-/// A client that is not ours: `openssl s_client`.
+/// A client other than ours: `openssl s_client`.
 @Suite("A client that is not ours")
 struct OpenSSLClientTests {
     @Test(arguments: [("-tls1_2", TLSVersion.tls12), ("-tls1_3", .tls13)])
@@ -26,7 +26,7 @@ struct OpenSSLClientTests {
         #expect(server.serverName == "a.test")
         #expect(server.applicationProtocol == "http/1.1")
         var question: [UInt8] = []
-        // The first bytes may have come with the handshake's last: read, and then wait.
+        // The first bytes may have arrived with the last of the handshake: read before waiting.
         while true {
             let step = server.readAll()
             question += step.bytes

@@ -4,7 +4,7 @@ import Trust
 
 @testable import PinfoldTLS
 
-/// Handshakes of the library's own, in memory, and what a bystander makes of them.
+/// Handshakes by the library itself, in memory, and what an observer makes of them.
 @Suite("What a server's flight proves")
 struct ServerProofTests {
     /// A key to sign with, a version, and what is to be negotiated.
@@ -39,7 +39,7 @@ struct ServerProofTests {
     private static let otherRSA = TestCertificate(
         .init(name: "RSA", alternativeNames: "DNS:service.test", rsaBits: 2048), issuer: PKI.root)
 
-    /// What each side says until the server's first flight is out.
+    /// What each side sends up to the server's first flight.
     private static func flights(_ setting: Setting) throws -> (client: [UInt8], server: [UInt8]) {
         let certificate = setting.rsaBits == nil ? ecdsa : rsa
         var ends: [(ssl: OpaquePointer, out: OpaquePointer, into: OpaquePointer)] = []
@@ -130,7 +130,7 @@ struct ServerProofTests {
         }
         proof.chain = own
         try proof.verifyPossession()
-        // It is signed for this handshake, and for this key.
+        // It is signed for this handshake, and with this key.
         for place in [0, 31, 32, 63] {
             var replayed = proof
             replayed.randoms[place] ^= 1
@@ -152,7 +152,7 @@ struct ServerProofTests {
         for (scheme, error) in [
             (0x0101, ServerProofError.unusable("an unknown signature")),
             (0x0402, .unusable("an unknown signature")),
-            (0x0403, .unusable("a signature of another kind than the certificate's key")),
+            (0x0403, .unusable("a signature that does not match the certificate's key")),
             (0x0601, .wrongSignature),
         ] as [(Int, ServerProofError)] {
             let body =

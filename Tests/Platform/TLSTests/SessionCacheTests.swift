@@ -75,7 +75,7 @@ struct SessionCacheTests {
             cache.insert(session(name, isSingleUse: false), for: key("\(name)"))
         }
         #expect(cache.count == 8)
-        // Used just now, so that the second is the oldest.
+        // Just used, so that the second is the oldest.
         #expect(cache.take(for: key("1"), now: 0) != nil)
         cache.insert(session(9, isSingleUse: false), for: key("9"))
         #expect(cache.count == 8)

@@ -5,7 +5,7 @@ import Trust
 
 @Suite("Resumption, by real handshakes")
 struct SessionTests {
-    /// What came of one connection.
+    /// The result of one connection.
     struct Outcome: Equatable {
         var isResumed = false
         var facts: TrustFacts?
@@ -209,7 +209,7 @@ struct SessionTests {
 }
 
 extension SessionTests.Outcome {
-    /// The same, as a full handshake.
+    /// The same, with a full handshake.
     var asFull: Self {
         var full = self
         full.isResumed = false

@@ -3,7 +3,7 @@ import Trust
 
 @testable import PinfoldTLS
 
-/// A leaf whose issuer has certificates of two roots that are trusted, and of one that is not. A
+/// A leaf whose issuer has certificates from two trusted roots, and from one that is not trusted. A
 /// server may send them in any order (RFC 8446 §4.4.2), and authorities change it.
 @Suite("A leaf with several chains")
 struct SeveralChainsTests {
@@ -69,7 +69,7 @@ struct SeveralChainsTests {
                 for form in forms {
                     let pins = PKI.rogueRoot.pins(form) + pinned.pins(form)
                     let verdict = try judge(sent, [pinset(mode, pins)])
-                    // The pin that matches is the second one.
+                    // The matching pin is the second one.
                     #expect(outcomes(verdict) == [.passed(PinMatches([1]))], "\(form)")
                 }
             }
@@ -79,13 +79,13 @@ struct SeveralChainsTests {
     @Test(arguments: [PinningMode.publicKey, .certificate])
     func `passes by no pin that is on none that is valid`(mode: PinningMode) throws {
         for sent in Self.sent {
-            // A certificate that is given whole would be an anchor itself, in mode certificate.
+            // A certificate configured in full would itself be an anchor in mode certificate.
             for pinned in [Self.stranger, PKI.rogueRoot] {
                 let verdict = try judge(sent, [pinset(mode, pinned.pins(.fingerprint))])
                 #expect(isRefusedForPins(verdict))
             }
         }
-        // Valid is what each of its certificates is.
+        // Each of its certificates is valid.
         let old = Self.middle(Self.second, key: Self.byFirst, validUntil: -60)
         for sent in Self.orders([Self.byFirst, old]) {
             let verdict = try judge(sent, [pinset(mode, Self.second.pins(.fingerprint))])
@@ -123,7 +123,7 @@ struct SeveralChainsTests {
         }
     }
 
-    /// The library ends a chain at the first certificate that is trusted.
+    /// The library ends a chain at the first trusted certificate.
     @Test func `passes by a pin on the root above an intermediate that is trusted itself`() throws {
         for sent in Self.sent + [[]] {
             for pinned in [Self.first, Self.byFirst] {
@@ -135,8 +135,8 @@ struct SeveralChainsTests {
         }
     }
 
-    /// What a server leaves out is trusted itself, as is the usual mend; or what leads on to
-    /// another root is among the roots.
+    /// What a server leaves out is itself trusted, which is the usual remedy; or the certificate
+    /// that leads to another root is among the roots.
     @Test(arguments: [PinningMode.publicKey, .certificate])
     func `passes by a pin above what the server has left out`(mode: PinningMode) throws {
         let across = TestCertificate(
@@ -154,9 +154,9 @@ struct SeveralChainsTests {
                 ([Self.byFirst], led, Self.second, true), ([Self.byFirst], led, across, true),
                 ([Self.byFirst], PKI.roots(Self.first, Self.second), Self.second, false),
             ] {
-                // The fingerprint of a certificate that nobody has is no pin on its key.
+                // The fingerprint of a certificate that nobody has is not a pin on its key.
                 if form == .fingerprint, mode == .publicKey, pinned === Self.bySecond { continue }
-                // A certificate that is given whole is an anchor itself.
+                // A certificate configured in full is itself an anchor.
                 let isAnchor =
                     form == .certificateFile && (sent + [pinned]).contains { $0 === Self.bySecond }
                 let verdict = try judge(sent, [pinset(mode, pinned.pins(form))], roots: roots)
@@ -174,7 +174,7 @@ struct SeveralChainsTests {
             let pins = pinset(.certificate, Self.first.pins(form))
             let verdict = try judge([], [pins], roots: PKI.roots(old, Self.first))
             #expect(outcomes(verdict) == nil)
-            // Another name than the leaf's, where invalid chains pass.
+            // A name other than the leaf's, where invalid chains pass.
             let careless = pinset(.certificate, Self.first.pins(form), allowInvalid: true)
             let other = try TLSClientContext.make(
                 [careless], roots: PKI.roots(Self.byFirst, Self.first)

@@ -32,14 +32,14 @@ struct TicketTests {
             ticketKeys: keys)
     }
 
-    /// A session of the library's, owned.
+    /// An owned session of the library's.
     private final class Session {
         let pointer: OpaquePointer?
         init(of client: LibraryClient) { pointer = SSL_get1_session(client.ssl) }
         deinit { SSL_SESSION_free(pointer) }
     }
 
-    /// One connection of a client to a server; the session that it was given.
+    /// One connection of a client to a server; returns the session that it received.
     private struct Visit {
         var isResumed: Bool
         var session: Session
@@ -78,7 +78,7 @@ struct TicketTests {
         let client = LibraryClient(descriptor: sockets.far, version: TLS1_3_VERSION)
         #expect(SSL_connect(client.ssl) == -1)
         var hello = sockets.take(16_384)
-        // The modes of resumption (RFC 8446 §4.2.9), or an extension that nobody knows instead.
+        // The resumption modes (RFC 8446 §4.2.9), or an unknown extension instead.
         let modes: [UInt8] = [0, 0x2D, 0, 2, 1, 1]
         let place = try #require(hello.indices.first { hello[$0...].starts(with: modes) })
         hello.replaceSubrange(place..<place + 2, with: type)
@@ -111,13 +111,13 @@ struct TicketTests {
         let server = try Self.context(Self.keys(clock))
         let first = try Self.visit(server, version: version)
         clock.advance(Self.period)
-        // The first ticket after the change makes the key.
+        // The first ticket after the change creates the key.
         _ = try Self.visit(server, version: version)
         let second = try Self.visit(server, version: version, session: first.session)
         #expect(second.isResumed)
         clock.advance(Self.period)
         #expect(try !Self.visit(server, version: version, session: first.session).isResumed)
-        // What was given out with it is of the next key.
+        // A ticket issued with it uses the next key.
         #expect(try Self.visit(server, version: version, session: second.session).isResumed)
     }
 

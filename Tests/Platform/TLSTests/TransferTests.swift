@@ -6,7 +6,7 @@ import Trust
 
 @Suite("Reading and writing")
 struct TransferTests {
-    /// Bytes that tell their place.
+    /// Bytes that depend on their position.
     static func pattern(_ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
     }
@@ -58,7 +58,7 @@ struct TransferTests {
             #expect(!client.write([3]))
         }
         // The first write to a connection that the peer has closed provokes the reset, and the next
-        // one is the one that would raise SIGPIPE.
+        // one would raise SIGPIPE.
         _ = try withClient(.hangUpAfterHandshake) { client in
             #expect(client.readAll().end == .truncated)
         }
@@ -69,7 +69,7 @@ struct TransferTests {
         let client = try TestClient(.make(), port: server.port)
         #expect(client.handshake() == nil)
         _ = server.records()
-        // The kernel learns by the reset of one write that the next must fail.
+        // The kernel learns from the reset caused by one write that the next must fail.
         var writes = 0
         while writes < 1000, client.write(Self.pattern(1000)) {
             writes += 1
@@ -162,7 +162,7 @@ struct TransferTests {
             }
             #expect(taken < request.count)
             gate.open()
-            // A copy: the rest comes from another place in memory.
+            // A copy: the rest comes from another address.
             #expect(client.write(Array(request[taken...])))
             let all = client.readAll(capacity: 65_536)
             #expect(all.bytes == request)
@@ -196,8 +196,8 @@ struct TransferTests {
         #expect(server.records().allSatisfy { !$0.isEstablished })
     }
 
-    /// The poller's edge for the late bytes has come before the records that were read earlier are
-    /// taken: were the socket called empty then, nobody would look at it again.
+    /// The poller's edge for the late bytes arrived before the records that were read earlier are
+    /// consumed: if the socket were reported empty then, nobody would read it again.
     @Test(arguments: [65, 100, 128, 129])
     func `an empty socket is one that was seen empty by this very read`(records: Int) throws {
         let pair = try Pair()

@@ -16,7 +16,7 @@ struct TransparencyTests {
         .precertificate(issuerKey: issuer.identity.key, signed: leaf.signedPart)
     }
 
-    /// The verdict on a chain where timestamps of logs one and two are asked for.
+    /// The verdict on a chain if timestamps from logs one and two are required.
     private func verdict(
         _ chain: [[UInt8]], minimum: Int = 2, pinsets: [Pinset] = [],
         roots: TrustRoots = PKI.roots(PKI.root), logs: [TransparencyLog]? = nil,
@@ -31,7 +31,7 @@ struct TransparencyTests {
             chain: chain, host: "service.test", at: time, timestamps: timestamps)
     }
 
-    /// Why too few count; nil: the server is trusted.
+    /// Why there are too few, or `nil` if the server is trusted.
     private func failure(_ verdict: TrustVerdict) throws -> TransparencyFailure? {
         guard case .refused(let failure) = verdict else { return nil }
         #expect(failure.token == "certificate-transparency")
@@ -43,7 +43,7 @@ struct TransparencyTests {
         return found
     }
 
-    /// A leaf of the intermediate's with timestamps in it, which the closure makes.
+    /// A leaf of the intermediate's with timestamps in it, which the closure creates.
     private func embedded(
         by logs: [TestLog], leaf: TestCertificate = PKI.leaf,
         issuer: TestCertificate = PKI.intermediate, entry: SignedTimestamp.Entry? = nil,
@@ -66,7 +66,7 @@ struct TransparencyTests {
     @Test func `an issuer that is not sent is found among the anchors`() throws {
         let leaf = embedded(by: [Self.one, Self.two], leaf: PKI.direct, issuer: PKI.root)
         #expect(try failure(try verdict([leaf])) == nil)
-        // Also where the pinset asks for no valid chain, and where the anchor is the pinset's own.
+        // Also if the pinset requires no valid chain, and if the anchor is the pinset's own.
         let lax = [pinset(.publicKey, PKI.direct.pins(.key), allowInvalid: true)]
         #expect(try failure(try verdict([leaf], pinsets: lax)) == nil)
         let own = [pinset(.none, anchors: [PKI.root])]
@@ -80,7 +80,7 @@ struct TransparencyTests {
                 == TransparencyFailure(minimum: 2, valid: 0, rejected: []))
         let reported = [pinset(.none, allowInvalid: true, validatesName: false)]
         #expect(try failure(try verdict([PKI.selfSigned.der], pinsets: reported)) != nil)
-        // Without the issuer nothing in the certificate can be checked.
+        // Without the issuer nothing in the certificate can be verified.
         let leaf = embedded(
             by: [Self.one, Self.two], leaf: PKI.rogueLeaf, issuer: PKI.rogueRoot)
         let found = try failure(try verdict([leaf], pinsets: reported))
@@ -108,7 +108,7 @@ struct TransparencyTests {
             let found = try failure(try verdict(chain, minimum: 1))
             #expect(found?.rejected == [.init(.certificate, wrong)])
         }
-        // A list that says another key is the log's.
+        // A list that assigns the log another key.
         let forged = TransparencyLog(
             name: "test log", id: Self.one.id, key: Self.two.der, state: .usable)
         let chain = [embedded(by: [Self.one]), PKI.intermediate.der]
@@ -185,12 +185,12 @@ struct TransparencyTests {
 
     @Test func `few of those that may be the issuer are tried`() throws {
         let leaf = embedded(by: [Self.one, Self.two])
-        // They bear the intermediate's name and have other keys.
+        // They bear the intermediate's name but have other keys.
         let others = [[UInt8]](
             repeating: PKI.impostor.der, count: TransparencyKey.issuersAtMost)
         let last = [leaf] + others + [PKI.intermediate.der]
         let lax = [pinset(.publicKey, PKI.leaf.pins(.key), allowInvalid: true)]
-        // A chain that is asked for says which one it is.
+        // A required chain identifies it.
         #expect(try failure(try verdict(last)) == nil)
         let found = try failure(try verdict(last, pinsets: lax, roots: PKI.roots()))
         #expect(

@@ -3,7 +3,7 @@ import Locking
 import Testing
 import Threads
 
-/// Opened once; others wait for it.
+/// Opened once; threads can wait for that.
 private final class Gate: Sendable {
     private let monitor = Monitor(false)
     func open() {
@@ -13,7 +13,7 @@ private final class Gate: Sendable {
     func wait() { monitor.wait { $0 ? .done(()) : .signal } }
 }
 
-/// What a thread finds of itself.
+/// What a thread observes about itself.
 private func onThread<Value: Sendable>(
     named name: String = "test", niceness: Int32 = 0, _ body: @escaping @Sendable () -> Value
 ) throws -> Value? {

@@ -9,21 +9,22 @@
 extern "C" {
 #endif
 
-/// A regular expression of RE2's, compiled. It matches in time linear in the text, on a stack that
-/// does not grow with it, and may be used by several threads at once.
+/// A compiled RE2 regular expression. It matches in time linear in the text, on a stack that does
+/// not grow with it, and may be used by several threads at once.
 struct re2_pattern;
 
 /// Compiles an expression in RE2's syntax, UTF-8.
 ///
-/// - `memory`: bytes that the expression may take, what it keeps while it matches included.
-/// - `message`: where it is refused (NULL is returned), why, cut off at `capacity` bytes, the NUL
-///   included.
+/// - `memory`: the maximum number of bytes for the expression, including what it keeps while
+///   matching.
+/// - `message`: the reason if the expression is refused (and NULL is returned), cut off at
+///   `capacity` bytes, including the NUL.
 struct re2_pattern *_Nullable re2_pattern_create(
     const char *_Nonnull expression, size_t length, int64_t memory, char *_Nonnull message,
     size_t capacity);
 void re2_pattern_destroy(struct re2_pattern *_Nullable pattern);
 
-/// How many steps the compiled expression has: what a byte of text costs at most.
+/// The number of steps of the compiled expression: the maximum cost of a byte of text.
 size_t re2_pattern_size(const struct re2_pattern *_Nonnull pattern);
 
 /// Whether the expression matches anywhere in the text.

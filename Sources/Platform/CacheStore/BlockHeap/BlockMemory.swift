@@ -1,18 +1,18 @@
 import CLinux
 
-/// A block of memory: of a heap, or malloc's. Freed with its owner, on whichever thread.
+/// A block of memory, from a heap or malloc. Freed with its owner, on any thread.
 struct BlockMemory: ~Copyable, @unchecked Sendable {
     private(set) var base: UnsafeMutableRawPointer
-    /// Bytes that it has, and takes.
+    /// The number of bytes allocated.
     private(set) var capacity: Int
-    /// Where it lies in `heap`; nil: it is malloc's.
+    /// Its location in `heap`, or `nil` if it was allocated with malloc.
     private var place: Place?
-    /// Where a block like it would be looked for.
+    /// The heap in which a similar block would be allocated.
     let heap: BlockHeap?
 
-    /// At least `bytes`. nil: no memory.
+    /// Allocates at least `bytes`; `nil` if there is no memory.
     ///
-    /// - Parameter heap: for what is of its sizes; nil: all is malloc's.
+    /// - Parameter heap: for the sizes that it handles; `nil` to use malloc for all.
     init?(_ bytes: Int, _ heap: BlockHeap?) {
         self.heap = heap
         if let heap, let units = BlockHeap.units(bytes), let place = heap.take(units) {
@@ -34,8 +34,8 @@ struct BlockMemory: ~Copyable, @unchecked Sendable {
         }
     }
 
-    /// Changes it to at least `bytes`; what it holds stays, as far as it still fits. It may move.
-    /// false: no memory, nothing has changed.
+    /// Resizes it to at least `bytes`; the contents are kept, as far as they still fit. It may
+    /// move. Returns `false`, with nothing changed, if there is no memory.
     mutating func resize(to bytes: Int) -> Bool {
         let units = heap.flatMap { _ in BlockHeap.units(bytes) }
         if let heap, let place, let units {
@@ -57,8 +57,8 @@ struct BlockMemory: ~Copyable, @unchecked Sendable {
         return true
     }
 
-    /// Gives back what lies behind the first `bytes`, if that is worth the while: of the heap's,
-    /// each unit is; of malloc's, a quarter.
+    /// Frees what is after the first `bytes`, if it is worth it: from the heap, any unit is; from
+    /// malloc, a quarter of the block.
     mutating func trim(to bytes: Int) {
         if place != nil || capacity - bytes > capacity / 4 { _ = resize(to: bytes) }
     }

@@ -1,28 +1,27 @@
 import CLinux
 
-/// A huge page's worth of memory, and what of it is in use. All but `base` is reached only under
-/// the lock of its heap.
+/// A huge page's worth of memory, and which parts of it are in use. Everything except `base` is
+/// accessed only under the lock of its heap.
 final class Slab: @unchecked Sendable {
-    /// Bytes of a slab, and what its address is a multiple of: a huge page of x86-64 and of most
-    /// ARM systems.
+    /// The size and alignment of a slab: a huge page on x86-64 and most ARM systems.
     static let bytes = 2 << 20
-    /// Blocks take whole units. Smaller ones would save little: of a block of 4 KiB and more, half
-    /// a unit is lost on average.
+    /// Blocks take whole units. Smaller ones would save little: of a block of 4 KiB or more, half a
+    /// unit is lost on average.
     static let unitBytes = bytes / UnitMap.units
     static let pageBytes = unitBytes * UnitMap.unitsPerPage
     private static let pages = bytes / pageBytes
 
     let base: UnsafeMutableRawPointer
     var map = UnitMap()
-    /// Where the heap lists it.
+    /// Its position in the heap's list.
     var position = 0
-    /// Pages that went back to the system and were not taken since: a bit each.
+    /// Pages that were returned to the system and not used since, one bit each.
     private var absent = InlineArray<8, UInt64>(repeating: 0)
     private(set) var absentPages = 0
 
-    /// nil: no memory. Without huge pages it is one of small pages.
+    /// `nil` if there is no memory. Without huge pages it consists of small ones.
     init?() {
-        // Room for an aligned slab wherever this begins; the rest goes back.
+        // Enough for an aligned slab wherever this begins; the rest is returned.
         let length = 2 * Self.bytes - Self.pageBytes
         guard
             let start = mmap(
@@ -40,15 +39,14 @@ final class Slab: @unchecked Sendable {
 
     deinit { munmap(base, Self.bytes) }
 
-    /// Units that are free and may have memory behind them.
+    /// Units that are free and may be backed by memory.
     var idleUnits: Int { UnitMap.units - map.used - absentPages * UnitMap.unitsPerPage }
 
     private func isIdle(_ page: Int) -> Bool {
         map.isFree(page: page) && absent[page / 64] >> UInt64(page % 64) & 1 == 0
     }
 
-    /// Units that have just been taken will have memory behind them. Answers how many pages had
-    /// none.
+    /// Marks newly allocated units as backed by memory. Returns how many pages were not.
     func touch(_ start: Int, _ count: Int) -> Int {
         guard absentPages > 0 else { return 0 }
         let before = absentPages
@@ -62,8 +60,8 @@ final class Slab: @unchecked Sendable {
         return before - absentPages
     }
 
-    /// Takes every idle page, so that nobody else does while their memory goes back. Answers the
-    /// runs, in units.
+    /// Allocates every idle page, so that nobody else does while their memory is returned. Returns
+    /// the runs, in units.
     func takeIdlePages() -> [Range<Int>] {
         var runs: [Range<Int>] = []
         for page in 0..<Self.pages where isIdle(page) {
@@ -80,8 +78,8 @@ final class Slab: @unchecked Sendable {
         return runs
     }
 
-    /// Gives the memory of runs of whole pages back to the system. From now on the slab is one of
-    /// small pages: the kernel would else make a huge page of it again, holes included.
+    /// Returns the memory of runs of whole pages to the system. From now on the slab consists of
+    /// small pages: otherwise the kernel would make it a huge page again, including the holes.
     func discard(_ runs: [Range<Int>]) {
         madvise(base, Self.bytes, MADV_NOHUGEPAGE)
         for run in runs {

@@ -1,39 +1,39 @@
 /// The slabs of a heap and their blocks, as a value without locks.
 struct SlabTable {
     private(set) var slabs: ContiguousArray<Slab> = []
-    /// Of each slab, the longest free run. Side by side, so that a search reads little memory.
+    /// The longest free run of each slab. Contiguous, so that a search reads little memory.
     private var longest: ContiguousArray<UInt16> = []
-    /// Units in use, of all slabs.
+    /// Units in use, over all slabs.
     private(set) var usedUnits = 0
     private var absentPages = 0
-    /// The empty slab that is kept, so that one block which comes and goes does not map and unmap
-    /// one each time.
+    /// The empty slab that is kept, so that a single block that comes and goes does not map and
+    /// unmap one each time.
     private var spare: Slab?
-    /// Bytes of blocks that are expected.
+    /// The expected bytes of blocks.
     private let limit: Int
-    /// Bytes without a block and with memory behind them that are put up with; more while what
-    /// there is lies in pieces of pages.
+    /// The number of idle bytes (free, but backed by memory) that is tolerated; raised while they
+    /// are in fragments smaller than a page.
     private var idleLimit: Int
 
-    /// - Parameter limit: bytes of blocks that are expected. A quarter of it may lie idle.
+    /// - Parameter limit: the expected bytes of blocks. A quarter of it may be idle.
     init(limit: Int) {
         self.limit = limit
         idleLimit = limit / 4
     }
 
-    /// Bytes that may have memory behind them: all slabs, without what went back of them.
+    /// Bytes that may be backed by memory: all slabs, except what was returned.
     var residentBytes: Int { slabs.count * Slab.bytes - absentPages * Slab.pageBytes }
 
-    /// Bytes without a block and with memory behind them.
+    /// Bytes that are free but backed by memory.
     private var idleBytes: Int { residentBytes - usedUnits * Slab.unitBytes }
 
-    /// Blocks and what lies idle between them are more than the heap should take.
+    /// Whether the blocks and the idle memory between them exceed what the heap should occupy.
     var isTooLarge: Bool {
         residentBytes > max(usedUnits * Slab.unitBytes, limit) + idleLimit
     }
 
-    /// Takes units side by side, in the slab whose longest free run is the shortest that will do:
-    /// so the emptier slabs get emptier. nil: no slab has room.
+    /// Allocates contiguous units in the slab whose longest free run is the shortest that is long
+    /// enough, so that emptier slabs get emptier. `nil` if no slab has space.
     mutating func take(_ units: Int) -> (slab: Slab, start: Int)? {
         var best = -1
         var shortest = UInt16.max
@@ -47,7 +47,7 @@ struct SlabTable {
         return (slabs[best], start)
     }
 
-    /// Takes further units right behind a block; false if they are in use.
+    /// Allocates more units directly after a block; `false` if they are in use.
     mutating func take(_ units: Int, of slab: Slab, at start: Int) -> Bool {
         guard slab.map.take(units, at: start) else { return false }
         taken(slab, start, units)
@@ -60,7 +60,8 @@ struct SlabTable {
         absentPages -= slab.touch(start, units)
     }
 
-    /// Frees units. Answers the slab if it is no longer needed; its memory goes with the reference.
+    /// Frees units. Returns the slab if it is no longer needed; its memory is freed with the
+    /// reference.
     mutating func give(back start: Int, _ units: Int, of slab: Slab) -> Slab? {
         slab.map.give(back: start, units)
         longest[slab.position] = UInt16(slab.map.longest)
@@ -74,7 +75,7 @@ struct SlabTable {
         return slab
     }
 
-    /// Adds an empty slab and takes units of it.
+    /// Adds an empty slab and allocates units from it.
     mutating func add(_ slab: Slab, taking units: Int) -> Int? {
         guard let start = slab.map.take(units) else { return nil }
         slab.position = slabs.count
@@ -91,8 +92,8 @@ struct SlabTable {
         for index in slab.position..<slabs.count { slabs[index].position = index }
     }
 
-    /// Takes the idle pages of the slab that has most, if too much lies idle: they are to be
-    /// discarded, and then given back. nil: all is well, or there are no whole pages.
+    /// Allocates the idle pages of the slab that has the most, if too much is idle: the caller must
+    /// discard and then free them. `nil` if nothing needs to be done, or there are no whole pages.
     mutating func takeIdlePages() -> (slab: Slab, runs: [Range<Int>])? {
         let idle = idleBytes
         guard idle > idleLimit else {
@@ -104,7 +105,7 @@ struct SlabTable {
         let before = slab.absentPages
         let runs = slab.takeIdlePages()
         guard !runs.isEmpty else {
-            // Not looked for again until there is more.
+            // Not searched again until there is more.
             idleLimit = idle + limit / 16
             return nil
         }

@@ -1,20 +1,22 @@
-/// Which units of a slab are in use: a bit each, set while it is.
+/// Which units of a slab are in use, one bit each.
 ///
-/// A block goes into the shortest run of free units that holds it: that leaves the long runs whole.
+/// A block goes into the shortest run of free units that can hold it, which leaves the long runs
+/// intact.
 struct UnitMap {
-    /// Units of a slab.
+    /// Units per slab.
     static let units = 4096
-    /// Units of a page of the system.
+    /// Units per page of the system.
     static let unitsPerPage = 8
     private static let wordCount = units / 64
 
     private var words = InlineArray<64, UInt64>(repeating: 0)
     /// Units in use.
     private(set) var used = 0
-    /// Units of the longest free run.
+    /// The length of the longest free run, in units.
     private(set) var longest = UnitMap.units
 
-    /// Takes `count` units side by side; answers the first one, or nil if no free run is as long.
+    /// Allocates `count` contiguous units; returns the first one, or `nil` if no free run is long
+    /// enough.
     mutating func take(_ count: Int) -> Int? {
         guard count <= longest else { return nil }
         var best = (start: 0, count: Int.max)
@@ -35,7 +37,7 @@ struct UnitMap {
         return best.start
     }
 
-    /// Takes the `count` units from `start` on; false if one of them is in use.
+    /// Allocates the `count` units from `start` on; `false` if any of them is in use.
     mutating func take(_ count: Int, at start: Int) -> Bool {
         guard start + count <= Self.units, firstUsed(from: start) >= start + count else {
             return false
@@ -85,10 +87,10 @@ struct UnitMap {
         used += isUsed ? count : -count
     }
 
-    /// The first free unit from `start` on; `units` if there is none.
+    /// The first free unit from `start` on, or `units` if there is none.
     private func firstFree(from start: Int) -> Int { first(from: start, flipping: .max) }
 
-    /// The first unit in use from `start` on; `units` if there is none.
+    /// The first unit in use from `start` on, or `units` if there is none.
     private func firstUsed(from start: Int) -> Int { first(from: start, flipping: 0) }
 
     private func first(from start: Int, flipping flip: UInt64) -> Int {
@@ -103,7 +105,7 @@ struct UnitMap {
         return index * 64 + word.trailingZeroBitCount
     }
 
-    /// The last unit in use before `end`; -1 if there is none.
+    /// The last unit in use before `end`, or -1 if there is none.
     private func lastUsed(before end: Int) -> Int {
         guard end > 0 else { return -1 }
         var index = (end - 1) / 64

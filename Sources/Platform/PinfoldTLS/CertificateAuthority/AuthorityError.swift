@@ -1,29 +1,29 @@
 import HTTPCore
 
-/// Why a certificate and a key are not an authority that can issue certificates.
+/// Why a certificate and a key cannot be used as an authority that issues certificates.
 package enum AuthorityError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// There is no certificate among the PEM blocks, or one that cannot be read.
+    /// The PEM contains no certificate, or one that cannot be read.
     case noCertificate
     /// There is no private key that can be read without a password.
     case noKey
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     case keyMismatch
-    /// The certificate may not issue others, and why.
+    /// The certificate may not issue others; with the reason.
     case notAnAuthority(String)
-    /// Clients would refuse what is signed with the key, and why.
+    /// Clients would refuse signatures made with the key; with the reason.
     case weakKey(String)
-    /// Its time is over; seconds since 1970.
+    /// The certificate has expired; seconds since 1970.
     case expired(notAfter: Int64)
-    /// Its time has not come; seconds since 1970.
+    /// The certificate is not valid yet; seconds since 1970.
     case notYetValid(notBefore: Int64)
-    /// It may not vouch for a successor: its path length is limited to 0.
+    /// It cannot sign a successor: its path length is limited to 0.
     case noSuccessor
-    /// A successor has its name: clients could not tell the two apart.
+    /// The successor would have the same name: clients could not tell the two apart.
     case sameName
-    /// The library failed, in its words.
+    /// The library failed; with its message.
     case library(String)
 
-    /// Whether the fault is the key's rather than the certificate's.
+    /// Whether the problem is with the key rather than the certificate.
     package var concernsKey: Bool {
         switch self {
         case .noKey, .keyMismatch, .weakKey: true
@@ -36,16 +36,16 @@ package enum AuthorityError: Error, Hashable, Sendable, CustomStringConvertible 
     package var description: String {
         switch self {
         case .noCertificate: "no certificate in PEM"
-        case .noKey: "no private key in PEM that is not encrypted"
-        case .keyMismatch: "the key is not the certificate's"
-        case .notAnAuthority(let reason): "not the certificate of an authority: \(reason)"
+        case .noKey: "no unencrypted private key in PEM"
+        case .keyMismatch: "the key does not belong to the certificate"
+        case .notAnAuthority(let reason): "not a certificate authority: \(reason)"
         case .weakKey(let reason): "the key is too weak: \(reason)"
         case .expired(let time): "expired at \(CivilDate.text(secondsSince1970: time))"
         case .notYetValid(let time):
             "not valid before \(CivilDate.text(secondsSince1970: time))"
         case .noSuccessor:
-            "its path length is limited to 0: it cannot vouch for a successor; make one with "
-                + "`pinfold ca init` and install it everywhere"
+            "its path length is limited to 0: it cannot sign a successor; make a new authority "
+                + "with `pinfold ca init` and install it everywhere"
         case .sameName: "the successor has the same name; give it another"
         case .library(let reason): "the TLS library failed: \(reason)"
         }

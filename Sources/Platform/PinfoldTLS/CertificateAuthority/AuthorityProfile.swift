@@ -1,21 +1,21 @@
 import COpenSSL
 import HTTPCore
 
-/// What a new authority is to be.
+/// The properties of a new authority.
 package struct AuthorityProfile: Sendable {
     /// The kinds of key that an authority may have.
     package enum Key: Hashable, Sendable {
         case ecdsaP256
-        /// RSA with so many bits, at least 2048: for clients that verify no ECDSA.
+        /// RSA with this many bits, at least 2048: for clients that cannot verify ECDSA.
         case rsa(bits: Int)
     }
 
     package var key: Key
-    /// The subject's common name, 64 characters at most; what people see in a list of authorities.
+    /// The subject's common name, 64 characters at most: what people see in a list of authorities.
     package var commonName: String
     /// Seconds since 1970.
     package var validity: ClosedRange<Int64>
-    /// What its certificates may name; empty: anything.
+    /// The names that its certificates may contain; empty for no limit.
     package var constraints: NameLimits
 
     package init(
@@ -31,17 +31,18 @@ package struct AuthorityProfile: Sendable {
 
 /// The names that an authority's certificates are limited to (RFC 5280 §4.2.1.10).
 ///
-/// Names and addresses are limited apart, so that where one kind is limited, all of the other kind
-/// that are not listed are excluded: else an authority for `example.com` could vouch for any
+/// Names and addresses are limited separately. If either kind is limited, unlisted entries of the
+/// other kind are excluded as well: otherwise an authority for `example.com` could vouch for any
 /// address.
 package struct NameLimits: Hashable, Sendable {
-    /// Each permits itself and every name under it.
+    /// Each permits itself and every name below it.
     package private(set) var names: [String] = []
     package private(set) var networks: [IPNetwork] = []
 
     package init() {}
 
-    /// Limits of texts, each a name or a network; nil for the first text that is neither.
+    /// Limits from texts, each of them a name or a network. Throws for the first text that is
+    /// neither.
     package init(_ texts: [String]) throws(InvalidLimit) {
         for text in texts {
             if let network = IPNetwork(text) {
@@ -61,17 +62,18 @@ package struct NameLimits: Hashable, Sendable {
 
     package var isEmpty: Bool { names.isEmpty && networks.isEmpty }
 
-    /// The extension as in openssl.cnf. Names and networks have been read, so that no syntax of
-    /// that notation is in them.
+    /// The extension in the notation of openssl.cnf. The names and networks have been parsed, so
+    /// they contain none of that notation's syntax.
     var notation: String {
         var parts = names.map { "permitted;DNS:" + $0 }
-        // A name that never exists (RFC 6761 §6.4): verifiers differ about an empty one.
+        // A name that never exists (RFC 6761 §6.4): verifiers disagree about an empty one.
         if names.isEmpty { parts.append("permitted;DNS:invalid") }
         for network in networks {
             parts.append("permitted;IP:\(network.address)/\(Self.mask(network))")
         }
-        // With a permitted network all others are forbidden, those of the other family too.
-        // Excluded ones beside it would stop Java's validator, which compares across families.
+        // A permitted network already excludes all others, including those of the other family.
+        // Explicit exclusions next to it would break Java's validator, which compares across
+        // families.
         if networks.isEmpty { parts += ["excluded;IP:0.0.0.0/0.0.0.0", "excluded;IP:::/::"] }
         return "critical," + parts.joined(separator: ",")
     }

@@ -1,13 +1,13 @@
 import COpenSSL
 
-/// A parsed certificate, owned. Immutable; used by any number of threads at once.
+/// A parsed certificate, owned. Immutable; safe to use from any number of threads at once.
 final class SharedCertificate: @unchecked Sendable {
     let pointer: OpaquePointer
 
-    /// Takes the certificate over.
+    /// Takes ownership of the certificate.
     init(owning pointer: OpaquePointer) { self.pointer = pointer }
 
-    /// Reads DER; nil for anything else, and for bytes behind it.
+    /// Parses DER; `nil` for anything else, including trailing bytes.
     convenience init?(der: [UInt8]) {
         guard let parsed = parseCertificate(der: der) else { return nil }
         self.init(owning: parsed)
@@ -15,14 +15,14 @@ final class SharedCertificate: @unchecked Sendable {
 
     deinit { X509_free(pointer) }
 
-    /// All certificates of a PEM file, in order; none if one of the blocks cannot be read.
+    /// All certificates of a PEM file, in order; none if any block cannot be read.
     static func all(inPEM pem: [UInt8]) -> [SharedCertificate] {
         let read = withMemoryBIO(reading: pem) { bio -> [SharedCertificate]? in
             var found: [SharedCertificate] = []
             while let next = PEM_read_bio_X509(bio, nil, { _, _, _, _ in -1 }, nil) {
                 found.append(SharedCertificate(owning: next))
             }
-            // The end of the blocks is told as an error of its own.
+            // The library reports the end of the blocks as a specific error.
             let reason = Int32(truncatingIfNeeded: pinfold_error_reason(ERR_peek_last_error()))
             return reason == PEM_R_NO_START_LINE ? found : nil
         }
@@ -39,7 +39,7 @@ final class SharedCertificate: @unchecked Sendable {
 
     var pem: [UInt8]? { withMemoryBIO { PEM_write_bio_X509($0, pointer) == 1 } }
 
-    /// Whether its validity, the second of notAfter included (RFC 5280 §4.1.2.5), has not ended at
+    /// Whether its validity, including the second of notAfter (RFC 5280 §4.1.2.5), has not ended at
     /// `now` (seconds since 1970).
     func isUnexpired(at now: Int64) -> Bool {
         // Never 0 for a time that can be read: equal counts as earlier.
@@ -48,7 +48,7 @@ final class SharedCertificate: @unchecked Sendable {
     }
 }
 
-/// What a function of the library writes into memory; nil if it fails.
+/// What a library function writes into memory, or `nil` if it fails.
 func withMemoryBIO(_ write: (OpaquePointer) -> Bool) -> [UInt8]? {
     guard let bio = BIO_new(BIO_s_mem()) else { return nil }
     defer { BIO_free(bio) }
@@ -62,7 +62,7 @@ func withMemoryBIO(_ write: (OpaquePointer) -> Bool) -> [UInt8]? {
     return Array(UnsafeRawBufferPointer(start: start, count: count))
 }
 
-/// What a function of the library reads from memory; the error queue is empty after.
+/// What a library function reads from memory; the error queue is empty afterwards.
 func withMemoryBIO<R>(reading bytes: [UInt8], _ read: (OpaquePointer) -> R?) -> R? {
     guard !bytes.isEmpty else { return nil }
     return bytes.withUnsafeBytes { buffer in

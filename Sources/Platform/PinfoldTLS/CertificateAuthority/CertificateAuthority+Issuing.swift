@@ -1,7 +1,7 @@
 import COpenSSL
 import HTTPCore
 
-/// A certificate that was issued, ready for handshakes.
+/// An issued certificate, ready for handshakes.
 struct IssuedCertificate: Sendable {
     let certificate: SharedCertificate
     let identity: TLSServerIdentity
@@ -10,24 +10,24 @@ struct IssuedCertificate: Sendable {
 }
 
 extension CertificateAuthority {
-    /// How long before now a certificate begins, for clients whose clocks are behind.
+    /// How long before now a certificate becomes valid, for clients whose clocks are behind.
     static let leewaySeconds: Int64 = 86_400
     /// How long after now it ends at the latest.
     static let lifetimeSeconds: Int64 = 30 * 86_400
-    /// How long after now it ends where the server's own end has passed.
+    /// How long after now it ends if the server's own certificate has expired.
     static let lifetimeBehindEndSeconds: Int64 = 86_400
     /// The longest common name (RFC 5280, appendix A.1: ub-common-name).
     private static let commonNameCharacters = 64
 
-    /// Issues a certificate: for one name, for a TLS server, and for not more than 30 days.
+    /// Issues a certificate for one name, for a TLS server, valid for at most 30 days.
     ///
     /// The name is the only subject alternative name. A DNS name is also the common name, which
-    /// very old clients look at; where it is too long for one, and for an address, the subject is
-    /// the server's owner alone, maybe empty.
+    /// very old clients look at. If it is too long for that, or is an address, the subject consists
+    /// only of the server's owner, and may be empty.
     ///
     /// - Parameters:
-    ///   - request: one of this authority's.
-    ///   - key: of the request's kind.
+    ///   - request: a request for this authority.
+    ///   - key: a key of the requested kind.
     ///   - now: seconds since 1970.
     func issue(
         _ request: CertificateRequest, key subjectKey: PrivateKey, now: Int64
@@ -58,8 +58,8 @@ extension CertificateAuthority {
         }
     }
 
-    /// Within the authority's validity, and not beyond the server's end. A server that is trusted
-    /// in spite of its end, because the configuration says so, gets a short one.
+    /// Within the authority's validity, and no later than the server's end. A server that the
+    /// configuration trusts although it has expired gets a short validity.
     private func leafValidity(
         now: Int64, server: ServerCertificate?
     ) throws(IssuanceFailure) -> ClosedRange<Int64> {
@@ -89,10 +89,10 @@ extension CertificateAuthority {
         try draft.add(NID_authority_key_identifier, "keyid", issuer: issuer)
     }
 
-    /// What becomes the common name; nil: there is none.
+    /// The common name, or `nil` for none.
     private func commonName(_ name: ReferenceIdentifier) -> [UInt8]? {
-        // Verifiers take a common name for a DNS name where there is no other, and hold constraints
-        // on DNS names against it, those of an authority above this one, too.
+        // Verifiers take the common name for a DNS name if there is no other, and check it against
+        // name constraints on DNS names, including those of authorities above this one.
         guard case .dns(let text) = name, text.utf8.count <= Self.commonNameCharacters else {
             return nil
         }
@@ -103,7 +103,7 @@ extension CertificateAuthority {
     private func permits(_ issued: SharedCertificate) -> Bool {
         guard let nameConstraints else { return true }
         defer { ERR_clear_error() }
-        // Lets the library look at the names, which it does not by itself before it compares.
+        // Makes the library parse the names, which it does not do by itself before comparing them.
         X509_check_purpose(issued.pointer, -1, 0)
         return NAME_CONSTRAINTS_check(issued.pointer, nameConstraints) == X509_V_OK
             && NAME_CONSTRAINTS_check_CN(issued.pointer, nameConstraints) == X509_V_OK
@@ -111,14 +111,14 @@ extension CertificateAuthority {
 }
 
 extension CertificateDraft {
-    /// What of a subject says whom a server belongs to.
+    /// The attributes of a subject that identify the server's owner.
     private static let ownerAttributes: Set<Int32> = [
         NID_countryName, NID_stateOrProvinceName, NID_localityName, NID_organizationName,
         NID_organizationalUnitName,
     ]
 
-    /// Takes the owner over from another certificate's subject, each attribute once. What is not
-    /// text of printable characters, or too long, is left out.
+    /// Copies the owner from another certificate's subject, each attribute once. Values that are
+    /// not printable text, or too long, are left out.
     func addOwner(of other: SharedCertificate) {
         let subject = X509_get_subject_name(other.pointer)
         var left = Self.ownerAttributes

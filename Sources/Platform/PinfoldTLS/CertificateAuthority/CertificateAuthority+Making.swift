@@ -1,19 +1,19 @@
 import COpenSSL
 
-/// The files of an authority that was just made.
+/// The files of a newly made authority.
 package struct AuthorityFiles: Sendable {
-    /// Its certificate, and behind it those that lead to authorities before it.
+    /// Its certificate, followed by those that lead to earlier authorities.
     package let certificatePEM: [UInt8]
-    /// Its private key in PKCS #8, not encrypted: for nobody else to read.
+    /// Its private key in PKCS #8, unencrypted: nobody else may read it.
     package let keyPEM: [UInt8]
 }
 
 extension CertificateAuthority {
-    /// How many authorities may stand between a new one and a server's certificate: one, its
+    /// The number of authorities allowed between a new one and a server's certificate: one, its
     /// successor.
     private static let pathLength = 1
 
-    /// Makes an authority with a new key, which vouches for itself.
+    /// Makes a self-signed authority with a new key.
     package static func make(
         _ profile: AuthorityProfile
     ) throws(AuthorityError) -> AuthorityFiles {
@@ -27,12 +27,12 @@ extension CertificateAuthority {
         }
     }
 
-    /// Makes an authority with a new key that vouches for itself, and for which this one vouches
-    /// too: behind its own certificate stands one for the same key that this one signed. Clients
-    /// that trust either authority accept what the new one issues. It has this one's name
-    /// constraints; those of the profile do not count.
+    /// Makes an authority with a new key, which is self-signed and also signed by this authority:
+    /// after its own certificate comes another for the same key that this authority signed. Clients
+    /// that trust either authority accept what the new one issues. It inherits this one's name
+    /// constraints; those of the profile are ignored.
     ///
-    /// - Throws: also if this one is limited to vouch for no authority, or has the same name.
+    /// - Throws: also if this authority may not sign another, or if both have the same name.
     package func makeSuccessor(
         _ profile: AuthorityProfile
     ) throws(AuthorityError) -> AuthorityFiles {
@@ -56,8 +56,8 @@ extension CertificateAuthority {
     }
 
     /// - Parameters:
-    ///   - issuer: who signs; nil: the key itself.
-    ///   - former: the authority whose name constraints it takes over, in place of the profile's.
+    ///   - issuer: the signer, or `nil` for a self-signed certificate.
+    ///   - former: the authority whose name constraints are inherited instead of the profile's.
     private static func certificate(
         _ profile: AuthorityProfile, key: PrivateKey, issuer: CertificateAuthority?,
         within former: SharedCertificate? = nil

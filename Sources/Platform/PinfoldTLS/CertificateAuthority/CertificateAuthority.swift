@@ -2,30 +2,30 @@ import COpenSSL
 import HTTPCore
 import Trust
 
-/// The authority whose certificates clients of intercepted hosts are shown: its certificate, what
-/// is sent with those that it issues, and its private key.
+/// The authority whose certificates are presented to clients of intercepted hosts: its certificate,
+/// the certificates sent along with those that it issues, and its private key.
 ///
-/// Immutable; used by any number of threads at once.
+/// Immutable; safe to use from any number of threads at once.
 package final class CertificateAuthority: @unchecked Sendable {
-    /// What its certificate says, its SHA-256 fingerprint among it.
+    /// The contents of its certificate, including its SHA-256 fingerprint.
     package let inspection: CertificateInspection
-    /// DER of its certificate: what clients are to trust.
+    /// Its certificate in DER, which clients must trust.
     package let der: [UInt8]
 
     let certificate: SharedCertificate
     let key: PrivateKey
-    /// What follows its own certificates in a handshake: the certificates behind the first in the
-    /// file, and before them the first itself if somebody else issued it.
+    /// The certificates sent after an issued one in a handshake: those that follow the first one in
+    /// the file, preceded by the first itself if it is not self-signed.
     let intermediates: [SharedCertificate]
-    /// What the certificate limits the authority to; nil: nothing.
+    /// The certificate's name constraints, or `nil` if there are none.
     let nameConstraints: UnsafeMutablePointer<NAME_CONSTRAINTS>?
 
     /// Reads an authority that is valid at `now`.
     ///
     /// - Parameters:
-    ///   - certificatePEM: its certificate. Others behind it are sent to clients: those that lead
-    ///     from it to an anchor of theirs.
-    ///   - keyPEM: its private key, not encrypted.
+    ///   - certificatePEM: its certificate. Any that follow are sent to clients: those that lead
+    ///     from it to a trust anchor of theirs.
+    ///   - keyPEM: its private key, unencrypted.
     ///   - now: seconds since 1970.
     package convenience init(
         certificatePEM: [UInt8], keyPEM: [UInt8], now: Int64
@@ -34,7 +34,7 @@ package final class CertificateAuthority: @unchecked Sendable {
         try requireValid(at: now)
     }
 
-    /// As ``init(certificatePEM:keyPEM:now:)``, whatever the time.
+    /// Like ``init(certificatePEM:keyPEM:now:)``, but whatever the time.
     package init(certificatePEM: [UInt8], keyPEM: [UInt8]) throws(AuthorityError) {
         var chain = SharedCertificate.all(inPEM: certificatePEM)
         guard !chain.isEmpty else { throw .noCertificate }
@@ -57,19 +57,20 @@ package final class CertificateAuthority: @unchecked Sendable {
 
     deinit { NAME_CONSTRAINTS_free(nameConstraints) }
 
-    /// SHA-256 of the certificate: the authority's name among others.
+    /// SHA-256 of the certificate, which identifies the authority.
     package var fingerprint: SHA256Digest { inspection.identity.fingerprint }
 
-    /// PEM of the certificate: what clients are to trust.
+    /// The certificate in PEM, which clients must trust.
     package var pem: [UInt8] { certificate.pem ?? [] }
 
-    /// The kind of its key, such as `ECDSA P-256`.
+    /// The kind of its key, for instance `ECDSA P-256`.
     package var keyText: String { key.text }
 
     /// When its certificate ends, as people read it.
     package var endText: String { CivilDate.text(secondsSince1970: inspection.notAfter) }
 
-    /// What its certificates are limited to, as people read it; nil: nothing.
+    /// A description of the names that its certificates are limited to, or `nil` if there is no
+    /// limit.
     package var constraintsText: String? {
         let pointer = certificate.pointer
         let index = X509_get_ext_by_NID(pointer, NID_name_constraints, -1)
@@ -78,12 +79,12 @@ package final class CertificateAuthority: @unchecked Sendable {
         return text.map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// Whether an authority before it still vouches for it at `now` (seconds since 1970).
+    /// Whether an earlier authority still vouches for it at `now` (seconds since 1970).
     package func isVouchedFor(at now: Int64) -> Bool {
         intermediates.contains { $0.pointer != certificate.pointer && $0.isUnexpired(at: now) }
     }
 
-    /// The first certificate of a PEM file, which is what clients are to trust; nil: there is none.
+    /// The first certificate of a PEM file, which clients must trust, or `nil` if there is none.
     package static func anchor(inPEM file: [UInt8]) -> (pem: [UInt8], der: [UInt8])? {
         guard let first = SharedCertificate.all(inPEM: file).first, let pem = first.pem,
             let der = first.der
@@ -91,7 +92,7 @@ package final class CertificateAuthority: @unchecked Sendable {
         return (pem, der)
     }
 
-    /// Fails outside of the certificate's validity.
+    /// Throws if `now` is outside the certificate's validity.
     /// - Parameter now: seconds since 1970.
     package func requireValid(at now: Int64) throws(AuthorityError) {
         guard now <= inspection.notAfter else { throw .expired(notAfter: inspection.notAfter) }
@@ -100,17 +101,18 @@ package final class CertificateAuthority: @unchecked Sendable {
         }
     }
 
-    /// Whether the authority may issue a certificate at all, and the key is its own.
+    /// Checks that the authority may issue certificates at all, and that the key belongs to it.
     private func requireAuthority() throws(AuthorityError) {
         defer { ERR_clear_error() }
         guard X509_check_private_key(certificate.pointer, key.pointer) == 1 else {
             throw .keyMismatch
         }
-        // 1: basicConstraints says so, and keyUsage does not contradict.
+        // 1: basicConstraints allows it, and keyUsage does not contradict.
         guard X509_check_ca(certificate.pointer) == 1 else {
             throw .notAnAuthority("it lacks CA:TRUE, or keyCertSign in its key usage")
         }
-        // Without one its certificates have no authority key identifier, which strict clients want.
+        // Without one its certificates have no authority key identifier, which strict clients
+        // require.
         guard X509_get0_subject_key_id(certificate.pointer) != nil else {
             throw .notAnAuthority("it lacks a subject key identifier")
         }

@@ -1,13 +1,13 @@
 import COpenSSL
 import HTTPCore
 
-/// The library failed, in its words: out of memory, or a value that it does not take.
+/// A failure of the library, with its message: out of memory, or a value that it does not accept.
 struct LibraryError: Error {
     let text: String
 
     init(text: String) { self.text = text }
 
-    /// The first error that was queued; empties the queue.
+    /// The first queued error; empties the queue.
     init() {
         let code = ERR_get_error()
         ERR_clear_error()
@@ -15,15 +15,15 @@ struct LibraryError: Error {
     }
 }
 
-/// An X.509 certificate of version 3 that is being put together, and then signed.
+/// An X.509 version 3 certificate that is being assembled and then signed.
 final class CertificateDraft {
-    /// Bits of a serial number. The first one is set, so that it is positive and never 0, and all
-    /// are of one length: 127 are random, within RFC 5280 §4.1.2.2's twenty octets.
+    /// Bits of a serial number. The first one is set, so that the number is positive, never 0, and
+    /// of constant length. The other 127 are random, within the twenty octets of RFC 5280 §4.1.2.2.
     private static let serialBits: Int32 = 128
 
     let pointer: OpaquePointer
 
-    /// A certificate with a random serial number, for this key.
+    /// A certificate for this key, with a random serial number.
     init(key: PrivateKey) throws(LibraryError) {
         guard let pointer = X509_new() else { throw LibraryError() }
         self.pointer = pointer
@@ -47,8 +47,8 @@ final class CertificateDraft {
         else { throw LibraryError() }
     }
 
-    /// Adds a relative distinguished name to the subject's end. False for a value that the
-    /// attribute does not take: too long, empty, or of other characters.
+    /// Appends a relative distinguished name to the subject. Returns `false` for a value that the
+    /// attribute does not allow: too long, empty, or of other characters.
     @discardableResult
     func addToSubject(_ attribute: Int32, _ value: [UInt8]) -> Bool {
         let added = X509_NAME_add_entry_by_NID(
@@ -60,15 +60,15 @@ final class CertificateDraft {
 
     var hasSubject: Bool { X509_NAME_entry_count(X509_get_subject_name(pointer)) > 0 }
 
-    /// Names the issuer: another certificate's subject, or its own.
+    /// Sets the issuer: another certificate's subject, or its own.
     func setIssuer(_ issuer: OpaquePointer) throws(LibraryError) {
         guard X509_set_issuer_name(pointer, X509_get_subject_name(issuer)) == 1 else {
             throw LibraryError()
         }
     }
 
-    /// Adds an extension by its value as in openssl.cnf. Never for a value that somebody else
-    /// chose: the notation has its own syntax.
+    /// Adds an extension by its value in the notation of openssl.cnf. Never pass a value chosen by
+    /// somebody else: the notation has its own syntax.
     func add(
         _ identifier: Int32, _ value: String, issuer: OpaquePointer
     ) throws(LibraryError) {
@@ -81,7 +81,7 @@ final class CertificateDraft {
         guard X509_add_ext(pointer, made, -1) == 1 else { throw LibraryError() }
     }
 
-    /// Adds another certificate's extension, if it has it.
+    /// Copies another certificate's extension, if it has one.
     func copy(_ identifier: Int32, from other: SharedCertificate) throws(LibraryError) {
         let index = X509_get_ext_by_NID(other.pointer, identifier, -1)
         guard index >= 0 else { return }
@@ -90,7 +90,7 @@ final class CertificateDraft {
         }
     }
 
-    /// Adds the one subject alternative name. Critical if the subject is empty (RFC 5280
+    /// Adds the single subject alternative name. It is critical if the subject is empty (RFC 5280
     /// §4.2.1.6).
     func setAlternativeName(_ name: ReferenceIdentifier) throws(LibraryError) {
         guard let names = pinfold_sk_GENERAL_NAME_new() else { throw LibraryError() }
@@ -131,12 +131,12 @@ final class CertificateDraft {
         return true
     }
 
-    /// Signs it. Nothing may be added after.
+    /// Signs the certificate. Nothing may be added afterwards.
     func sign(with key: PrivateKey) throws(LibraryError) {
         guard X509_sign(pointer, key.pointer, key.digest) > 0 else { throw LibraryError() }
     }
 
-    /// The certificate.
+    /// The finished certificate.
     func finish() -> SharedCertificate {
         X509_up_ref(pointer)
         return SharedCertificate(owning: pointer)

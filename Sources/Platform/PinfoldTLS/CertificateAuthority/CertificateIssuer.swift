@@ -2,22 +2,22 @@ import Clocks
 import Locking
 import Threads
 
-/// Certificates for the hosts of intercepted tunnels, issued on a thread named "certificates" and
-/// kept for the next client.
+/// Issues certificates for the hosts of intercepted tunnels, on a thread named "certificates", and
+/// caches them for later clients.
 ///
-/// Used by any number of threads at once. The private keys of the certificates, one of each kind,
-/// live as long as the process and are never written anywhere.
+/// Safe to use from any number of threads at once. The private keys of the certificates, one of
+/// each kind, live as long as the process and are never written anywhere.
 package final class CertificateIssuer: Sendable {
-    /// Called exactly once, with no lock held: on the issuer's thread, or before `issue` returns
-    /// when it is known already. It must not block.
+    /// Called exactly once, with no lock held: on the issuer's thread, or before `issue` returns if
+    /// the result is already known. It must not block.
     package typealias Completion =
         @Sendable (Result<TLSServerIdentity, IssuanceFailure>) -> Void
 
-    /// Why an issuer did not start.
+    /// Why an issuer could not be started.
     package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {
         /// The system refused to start a thread, with this errno.
         case thread(errno: Int32)
-        /// The library could not make a key, in its words.
+        /// The library could not make a key; with its message.
         case key(String)
 
         package var description: String {
@@ -42,7 +42,7 @@ package final class CertificateIssuer: Sendable {
         let core = IssuerCore(options: options)
         self.core = core
         do {
-            // Handed over to the thread, and nobody else's after that.
+            // Handed over to the thread, and used by nothing else after that.
             nonisolated(unsafe) let worker = IssuerThread(core: core, keys: keys)
             thread = Locked(try Thread(name: "certificates") { worker.run() })
         } catch {
@@ -52,26 +52,26 @@ package final class CertificateIssuer: Sendable {
 
     deinit { close() }
 
-    /// The identity for a request if it is kept, else nil: then call ``issue(_:completion:)``. One
-    /// short critical section; nothing is waited for.
+    /// The cached identity for a request, or `nil` if there is none: then call
+    /// ``issue(_:completion:)``. Takes one short critical section; never waits.
     package func cached(_ request: CertificateRequest) -> TLSServerIdentity? {
         core.cached(request.key)
     }
 
-    /// The identity for a request: the one that is kept, or a new one. Requests for the same at
-    /// once share one signature.
+    /// Provides the identity for a request: the cached one, or a new one. Simultaneous requests for
+    /// the same certificate share one signature.
     package func issue(_ request: CertificateRequest, completion: @escaping Completion) {
         if let answer = core.enter(request, completion) { completion(answer) }
     }
 
-    /// Allows so many certificates to be kept from now on.
+    /// Sets the maximum number of cached certificates.
     package func setMaximumCertificates(_ count: Int) { core.setLimit(count) }
 
-    /// What has been done so far.
+    /// The counts so far.
     package func statistics() -> IssuerStatistics { core.statistics() }
 
-    /// Ends the thread and waits for its end (not when called on it); what waits gets `closed`, and
-    /// so does everything that is not kept after. May be called again.
+    /// Ends the thread and waits for its end (unless called on it). Waiting requests fail with
+    /// `closed`, as does every later one that is not in the cache. May be called again.
     package func close() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         core.close()
@@ -79,11 +79,12 @@ package final class CertificateIssuer: Sendable {
     }
 }
 
-/// How an issuer works.
+/// Options of an issuer.
 package struct IssuerOptions: Sendable {
-    /// Certificates that are kept at most.
+    /// The maximum number of cached certificates.
     package var maximumCertificates = 10_000
-    /// Names that may wait for their certificate; once half as many do, a quarter for each client.
+    /// The maximum number of names waiting for their certificate. Once half as many are waiting,
+    /// each client is limited to a quarter of them.
     package var maximumWaiting = 1024
     /// Seconds since 1970.
     package var clock: @Sendable () -> Int64 = { Clock.coarseWallSeconds() }
@@ -91,18 +92,18 @@ package struct IssuerOptions: Sendable {
     package init() {}
 }
 
-/// Counts for metrics; all but the first two grow only.
+/// Counts for metrics; all except the first two only grow.
 package struct IssuerStatistics: Sendable, Hashable {
-    /// Certificates that are kept.
+    /// Certificates in the cache.
     package var kept = 0
-    /// Names that are waiting for their certificate.
+    /// Names waiting for their certificate.
     package var waiting = 0
     /// Certificates issued.
     package var issued = 0
-    /// Requests that were given a certificate that was kept.
+    /// Requests answered with a cached certificate.
     package var hits = 0
-    /// Requests that shared the signature that another one waited for.
+    /// Requests that shared a signature already requested by another.
     package var coalesced = 0
-    /// Requests that got no certificate.
+    /// Requests that failed.
     package var failures = 0
 }

@@ -1,15 +1,15 @@
 import HTTPCore
 import Trust
 
-/// What a certificate is asked for: by whom it is to be issued, for which host, and with what kind
-/// of key.
+/// A request for a certificate: the authority to issue it, the host, and the kind of key.
 package struct CertificateRequest: Sendable {
     package let authority: CertificateAuthority
     package let name: ReferenceIdentifier
     package let keyKind: CertificateKeyKind
-    /// The certificate that the server itself presented; nil: it is not known.
+    /// The certificate that the server itself presented, or `nil` if unknown.
     package let server: ServerCertificate?
-    /// Whose tunnel it is for, as limits count clients; nil: no client's.
+    /// The network of the client whose tunnel it is for, as limits count clients; `nil` if it is
+    /// for no client.
     package let client: IPNetwork?
 
     package init(
@@ -23,7 +23,7 @@ package struct CertificateRequest: Sendable {
         self.client = client
     }
 
-    /// By what certificates are kept: two requests with one key are given one certificate.
+    /// The cache key of certificates: two requests with the same key get the same certificate.
     struct Key: Hashable, Sendable {
         let name: ReferenceIdentifier
         let kind: CertificateKeyKind
@@ -40,20 +40,20 @@ package struct CertificateRequest: Sendable {
 
 /// The certificate that an intercepted server presented to the gateway.
 ///
-/// What the certificate for the client takes over from it: who the server belongs to (country,
-/// state, locality, organization and unit), for people who look, and its end. Never its names. The
-/// client's certificate names the host that was asked for and nothing else, whatever the server's
-/// is valid for: names beside it would let the client send that host's requests for another one
-/// (RFC 9110 §7.4), which the gateway has not judged; a wildcard that covers the host covers
+/// The client's certificate takes over from it who the server belongs to (country, state, locality,
+/// organization and unit), for the benefit of people, and its end; but never its names. The
+/// client's certificate names the requested host and nothing else, whatever the server's is valid
+/// for. Additional names would let the client send requests for another host, which the gateway has
+/// not checked, on the same connection (RFC 9110 §7.4), and a wildcard that covers the host covers
 /// others, too.
 package struct ServerCertificate: Sendable {
-    /// What requests for the same certificate share.
+    /// The part that identifies the certificate in cache keys.
     package let fingerprint: SHA256Digest
     let certificate: SharedCertificate
     /// Seconds since 1970.
     let notAfter: Int64
 
-    /// - Parameter der: the server's own certificate. Nil if it is none.
+    /// - Parameter der: the server's own certificate. Returns `nil` if it is not a certificate.
     package init?(der: [UInt8]) {
         guard let certificate = SharedCertificate(der: der),
             let inspection = try? CertificateInspection(certificate: der)
@@ -68,19 +68,19 @@ package struct ServerCertificate: Sendable {
 package enum IssuanceFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// Too many names are waiting for theirs.
     case overloaded
-    /// The process ends.
+    /// The process is shutting down.
     case closed
-    /// The authority's own certificate does not let it name this host.
+    /// The authority's own certificate does not permit this host.
     case outsideConstraints
     /// The authority is not valid now.
     case authority(AuthorityError)
-    /// The library failed, in its words.
+    /// The library failed; with its message.
     case library(String)
 
     package var description: String {
         switch self {
         case .overloaded: "too many certificates are waiting to be issued"
-        case .closed: "the gateway stops"
+        case .closed: "the gateway is stopping"
         case .outsideConstraints:
             "the interception authority's name constraints do not permit this host"
         case .authority(let error): "the interception authority: \(error)"

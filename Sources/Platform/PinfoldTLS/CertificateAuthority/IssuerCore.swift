@@ -1,7 +1,7 @@
 import HTTPCore
 import Locking
 
-/// What an issuer's askers and its thread share.
+/// The state shared by an issuer's callers and its thread.
 final class IssuerCore: Sendable {
     private struct Kept {
         let identity: TLSServerIdentity
@@ -11,17 +11,17 @@ final class IssuerCore: Sendable {
 
     private struct State {
         var kept: ShareTable<CertificateRequest.Key, Kept>
-        /// What is queued or being signed, by the clients that have asked for it.
+        /// Permits for requests that are queued or being signed, by client.
         var places: PlaceShares<IPNetwork>
-        /// Who waits for what is queued or being signed.
+        /// The completions waiting for each request that is queued or being signed.
         var waiters: [CertificateRequest.Key: [CertificateIssuer.Completion]] = [:]
-        /// What is queued, first in first out, from `next` on.
+        /// The queue, first in, first out, from `next` on.
         var queue: [CertificateRequest?] = []
         var next = 0
         var isClosed = false
         var statistics = IssuerStatistics()
 
-        /// A certificate that is kept and not too near its end.
+        /// A cached certificate that is not too close to its end.
         mutating func use(_ key: CertificateRequest.Key, now: Int64) -> TLSServerIdentity? {
             guard let found = kept.use(key) else { return nil }
             guard now < found.useBefore else {
@@ -64,7 +64,7 @@ final class IssuerCore: Sendable {
         return monitor.withLock { $0.use(key, now: now) }
     }
 
-    /// The answer if it is known at once; else nil, and `completion` will be called.
+    /// The result if it is known at once; otherwise `nil`, and `completion` will be called.
     func enter(
         _ request: CertificateRequest, _ completion: @escaping CertificateIssuer.Completion
     ) -> Result<TLSServerIdentity, IssuanceFailure>? {
@@ -94,7 +94,7 @@ final class IssuerCore: Sendable {
         return answer
     }
 
-    /// Waits for the next request; nil when the issuer is closed.
+    /// Waits for the next request; `nil` if the issuer is closed.
     func take() -> CertificateRequest? {
         monitor.wait { state in
             if state.isClosed { return .done(nil) }
@@ -103,7 +103,7 @@ final class IssuerCore: Sendable {
         }
     }
 
-    /// Keeps what was issued, and answers everyone who waits for it.
+    /// Caches an issued certificate, and completes everyone waiting for it.
     func finish(
         _ request: CertificateRequest, _ outcome: Result<IssuedCertificate, IssuanceFailure>,
         now: Int64
@@ -114,7 +114,8 @@ final class IssuerCore: Sendable {
             if waiters != nil { state.places.giveBack(for: request.client) }
             switch outcome {
             case .success(let issued):
-                // Half of what is left: a client that takes it late still has a while.
+                // Half of the remaining time: a client that gets it late can still use it for a
+                // while.
                 let useBefore = now + (issued.validity.upperBound - now) / 2
                 state.statistics.issued += 1
                 state.kept.set(
@@ -140,7 +141,7 @@ final class IssuerCore: Sendable {
         }
     }
 
-    /// Answers everyone who waits with `closed`, and lets the thread end.
+    /// Completes all waiting requests with `closed`, and lets the thread end.
     func close() {
         let waiters = monitor.withLock { state in
             state.isClosed = true

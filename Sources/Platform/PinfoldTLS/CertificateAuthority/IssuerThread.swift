@@ -1,7 +1,7 @@
 /// The keys of all issued certificates: one of each kind, made once.
 final class LeafKeys {
     private let ecdsa: PrivateKey
-    /// Made when it is first needed: it takes a tenth of a second and more.
+    /// Made on first use: it takes a tenth of a second or more.
     private var rsa: PrivateKey?
 
     init() throws(LibraryError) { ecdsa = try PrivateKey(generating: .ecdsaP256) }
@@ -18,7 +18,7 @@ final class LeafKeys {
     }
 }
 
-/// The issuer's thread. Made by the thread that starts it and from then on confined to it.
+/// The issuer's thread. Created by the thread that starts it, and confined to its own from then on.
 final class IssuerThread {
     private let core: IssuerCore
     private let keys: LeafKeys

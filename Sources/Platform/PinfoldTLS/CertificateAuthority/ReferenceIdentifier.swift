@@ -1,24 +1,24 @@
 import HTTPCore
 
-/// What a client will look for in the certificate (RFC 9525 §1.8): the host of its request, in the
-/// one form in which a certificate names it.
+/// What a client looks for in the certificate (RFC 9525 §1.8): the host of its request, in the form
+/// in which a certificate names it.
 package enum ReferenceIdentifier: Hashable, Sendable, CustomStringConvertible {
     /// A name in lower case, without a trailing dot, in A-labels.
     case dns(String)
-    /// An address, as the client wrote it: a mapped one stays IPv6, for clients compare bytes.
+    /// An address, as the client wrote it: a mapped one stays IPv6, because clients compare bytes.
     case address(IPAddress)
 
     /// The longest name without its trailing dot, and the longest label (RFC 1035 §2.3.4).
     private static let maximumNameBytes = 253
     private static let maximumLabelBytes = 63
 
-    /// Reads a host as a URI or a CONNECT has it: a name in any case, with or without a trailing
-    /// dot, an IPv4 address, or an IPv6 address with or without brackets.
+    /// Parses a host as it appears in a URI or CONNECT: a name in any case, with or without a
+    /// trailing dot, an IPv4 address, or an IPv6 address with or without brackets.
     ///
-    /// Nil for all that a certificate must not name, wildcards above all: letters, digits, hyphens
-    /// (not first or last in a label) and underscores are taken, and no name whose last label is a
-    /// number, which some readers would take for an address. Internationalised names must come as
-    /// A-labels.
+    /// Returns `nil` for anything that a certificate must not name, above all wildcards. Accepted
+    /// are letters, digits, hyphens (not first or last in a label) and underscores, but no name
+    /// whose last label is a number, which some parsers would take for an address.
+    /// Internationalised names must be given as A-labels.
     package init?(_ host: String) {
         if let address = IPAddress(literal: host.utf8.span) {
             self = .address(address)

@@ -3,8 +3,8 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// A server's connection inside the session of another, and its client over memory, so that a test
-/// says which of the outer session's records the inner one's bytes are in.
+/// A server's connection inside another session, and its client over memory, so that a test decides
+/// which of the outer session's records contain the inner one's bytes.
 final class NestedPair {
     let outer: Pair
     let server: TLSServerConnection
@@ -45,13 +45,14 @@ final class NestedPair {
         return Array(buffer.prefix(max(0, Int(count))))
     }
 
-    /// Gives the inner client what the outer one has received.
+    /// Passes to the inner client what the outer one has received.
     func receive() {
         let bytes = outer.client.readAll().bytes
         if !bytes.isEmpty { BIO_write(incoming, bytes, Int32(bytes.count)) }
     }
 
-    /// Runs the inner handshake, its client's bytes in records of so many; how the server's ended.
+    /// Runs the inner handshake, with its client's bytes in records of this size; returns how the
+    /// server's ended.
     func handshake(pieces: Int = 1 << 14) -> TLSHandshakeResult {
         var result = TLSHandshakeResult.wantRead
         for _ in 0..<20 {
@@ -73,7 +74,7 @@ final class NestedPair {
         return result
     }
 
-    /// Changes the keys of both clients, and asks the same of their servers.
+    /// Updates the keys of both clients, and requests the same of their servers.
     func updateKeys() {
         for ssl in [outer.client.ssl, client] {
             #expect(SSL_key_update(ssl, SSL_KEY_UPDATE_REQUESTED) == 1)
@@ -81,7 +82,7 @@ final class NestedPair {
         }
     }
 
-    /// Has the inner client encrypt, in records of so many bytes.
+    /// Makes the inner client encrypt, in records of this many bytes.
     func write(_ bytes: [UInt8], records: Int = 1 << 14) {
         var rest = bytes[...]
         while !rest.isEmpty {

@@ -11,7 +11,8 @@ final class TestCertificate: @unchecked Sendable {
     /// What varies between certificates.
     struct Profile {
         var name: String
-        /// As in openssl.cnf, such as `DNS:a.test,IP:127.0.0.1`; nil leaves the extension out.
+        /// In the notation of openssl.cnf, such as `DNS:a.test,IP:127.0.0.1`; `nil` to leave the
+        /// extension out.
         var alternativeNames: String?
         var isAuthority = false
         /// Seconds from now.
@@ -19,13 +20,13 @@ final class TestCertificate: @unchecked Sendable {
         var validUntil = 86_400
         var purpose = "serverAuth"
         var nameConstraints: String?
-        /// nil: an EC key; otherwise RSA with so many bits.
+        /// `nil` for an EC key; otherwise RSA with this many bits.
         var rsaBits: Int32?
     }
 
     /// - Parameters:
-    ///   - issuer: who signs; nil is the certificate itself.
-    ///   - key: a key to use again; nil makes a new one.
+    ///   - issuer: the signer; `nil` for a self-signed certificate.
+    ///   - key: a key to reuse; `nil` to generate a new one.
     init(_ profile: Profile, issuer: TestCertificate?, key reused: TestCertificate? = nil) {
         guard let x509 = X509_new() else { fatalError("no memory") }
         if let reused {
@@ -118,7 +119,7 @@ final class TestCertificate: @unchecked Sendable {
         return Array(UnsafeRawBufferPointer(start: start, count: Int(count)))
     }
 
-    /// The pin in the forms of a configuration.
+    /// The pin in the forms that a configuration accepts.
     enum PinForm: CaseIterable {
         case key
         case curl
@@ -205,7 +206,7 @@ enum PKI {
     static let shortLived = TestCertificate(
         Profile(name: "Short", alternativeNames: names, validUntil: 600), issuer: root)
 
-    /// The time when a certificate that was made now, as all here, is valid for an hour already.
+    /// A time at which a certificate made just now, like all here, has been valid for an hour.
     static var now: Int64 {
         guard let inspection = try? CertificateInspection(certificate: direct.der) else {
             fatalError("not a certificate")

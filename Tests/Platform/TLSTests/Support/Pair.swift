@@ -33,10 +33,10 @@ final class SocketPair {
         far = -1
     }
 
-    /// Sends bytes as they are from the far end.
+    /// Sends raw bytes from the far end.
     func say(_ bytes: [UInt8]) { _ = send(far, bytes, bytes.count, Int32(MSG_NOSIGNAL)) }
 
-    /// Takes at most so many bytes out of the near end, past any session.
+    /// Takes at most this many bytes out of the near end, bypassing any session.
     func take(_ count: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         let got = recv(near, &bytes, count, 0)
@@ -44,15 +44,15 @@ final class SocketPair {
     }
 }
 
-/// A client's and a server's connection over a socket pair: each goes on in turn, so that none
-/// ever waits.
+/// A client's and a server's connection over a socket pair: they proceed in turn, so that none ever
+/// waits.
 final class Pair {
     let sockets: SocketPair
     let client: TLSClientConnection
     let server: TLSServerConnection
 
-    /// - Parameter earlyCount: so many bytes of the client's first message are read by hand, and
-    ///   given to the server as what was read before.
+    /// - Parameter earlyCount: this many bytes of the client's first message are read directly, and
+    ///   passed to the server as already read.
     init(
         host: String = "service.test", client: TLSClientContext? = nil,
         server: TLSServerContext? = nil, earlyCount: Int = 0
@@ -96,7 +96,7 @@ extension TLSHandshakeResult {
 }
 
 extension TLSConnection {
-    /// Reads until there is nothing more now.
+    /// Reads until there is nothing more at the moment.
     func readAll(capacity: Int = 16_384) -> (end: TLSReadResult, bytes: [UInt8]) {
         var buffer = [UInt8](repeating: 0, count: capacity)
         var bytes: [UInt8] = []
@@ -128,7 +128,7 @@ extension TLSServerContext {
     }
 }
 
-/// A client of the library's own calls, for what ours never does.
+/// A client that uses the library directly, for what ours never does.
 final class LibraryClient {
     let ssl: OpaquePointer
     private let context: OpaquePointer
@@ -147,7 +147,7 @@ final class LibraryClient {
         SSL_CTX_free(context)
     }
 
-    /// One step of the handshake; the reason of a failure, in the library's words.
+    /// One step of the handshake; returns the reason of a failure, as the library's message.
     func step() -> (isDone: Bool, failure: String?) {
         ERR_clear_error()
         let status = SSL_do_handshake(ssl)
@@ -156,7 +156,7 @@ final class LibraryClient {
         return (false, String(cString: ERR_reason_error_string(ERR_get_error())))
     }
 
-    /// Both handshakes, in turn; how the server's ended.
+    /// Both handshakes, in turn; returns how the server's ended.
     func open(_ server: TLSServerConnection) -> TLSHandshakeResult {
         var result = TLSHandshakeResult.wantRead
         var isDone = false

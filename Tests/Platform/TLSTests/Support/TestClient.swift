@@ -2,11 +2,12 @@ import CLinux
 import PinfoldTLS
 import Trust
 
-/// Drives a client connection over a non-blocking socket as an event loop would: it goes on only
-/// when the socket is ready for what the last result asked for.
+/// Drives a client connection over a non-blocking socket as an event loop would: it continues only
+/// when the socket is ready for what the last result requested.
 final class TestClient {
     let connection: TLSClientConnection
-    /// Says what the server is shown that asks for a certificate; nil: nobody is to be asked.
+    /// Returns the identity for a server that requests a certificate; `nil` if none is to be
+    /// requested.
     var identity: (() -> TLSClientIdentity?)?
     private var descriptor: Int32
 
@@ -48,17 +49,17 @@ final class TestClient {
         return descriptor
     }
 
-    /// False if the socket was not ready in 20 s.
+    /// `false` if the socket was not ready within 20 s.
     func waitUntil(_ events: Int32) -> Bool {
         var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-        // A signal to another test is no end of waiting.
+        // A signal for another test must not end the wait.
         while true {
             let count = poll(&entry, 1, 20_000)
             if count >= 0 || __errno_location().pointee != EINTR { return count == 1 }
         }
     }
 
-    /// Runs the handshake to its end; nil when it was trusted.
+    /// Runs the handshake to its end; `nil` if the server was trusted.
     func handshake() -> TLSError? {
         while true {
             switch connection.handshake() {
@@ -74,7 +75,7 @@ final class TestClient {
         }
     }
 
-    /// Writes all; false if the connection failed.
+    /// Writes everything; `false` if the connection failed.
     func write(_ bytes: [UInt8]) -> Bool {
         var taken = 0
         while taken < bytes.count {
@@ -93,7 +94,7 @@ final class TestClient {
         return true
     }
 
-    /// One read into a buffer of so many bytes.
+    /// One read into a buffer of this many bytes.
     func read(
         _ capacity: Int, trustsShortReceive: Bool = false
     ) -> (result: TLSReadResult, bytes: [UInt8]) {
@@ -116,7 +117,7 @@ final class TestClient {
         }
     }
 
-    /// Makes the kernel hold less, so that less is enough to fill the socket.
+    /// Shrinks the kernel's buffer, so that less is enough to fill the socket.
     func limitBuffers(to bytes: Int32) {
         var bytes = bytes
         let size = socklen_t(MemoryLayout<Int32>.size)
@@ -124,8 +125,8 @@ final class TestClient {
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, size)
     }
 
-    /// Reads to the end, waiting for the socket only when a result says that it is empty, and tells
-    /// how it ended.
+    /// Reads to the end, waiting for the socket only when a result says that it is empty, and
+    /// returns how it ended.
     func readAll(
         capacity: Int = 16_384, trustsShortReceive: Bool = false
     ) -> (end: TLSReadResult, bytes: [UInt8]) {
@@ -144,7 +145,7 @@ final class TestClient {
         }
     }
 
-    /// Request and response on a trusted connection; nil unless the session ended properly.
+    /// Request and response on a trusted connection; `nil` unless the session ended properly.
     func exchange(_ request: String = "request") -> String? {
         guard write(Array(request.utf8)) else { return nil }
         let response = readAll()
@@ -154,7 +155,7 @@ final class TestClient {
 }
 
 extension TLSClientContext {
-    /// A context with the pinsets, which asks of chains what the library does.
+    /// A context with the pinsets, which requires of chains only what the library does.
     static func make(
         _ pinsets: [Pinset] = [], roots: TrustRoots = PKI.roots(PKI.root),
         sessions: TLSSessionCache? = nil, minimum: TLSVersion = .tls12,

@@ -3,13 +3,13 @@ import Trust
 
 @testable import PinfoldTLS
 
-/// A log of Certificate Transparency that promises whatever it is asked to.
+/// A Certificate Transparency log that promises whatever it is asked to.
 final class TestLog: @unchecked Sendable {
     private let key: OpaquePointer
     let der: [UInt8]
     let id: SHA256Digest
 
-    /// - Parameter rsaBits: nil: an EC key.
+    /// - Parameter rsaBits: `nil` for an EC key.
     init(rsaBits: Int32? = nil) {
         let holder = TestCertificate(
             .init(name: "Log", rsaBits: rsaBits), issuer: nil)
@@ -76,7 +76,7 @@ extension TestCertificate {
         return Array(UnsafeBufferPointer(start: encoded, count: Int(count)))
     }
 
-    /// DER of the same certificate with a list of timestamps in it.
+    /// The same certificate in DER, with a list of timestamps in it.
     func embedding(_ list: [UInt8], issuer: TestCertificate) -> [UInt8] {
         guard let inner = ASN1_OCTET_STRING_new() else { fatalError("no memory") }
         defer { ASN1_OCTET_STRING_free(inner) }
@@ -89,7 +89,7 @@ extension TestCertificate {
             issuer: issuer)
     }
 
-    /// The same with anything as the extension's value.
+    /// The same with an arbitrary extension value.
     func embedding(raw value: [UInt8], issuer: TestCertificate) -> [UInt8] {
         guard let copy = X509_dup(x509), let data = ASN1_OCTET_STRING_new() else {
             fatalError("no memory")

@@ -2,8 +2,8 @@ import CLinux
 import COpenSSL
 import Locking
 
-/// A TLS server on loopback, in a thread of its own, that serves a known number of connections one
-/// after the other with the library's own blocking calls. Programs that other tests start do not
+/// A TLS server on loopback, in a separate thread, that serves a known number of connections one
+/// after the other with the library's own blocking calls. Programs started by other tests do not
 /// inherit its sockets, nor a client's: they would keep open a connection that both ends have
 /// closed.
 final class TestServer: @unchecked Sendable {
@@ -17,15 +17,16 @@ final class TestServer: @unchecked Sendable {
         case reset([UInt8])
         /// The same, but leave the session open until the client ends it.
         case hold([UInt8])
-        /// Read so many bytes, starting only when the client has said so, then answer with as many.
+        /// Read this many bytes, starting only when the client has said so, then answer with as
+        /// many.
         case echo(Int, start: Gate)
-        /// Read a request, send so many key updates (TLS 1.3), then answer.
+        /// Read a request, send this many key updates (TLS 1.3), then answer.
         case updateKeys(Int, [UInt8])
         /// The same, but send the answer in records of one byte.
         case dribble([UInt8])
         /// Complete the handshake and hang up without close_notify.
         case hangUpAfterHandshake
-        /// Say something that is not TLS.
+        /// Send something that is not TLS.
         case plainText
         /// Hang up at once.
         case hangUp
@@ -39,7 +40,7 @@ final class TestServer: @unchecked Sendable {
         var serverName: String?
         /// Whether the client ended the session with close_notify.
         var endedCleanly = false
-        /// The reason of a failed handshake, in the library's words.
+        /// The reason of a failed handshake, as the library's message.
         var handshakeError: String?
     }
 
@@ -47,7 +48,7 @@ final class TestServer: @unchecked Sendable {
         var maximumVersion = TLS1_3_VERSION
         var applicationProtocol: String? = "http/1.1"
         var requiresClientCertificate = false
-        /// It accepts clients' certificates of the root, and says so.
+        /// It accepts client certificates of the root, and says so.
         var acceptsClientsOfRoot = false
     }
 
@@ -74,7 +75,8 @@ final class TestServer: @unchecked Sendable {
         pthread_create(
             &thread, nil,
             { argument in
-                // The library's socket BIO raises it; only here, so that the client's is tested.
+                // The library's socket BIO raises it; blocked only here, so that the client's is
+                // tested.
                 var pipe = sigset_t()
                 sigemptyset(&pipe)
                 sigaddset(&pipe, SIGPIPE)
@@ -98,19 +100,19 @@ final class TestServer: @unchecked Sendable {
     }
 
     deinit {
-        // The thread holds the server, so that it is at its end here.
+        // The thread retains the server, so that it has ended here.
         if !isJoined.withLock({ $0 }) { pthread_detach(thread) }
         close(listener)
         SSL_CTX_free(context)
     }
 
-    /// Waits for the thread to end and tells what it saw, in order.
+    /// Waits for the thread to end and returns what it saw, in order.
     func records() -> [Record] {
         join()
         return state.withLock { $0 }
     }
 
-    /// Ends the thread before it has served all, once it is done with the connection at hand.
+    /// Ends the thread before it has served all, once it is done with the current connection.
     func stop() {
         CLinux.shutdown(listener, Int32(SHUT_RDWR))
         join()
@@ -186,7 +188,7 @@ final class TestServer: @unchecked Sendable {
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &timeout, size)
     }
 
-    /// Serves one connection; false if none came.
+    /// Serves one connection; `false` if none arrived.
     private func serve() -> Bool {
         let descriptor = accept4(listener, nil, nil, Int32(SOCK_CLOEXEC.rawValue))
         guard descriptor >= 0 else { return false }
@@ -249,7 +251,7 @@ final class TestServer: @unchecked Sendable {
         case .reset(let response):
             guard read() else { return }
             SSL_write(ssl, response, Int32(response.count))
-            // The client tells by a second byte that it has read the response.
+            // The client signals with a second byte that it has read the response.
             guard read() else { return }
             var linger = linger(l_onoff: 1, l_linger: 0)
             setsockopt(
@@ -294,7 +296,7 @@ final class TestServer: @unchecked Sendable {
     }
 }
 
-/// Holds a thread until another lets it go.
+/// Blocks a thread until another releases it.
 final class Gate: @unchecked Sendable {
     private var descriptors: [Int32] = [-1, -1]
 

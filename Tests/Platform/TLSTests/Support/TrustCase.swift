@@ -2,14 +2,14 @@ import PinfoldTLS
 import Testing
 import Trust
 
-/// A server, a policy, and what must come of it.
+/// A server, a policy, and the expected result.
 struct TrustCase: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var chain: [TestCertificate]
     var host = "service.test"
     var roots: TrustRoots = PKI.roots(PKI.root)
     var pinsets: [Pinset] = []
-    /// The token of the refusal; nil: trusted.
+    /// The token of the refusal, or `nil` if trusted.
     var refusal: String?
     /// The refusing pinset.
     var pinset: String?

@@ -241,7 +241,7 @@ def test_cache_files_deleted_while_running_are_noticed(gateway, origin, names):
         return running.metric("pinfold_cache_disk_restarts_total") == 1
 
     until(noticed, "the gateway notices")
-    running.wait_log("begun anew")
+    running.wait_log("a new database was created")
     written = running.metric("pinfold_cache_disk_writes_total") + 1
 
     until(lambda: fill(running, there) or

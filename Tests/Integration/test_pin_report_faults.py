@@ -96,7 +96,7 @@ def test_a_handshake_without_end_holds_nothing_up(gateway, origin, pki, scripted
     until(lambda: taker.accepted == 1, "it is being told")
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 200
     until(lambda: len(files(running)) == 2, "what happens meanwhile is on disk")
-    running.wait_log("are not taken, and wait.*the handshake did not end in time", 30)
+    running.wait_log("are not accepted, and will be retried.*the handshake did not complete in time", 30)
     until(lambda: taker.accepted == 2, "it is tried again")
     assert running.stop() == 0
     assert len(files(running)) == 2
@@ -108,7 +108,7 @@ def test_interim_responses_without_end_hold_nothing_up(gateway, origin, pki, scr
     taker = scripted_origin(endless(INTERIM * 100))
     running = gateway(configuration(pki, taker.url("/")))
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
-    running.wait_log("are not taken, and wait.*it answers without end")
+    running.wait_log("are not accepted, and will be retried.*its answer does not end")
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
     until(lambda: len(files(running)) == 2, "both wait")
 
@@ -128,7 +128,7 @@ def test_reports_of_before_are_dropped_when_nobody_wants_them(gateway, origin, p
     running.stop()
     del running.config["pinsets"]["wanted"]["reportTo"]
     running.start()
-    running.wait_log("their pinsets report nowhere any more.*reports=1")
+    running.wait_log("their pinsets no longer report.*reports=1")
     assert counted(running, "withdrawn") == 1
     assert files(running) == [] and waiting(running) == 0
 
@@ -177,7 +177,7 @@ def test_reports_that_no_folder_takes_are_told_of_at_the_end(gateway, origin, pk
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
     until(lambda: waiting(running) == 1, "it waits in memory")
     assert running.stop() == 0
-    assert "could not be written down before the end reports=1" in running.log()
+    assert "could not be saved before the process ended reports=1" in running.log()
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_a_slow_disk_loses_nothing_at_the_end(gateway, origin, pki, slow_disk):
     assert len(list((running.folder / "cache" / "pin-reports").glob("*.unfinished"))) == 1
     slow_disk.unlink()
     running.start()
-    running.wait_log("pin failure reports found waiting.*reports=2")
+    running.wait_log("found waiting pin failure reports.*reports=2")
     until(lambda: len(files(running)) == 2, "both have their names")
     until(lambda: [line for line in use.read_text().splitlines()
                    if leaf.pin in line and line.split()[2] != "-"], "its match is known")
@@ -265,7 +265,7 @@ def test_reports_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_d
     until(lambda: list(folder.glob("*.unfinished")), "it is being written")
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
     end(running)
-    assert "could not be written down before the end reports=2" in running.log()
+    assert "could not be saved before the process ended reports=2" in running.log()
 
 
 def test_reports_in_memory_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_disk):
@@ -283,7 +283,7 @@ def test_reports_in_memory_that_a_slow_disk_loses_are_told_of(gateway, origin, p
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
     until(folder.is_dir, "they are being written")
     end(running)
-    assert "could not be written down before the end reports=3" in running.log()
+    assert "could not be saved before the process ended reports=3" in running.log()
 
 
 def test_a_server_that_is_slow_delays_no_other(gateway, origin, pki, collector):
@@ -357,7 +357,7 @@ def test_reports_in_memory_go_to_disk_when_there_is_a_folder(gateway, origin, pk
     folder.rmdir()
     folder.write_text("not a folder")
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
-    running.wait_log("pin failure reports wait in memory")
+    running.wait_log("pin failure reports are kept in memory")
     folder.unlink()
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
     until(lambda: len(files(running)) == 2, "both are on disk")

@@ -176,7 +176,7 @@ def test_reports_are_not_given_to_somebody_else(gateway, origin, pki, collector,
     there = serve(origin, pki.intermediate.issue(HOST))
     running = gateway(configuration(pki, f"https://taker.report.test:{taker.port}/"))
     assert ask(running, there).status == 502
-    running.wait_log("pin failure reports are not taken, and wait.*TLS")
+    running.wait_log("pin failure reports are not accepted, and will be retried.*TLS")
     assert taker.application_bytes == b""
     assert waiting(running) == 1 and len(files(running)) == 1
     # It is no pin failure, and no report is made of it.
@@ -187,13 +187,13 @@ def test_a_server_that_is_down_gets_its_report_when_it_is_up(gateway, origin, pk
     there, port = serve(origin, pki.intermediate.issue(HOST)), free_port()
     running = gateway(configuration(pki, f"http://127.0.0.1:{port}/"))
     assert ask(running, there).status == 502
-    running.wait_log("pin failure reports are not taken, and wait.*refused")
+    running.wait_log("pin failure reports are not accepted, and will be retried.*refused")
     until(lambda: counted(running, "retried") >= 2, "it is tried again")
     assert waiting(running) == 1
     with serving(Collector(listener=socket.create_server(("127.0.0.1", port)))) as taker:
         [report] = taker.wait()
         assert report["hostname"] == HOST
-        running.wait_log("pin failure reports are taken again")
+        running.wait_log("pin failure reports are accepted again")
     until(lambda: waiting(running) == 0, "nothing waits")
 
 
@@ -209,7 +209,7 @@ def test_reports_survive_the_process(gateway, origin, pki, end):
         running.start()
         [report] = taker.wait()
         assert report["hostname"] == HOST
-        running.wait_log("pin failure reports found waiting.*reports=1")
+        running.wait_log("found waiting pin failure reports.*reports=1")
         until(lambda: files(running) == [], "its file is gone")
         assert len(taker.reports) == 1
 
@@ -233,7 +233,7 @@ def test_a_server_that_will_not_take_a_report_gets_it_once(gateway, origin, pki,
     taker = collector(answers=[reply(b"no", "400 Bad Request")])
     running = gateway(configuration(pki, taker.url("/")))
     assert ask(running, there).status == 502
-    running.wait_log("a pin failure report was rejected, and dropped.*status=400")
+    running.wait_log("a pin failure report was rejected and dropped.*status=400")
     assert counted(running, "rejected") == 1
     assert waiting(running) == 0 and files(running) == []
     assert len(taker.reports) == 1
@@ -271,7 +271,7 @@ def test_a_reload_says_where_reports_go(gateway, origin, pki, collector):
     until(lambda: waiting(running) == 1, "it waits")
     del config["pinsets"]["wanted"]["reportTo"]
     reload(running, {**running.config, **config})
-    running.wait_log("their pinsets report nowhere any more.*reports=1")
+    running.wait_log("their pinsets no longer report.*reports=1")
     assert waiting(running) == 0 and files(running) == []
     assert counted(running, "withdrawn") == 1
     assert ask(running, another).status == 502
@@ -333,7 +333,7 @@ def test_a_folder_that_is_none_is_told_of_and_reports_still_go_out(
     (running.folder / "cache").mkdir()
     (running.folder / "cache" / "pin-reports").write_text("not a folder")
     running.start()
-    running.wait_log("pin failure reports wait in memory.*pin-reports")
+    running.wait_log("pin failure reports are kept in memory.*pin-reports")
     assert ask(running, there).status == 502
     taker.wait()
     until(lambda: counted(running, "delivered") == 1, "it is delivered")

@@ -4,40 +4,39 @@ import ImageCodecs
 import PinfoldConfiguration
 import Transformation
 
-/// Checks and changes images in processes of their own, so that one that makes a library go wrong
-/// takes nothing with it but its own answer.
+/// Checks and converts images in separate processes, so that one that makes a library misbehave
+/// costs nothing but its own result.
 ///
-/// A process is started when an image comes and none is free, decodes one at a time, and is ended
-/// when it has had nothing to do for a while, has decoded many, or went wrong: by a crash, an
-/// answer that is none, or time. Called from threads that may wait; there, it waits.
+/// A process is started when an image arrives and none is free. It decodes one image at a time, and
+/// is ended when it has been idle for a while, has decoded many, or failed: by a crash, an invalid
+/// answer, or a timeout. Called from threads that may block; it does.
 package final class ImageService: ImageTransforming {
     private let pool: WorkerPool
 
-    /// What one may say about the processes; times are in nanoseconds.
+    /// Options for the processes; times are in nanoseconds.
     package struct Options: Sendable {
-        /// The program and its first arguments; `--memory BYTES --seconds SECONDS` follow.
+        /// The program and its first arguments; `--memory BYTES --seconds SECONDS` are appended.
         package var command = ["/proc/self/exe", "image-worker"]
-        /// Processes at a time.
+        /// The maximum number of processes.
         package var processes = 2
-        /// For one image, from the question to the answer.
+        /// The maximum time for one image, from question to answer.
         package var longestWork: Int64 = 10_000_000_000
-        /// Until a process that was started greets.
+        /// The maximum time from starting a process to its greeting.
         package var longestStart: Int64 = 30_000_000_000
-        /// For a process to become free.
+        /// The maximum time to wait for a free process.
         package var longestWait: Int64 = 30_000_000_000
-        /// Without work, until a process is ended.
+        /// The idle time after which a process is ended.
         package var longestIdle: Int64 = 60_000_000_000
-        /// Images of one process.
+        /// The maximum number of images decoded by one process.
         package var imagesPerProcess = ImageWorker.mostImages
-        /// Bytes of an image, and of what is made of it.
+        /// The maximum number of bytes of an image, and of its result.
         package var maximumBytes = 64 << 20
-        /// Is told, at most once, what the system does not let the processes do to confine
-        /// themselves.
+        /// Called at most once, with the confinement that the system does not allow the processes.
         package var note: @Sendable (String) -> Void = { _ in }
 
         package init() {}
 
-        /// Seconds after which a process ends itself: when the gateway has given it up for long.
+        /// Seconds after which a process ends itself, when the gateway has long given it up.
         var alarmSeconds: Int { Int(longestWork / 1_000_000_000) + 2 }
     }
 
@@ -45,10 +44,10 @@ package final class ImageService: ImageTransforming {
 
     deinit { end() }
 
-    /// Ends all processes, and waits until they are gone; images at work are refused.
+    /// Ends all processes and waits until they are gone; images in progress are refused.
     package func end() { pool.end() }
 
-    /// The processes that there are, those at work without their descriptor: for tests.
+    /// The current processes, those at work without their descriptor; for tests.
     package var processes: [(pid: pid_t, descriptor: Int32)] { pool.processes }
 
     package func transform(
@@ -94,20 +93,20 @@ package final class ImageService: ImageTransforming {
         } catch .notStarted(let code) {
             let text = String(cString: strerror(code))
             throw TransformationFailure(
-                .overloaded, "no process that decodes images could be started: \(text)")
+                .overloaded, "no image decoding process could be started: \(text)")
         } catch {
             throw TransformationFailure(
-                .overloaded, "a process that decodes images did not begin to work")
+                .overloaded, "an image decoding process did not become ready")
         }
         throw TransformationFailure(
-            .overloaded, "no process that decodes images became free in time")
+            .overloaded, "no image decoding process became free in time")
     }
 
     private static func refusal(_ failure: ImageFailure) -> TransformationFailure {
         TransformationFailure(.responseImageRefused, failure.detail)
     }
 
-    /// - Parameter status: what waitpid(2) said of the process.
+    /// - Parameter status: the process's status from waitpid(2).
     private func refusal(_ fault: WorkerFault, _ status: Int32) -> TransformationFailure {
         let detail =
             switch fault {
@@ -115,18 +114,18 @@ package final class ImageService: ImageTransforming {
                 "decoding the image took longer than "
                     + "\(pool.options.longestWork / 1_000_000) milliseconds"
             case .nonsense:
-                "the process that decoded the image gave no valid answer"
+                "the image decoding process gave no valid answer"
             case .ended, .notStarted:
                 status & 0x7F == 0
-                    ? "the process that decoded the image ended with code \(status >> 8 & 0xFF)"
-                    : "the process that decoded the image was ended by signal \(status & 0x7F)"
+                    ? "the image decoding process exited with code \(status >> 8 & 0xFF)"
+                    : "the image decoding process was killed by signal \(status & 0x7F)"
             }
         return TransformationFailure(.responseImageRefused, detail)
     }
 }
 
 extension ImagePlan {
-    /// What a route's rules ask.
+    /// The plan for a route's rules.
     package init(_ rules: ImageRules, maximumBytes: Int) {
         self.init()
         if let types = rules.accept { accepted = Set(types.map { ImageKind($0) }) }
@@ -145,9 +144,9 @@ extension ImagePlan {
         }
     }
 
-    /// Bytes of memory that a process may need for it. A pixel takes four as RGBA, as many again
-    /// where it is turned, up to eight in the decoder, twice so many in those that keep frames; the
-    /// image and what is made of it have two copies each.
+    /// Bytes of memory that a process may need for it. A pixel takes four as RGBA, as many again if
+    /// it is rotated, up to eight in the decoder, and twice that in those that keep frames; the
+    /// image and the result have two copies each.
     var memory: Int {
         let (pixels, overflow) = maximumPixels.multipliedReportingOverflow(by: 32)
         let most = 1 << 40
@@ -167,7 +166,7 @@ extension ImageKind {
             }
     }
 
-    /// What Content-Type says.
+    /// The value of Content-Type.
     package var mediaType: String {
         switch self {
         case .png: ImageType.png.rawValue

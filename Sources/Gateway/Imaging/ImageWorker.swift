@@ -1,17 +1,17 @@
 import CLinux
 import ImageCodecs
 
-/// The process that decodes: what `pinfold image-worker` does.
+/// The decoding process: the implementation of `pinfold image-worker`.
 package enum ImageWorker {
-    /// Images that one process decodes at most.
+    /// The maximum number of images decoded by one process.
     package static let mostImages = 200
 
-    /// Confines the process, and answers questions on descriptor 0 by answers on 1 until the other
-    /// side closes. Returns the exit code.
+    /// Confines the process, and answers questions on descriptor 0 with answers on 1 until the
+    /// other side closes. Returns the exit code.
     ///
     /// - Parameters:
-    ///   - memory: bytes that it may take beyond what it has at the start.
-    ///   - seconds: for each image, by the clock; the process is then ended by SIGALRM.
+    ///   - memory: how many bytes it may allocate beyond what it has at the start.
+    ///   - seconds: wall-clock time for each image, after which the process is ended by SIGALRM.
     package static func run(memory: UInt64, seconds: UInt32) -> Int32 {
         _ = ImageCodecs.load()
         let processorTime = seconds.multipliedReportingOverflow(by: UInt32(mostImages + 1))
@@ -43,7 +43,7 @@ package enum ImageWorker {
         }
     }
 
-    /// So many bytes; nil: the other side has closed before.
+    /// Exactly `count` bytes, or `nil` if the other side closes before that.
     private static func read(_ count: Int) -> [UInt8]? {
         var isComplete = true
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { memory, written in

@@ -1,12 +1,12 @@
 import CLinux
 import ImageCodecs
 
-/// What goes over the socket between the gateway and a process that decodes: a greeting, then a
-/// question and an answer for each image. Heads have a fixed size, numbers their lowest byte first.
+/// The messages on the socket between the gateway and a decoding process: a greeting, then a
+/// question and an answer for each image. Heads have a fixed size; numbers are little-endian.
 ///
-/// The process decodes what the network sent: nothing that it answers is believed unchecked.
+/// The process decodes data from the network: none of its answers is believed unchecked.
 enum WorkerMessage {
-    /// Stands at the beginning of each head.
+    /// The first bytes of each head.
     static let mark: UInt32 = 0x3149_4650
     static let greetingBytes = 8
     static let questionBytes = 64
@@ -90,7 +90,7 @@ struct WorkerQuestion: Equatable {
 enum WorkerAnswer: Equatable {
     /// The image is fine as it is.
     case unchanged
-    /// Another image follows, of so many bytes.
+    /// Another image of this many bytes follows.
     case written(ImageKind, count: Int)
     case failed(ImageFailure)
 
@@ -131,7 +131,7 @@ enum WorkerAnswer: Equatable {
 }
 
 extension ImageFailure {
-    /// Its number, from 2, and what goes with it.
+    /// Its number, from 2, and its associated values.
     fileprivate var fields: (UInt64, ImageKind?, [Int]) {
         switch self {
         case .notAnImage: (2, nil, [])
@@ -181,7 +181,7 @@ private struct HeadReader {
 
     init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// The next number; what is missing is 0.
+    /// The next number; missing bytes are 0.
     mutating func take(_ count: Int) -> UInt64 {
         let part = bytes.dropFirst(offset).prefix(count)
         offset += count

@@ -4,15 +4,15 @@ import ImageCodecs
 import Locking
 import Threads
 
-/// The processes that decode: at most so many, each with one image at a time.
+/// The decoding processes: a limited number, each with one image at a time.
 final class WorkerPool: Sendable {
     private struct State {
-        /// Those that wait for work, the one that has waited longest first.
+        /// Those waiting for work, longest idle first.
         var idle: [WorkerProcess] = []
-        /// Those at work. They are taken out before they are waited for, so that a number here is
-        /// never another process's.
+        /// Those at work. Each is removed before it is waited for, so that a number here never
+        /// belongs to another process.
         var busy: [pid_t] = []
-        /// Processes that are just being started or ended by who has taken their place.
+        /// Processes being started or ended by callers that have reserved their slot.
         var reserved = 0
         var isEnded = false
         var sweeper: Thread?
@@ -22,7 +22,7 @@ final class WorkerPool: Sendable {
     /// What a caller may do.
     private enum Turn {
         case use(WorkerProcess)
-        /// Start one, after this one has been ended that has too little memory.
+        /// Start one, after ending this one, which has too little memory.
         case start(instead: WorkerProcess?)
         case late
         case ended
@@ -36,7 +36,7 @@ final class WorkerPool: Sendable {
         keep_dead_children()
     }
 
-    /// A process with as much memory; nil: none became free in time, or there are to be none.
+    /// A process with enough memory, or `nil` if none became free in time, or the pool has ended.
     func take(memory: Int) throws(WorkerFault) -> WorkerProcess? {
         let deadline = Clock.monotonicNanoseconds() + options.longestWait
         while true {
@@ -45,7 +45,7 @@ final class WorkerPool: Sendable {
                 return nil
             case .use(let worker):
                 if worker.isReady { return worker }
-                // It ended while it had nothing to do, which no image is to blame for.
+                // It ended while it was idle, which is no image's fault.
                 _ = discard(worker)
             case .start(let instead):
                 _ = instead?.end()
@@ -88,7 +88,7 @@ final class WorkerPool: Sendable {
         }
         let pid = worker.pid
         let (isEnded, isFirst) = monitor.withLock { state in
-            // Stays reserved where it is not to be used: until it is gone.
+            // The slot stays reserved until the process is gone.
             guard !state.isEnded else { return (true, false) }
             state.reserved -= 1
             state.busy.append(pid)
@@ -103,7 +103,7 @@ final class WorkerPool: Sendable {
         return nil
     }
 
-    /// Gives back a process that did what it should.
+    /// Returns a process that worked correctly.
     func give(_ worker: WorkerProcess) {
         guard worker.images < options.imagesPerProcess else {
             _ = discard(worker)
@@ -125,7 +125,7 @@ final class WorkerPool: Sendable {
         monitor.broadcast()
     }
 
-    /// Ends a process that was taken; returns what waitpid(2) says of it.
+    /// Ends a process that was taken; returns its status from waitpid(2).
     func discard(_ worker: WorkerProcess) -> Int32 {
         let pid = worker.pid
         monitor.withLock { state in
@@ -138,15 +138,15 @@ final class WorkerPool: Sendable {
         return status
     }
 
-    /// The processes that there are, for tests.
+    /// The current processes, for tests.
     var processes: [(pid: pid_t, descriptor: Int32)] {
         monitor.withLock { state in
             state.idle.map { ($0.pid, $0.descriptor) } + state.busy.map { ($0, -1) }
         }
     }
 
-    /// Ends all processes, those at work too, and waits until they are gone. Who asks later gets
-    /// none.
+    /// Ends all processes, including those at work, and waits until they are gone. Later callers
+    /// get none.
     func end() {
         let (idle, sweeper) = monitor.withLock { state in
             state.isEnded = true
@@ -163,8 +163,8 @@ final class WorkerPool: Sendable {
         sweeper?.join()
     }
 
-    /// A thread that ends processes which have long had nothing to do. nil: the system gives none;
-    /// they then stay until the end.
+    /// A thread that ends processes that have long been idle. `nil` if the system cannot provide
+    /// one; they then stay until the end.
     private func startSweeper() -> Thread? {
         try? Thread(name: "images") { [self] in
             while let expired = nextExpired() {
@@ -176,7 +176,7 @@ final class WorkerPool: Sendable {
         }
     }
 
-    /// Waits for it; nil: the end.
+    /// Waits for expired processes; `nil` at the end.
     private func nextExpired() -> [WorkerProcess]? {
         let longest = options.longestIdle
         return monitor.wait { state in
@@ -193,15 +193,15 @@ final class WorkerPool: Sendable {
 }
 
 extension Confinement {
-    /// What is missing; nil: nothing.
+    /// What is missing, or `nil` if nothing is.
     fileprivate var shortcoming: String? {
         switch (filtersCalls, boundsMemory) {
         case (true, true): nil
         case (false, true):
-            "the system refuses seccomp: processes that decode images are confined by limits only"
-        case (true, false): "the memory of processes that decode images cannot be bounded"
+            "the system refuses seccomp: image decoding processes are confined by limits only"
+        case (true, false): "the memory of image decoding processes cannot be limited"
         case (false, false):
-            "neither seccomp nor a bound of memory confines the processes that decode images"
+            "image decoding processes are confined neither by seccomp nor by a memory limit"
         }
     }
 }

@@ -2,35 +2,35 @@ import CLinux
 import Clocks
 import ImageCodecs
 
-/// Why a process that decodes is given up.
+/// Why a decoding process is given up.
 enum WorkerFault: Error, Equatable {
     /// It could not be started; the errno.
     case notStarted(Int32)
     /// It has ended, or closed its socket.
     case ended
-    /// It took longer than it may.
+    /// It exceeded its time.
     case late
-    /// What it sent is no answer.
+    /// What it sent is not a valid answer.
     case nonsense
 }
 
-/// A process that decodes, as the gateway sees it. Who has one is its only user, and ends it.
+/// The gateway's handle of a decoding process. The owner is its only user, and must end it.
 struct WorkerProcess: Sendable {
     let pid: pid_t
-    /// Our end of the socket, which does not block.
+    /// Our end of the socket, which is non-blocking.
     let descriptor: Int32
-    /// Bytes of memory that it may take.
+    /// How many bytes of memory it may allocate.
     let memory: Int
     private(set) var confinement = Confinement(filtersCalls: false, boundsMemory: false)
-    /// Images that it has decoded.
+    /// The number of images that it has decoded.
     private(set) var images = 0
-    /// Since when it has had nothing to do (monotonic nanoseconds).
+    /// Since when it has been idle (monotonic nanoseconds).
     var idleSince: Int64 = 0
 
-    /// Starts one, and waits for its greeting.
+    /// Starts a process, and waits for its greeting.
     ///
     /// - Parameters:
-    ///   - command: the path of the program, and what stands before the arguments of its own.
+    ///   - command: the path of the program, and the arguments before its own.
     ///   - deadline: monotonic nanoseconds.
     init(
         command: [String], memory: Int, seconds: Int, deadline: Int64
@@ -61,9 +61,9 @@ struct WorkerProcess: Sendable {
         }
     }
 
-    /// Starts the program with the socket as 0 and 1, nothing else open but /dev/null, every signal
-    /// as at the start of a process (our threads block them), and of the environment only where
-    /// libraries are.
+    /// Starts the program with the socket as descriptors 0 and 1, nothing else open except
+    /// /dev/null, all signals in their default state (our threads block them), and of the
+    /// environment only what locates libraries.
     private static func spawn(_ arguments: [String], socket: Int32) -> (code: Int32, pid: pid_t) {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
@@ -94,13 +94,13 @@ struct WorkerProcess: Sendable {
         return (code, pid)
     }
 
-    /// Whether it waits for a question: it has neither ended nor said anything unasked.
+    /// Whether it is waiting for a question: it has neither ended nor sent anything unasked.
     var isReady: Bool {
         var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
         return poll(&entry, 1, 0) == 0
     }
 
-    /// What becomes of an image. Any fault leaves the process useless.
+    /// Processes an image. Any error makes the process unusable.
     mutating func apply(
         _ plan: ImagePlan, to image: [UInt8], deadline: Int64
     ) throws(WorkerFault) -> Result<WrittenImage?, ImageFailure> {
@@ -124,7 +124,7 @@ struct WorkerProcess: Sendable {
         }
     }
 
-    /// Ends the process, waits until it is gone, and returns what waitpid(2) says of it.
+    /// Ends the process, waits until it is gone, and returns its status from waitpid(2).
     func end() -> Int32 {
         close(descriptor)
         kill(pid, SIGKILL)
@@ -167,7 +167,7 @@ struct WorkerProcess: Sendable {
         return bytes
     }
 
-    /// After a call that failed: waits, where it failed only because it would have blocked.
+    /// After a failed call: waits if it failed only because it would have blocked.
     private func wait(for events: Int32, _ deadline: Int64) throws(WorkerFault) {
         let code = lastErrorNumber
         if code == EINTR { return }
@@ -175,7 +175,7 @@ struct WorkerProcess: Sendable {
         let left = deadline - Clock.monotonicNanoseconds()
         guard left > 0 else { throw .late }
         var entry = pollfd(fd: descriptor, events: Int16(events), revents: 0)
-        // Up to a millisecond later than the deadline, not earlier again and again.
+        // Up to a millisecond after the deadline, rather than before it over and over.
         _ = poll(&entry, 1, Int32(clamping: left / 1_000_000 + 1))
     }
 }

@@ -2,38 +2,37 @@ import HTTPCore
 import PinfoldConfiguration
 import Trust
 
-/// One failure of a pinset, as it is reported: RFC 7469 §3, as far as it fits, and what it does not
-/// have.
+/// One failure of a pinset as it is reported: RFC 7469 §3 as far as it applies, with additions.
 package struct PinFailureReport: Sendable, Equatable {
     /// The pinset's name in the configuration.
     package var pinset: String
-    /// The host that was asked for, in lower case, and its port.
+    /// The requested host, in lower case, and its port.
     package var host: String
     package var port: UInt16
     /// The pattern of the host entry that applied.
     package var notedHost: String
     /// Whether that pattern matches more than one name.
     package var includesSubdomains: Bool
-    /// Why: the word of the log and the error page.
+    /// The reason: the token used in the log and on the error page.
     package var reason: String
-    /// A sentence about it.
+    /// A sentence that describes it.
     package var detail: String
-    /// Whether the server was refused; false: it passed, and is only reported.
+    /// Whether the server was refused; if not, it was accepted, and only reported.
     package var isEnforced: Bool
-    /// When the pinset's time is over, in seconds since 1970; nil: never.
+    /// When the pinset expires, in seconds since 1970, or `nil` for never.
     package var expires: Int64?
     /// The pinset's pins, `sha256/…` or a certificate's fingerprint.
     package var knownPins: [String]
-    /// DER of what the server sent, the leaf first.
+    /// What the server sent in DER, the leaf first.
     package var served: [[UInt8]]
-    /// DER of the valid chain that can be built of it, whatever its name; empty: there is none.
+    /// The valid chain that can be built from it in DER, whatever its name; empty if there is none.
     package var validated: [[UInt8]]
-    /// When it happened last, in seconds since 1970.
+    /// When it last happened, in seconds since 1970.
     package var time: Int64
-    /// How often it happened since the last report of the same.
+    /// How often it happened since the last report of the same failure.
     package var count: UInt64 = 1
 
-    /// Bytes of DER that one chain of a report has at most; certificates beyond are left out.
+    /// The maximum number of DER bytes in one chain of a report; further certificates are left out.
     package static let chainBytes = 32 << 10
 
     /// A report of one failure.
@@ -60,7 +59,7 @@ package struct PinFailureReport: Sendable, Equatable {
     /// Bytes of DER in its chains.
     var chainBytes: Int { (served + validated).reduce(0) { $0 + $1.count } }
 
-    /// The first certificates, as many as a report may have.
+    /// The first certificates, as many as a report may contain.
     private static func bounded(_ chain: [[UInt8]]) -> [[UInt8]] {
         var bytes = 0
         return Array(
@@ -92,7 +91,7 @@ package struct PinFailureReport: Sendable, Equatable {
         return Array(object.text.utf8)
     }
 
-    /// A pin as RFC 7469 §2.1.1 writes it; the fingerprint of a certificate likewise.
+    /// A pin as RFC 7469 §2.1.1 writes it; a certificate's fingerprint likewise.
     private static func pinText(_ pin: String) -> String {
         let prefix = "sha256/"
         return pin.hasPrefix(prefix)
@@ -100,13 +99,14 @@ package struct PinFailureReport: Sendable, Equatable {
     }
 }
 
-/// What a failure is reported under: after a reload that changes any of it, it is another failure.
+/// What a failure is reported under: after a reload that changes any of this, it counts as a new
+/// failure.
 package struct ReportPolicy: Hashable, Sendable {
-    /// Enforced, whether it is or not: subjects tell that by themselves.
+    /// Normalised to enforced: subjects distinguish that themselves.
     package let pinset: Pinset
     package let destination: ReportDestination
 
-    /// A pinset that reports to a destination.
+    /// The policy of a pinset that reports to a destination.
     package init(pinset: Pinset, destination: ReportDestination) {
         var enforced = pinset
         enforced.isEnforced = true
@@ -114,28 +114,28 @@ package struct ReportPolicy: Hashable, Sendable {
         self.destination = destination
     }
 
-    /// What a pinset of a configuration reports under; nil: it reports nowhere.
+    /// The policy of a configured pinset, or `nil` if it does not report.
     package init?(_ entry: PinsetEntry) {
         guard let destination = entry.reportTo else { return nil }
         self.init(pinset: entry.pinset, destination: destination)
     }
 
-    /// By the name, which is enough to spread what is asked for at each failure.
+    /// Hashes the name only, which spreads the lookups at each failure well enough.
     package func hash(into hasher: inout Hasher) { hasher.combine(pinset.name) }
 }
 
-/// What failures are told apart by.
+/// What distinguishes failures.
 package struct ReportSubject: Hashable, Sendable {
     package var policy: ReportPolicy
     package var pinset: String { policy.pinset.name }
     package var host: String
     package var port: UInt16
-    /// The key of the server's certificate, `sha256/…`; empty without one.
+    /// The key of the server's certificate, `sha256/…`; empty if there is none.
     package var leafKey: String
     package var reason: String
     package var isEnforced: Bool
 
-    /// The subject of these parts.
+    /// Creates a subject from its parts.
     package init(
         policy: ReportPolicy, host: String, port: UInt16, leafKey: String, reason: String,
         isEnforced: Bool

@@ -7,29 +7,29 @@ import PinfoldTLS
 import Synchronization
 import Threads
 
-/// Sends reports of pin failures to where the configuration wants them (`pinsets.*.reportTo`), on a
-/// thread of its own named `pin-reports`, and one named `pin-delivery` for each that is under way.
+/// Sends reports of pin failures to the configured destinations (`pinsets.*.reportTo`), on a
+/// dedicated thread named `pin-reports`, and one named `pin-delivery` for each delivery under way.
 ///
-/// Whoever has judged a server asks ``admits(_:time:now:)``, and only if that says so puts a report
-/// together for ``submit(_:for:)``: a storm of failures costs a dictionary operation each. Reports
-/// wait in a folder until they are delivered, and so outlive the process. Each that was accepted is
-/// delivered, in the folder, or counted by the reason for which it is neither.
+/// Whoever has judged a server calls ``admits(_:time:now:)``, and only if that returns `true`
+/// assembles a report for ``submit(_:for:)``: in a storm of failures each costs a dictionary
+/// operation. Reports wait in a folder until they are delivered, and so survive the process. Each
+/// accepted report is delivered, is in the folder, or is counted by the reason why it is neither.
 package final class PinReporter: Sendable {
-    /// Where reports are sent to, by the configuration in force.
+    /// The destinations of reports, according to the configuration in force.
     package struct Settings: Sendable {
-        /// By the names of the pinsets that report: what each is, and where to it reports.
+        /// By the names of the pinsets that report: their policies.
         package let policies: [String: ReportPolicy]
-        /// Where they report to, by the names of the pinsets.
+        /// Their destinations, by the names of the pinsets.
         package let destinations: [String: ReportDestination]
-        /// Their URLs, likewise.
+        /// The destinations' URLs, likewise.
         let routes: [String: String]
-        /// The pins of each pinset that has some, by their index, as they are written in reports;
-        /// those that are told apart.
+        /// The pins of each pinset that has any, by index, as written in reports; only those that
+        /// can be distinguished.
         package var pins: [String: [String]]
-        /// What servers that take reports by TLS are judged by; it must have no pinsets.
+        /// How servers that receive reports by TLS are judged; it must have no pinsets.
         package var context: TLSClientContext
 
-        /// The given settings.
+        /// Creates the settings.
         package init(
             policies: [String: ReportPolicy], pins: [String: [String]],
             context: TLSClientContext
@@ -42,14 +42,14 @@ package final class PinReporter: Sendable {
         }
     }
 
-    /// Where it is kept when which pin matched, and how that is known.
+    /// Where to record when each pin matched, and the source of that information.
     package struct UseWatch: Sendable {
         /// The absolute path of the file.
         package var path: String
-        /// What has been counted since the start, by the pinsets' names.
+        /// The counts since the start, by the names of the pinsets.
         package var counts: @Sendable () -> [String: PinUseTable.Count]
 
-        /// The given watch.
+        /// Creates the watch.
         package init(
             path: String, counts: @escaping @Sendable () -> [String: PinUseTable.Count]
         ) {
@@ -58,7 +58,7 @@ package final class PinReporter: Sendable {
         }
     }
 
-    /// Why there is no reporter.
+    /// Why the reporter could not be started.
     package enum StartError: Error, Sendable, CustomStringConvertible {
         case descriptor(Errno)
         case thread(Thread.StartError)
@@ -78,9 +78,9 @@ package final class PinReporter: Sendable {
     /// Starts the thread.
     ///
     /// - Parameters:
-    ///   - folder: the absolute path of the folder in which reports wait; made if it is missing.
-    ///   - use: where it is kept when which pin matched; nil: nowhere.
-    ///   - tell: what an operator is told; called on the thread.
+    ///   - folder: the absolute path of the folder in which reports wait; created if missing.
+    ///   - use: where to record when each pin matched; `nil` for nowhere.
+    ///   - tell: receives events for the operator; called on the thread.
     package init(
         folder: String, resolver: Resolver, settings: Settings, use: UseWatch? = nil,
         tell: @escaping @Sendable (ReportEvent) -> Void
@@ -101,11 +101,12 @@ package final class PinReporter: Sendable {
         }
     }
 
-    /// Another configuration is in force. Reports of pinsets that report nowhere any more are
-    /// dropped, and those of the others go to where it says; what was only counted of pinsets that
-    /// are others now is reported.
+    /// Applies another configuration. Reports of pinsets that no longer report are dropped, and
+    /// those of the others go to the new destinations. Failures that were only counted, of pinsets
+    /// that have changed, are reported.
     ///
-    /// To be called before anybody judges servers by it: what is counted from now on is its pins'.
+    /// Must be called before anybody judges servers by it: what is counted from now on belongs to
+    /// its pins.
     package func configure(_ settings: Settings) {
         let counts = use?.counts() ?? [:]
         core.state.withLock { state in
@@ -122,11 +123,11 @@ package final class PinReporter: Sendable {
         core.wake.signal()
     }
 
-    /// Counts a failure, and says whether a report of it is to be submitted.
+    /// Counts a failure, and returns whether to submit a report of it.
     ///
     /// - Parameters:
     ///   - time: seconds since 1970.
-    ///   - now: seconds of a clock that never goes back.
+    ///   - now: seconds of a monotonic clock.
     package func admits(_ subject: ReportSubject, time: Int64, now: Int64) -> Bool {
         let decision = core.state.withLock { $0.gate.decide(subject, now: now, time: time) }
         switch decision {
@@ -137,7 +138,7 @@ package final class PinReporter: Sendable {
         return false
     }
 
-    /// Hands a report over for delivery.
+    /// Submits a report for delivery.
     package func submit(_ report: PinFailureReport, for subject: ReportSubject) {
         let hasRoom = core.state.withLock { state in
             state.gate.keep(report, for: subject)
@@ -147,7 +148,7 @@ package final class PinReporter: Sendable {
         core.wake.signal()
     }
 
-    /// What has been done so far.
+    /// The counts so far.
     package var statistics: ReportStatistics {
         var statistics = ReportStatistics()
         for result in ReportResult.allCases {
@@ -160,8 +161,8 @@ package final class PinReporter: Sendable {
     }
 
     /// Writes what was not delivered to the folder and ends the threads; deliveries under way are
-    /// given up, and made again by the next process. Not waited for any longer than this: what is
-    /// in no file by then is lost.
+    /// abandoned, and repeated by the next process. Waits no longer than the given time: reports
+    /// that are not in a file by then are lost.
     package func close(withinMilliseconds milliseconds: Int64) {
         core.state.withLock { $0.isEnding = true }
         core.wake.signal()
@@ -177,73 +178,74 @@ package final class PinReporter: Sendable {
     }
 }
 
-/// What became of failures and their reports.
+/// The fate of failures and their reports.
 package enum ReportResult: Int, Sendable, CaseIterable {
     /// A server took the report.
     case delivered
-    /// Nothing but counted: the same was reported a while ago.
+    /// Only counted: the same failure was reported recently.
     case repeated
-    /// An attempt to deliver failed, and is made again.
+    /// An attempt to deliver failed, and will be repeated.
     case retried
     /// Not reported: too many different failures of a pinset.
     case limited
-    /// Dropped: there was no room for all that wait, and most were to go where it was.
+    /// Dropped: there was no space for all waiting reports, and its destination had the most.
     case full
-    /// Dropped: the server will not take it.
+    /// Dropped: the server rejected it permanently.
     case rejected
     /// Dropped: it could not be delivered for too long.
     case expired
-    /// Dropped: its pinset reports nowhere any more.
+    /// Dropped: its pinset no longer reports.
     case withdrawn
     /// Dropped: its file was damaged.
     case damaged
 }
 
-/// Figures of a reporter.
+/// Statistics of a reporter.
 package struct ReportStatistics: Sendable, Equatable {
-    /// How often each result came about, since the start.
+    /// How often each result occurred since the start.
     package var counts: [ReportResult: UInt64] = [:]
-    /// Reports that there were: handed over, made of what was counted, and left by an earlier
-    /// process. Each is delivered, waits, or is dropped for a reason of `counts`, or lost.
+    /// The number of reports: submitted, made from counts, and left by an earlier process. Each is
+    /// delivered, waiting, dropped for one of the reasons in `counts`, or lost.
     package var accepted: UInt64 = 0
-    /// Reports that were neither delivered nor written down when the process ended.
+    /// Reports that were neither delivered nor written to the disk when the process ended.
     package var lost: UInt64 = 0
-    /// Reports that wait for their delivery, and their bytes.
+    /// Reports waiting for delivery, and their bytes.
     package var waiting: UInt64 = 0
     package var waitingBytes: UInt64 = 0
 
-    /// Nothing so far.
+    /// All zero.
     package init() {}
 }
 
-/// What an operator is told of.
+/// Events for the operator.
 package enum ReportEvent: Sendable, Equatable {
     /// The folder cannot be used: reports wait in memory.
     case folderUnusable(String)
-    /// So many reports of an earlier process wait.
+    /// This many reports of an earlier process are waiting.
     case foundWaiting(Int)
-    /// So many reports are lost: they could not be written down before the end.
+    /// This many reports are lost: they could not be written before the end.
     case notKept(Int)
-    /// A file of a report cannot be read now, and waits.
+    /// A report's file cannot be read at the moment; it is left for later.
     case unreadable(String)
-    /// A file of a report was damaged or not written to its end, and is removed.
+    /// A report's file was damaged or incomplete, and was removed.
     case damaged(file: String)
-    /// So many files of the folder are no reports, and are left alone.
+    /// This many files in the folder are not reports, and are left alone.
     case foreign(folder: String, files: Int)
-    /// A destination does not take reports now; they wait.
+    /// A destination is not accepting reports; they wait.
     case failing(destination: String, problem: String)
-    /// It takes them again.
+    /// It is accepting them again.
     case recovered(destination: String)
-    /// It will not take this one, which is dropped.
+    /// It permanently rejected this report, which was dropped.
     case rejected(destination: String, pinset: String, status: UInt16)
-    /// So many reports are dropped: they waited too long.
+    /// This many reports were dropped because they waited too long.
     case expired(Int)
-    /// So many reports are dropped: there is no room for all, and there were most of those that
-    /// go there. Nil: of those that nobody can read, or that came faster than they were taken in.
+    /// This many reports were dropped: there was no space for all, and this destination had the
+    /// most. `nil` for reports that cannot be read, or that arrived faster than they were
+    /// processed.
     case full(Int, destination: String?)
-    /// So many reports are dropped: their pinsets report nowhere any more.
+    /// This many reports were dropped because their pinsets no longer report.
     case withdrawn(Int)
-    /// It cannot be written down which pins match.
+    /// The record of which pins match cannot be written.
     case useNotWritten(String)
     /// A report was delivered.
     case delivered(destination: String, pinset: String)

@@ -3,20 +3,20 @@ import DurableFiles
 import PinfoldTLS
 import Trust
 
-/// The file that keeps a ``PinUseTable`` from one process to the next.
+/// The file that keeps a ``PinUseTable`` across processes.
 ///
-/// Beside it is what a process had no time to give its name: `pin-use.DIGITS.unfinished`. Where
-/// that is whole it counts as well.
+/// Next to it are files that a process had no time to rename: `pin-use.DIGITS.unfinished`. If they
+/// are complete they count as well.
 package enum PinUseFile {
     private static let header = "pinfold pin use 1\n"
     private static let maximumBytes = 4 << 20
 
-    /// The table of a file; nil: there is none, or it is damaged.
+    /// The table in a file, or `nil` if there is none, or it is damaged.
     package static func read(_ path: String) throws(ReportFolderError) -> PinUseTable? {
         try read(path, leftovers(of: path))
     }
 
-    /// Whether there is a file, or what was to be one.
+    /// Whether the file exists, or an unfinished one.
     fileprivate static func isThere(_ path: String) -> Bool {
         access(path, F_OK) == 0 || !leftovers(of: path).isEmpty
     }
@@ -45,7 +45,7 @@ package enum PinUseFile {
         return PinUseTable(text: String(decoding: parts[1], as: UTF8.self))
     }
 
-    /// The paths of what processes did not finish, or are writing.
+    /// The paths of files that processes did not finish, or are writing.
     fileprivate static func leftovers(of path: String) -> [String] {
         let folder = Folder.of(path)
         let name = path.dropFirst(path.lastIndex(of: "/") == nil ? 0 : folder.utf8.count + 1)
@@ -65,23 +65,24 @@ package enum PinUseFile {
     }
 }
 
-/// What one process adds to the file, while no other one does: several gateways may have it, as
-/// containers with one volume have, and each with the same process number.
+/// One process's update of the file, with other processes locked out: several gateways may share
+/// it, such as containers with one volume, each with the same process number.
 final class PinUseUpdate {
-    /// What the file has after it: what is known of the pins of the table that was added.
+    /// The file's contents afterwards: what is known about the pins of the table that was added.
     let table: PinUseTable
-    /// Nil: the file has all that already.
+    /// `nil` if the file already contains everything.
     private let file: UnfinishedFile?
     private let leftovers: [String]
-    /// The folder's, locked.
+    /// The folder's descriptor, locked.
     private let descriptor: Int32
 
-    /// Adds what a table knows. What it does not have of pinsets and pins is forgotten.
+    /// Adds the contents of a table. Pinsets and pins that are not in the table are forgotten.
     ///
-    /// - Parameter waits: until another process has written; false: it is tried another time.
-    /// - Returns: nil where another process writes.
-    /// - Throws: also where there is a file that cannot be read. That is not written over: what it
-    ///   has may be of many months.
+    /// - Parameter waits: whether to wait until another process has finished writing; if not, the
+    ///   caller tries again later.
+    /// - Returns: `nil` if another process is writing.
+    /// - Throws: also if an existing file cannot be read. It is not overwritten: it may contain
+    ///   many months of history.
     static func begin(
         _ table: PinUseTable, _ path: String, waits: Bool = false
     ) throws(ReportFolderError) -> PinUseUpdate? {
@@ -107,7 +108,7 @@ final class PinUseUpdate {
     private init(
         _ table: PinUseTable, _ path: String, _ descriptor: Int32
     ) throws(ReportFolderError) {
-        // Whoever wrote them is gone, or has not locked the folder. What cannot be read stays.
+        // Their writers are gone, or have not locked the folder. Unreadable ones stay.
         let leftovers = PinUseFile.leftovers(of: path).filter { leftover in
             do throws(ReportFolderError) {
                 _ = try PinUseFile.contents(of: leftover)
@@ -134,7 +135,7 @@ final class PinUseUpdate {
 
     deinit { close(descriptor) }
 
-    /// Has it on the disk, whole or not at all.
+    /// Makes the update durable, completely or not at all.
     func finish() throws(ReportFolderError) {
         do throws(ReportFolderError) {
             if let file {
@@ -148,27 +149,27 @@ final class PinUseUpdate {
     }
 }
 
-/// Watches which pins match, and writes it down now and then. Belongs to one thread.
+/// Observes which pins match, and records it from time to time. Belongs to one thread.
 struct PinUseRecorder {
-    /// Between two times that the file is written, in milliseconds.
+    /// The interval between writes of the file, in milliseconds.
     static let intervalMilliseconds: Int64 = 600_000
-    /// After it could not be written, in milliseconds.
+    /// The delay after a failed write, in milliseconds.
     static let retryMilliseconds: Int64 = 60_000
 
     private let watch: PinReporter.UseWatch
     private var table = PinUseTable()
     private var pins: [String: [String]]
     private var before: [String: PinUseTable.Count] = [:]
-    /// What the file had after it was written last.
+    /// The file's contents after the last write.
     private var written: PinUseTable?
     private var writtenAt: Int64
     private var last: PinUseUpdate?
     private let tell: (ReportEvent) -> Void
     private var hasFailed = false
-    /// Whether an earlier process has left a file.
+    /// Whether an earlier process left a file.
     private let wasThere: Bool
 
-    /// - Parameter now: milliseconds of a clock that never goes back.
+    /// - Parameter now: milliseconds of a monotonic clock.
     init(
         _ watch: PinReporter.UseWatch, pins: [String: [String]], now: Int64,
         tell: @escaping (ReportEvent) -> Void
@@ -177,11 +178,12 @@ struct PinUseRecorder {
         self.pins = pins
         self.tell = tell
         wasThere = PinUseFile.isThere(watch.path)
-        // What is watched from now on is written down soon.
+        // What is observed from now on is recorded soon.
         writtenAt = now - Self.intervalMilliseconds
     }
 
-    /// Notes that other pins are in force: what was counted until then is of those before.
+    /// Notes that other pins are in force: what was counted until then belongs to the previous
+    /// ones.
     mutating func note(_ changes: [ReporterCore.PinChange]) {
         for change in changes {
             table.note(change.counts, since: before, pins: pins, now: change.wall)
@@ -196,18 +198,18 @@ struct PinUseRecorder {
         before = counts
     }
 
-    /// Whether the file lacks something: where there are no pins and there is none, it need not be
-    /// made, nor its folder.
+    /// Whether the file lacks something. If there are no pins and no file, neither it nor its
+    /// folder needs to be created.
     private var isNew: Bool {
         table != written && (wasThere || !table.pinsets.isEmpty || written != nil)
     }
 
-    /// Looks at the counters, and writes the file if it is time to.
+    /// Checks the counters, and writes the file if it is due.
     ///
     /// - Parameters:
     ///   - wall: seconds since 1970.
-    ///   - now: milliseconds of a clock that never goes back.
-    ///   - atOnce: it is time to.
+    ///   - now: milliseconds of a monotonic clock.
+    ///   - atOnce: whether it is due now.
     mutating func look(wall: Int64, now: Int64, atOnce: Bool = false) {
         note(wall: wall)
         guard isNew, atOnce || now - writtenAt >= Self.intervalMilliseconds else { return }
@@ -224,7 +226,7 @@ struct PinUseRecorder {
         }
     }
 
-    /// Writes what is known at the end to a file that gets its name from ``finish()``.
+    /// Writes what is known at the end to a file that gets its final name from ``finish()``.
     ///
     /// - Parameter wall: seconds since 1970.
     mutating func begin(wall: Int64) {
@@ -237,7 +239,7 @@ struct PinUseRecorder {
         }
     }
 
-    /// Has that on the disk, which takes as long as the disk takes.
+    /// Makes that file durable, which takes as long as the disk takes.
     mutating func finish() {
         do throws(ReportFolderError) {
             try last.take()?.finish()

@@ -1,47 +1,46 @@
-/// When which pin was last seen in a server's chain, over restarts: how a pin that nothing uses any
-/// more is told from one that is only quiet today.
+/// When each pin was last seen in a server's chain, across restarts: this distinguishes a pin that
+/// is no longer used from one that is merely quiet today.
 package struct PinUseTable: Sendable, Equatable {
-    /// What is known of one pin.
+    /// What is known about one pin.
     package struct PinUse: Sendable, Equatable {
-        /// Since when it is watched, in seconds since 1970.
+        /// Since when it has been watched, in seconds since 1970.
         package var since: Int64
-        /// When a server's chain had it last; nil: never since.
+        /// When a server's chain last contained it, or `nil` if never since then.
         package var matched: Int64?
     }
 
-    /// What is known of one pinset.
+    /// What is known about one pinset.
     package struct PinsetUse: Sendable, Equatable {
-        /// When it judged a server last; nil: never since it is watched.
+        /// When it last judged a server, or `nil` if never while watched.
         package var evaluated: Int64?
-        /// Its pins, as they are written in reports.
+        /// Its pins, as written in reports.
         package var pins: [String: PinUse] = [:]
     }
 
-    /// What has been counted of one pinset since the process started.
+    /// The counts of one pinset since the process started.
     package struct Count: Sendable, Equatable {
-        /// Judgements of servers, with whatever result.
+        /// Judgements of servers, whatever the result.
         package var evaluations: UInt64
-        /// Judgements in which a server's chain had a pin, by the pin as it is written in reports.
+        /// Judgements in which a server's chain contained a pin, by the pin as written in reports.
         package var matches: [String: UInt64]
 
-        /// The given counts.
+        /// Creates the counts.
         package init(evaluations: UInt64 = 0, matches: [String: UInt64] = [:]) {
             self.evaluations = evaluations
             self.matches = matches
         }
     }
 
-    /// By the pinsets' names.
+    /// By the names of the pinsets.
     package var pinsets: [String: PinsetUse] = [:]
 
-    /// Nothing is known.
+    /// An empty table.
     package init() {}
 
-    /// Notes what has happened between two looks at the counters.
+    /// Records what has happened between two checks of the counters.
     ///
     /// - Parameters:
-    ///   - pins: the pins of each pinset, as they are written in reports. What is known of others
-    ///     is forgotten.
+    ///   - pins: the pins of each pinset, as written in reports. Others are forgotten.
     ///   - now: seconds since 1970.
     package mutating func note(
         _ counts: [String: Count], since before: [String: Count], pins: [String: [String]],
@@ -65,8 +64,8 @@ package struct PinUseTable: Sendable, Equatable {
         pinsets = next
     }
 
-    /// Adds what another table knows: of what both know, since when it is watched first, and what
-    /// happened last.
+    /// Merges another table: for entries in both, the earlier start of watching and the later
+    /// events.
     package mutating func add(_ other: PinUseTable) {
         for (name, use) in other.pinsets {
             var both = pinsets[name] ?? PinsetUse()
@@ -81,7 +80,7 @@ package struct PinUseTable: Sendable, Equatable {
         }
     }
 
-    /// Forgets the pinsets and pins that another table does not have.
+    /// Forgets the pinsets and pins that are not in another table.
     package mutating func keep(only other: PinUseTable) {
         for (name, use) in pinsets {
             guard let wanted = other.pinsets[name]?.pins else {
@@ -101,21 +100,21 @@ package struct PinUseTable: Sendable, Equatable {
     package struct IdlePin: Sendable, Equatable {
         /// Its index among the pinset's pins.
         package var index: Int
-        /// As it is written in reports.
+        /// The pin as written in reports.
         package var text: String
         /// Since when nothing has matched it, in seconds since 1970.
         package var since: Int64
-        /// Whether anything ever has, while it was watched.
+        /// Whether anything has ever matched it while it was watched.
         package var hasMatched: Bool
     }
 
-    /// Seconds without a match from which on a pin is idle: seven days.
+    /// Seconds without a match after which a pin is idle: seven days.
     package static let idleSeconds: Int64 = 7 * 86_400
 
     /// The idle pins of a pinset, in its order.
     ///
     /// - Parameters:
-    ///   - pins: the pinset's pins, as they are written in reports.
+    ///   - pins: the pinset's pins, as written in reports.
     ///   - now: seconds since 1970.
     package func idlePins(of pinset: String, pins: [String], now: Int64) -> [IdlePin] {
         guard let use = pinsets[pinset], let evaluated = use.evaluated else { return [] }
@@ -132,7 +131,7 @@ package struct PinUseTable: Sendable, Equatable {
 // MARK: - As text
 
 extension PinUseTable {
-    /// A line for each pinset, and one for each of its pins below it.
+    /// A line for each pinset, followed by one for each of its pins.
     package var text: String {
         var text = ""
         for (name, use) in pinsets.sorted(by: { $0.key < $1.key }) {
@@ -144,12 +143,12 @@ extension PinUseTable {
         return text
     }
 
-    /// Seconds since 1970 that a time may be: to the end of the year 9999.
+    /// The valid range of times in seconds since 1970: to the end of the year 9999.
     private static let times: ClosedRange<Int64> = 0...253_402_300_799
 
     private static func text(_ time: Int64?) -> String { time.map { "\($0)" } ?? "-" }
 
-    /// Reads the text of a table; nil for anything else.
+    /// Parses the text of a table; `nil` for anything else.
     package init?(text: String) {
         self.init()
         var current: String?

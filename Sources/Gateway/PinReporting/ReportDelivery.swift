@@ -5,22 +5,23 @@ import PinfoldConfiguration
 import PinfoldResolver
 import Threads
 
-/// The work of the reporter's thread: takes reports in, keeps them in the spool, and has them
-/// delivered, each by a thread of its own. Belongs to that thread.
+/// The work of the reporter's thread: accepts reports, keeps them in the spool, and has each
+/// delivered by a separate thread. Belongs to that thread.
 final class ReportDelivery {
     private let core: ReporterCore
     private let resolver: Resolver
     private var spool: ReportSpool
     private var schedule = ReportSchedule()
-    /// Those that deliver, by the names of the reports' files.
+    /// The delivering threads, by the names of the reports' files.
     private var threads: [String: Thread] = [:]
     private var settings: PinReporter.Settings
-    /// Nil: it is not kept when which pin matched.
+    /// `nil` if it is not recorded when each pin matched.
     private var recorder: PinUseRecorder?
-    /// Reports of an earlier process may be in the folder, though none go anywhere now.
+    /// Whether an earlier process may have left reports in the folder, although none are sent now.
     private var seeksOld = true
 
-    /// How long the thread waits at most, in milliseconds: so often the spool is looked through.
+    /// The longest sleep of the thread, in milliseconds, and so the interval at which the spool is
+    /// checked.
     private static let idleMilliseconds: Int64 = 60_000
 
     init(
@@ -50,7 +51,7 @@ final class ReportDelivery {
     func run() {
         while true {
             openSpool()
-            // First, so that the signal of an end that comes after the question is kept.
+            // First, so that an end signalled after the check is not lost.
             Descriptors.drain(core.wake.descriptor)
             if core.isEnding { break }
             takeIn()
@@ -76,13 +77,13 @@ final class ReportDelivery {
         publish()
     }
 
-    /// Takes in what was submitted, and the counted failures whose period is over.
+    /// Processes submitted reports, and the counted failures whose period is over.
     private func takeIn() {
         let now = Clock.monotonicMilliseconds() / 1000
         takeIn { $0.gate.takeDue(now: now) }
     }
 
-    /// - Parameter counted: takes reports of what was counted.
+    /// - Parameter counted: returns the reports made from counts.
     private func takeIn(
         areLast: Bool = false, _ counted: (inout ReporterCore.State) -> [PinFailureReport]
     ) {
@@ -96,12 +97,12 @@ final class ReportDelivery {
         self.settings = settings
         spool.routes = settings.routes
         recorder?.note(changes)
-        // They are counted where they came in.
+        // They were counted on arrival.
         if refused > 0 { core.tell(.full(refused, destination: nil)) }
         keep(reports, areLast: areLast)
     }
 
-    /// Notes which pins have matched.
+    /// Records which pins have matched.
     private func look() {
         recorder?.look(wall: Clock.coarseWallSeconds(), now: Clock.monotonicMilliseconds())
     }
@@ -133,7 +134,7 @@ final class ReportDelivery {
         core.tell(.withdrawn(count))
     }
 
-    /// Says what waits, and what gave way for it.
+    /// Publishes what is waiting, and what was dropped for it.
     private func publish() {
         for (destination, count) in spool.takeDropped() {
             core.add(.full, count)
@@ -159,7 +160,7 @@ final class ReportDelivery {
 
     /// Waits for the next thing to do.
     ///
-    /// - Parameter now: when it was looked for deliveries that may begin.
+    /// - Parameter now: when deliveries were last checked for being due.
     private func rest(after now: Int64) {
         var until = now + Self.idleMilliseconds
         let next = schedule.nextAttempt(spool.items, settings.routes, now: now)
@@ -171,7 +172,7 @@ final class ReportDelivery {
 
     // MARK: Delivering
 
-    /// Begins the deliveries that may begin.
+    /// Starts the deliveries that are due.
     private func deliver(at now: Int64) {
         while let next = schedule.begin(spool.items, settings.routes, now: now) {
             begin(next.item, to: next.destination)
@@ -202,7 +203,7 @@ final class ReportDelivery {
         }
     }
 
-    /// A report's JSON; nil: there is none, or none now.
+    /// A report's JSON, or `nil` if there is none, or none at the moment.
     private func body(of item: ReportSpool.Item) -> [UInt8]? {
         switch spool.body(of: item) {
         case .text(let text): return text
@@ -216,7 +217,7 @@ final class ReportDelivery {
         return nil
     }
 
-    /// Takes in which deliveries have ended.
+    /// Processes deliveries that have ended.
     private func takeEnded() {
         let ended = core.state.withLock { state in
             defer { state.ended = [] }
@@ -256,8 +257,9 @@ final class ReportDelivery {
 
     // MARK: The end
 
-    /// The process ends: what is not delivered waits for the next one. The disk may be slow, and
-    /// the process does not wait for long: first everything is in files, then on the disk.
+    /// Called when the process ends: what is not delivered waits for the next one. The disk may be
+    /// slow, and the process does not wait for long, so everything is first written to files, then
+    /// synced.
     private func finish() {
         Descriptors.drain(core.wake.descriptor)
         takeIn(areLast: true) { $0.gate.takeAll() }

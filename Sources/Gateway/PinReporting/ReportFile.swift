@@ -2,25 +2,25 @@ import DurableFiles
 import PinfoldTLS
 import Trust
 
-/// A report as it waits in a file: a line that says what it is, the SHA-256 of the rest, the name
-/// of its pinset, and the JSON.
+/// The file of a waiting report: a line that identifies the format, the SHA-256 of the rest, the
+/// name of its pinset, and the JSON.
 enum ReportFile {
     private static let header = "pinfold pin report 1\n"
-    /// How the names of such files end.
+    /// The suffix of such files' names.
     static let suffix = ".report"
-    /// Bytes of the longest file that is read.
+    /// The maximum size of a file that is read.
     static let maximumBytes = 1 << 20
-    /// Bytes of the longest JSON of a report: the lines before it have room, too.
+    /// The maximum size of a report's JSON: the lines before it need space, too.
     static let maximumBody = maximumBytes - (8 << 10)
 
-    /// What a file has.
+    /// The contents of a file.
     static func bytes(pinset: String, body: [UInt8]) -> [UInt8]? {
         let rest = Array("\(pinset)\n".utf8) + body
         guard let digest = SHA256Digest(hashing: rest.span) else { return nil }
         return Array("\(header)\(digest.fingerprintText)\n".utf8) + rest
     }
 
-    /// The pinset and the body of a file; nil: it is damaged, or something else.
+    /// The pinset and body in a file, or `nil` if it is damaged or something else.
     static func read(_ bytes: [UInt8]) -> (pinset: String, body: [UInt8])? {
         guard bytes.starts(with: header.utf8) else { return nil }
         let parts = bytes.dropFirst(header.utf8.count).split(
@@ -33,17 +33,17 @@ enum ReportFile {
         return (String(decoding: parts[1], as: UTF8.self), Array(parts[2]))
     }
 
-    /// The name of a report's file, by which files are in the order in which they were made.
+    /// The name of a report's file; names sort in the order in which the reports were made.
     ///
     /// - Parameters:
     ///   - created: milliseconds since 1970.
-    ///   - number: tells reports of one moment apart.
+    ///   - number: distinguishes reports made at the same time.
     static func name(created: Int64, number: UInt32) -> String {
         hexadecimal(UInt64(bitPattern: created), digits: 16) + "-"
             + hexadecimal(UInt64(number), digits: 8) + suffix
     }
 
-    /// The name that a file was to get which was not finished; nil: it was to be no report.
+    /// The final name of an unfinished file, or `nil` if it is not a report's.
     static func finishedName(of name: String) -> String? {
         let report = name.prefix(nameLength)
         guard name.hasSuffix(UnfinishedFile.suffix), created(name: String(report)) != nil
@@ -51,11 +51,11 @@ enum ReportFile {
         return String(report)
     }
 
-    /// Characters of a name.
+    /// The length of a name.
     private static let nameLength = 16 + 1 + 8 + suffix.count
 
-    /// When the report of a file was made, in milliseconds since 1970; nil: its name is no
-    /// report's.
+    /// When the report in a file was made, in milliseconds since 1970, or `nil` if the name is not
+    /// a report's.
     static func created(name: String) -> Int64? {
         guard name.hasSuffix(suffix) else { return nil }
         let parts = name.dropLast(suffix.count).split(

@@ -4,7 +4,7 @@ import DurableFiles
 /// Why a file or folder could not be used.
 package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConvertible {
     package var path: String
-    /// The errno; 0: it is no regular file.
+    /// The errno, or 0 if it is not a regular file.
     package var code: Int32
 
     init(_ path: String, _ code: Int32 = __errno_location().pointee) {
@@ -12,7 +12,7 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
         self.code = code
     }
 
-    /// Does something with a file, whose error is then one of these.
+    /// Runs an operation on a file, and converts its error into this type.
     static func telling<Value>(
         _ work: () throws(FileError) -> Value
     ) throws(ReportFolderError) -> Value {
@@ -24,23 +24,23 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
     }
 
     package var description: String {
-        "\(path): \(code == 0 ? "is no regular file" : String(cString: strerror(code)))"
+        "\(path): \(code == 0 ? "is not a regular file" : String(cString: strerror(code)))"
     }
 }
 
-/// The files of one folder. A file is there whole or not at all, also after a loss of power.
+/// The files of one folder. A file either exists in full or not at all, even after a power loss.
 struct ReportFolder {
-    /// Of its files: others may read them, where the folder lets them.
+    /// The mode of its files: others may read them, if the folder lets them.
     static let mode: mode_t = 0o644
 
     let path: String
     /// The folder's descriptor, locked: no other process uses the folder.
     private let descriptor: Int32
 
-    /// Takes the folder for this process.
+    /// Locks the folder for this process.
     ///
-    /// - Parameter makes: it is made if it is not there.
-    /// - Throws: where it cannot be made or written, and where another process has it.
+    /// - Parameter makes: whether to create it if missing.
+    /// - Throws: if it cannot be created or written, or if another process has it.
     init(path: String, makes: Bool = true) throws(ReportFolderError) {
         self.path = path
         if makes { try Self.make(path) }
@@ -54,10 +54,10 @@ struct ReportFolder {
         self.descriptor = descriptor
     }
 
-    /// Lets go of the folder.
+    /// Unlocks the folder.
     func end() { close(descriptor) }
 
-    /// Makes a folder, and those above it, where they are missing.
+    /// Creates a folder and its parents, if missing.
     static func make(_ path: String) throws(ReportFolderError) {
         var end = path.utf8.startIndex
         while end < path.utf8.endIndex {
@@ -66,7 +66,7 @@ struct ReportFolder {
                 ?? path.utf8.endIndex
             let part = String(path[..<end])
             if mkdir(part, 0o700) == 0 {
-                // Who may write there need not be allowed to read there.
+                // Write permission there does not imply read permission.
                 try? Folder.sync(Folder.of(part))
             } else if __errno_location().pointee != EEXIST {
                 throw ReportFolderError(part)
@@ -90,12 +90,12 @@ struct ReportFolder {
         return names.sorted()
     }
 
-    /// A file's bytes, one more than `most` where there are more; nil: there is none.
+    /// A file's bytes, one more than `most` if there are more, or `nil` if it does not exist.
     func contents(_ name: String, most: Int) throws(ReportFolderError) -> [UInt8]? {
         try Self.contents(of: "\(path)/\(name)", most: most)
     }
 
-    /// The bytes of the file at a path, likewise. Nothing that is no regular file is read, nor
+    /// The bytes of the file at a path, likewise. Anything but a regular file is neither read nor
     /// waited for.
     static func contents(
         of path: String, most: Int = ReportFile.maximumBytes
@@ -128,7 +128,7 @@ struct ReportFolder {
         return Array(bytes[..<filled])
     }
 
-    /// Writes a file: it is on the disk then.
+    /// Writes a file durably.
     func write(_ bytes: [UInt8], to name: String) throws(ReportFolderError) {
         try Self.write(bytes, to: "\(path)/\(name)")
     }
@@ -140,7 +140,7 @@ struct ReportFolder {
         }
     }
 
-    /// Gives files their names, all of which are on the disk then.
+    /// Gives files their names, durably.
     func finish(_ files: [UnfinishedFile]) throws(ReportFolderError) {
         guard !files.isEmpty else { return }
         guard syncfs(descriptor) == 0 else { throw ReportFolderError(path) }
@@ -150,13 +150,13 @@ struct ReportFolder {
         }
     }
 
-    /// Gives a file its name that an earlier process did not finish.
+    /// Gives a file that an earlier process did not finish its name.
     func finish(_ unfinished: String, as name: String) throws(ReportFolderError) {
         let file = UnfinishedFile(found: "\(path)/\(unfinished)", for: "\(path)/\(name)")
         try ReportFolderError.telling { () throws(FileError) in try file.finish() }
     }
 
-    /// Writes the file at a path, whose folder is made if it is not there: it is on the disk then.
+    /// Writes the file at a path durably, creating its folder if missing.
     static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
         try make(Folder.of(path))
         try ReportFolderError.telling { () throws(FileError) in

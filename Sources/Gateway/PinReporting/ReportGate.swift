@@ -1,34 +1,34 @@
-/// Which failures are reported at once, which only counted, and which neither: a server that fails
-/// at each of a thousand connections is one report with a count, and somebody who shows a new key
-/// at each connection cannot fill the queue. Its memory is bounded.
+/// Decides which failures are reported at once, which are only counted, and which neither: a server
+/// that fails at each of a thousand connections yields one report with a count, and an attacker who
+/// presents a new key at each connection cannot fill the queue. Its memory is bounded.
 package struct ReportGate: Sendable {
-    /// What becomes of a failure.
+    /// What to do with a failure.
     package enum Decision: Sendable, Equatable {
-        /// It is to be reported: ``keep(_:for:)`` must follow.
+        /// Report it; ``keep(_:for:)`` must follow.
         case report
-        /// The same was reported a while ago: it is counted, and told of when the period is over.
+        /// The same was reported recently: it is counted, and reported when the period is over.
         case count
-        /// There are too many different ones.
+        /// Ignore it: there are too many different ones.
         case refuse
     }
 
     fileprivate struct Entry {
         /// When the last report was made, in seconds.
         var since: Int64
-        /// How often it happened since.
+        /// How often it has happened since.
         var held: UInt64 = 0
-        /// When it happened last, in seconds since 1970.
+        /// When it last happened, in seconds since 1970.
         var lastTime: Int64
-        /// What was reported; nil until it is known.
+        /// What was reported; `nil` until it is known.
         var report: PinFailureReport?
     }
 
-    /// What one pinset has: no other's failures take of it.
+    /// One pinset's share, which other pinsets' failures cannot use up.
     private struct Share {
         var entries: [ReportSubject: Entry] = [:]
-        /// Reports that it may still make at once.
+        /// The number of reports that it may still make at once.
         var remaining = ReportGate.burst
-        /// When that was filled up last, in seconds.
+        /// When that was last replenished, in seconds.
         var since: Int64
 
         mutating func decide(_ subject: ReportSubject, now: Int64, time: Int64) -> Decision {
@@ -51,17 +51,18 @@ package struct ReportGate: Sendable {
         }
     }
 
-    /// Between two reports of the same, in seconds.
+    /// The time between two reports of the same failure, in seconds.
     package static let periodSeconds: Int64 = 3600
-    /// Different failures of one pinset that are told apart at a time.
+    /// The maximum number of different failures of one pinset that are tracked.
     package static let capacity = 128
-    /// Reports of different failures of one pinset at once, and the seconds for one more.
+    /// The number of reports of different failures of one pinset at once, and the seconds for one
+    /// more.
     package static let burst: Int64 = 30
     package static let refillSeconds: Int64 = 60
-    /// Bytes of the chains that are kept for reports to come, of all pinsets together.
+    /// The maximum bytes of chains that are kept for later reports, of all pinsets together.
     package static let maximumBytes = 16 << 20
 
-    /// By the pinsets' names.
+    /// By the names of the pinsets.
     private var shares: [String: Share] = [:]
     private var bytes = 0
 
@@ -69,7 +70,7 @@ package struct ReportGate: Sendable {
 
     /// Decides about a failure.
     ///
-    /// - Parameters:
+    ///   - now: seconds of a monotonic clock.
     ///   - now: seconds of a clock that never goes back.
     ///   - time: seconds since 1970.
     package mutating func decide(
@@ -78,8 +79,8 @@ package struct ReportGate: Sendable {
         shares[subject.pinset, default: Share(since: now)].decide(subject, now: now, time: time)
     }
 
-    /// Keeps what was reported, for the report of what is only counted from now on. Where there is
-    /// no room for it, what was counted is not reported, and the next failure is again.
+    /// Keeps what was reported, for the report of what is only counted from now on. If there is no
+    /// space for it, what was counted is not reported, but the next failure is again.
     package mutating func keep(_ report: PinFailureReport, for subject: ReportSubject) {
         guard let entry = shares[subject.pinset]?.entries[subject] else { return }
         let others = bytes - (entry.report?.chainBytes ?? 0)
@@ -88,8 +89,8 @@ package struct ReportGate: Sendable {
         bytes = others + report.chainBytes
     }
 
-    /// Reports of what was counted, for the subjects whose period is over. Another one begins for
-    /// them; those that did not happen again are forgotten.
+    /// Reports of what was counted, for the subjects whose period is over. A new period begins for
+    /// them; subjects that did not recur are forgotten.
     package mutating func takeDue(now: Int64) -> [PinFailureReport] {
         var due: [PinFailureReport] = []
         for (name, share) in shares {
@@ -106,8 +107,8 @@ package struct ReportGate: Sendable {
         return due.sorted { $0.time < $1.time }
     }
 
-    /// Other pinsets and destinations are in force. Failures of those that are others now are
-    /// reported anew, and forgotten here.
+    /// Applies other pinsets and destinations. Failures of those that have changed are forgotten
+    /// here, and will be reported as new.
     ///
     /// - Returns: reports of what was counted of them.
     package mutating func adopt(_ policies: [String: ReportPolicy]) -> [PinFailureReport] {
@@ -130,24 +131,24 @@ package struct ReportGate: Sendable {
         bytes -= entry?.report?.chainBytes ?? 0
     }
 
-    /// Reports of all that was counted, before the process ends.
+    /// Reports of everything that was counted, before the process ends.
     package mutating func takeAll() -> [PinFailureReport] {
         let all = entries.compactMap(\.counted).sorted { $0.time < $1.time }
         self = ReportGate()
         return all
     }
 
-    /// Reports that ``takeAll()`` would give out.
+    /// The number of reports that ``takeAll()`` would return.
     package var counted: Int { entries.count(where: { $0.counted != nil }) }
 
-    /// When ``takeDue(now:)`` has something to do next; nil: not as it is now.
+    /// When ``takeDue(now:)`` next has something to do, or `nil` if nothing is due.
     package var nextDue: Int64? { entries.map { $0.since + Self.periodSeconds }.min() }
 
     private var entries: [Entry] { shares.values.flatMap(\.entries.values) }
 }
 
 extension ReportGate.Entry {
-    /// The report of what was counted; nil if nothing was.
+    /// The report of what was counted, or `nil` if nothing was.
     fileprivate var counted: PinFailureReport? {
         guard held > 0, var report else { return nil }
         report.count = held

@@ -10,37 +10,38 @@ import PinfoldTLS
 /// How an attempt to deliver a report ended.
 enum PostResult: Equatable {
     case delivered
-    /// The server will not take this report, whenever it is sent.
+    /// The server will not accept this report, whenever it is sent.
     case rejected(status: UInt16)
-    /// It was not delivered now; `answered`: the server did answer, or was sent the whole and went.
-    /// It asked to be left alone for `retryAfter` milliseconds, if it did.
+    /// It was not delivered this time. `answered` means that the server did answer, or closed the
+    /// connection after everything had been sent. `retryAfter` is the delay it requested in
+    /// milliseconds, if any.
     case failed(String, answered: Bool, retryAfter: Int64?)
-    /// The process ends.
+    /// The process is ending.
     case interrupted
 }
 
-/// Sends a report over a connection of its own (RFC 9112). Blocks, for a bounded time.
+/// Sends a report over a dedicated connection (RFC 9112). Blocks, for a limited time.
 ///
-/// TLS is judged by the context it is given, which has no pinsets, and nothing that goes wrong here
-/// is a pin failure: so no report is ever made about a report.
+/// TLS is judged by the given context, which has no pinsets, and no error here counts as a pin
+/// failure: no report is ever made about a report.
 struct ReportPoster {
-    /// The names are resolved by this.
+    /// Resolves the destinations' names.
     let resolver: Resolver
     let context: TLSClientContext
-    /// Waits for a descriptor; false: it was not ready in time, or the process ends.
+    /// Waits for a descriptor; `false` if it was not ready in time, or the process is ending.
     let wait: (_ descriptor: Int32, _ events: Int16, _ milliseconds: Int64) -> Bool
-    /// False: the process ends.
+    /// Returns `false` if the process is ending.
     let goesOn: () -> Bool
     private let deadline: Int64
 
-    /// How long a delivery may take, in milliseconds.
+    /// The maximum duration of a delivery, in milliseconds.
     static let milliseconds: Int64 = 15_000
-    /// Bytes of the longest head of a response.
+    /// The maximum size of a response head.
     private static let headBytes = 16 << 10
-    /// Interim responses before the final one, at most.
+    /// The maximum number of interim responses before the final one.
     private static let interimResponses = 16
 
-    /// What went wrong.
+    /// An error of a delivery.
     private struct Failure: Error {
         var text: String
         init(_ text: String) { self.text = text }
@@ -63,7 +64,7 @@ struct ReportPoster {
     /// waited for.
     private var mayGoOn: Bool { remaining > 0 && goesOn() }
 
-    /// Sends JSON to a destination, and reads what it says about it.
+    /// Sends JSON to a destination, and reads its response.
     func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
         var isSent = false
         do throws(Failure) {
@@ -80,7 +81,7 @@ struct ReportPoster {
             return Self.result(answer)
         } catch {
             if !goesOn() { return .interrupted }
-            // A server that is lost over a report does not keep those behind it waiting.
+            // A server that is lost over one report must not delay the ones after it.
             return .failed(error.text, answered: isSent, retryAfter: nil)
         }
     }
@@ -93,15 +94,15 @@ struct ReportPoster {
         return Array(head.utf8) + body
     }
 
-    /// What a server says about a report.
+    /// A server's response to a report.
     struct Answer: Equatable {
         var status: UInt16
-        /// Milliseconds; nil: it did not say.
+        /// Milliseconds, or `nil` if not specified.
         var retryAfter: Int64?
     }
 
-    /// 2xx: delivered. 4xx: never, but for 408, 425 and 429. All else, redirects included, which
-    /// are not followed: not now.
+    /// 2xx means delivered. 4xx means never, except 408, 425 and 429. Everything else, including
+    /// redirects, which are not followed, means not now.
     static func result(_ answer: Answer) -> PostResult {
         switch answer.status {
         case 200..<300: .delivered
@@ -121,7 +122,8 @@ struct ReportPoster {
         let addresses = try resolve(origin.host)
         var last = Failure("it has no address")
         for (index, address) in addresses.enumerated() {
-            // Each address gets its share, so that one that is silent does not take it all.
+            // Each address gets its share of the time, so that one that does not respond cannot use
+            // it all.
             let share = remaining / 2 / Int64(addresses.count - index)
             do throws(Failure) {
                 return try connect(Endpoint(address: address, port: origin.port), share)
@@ -137,18 +139,18 @@ struct ReportPoster {
         do throws(Errno) {
             descriptor = try Sockets.connect(to: endpoint)
         } catch {
-            throw Failure("\(endpoint) cannot be connected to: \(error)")
+            throw Failure("cannot connect to \(endpoint): \(error)")
         }
         let isReady = wait(descriptor, Int16(POLLOUT), milliseconds)
         if let error = isReady ? Sockets.connectionError(descriptor) : Errno.timedOut {
             Descriptors.close(descriptor)
-            throw Failure("\(endpoint) cannot be connected to: \(error)")
+            throw Failure("cannot connect to \(endpoint): \(error)")
         }
         return descriptor
     }
 
     private func resolve(_ host: String) throws(Failure) -> [IPAddress] {
-        // Written by the resolver's thread, which may be later than anybody waits.
+        // Written by the resolver's thread, possibly after everyone has stopped waiting.
         let answer = Locked<ResolveResult?>(nil)
         let answered: SharedEvent
         do throws(Errno) {
@@ -189,17 +191,17 @@ struct ReportPoster {
         } catch {
             throw Failure("TLS: \(error)")
         }
-        throw Failure("TLS: the handshake did not end in time")
+        throw Failure("TLS: the handshake did not complete in time")
     }
 
     // MARK: The exchange
 
-    /// A connection, clear or not.
+    /// A connection, in clear text or TLS.
     private struct Channel {
         let descriptor: Int32
         var tls: TLSClientConnection?
 
-        /// Bytes moved; 0: wait for `events`; nil: the end, or broken.
+        /// The number of bytes moved; 0 to wait for `events`; `nil` at the end, or if broken.
         func write(_ bytes: UnsafeRawBufferPointer) -> (count: Int, events: Int16)? {
             guard let tls else {
                 switch Transfers.write(descriptor, bytes) {
@@ -237,15 +239,15 @@ struct ReportPoster {
     private func send(_ bytes: [UInt8], over channel: Channel) throws(Failure) {
         var sent = 0
         while sent < bytes.count {
-            guard mayGoOn else { throw Failure("it took the report too slowly") }
+            guard mayGoOn else { throw Failure("it accepted the report too slowly") }
             let moved = bytes.withUnsafeBytes {
                 channel.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
             }
-            // An answer may have come before the request's end: it is read.
+            // An answer may have arrived before the end of the request: it is read.
             guard let moved else { return }
             sent += moved.count
             if moved.count == 0, !wait(channel.descriptor, moved.events, remaining) {
-                throw Failure("it took the report too slowly")
+                throw Failure("it accepted the report too slowly")
             }
         }
     }
@@ -275,13 +277,13 @@ struct ReportPoster {
                     progress = try parser.parse(
                         bytes.span, answering: ResponseContext(method: .post), into: &head)
                 } catch {
-                    throw Failure("its answer is no HTTP: \(error)")
+                    throw Failure("its answer is not HTTP: \(error)")
                 }
                 switch progress {
                 case .complete(let count) where head.isInterim:
                     interim += 1
                     guard interim <= Self.interimResponses else {
-                        throw Failure("it answers without end")
+                        throw Failure("its answer does not end")
                     }
                     bytes.removeFirst(count)
                     head = ResponseHead()
@@ -291,7 +293,7 @@ struct ReportPoster {
                     return Self.answer(head, bytes)
                 case .bareLines:
                     guard let status = Self.statusOfBareHead(bytes) else {
-                        throw Failure("its answer is no HTTP")
+                        throw Failure("its answer is not HTTP")
                     }
                     return Answer(status: status)
                 case .needMore: break
@@ -301,7 +303,8 @@ struct ReportPoster {
         }
     }
 
-    /// The status of a head whose lines end in a bare line feed, as `HTTP/1.1 204` begins it.
+    /// The status of a head whose lines end in a bare line feed, from its beginning, `HTTP/1.1
+    /// 204`.
     static func statusOfBareHead(_ bytes: [UInt8]) -> UInt16? {
         UInt16(String(decoding: bytes.dropFirst(9).prefix(3), as: UTF8.self))
     }
@@ -315,7 +318,7 @@ struct ReportPoster {
         return answer
     }
 
-    /// Retry-After (RFC 9110 §10.2.3) in milliseconds; nil: it is none.
+    /// Retry-After (RFC 9110 §10.2.3) in milliseconds, or `nil` if it is invalid.
     static func retryAfter(_ value: [UInt8], now: Int64) -> Int64? {
         RetryAfter.milliseconds(value, now: now).map {
             min($0, ReportBackoff.longestAskedMilliseconds)

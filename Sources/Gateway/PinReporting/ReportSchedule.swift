@@ -1,22 +1,22 @@
-/// Which report is delivered next: destinations take turns, and do not wait for one another. Of
-/// each one report is under way at a time. Belongs to one thread.
+/// Which report is delivered next: destinations take turns, and do not wait for one another. Each
+/// has at most one report under way. Belongs to one thread.
 struct ReportSchedule {
-    /// Deliveries that are under way at a time, at most.
+    /// The maximum number of simultaneous deliveries.
     static let maximumUnderWay = 8
 
     private var backoff = ReportBackoff()
-    /// Destinations to which one is under way.
+    /// Destinations with a delivery under way.
     private(set) var underWay: Set<String> = []
-    /// In which turn a destination was told last.
+    /// The turn in which each destination was last used.
     private var turns: [String: UInt64] = [:]
     private var turn: UInt64 = 0
 
-    /// The report to deliver now, which is under way then: of the destinations that may be told the
-    /// one whose turn was longest ago, and of its reports the oldest of those that were tried
-    /// least. Nil: none.
+    /// The report to deliver now, which then counts as under way: of the destinations that may be
+    /// used, the one whose turn was longest ago, and of its reports the oldest of those with the
+    /// fewest attempts. `nil` for none.
     ///
     /// - Parameters:
-    ///   - items: the oldest first.
+    ///   - items: oldest first.
     ///   - routes: destinations, by the names of pinsets.
     ///   - now: milliseconds.
     mutating func begin(
@@ -39,8 +39,8 @@ struct ReportSchedule {
         return (best.item, best.destination)
     }
 
-    /// When a destination may be told next that may not be now; nil: none has to wait, but for a
-    /// delivery that is under way.
+    /// When a destination that may not be used now may next be used, or `nil` if none has to wait,
+    /// except for a delivery under way.
     func nextAttempt(
         _ items: [ReportSpool.Item], _ routes: [String: String], now: Int64
     ) -> Int64? {
@@ -52,10 +52,10 @@ struct ReportSchedule {
         }.min()
     }
 
-    /// Nothing is under way to a destination any more.
+    /// Ends a delivery to a destination.
     mutating func end(_ destination: String) { underWay.remove(destination) }
 
-    /// A destination took a report, or said that it never will.
+    /// Called when a destination accepted a report, or rejected it permanently.
     ///
     /// - Returns: whether it had failed before.
     mutating func answered(_ destination: String) -> Bool {
@@ -69,7 +69,7 @@ struct ReportSchedule {
         backoff.failed(destination, now: now, asked: asked)
     }
 
-    /// Forgets the destinations that are none any more.
+    /// Forgets all other destinations.
     mutating func keep(only destinations: Set<String>) {
         backoff.keep(only: destinations)
         turns = turns.filter { destinations.contains($0.key) }

@@ -1,22 +1,23 @@
-/// Whose reports give way where there is no room for all: those of whoever has most. So a server
-/// that takes none pushes out its own reports, and not those that others are to get.
+/// Whose reports are dropped when there is no space for all: those of the holder with the most. A
+/// server that accepts none therefore displaces its own reports, rather than those for others.
 enum ReportShares {
     /// One report, or what may be one.
     struct Holding {
-        /// Whose share it is; nil: nobody knows.
+        /// Whose share it belongs to, or `nil` if unknown.
         var holder: String?
-        /// How much of the room it takes; 0: none, and its going would be of no use.
+        /// How much of the space it takes; 0 if none, so that dropping it would not help.
         var weight: Int
-        /// When it is too old: the one that is first is the oldest.
+        /// When it expires: the first to expire is the oldest.
         var expires: Int64
-        /// Whether it can go.
+        /// Whether it can be dropped.
         var mayGo: Bool
     }
 
-    /// The oldest report of the holder that has most, of those that have one that can go.
+    /// The oldest report of the holder that has the most, of those with a report that can be
+    /// dropped.
     ///
     /// - Parameter newcomer: whose goes first where several have as much.
-    /// - Returns: its index; nil: none can go.
+    /// - Returns: its index, or `nil` if none can be dropped.
     static func next(toGo holdings: [Holding], preferring newcomer: String?) -> Int? {
         var weights: [String?: Int] = [:]
         var oldest: [String?: Int] = [:]

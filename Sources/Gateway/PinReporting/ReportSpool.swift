@@ -1,66 +1,67 @@
 import DurableFiles
 
-/// Reports that wait for their delivery: in a folder, where they survive the process, or in memory
-/// while the folder cannot be used. Bounded by number, bytes and age; where there is no room, the
-/// oldest of the destination that has most give way. Belongs to one thread.
+/// Reports waiting for delivery: in a folder, where they survive the process, or in memory while
+/// the folder cannot be used. Limited by number, bytes and age; if there is no space, the oldest
+/// report of the destination with the most is dropped. Belongs to one thread.
 struct ReportSpool {
-    /// A report that waits.
+    /// A waiting report.
     struct Item {
-        /// The name of its file; also its identity.
+        /// The name of its file, which also identifies it.
         var name: String
         var pinset: String
-        /// When it is too old, in milliseconds of a clock that never goes back.
+        /// When it expires, in milliseconds of a monotonic clock.
         var expires: Int64
         var bytes: Int
-        /// How often its destination answered and did not take it.
+        /// How often its destination answered without accepting it.
         var attempts = 0
-        /// It is being delivered: it stays until that is over.
+        /// Whether it is being delivered: it then stays until that is over.
         var isUnderWay = false
-        /// The JSON, while it is in no file.
+        /// The JSON, while it is not in a file.
         var body: [UInt8]?
-        /// Its file, while that has not got its name.
+        /// Its file, until that has its final name.
         var unfinished: UnfinishedFile?
     }
 
-    /// What is told of to an operator.
+    /// Events for the operator.
     enum Event: Equatable {
         /// The folder cannot be used; reports wait in memory.
         case unusable(ReportFolderError)
-        /// The folder is in use, with so many reports of an earlier process.
+        /// The folder is in use, with this many reports of an earlier process.
         case opened(reports: Int)
-        /// A file was no report, or not written to its end, and is removed.
+        /// A file was not a valid report, or incomplete, and was removed.
         case damaged(file: String)
-        /// So many files are none of the spool's own, and are left alone.
+        /// This many files do not belong to the spool, and are left alone.
         case foreign(files: Int)
-        /// A file cannot be read now; it is left for later.
+        /// A file cannot be read at the moment; it is left for later.
         case unreadable(ReportFolderError)
     }
 
-    /// Reports that wait at most, and their bytes; in memory, where there is no folder, fewer.
+    /// The maximum number of waiting reports, and of their bytes; lower in memory, without a
+    /// folder.
     static let maximumReports = 1000
     static let maximumBytes = 16 << 20
     static let maximumInMemory = 64
-    /// How long a report waits at most, in milliseconds: seven days.
+    /// The maximum age of a waiting report, in milliseconds: seven days.
     static let maximumAge: Int64 = 7 * 86_400_000
-    /// Between two attempts at a folder that cannot be used, or a file in it, in milliseconds.
+    /// The delay between attempts at an unusable folder, or a file in it, in milliseconds.
     static let retryMilliseconds: Int64 = 60_000
 
     private let path: String
     private let tell: (Event) -> Void
     private var folder: ReportFolder?
     private var triedAt: Int64?
-    /// Since it was told that the folder cannot be used, all has not gone well again.
+    /// Whether it was reported that the folder cannot be used, and no attempt has fully succeeded
+    /// since.
     private var hasTold = false
     private var nextNumber = UInt32.random(in: 0...UInt32.max)
     /// In the order in which they were made.
     private(set) var items: [Item] = []
     private(set) var bytes = 0
-    /// Where reports go, by the names of their pinsets.
+    /// The destinations of reports, by the names of their pinsets.
     var routes: [String: String] = [:]
-    /// Reports that gave way, by where they were to go; those that nobody knows that of are
-    /// nobody's (nil).
+    /// Dropped reports by their destination; `nil` for those whose destination is unknown.
     private var dropped: [String?: Int] = [:]
-    /// Names of files that could not be read, and when they are too old.
+    /// Names of files that could not be read, and when they expire.
     private var unread: [(name: String, expires: Int64)] = []
 
     init(path: String, tell: @escaping (Event) -> Void) {
@@ -68,30 +69,30 @@ struct ReportSpool {
         self.tell = tell
     }
 
-    /// Reports that wait, those that cannot be read now among them.
+    /// Waiting reports, including those that cannot be read at the moment.
     var count: Int { items.count + unread.count }
 
-    /// Reports that are in no file.
+    /// Reports that are not in a file.
     var inMemory: Int { items.count(where: { $0.body != nil }) }
 
-    /// Reports that may not be there after a loss of power.
+    /// Reports that may not survive a power loss.
     var unsettled: Int { items.count(where: { $0.body != nil || $0.unfinished != nil }) }
 
-    /// What became of reports that were looked at.
+    /// The results of examining reports.
     struct Found: Equatable {
         /// Files of an earlier process.
         var files = 0
-        /// Files that were no reports, now or before.
+        /// Files that were not valid reports, now or before.
         var damaged = 0
     }
 
-    /// Uses the folder, and what of it could not be used before: reports in memory go there.
-    /// Nothing that failed is tried again at once.
+    /// Opens the folder, and retries what could not be used before: reports in memory are moved
+    /// there. Nothing that failed is retried at once.
     ///
     /// - Parameters:
-    ///   - now: milliseconds of a clock that never goes back.
+    ///   - now: milliseconds of a monotonic clock.
     ///   - wall: milliseconds since 1970.
-    ///   - makes: the folder is made if it is not there, and told of where it cannot be used.
+    ///   - makes: whether to create the folder if missing, and to report it if it cannot be used.
     mutating func open(now: Int64, wall: Int64, makes: Bool = true) -> Found {
         var found = Found()
         let isDone = folder != nil && unread.isEmpty && inMemory == 0
@@ -128,7 +129,7 @@ struct ReportSpool {
         hasTold = true
     }
 
-    /// Takes in what an earlier process left.
+    /// Loads what an earlier process left.
     private mutating func load(
         _ names: [String], from folder: ReportFolder, now: Int64, wall: Int64,
         _ found: inout Found
@@ -143,7 +144,7 @@ struct ReportSpool {
                 continue
             }
             found.files += 1
-            // The clock may have been another one when it was made: it is not older than that.
+            // The clock may have been wrong when it was made: it is not older than that.
             let age = created < wall ? min(wall - created, Self.maximumAge + 1) : 0
             load(name, now + Self.maximumAge - age, from: folder, &found)
         }
@@ -152,7 +153,7 @@ struct ReportSpool {
         for item in made { append(item) }
     }
 
-    /// Takes in a file, unless it cannot be read now: that is no fault of the report.
+    /// Loads a file, unless it cannot be read at the moment, which is not the report's fault.
     private mutating func load(
         _ name: String, _ expires: Int64, from folder: ReportFolder, _ found: inout Found
     ) {
@@ -169,7 +170,7 @@ struct ReportSpool {
         }
         var name = name
         if let finished = ReportFile.finishedName(of: name) {
-            // It is whole: only its name an earlier process had no time for.
+            // It is complete: an earlier process merely had no time to rename it.
             do throws(ReportFolderError) {
                 try folder.finish(name, as: finished)
             } catch {
@@ -201,12 +202,12 @@ struct ReportSpool {
         }
     }
 
-    /// Drops the oldest report of the destination that has most.
+    /// Drops the oldest report of the destination that has the most.
     ///
     /// - Parameters:
-    ///   - pinset: of the report for which there is no room; it may be the one.
-    ///   - weight: how much of the room a report takes; 0: it is not asked to go.
-    /// - Returns: false if none can go.
+    ///   - pinset: the pinset of the report for which there is no space; it may itself be dropped.
+    ///   - weight: how much of the space a report takes; 0 if it must not be dropped.
+    /// - Returns: `false` if none can be dropped.
     private mutating func drop(for pinset: String?, _ weight: (Item) -> Int) -> Bool {
         let waiting = items.map { item in
             ReportShares.Holding(
@@ -231,7 +232,7 @@ struct ReportSpool {
         return true
     }
 
-    /// Reports that gave way since this was asked last, by where they were to go.
+    /// Reports dropped since the last call, by their destination.
     mutating func takeDropped() -> [String?: Int] {
         defer { dropped = [:] }
         return dropped
@@ -241,9 +242,9 @@ struct ReportSpool {
     ///
     /// - Parameters:
     ///   - created: milliseconds since 1970.
-    ///   - now: milliseconds of a clock that never goes back.
-    ///   - isLast: it gets its place on the disk from ``settle()``.
-    /// - Returns: false if there is no room for it: it is among those that gave way.
+    ///   - now: milliseconds of a monotonic clock.
+    ///   - isLast: whether ``settle()`` will make it durable.
+    /// - Returns: `false` if there is no space for it: it then counts as dropped.
     @discardableResult
     mutating func add(
         pinset: String, body: [UInt8], created: Int64, now: Int64, isLast: Bool = false
@@ -268,7 +269,7 @@ struct ReportSpool {
         return items.last?.name == item.name
     }
 
-    /// Writes the reports that are in memory to the folder, where there is one.
+    /// Writes the reports that are in memory to the folder, if there is one.
     private mutating func save(isLast: Bool = false) throws(ReportFolderError) {
         guard let folder else { return }
         for index in items.indices {
@@ -285,8 +286,8 @@ struct ReportSpool {
         hasTold = false
     }
 
-    /// Has the last reports on the disk, which takes as long as the disk takes. They are in files
-    /// before it, which the next process finds whole if the power stays on.
+    /// Makes the last reports durable, which takes as long as the disk takes. They are already in
+    /// files, which the next process finds intact if the power stays on.
     mutating func settle() {
         do throws(ReportFolderError) {
             try folder?.finish(items.compactMap(\.unfinished))
@@ -296,8 +297,8 @@ struct ReportSpool {
         }
     }
 
-    /// The JSON of a report; nil: there is none. A file that cannot be read now is tried again
-    /// later, and what it holds is no item until then.
+    /// The JSON of a report, if there is any. A file that cannot be read at the moment is retried
+    /// later, and is not an item until then.
     mutating func body(of item: Item) -> Body {
         if let body = item.body { return .text(body) }
         guard let folder else { return .damaged }
@@ -313,13 +314,13 @@ struct ReportSpool {
         }
     }
 
-    /// What a report's file has.
+    /// The contents of a report's file.
     enum Body: Equatable {
         /// The JSON.
         case text([UInt8])
         /// It is gone or damaged.
         case damaged
-        /// It cannot be read now: it is no item until it is tried again.
+        /// It cannot be read at the moment: it is not an item until it is retried.
         case unreadable
     }
 
@@ -332,10 +333,10 @@ struct ReportSpool {
         folder?.remove(item.name)
     }
 
-    /// Removes the reports that are too old, and those that `isWanted` has no use for.
+    /// Removes the reports that have expired, and those for which `isWanted` returns `false`.
     ///
-    /// - Parameter now: milliseconds of a clock that never goes back.
-    /// - Returns: how many were too old, and how many not wanted.
+    /// - Parameter now: milliseconds of a monotonic clock.
+    /// - Returns: how many had expired, and how many were not wanted.
     mutating func prune(
         now: Int64, isWanted: (_ pinset: String) -> Bool
     ) -> (expired: Int, unwanted: Int) {
@@ -357,13 +358,13 @@ struct ReportSpool {
         return (expired, unwanted)
     }
 
-    /// A destination answered and did not take a report: others come first.
+    /// Called when a destination answered without accepting a report: others come first.
     mutating func setBack(_ name: String) {
         guard let index = items.firstIndex(where: { $0.name == name }) else { return }
         items[index].attempts += 1
     }
 
-    /// A report is being delivered, or not any more.
+    /// Marks whether a report is being delivered.
     mutating func set(_ name: String, isUnderWay: Bool) {
         guard let index = items.firstIndex(where: { $0.name == name }) else { return }
         items[index].isUnderWay = isUnderWay
@@ -372,7 +373,7 @@ struct ReportSpool {
     /// Whether no folder is in use.
     var isClosed: Bool { folder == nil }
 
-    /// Lets go of the folder.
+    /// Closes the folder.
     mutating func close() {
         folder?.end()
         (folder, triedAt) = (nil, nil)

@@ -3,33 +3,32 @@ import Clocks
 import Locking
 import Synchronization
 
-/// What the reporter's thread shares with those that report.
+/// The state shared by the reporter's thread and those that report.
 final class ReporterCore: Sendable {
     struct State: Sendable {
         var gate = ReportGate()
-        /// Reports that the thread has not taken in yet.
+        /// Reports that the thread has not processed yet.
         var inbox: [PinFailureReport] = []
         var settings: PinReporter.Settings
-        /// Changes of the pins that the thread has not taken in yet.
+        /// Changes of the pins that the thread has not processed yet.
         var changes: [PinChange] = []
-        /// Reports that the thread has taken in and not written yet.
+        /// Reports that the thread has accepted but not written yet.
         var unkept = 0
-        /// Reports that wait in memory, since they could not be written.
+        /// Reports waiting in memory because they could not be written.
         var inMemory = 0
-        /// Deliveries that have ended, and that the thread has not taken in yet.
+        /// Deliveries that have ended, but that the thread has not processed yet.
         var ended: [Delivery] = []
-        /// Reports that there was no room for in the inbox, and that nobody was told of yet.
+        /// Reports for which the inbox had no space, and that have not been reported yet.
         var refused = 0
-        /// Reports that anybody has handed over, that were made of what was counted, or that an
-        /// earlier process left.
+        /// Reports that were submitted, made from counts, or left by an earlier process.
         var accepted: UInt64 = 0
-        /// Reports that were neither delivered nor written down at the end.
+        /// Reports that were neither delivered nor written to the disk at the end.
         var lost: UInt64 = 0
         var isEnding = false
-        /// Nobody takes anything in any more.
+        /// Whether nothing is accepted any more.
         var isOver = false
 
-        /// Takes a report for delivery; false: there is no room for it.
+        /// Accepts a report for delivery; `false` if there is no space for it.
         mutating func accept(_ report: PinFailureReport, isBounded: Bool = true) -> Bool {
             accepted += 1
             guard !isOver else {
@@ -47,16 +46,16 @@ final class ReporterCore: Sendable {
 
     /// A delivery that has ended.
     struct Delivery: Sendable {
-        /// The report's file, its pinset, and where it went.
+        /// The report's file, its pinset, and its destination.
         var name: String
         var pinset: String
         var destination: String
         var result: PostResult
     }
 
-    /// Other pins are in force.
+    /// A change of the pins in force.
     struct PinChange: Sendable {
-        /// What had been counted until then.
+        /// The counts until then.
         var counts: [String: PinUseTable.Count]
         /// The pins from then on.
         var pins: [String: [String]]
@@ -64,7 +63,7 @@ final class ReporterCore: Sendable {
         var wall: Int64
     }
 
-    /// Reports that the thread may be behind with.
+    /// The maximum number of reports by which the thread may lag behind.
     static let inboxCapacity = 64
 
     let state: Locked<State>
@@ -98,7 +97,7 @@ final class ReporterCore: Sendable {
 
     func count(of result: ReportResult) -> UInt64 { counts.withLock { $0[result.rawValue] } }
 
-    /// A moment of the clock that monitors wait by.
+    /// A point in time on the clock used by monitors.
     static func nanoseconds(after milliseconds: Int64) -> Int64 {
         Clock.monotonicNanoseconds() + milliseconds * 1_000_000
     }
@@ -109,8 +108,8 @@ final class ReporterCore: Sendable {
         _ = poll(&wanted, 1, Int32(clamping: max(0, milliseconds)))
     }
 
-    /// Waits for the descriptor of a delivery; false: it was not ready in time, or the process
-    /// ends.
+    /// Waits for the descriptor of a delivery; `false` if it was not ready in time, or the process
+    /// is ending.
     func wait(_ descriptor: Int32, _ events: Int16, milliseconds: Int64) -> Bool {
         var wanted = [
             pollfd(fd: descriptor, events: events, revents: 0),
@@ -126,9 +125,10 @@ final class ReporterCore: Sendable {
         return false
     }
 
-    /// Nobody takes anything in any more: counts and tells of what is lost, once.
+    /// Stops accepting anything: counts and reports what is lost, once.
     ///
-    /// - Parameter others: beside what nobody has taken in: reports that are in no file.
+    /// - Parameter others: returns the number of reports in no file, beyond those not processed
+    ///   yet.
     func lose(_ others: (State) -> Int) {
         let lost = state.withLock { state in
             guard !state.isOver else { return 0 }
@@ -142,7 +142,7 @@ final class ReporterCore: Sendable {
         if lost > 0 { tell(.notKept(lost)) }
     }
 
-    /// A delivery has ended.
+    /// Records that a delivery has ended.
     func note(_ delivery: Delivery) {
         state.withLock { $0.ended.append(delivery) }
         wake.signal()

@@ -80,7 +80,7 @@ struct AdminSiteTests {
         let refused = site().respond(to: request)
         #expect(refused.status == 401)
         #expect(field(refused, "WWW-Authenticate") == "Bearer realm=pinfold")
-        #expect(body(refused) == "/metrics needs the token of admin.tokenFile\n")
+        #expect(body(refused) == "/metrics requires the token in admin.tokenFile\n")
         request.authorization = "Bearer secret"
         #expect(site().respond(to: request).status == 200)
     }
@@ -92,14 +92,14 @@ struct AdminSiteTests {
         #expect(refused.status == 421)
         #expect(
             body(refused)
-                == "the request is for another host; admin.hosts can name it as this one\n")
+                == "the request is for another host; add it to admin.hosts to allow it\n")
     }
 
     static let readinesses: [(ServiceReadiness, UInt16, String, String)] = [
         (.ready, 200, "ready", "ready"),
         (
             .readyWithoutDisk("full"), 200, "ready",
-            "ready, but the cache's disk tier is off (full): nothing is kept over a restart"
+            "ready, but the cache's disk tier is off (full): nothing is kept across restarts"
         ),
         (
             .starting(listenersUp: 1, listenersConfigured: 2), 503, "starting",
@@ -159,7 +159,7 @@ struct AdminSiteTests {
             let response = site().respond(to: AdminRequest(method: method, target: page.path))
             #expect(response.status == 405)
             #expect(field(response, "Allow") == "GET, HEAD")
-            #expect(body(response) == "\(page.path) takes GET and HEAD\n")
+            #expect(body(response) == "\(page.path) allows GET and HEAD\n")
         }
     }
 

@@ -54,8 +54,8 @@ struct SetupTests {
         #expect(missing.status == 404)
         #expect(
             body(missing)
-                == "there is no interception authority: interception.certificate names one, and "
-                + "pinfold ca init makes it\n")
+                == "there is no interception authority; create one with pinfold ca init and name "
+                + "it in interception.certificate\n")
     }
 
     @Test(arguments: [("192.0.2.1", "192.0.2.1:8080"), ("[2001:db8::1]", "[2001:db8::1]:8080")])
@@ -84,7 +84,7 @@ struct SetupTests {
     func `without a forward proxy there is nothing to set up`(target: String) {
         let missing = ask(target, setup(hasProxy: false))
         #expect(missing.status == 404)
-        #expect(body(missing).hasPrefix("no listener is a forward proxy"))
+        #expect(body(missing).hasPrefix("there is no forward proxy"))
     }
 
     private static let clients = [
@@ -102,7 +102,7 @@ struct SetupTests {
                 },
                 "\(client)")
             #expect(section.lines.contains { $0.contains("192.0.2.1") })
-            // What is about the certificate is there only if there is one.
+            // The part about the certificate is present only if there is one.
             let aboutTrust = section.lines.contains {
                 $0.contains("pinfold-ca") || $0.contains("pinfold-bundle") || $0.contains("ca.der")
                     || $0.contains("ca-certificates")
@@ -152,7 +152,7 @@ struct SetupTests {
 }
 
 extension String {
-    /// How often a word is in the text.
+    /// How often a word occurs in the text.
     fileprivate func components(of word: String) -> Int {
         var count = 0
         var rest = self[...]

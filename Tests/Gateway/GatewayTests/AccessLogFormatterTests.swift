@@ -135,7 +135,7 @@ struct AccessLogFormatterTests {
         let request = LoggedRequest(method: "GET", target: "/a?b")
         let text = line(.combined, request, session: session)
         #expect(text.contains(#""GET https://a.test:8443/a?b HTTP/1.1" "#), "\(text)")
-        // Whoever wrote a whole URL, or asks for no path, has said it.
+        // A client that wrote a complete URL, or requests no path, has said it itself.
         for target in ["https://a.test:8443/", "*"] {
             let request = LoggedRequest(method: "OPTIONS", target: target)
             let text = line(.combined, request, session: session)

@@ -112,7 +112,7 @@ struct AccessLogRingTests {
             let place = results.firstIndex(of: .queuedHalfFull) ?? 0
             #expect(abs(place - results.count / 2) <= results.count / 16)
             _ = owned.take()
-            // The producer notices the room with its next record.
+            // The producer notices the space with its next record.
             #expect(owned.push(1) == .queued)
             _ = owned.take()
         }

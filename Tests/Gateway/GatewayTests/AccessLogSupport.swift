@@ -7,14 +7,14 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// A request's head with what the access log takes from it.
+/// A request's head and the texts that the access log takes from it.
 struct LoggedRequest {
     var method = "GET"
     var target = "http://example.com/"
     var userAgent = ""
     var referer = ""
 
-    /// The head's bytes and where the texts lie in them.
+    /// The head's bytes and the positions of the texts in them.
     var head: ([UInt8], AccessLogTexts) {
         var bytes: [UInt8] = []
         func add(_ text: String) -> ByteRange {
@@ -53,7 +53,7 @@ extension AccessLogProducer {
 
 extension TemporaryFolder {
     func lines(_ name: String) -> [String] {
-        // Not by `FileManager`, which leaks a page for an empty file.
+        // Without `FileManager`, which leaks a page for an empty file.
         guard let data = try? FileHandle(forReadingAtPath: file(name))?.readToEnd() else {
             return []
         }
@@ -62,7 +62,7 @@ extension TemporaryFolder {
 }
 
 /// Waits until a condition holds that another thread brings about; records an issue if it does not
-/// within a minute. It keeps its thread: a task would be asked again only after all other tests.
+/// within a minute. It occupies its thread: a task would be resumed only after all other tests.
 func eventually(
     _ what: Comment, sourceLocation: SourceLocation = #_sourceLocation, _ body: () -> Bool
 ) {

@@ -232,7 +232,7 @@ struct AccessLogPipeTests {
 
         deinit { _ = CLinux.close(reader) }
 
-        /// Everything that is in the pipe now.
+        /// Everything in the pipe at the moment.
         func read() -> [UInt8] {
             var all: [UInt8] = []
             var buffer = [UInt8](repeating: 0, count: 65536)
@@ -279,7 +279,7 @@ struct AccessLogPipeTests {
         let pipe = try Pipe()
         let log = try open(pipe)
         let logged = fill(log)
-        // From here on the pipe is read: everything that was queued comes out whole.
+        // From here on the pipe is read: everything that was queued arrives intact.
         var received: [UInt8] = []
         eventually("all that was not dropped arrives") {
             received += pipe.read()
@@ -307,8 +307,8 @@ struct AccessLogPipeTests {
         #expect(took >= .milliseconds(40))
         #expect(took < .seconds(5))
         #expect(log.figures.written + log.figures.dropped == logged)
-        // What counts as written is in the pipe, whole. A line that the full pipe took a part of is
-        // lost, even if there was room to end it afterwards.
+        // What counts as written is in the pipe, complete. A line of which the full pipe accepted
+        // only a part is lost, even if there was space to complete it afterwards.
         let whole = pipe.read().split(separator: UInt8(ascii: "\n")).count { line in
             (try? JSONSerialization.jsonObject(with: Data(line))) is [String: Any]
         }

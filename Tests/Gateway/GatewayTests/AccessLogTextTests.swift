@@ -4,7 +4,7 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// Renders through one of the log's text functions.
+/// Renders with one of the log's text functions.
 private func rendered(
     _ bytes: [UInt8], _ body: (UnsafeRawBufferPointer, inout LineBuffer) -> Void
 ) -> String {

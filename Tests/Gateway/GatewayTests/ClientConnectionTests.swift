@@ -64,7 +64,7 @@ struct ClientConnectionTests {
         let peer = try still.peer(of: server)
         still.await("\r\nDigest: z\r\n\r\n", at: peer)
         let head = try #require(peer.text.firstRange(of: "\r\n\r\n"))
-        // A chunk for each part that came: one byte each.
+        // A chunk for each part that arrived: one byte each.
         #expect(
             peer.text[head.upperBound...]
                 == "hello".map { "1\r\n\($0)\r\n" }.joined() + "0\r\nDigest: z\r\n\r\n")
@@ -209,7 +209,7 @@ struct ClientConnectionTests {
         var version: String
         var fields = ""
         var response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
-        /// What the client gets behind the head, and Connection's value there.
+        /// What the client receives after the head, and the value of Connection in it.
         var content = "hi"
         var connection: String?
         var goesOn: Bool
@@ -228,7 +228,8 @@ struct ClientConnectionTests {
             version: "1.1",
             response: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi",
             goesOn: true),
-        // Without a length: chunks for who knows them, the end of the connection else.
+        // Without a length: chunks for clients that support them, otherwise the end of the
+        // connection.
         Persistence(
             version: "1.1",
             response: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
@@ -316,7 +317,7 @@ struct ClientConnectionTests {
 }
 
 extension String {
-    /// The parts between the places of a text.
+    /// The parts between the placeholders of a text.
     fileprivate func components(_ separator: String) -> [Substring] {
         split(separator: separator, omittingEmptySubsequences: false)
     }

@@ -161,7 +161,7 @@ struct ClientLifeTests {
 
     // MARK: Clients that go away
 
-    /// Where an exchange is when its client goes.
+    /// The state of an exchange when its client leaves.
     enum Moment: CaseIterable {
         case nothingSent, headArriving, connecting, waitingForPlace, waitingForResponse
         case uploading, streaming, notReading, lingering, tunnelConnecting, tunnelling
@@ -169,7 +169,7 @@ struct ClientLifeTests {
 
     @Test(arguments: Moment.allCases)
     func `leaves nothing behind when its client resets it`(_ moment: Moment) throws {
-        // An attempt to connect goes on without its client, for the next who asks.
+        // An attempt to connect continues without its client, for the next one that needs it.
         let connect = moment == .connecting ? "100ms" : "5s"
         let still = try StillWorker.reachingLoopback(
             """
@@ -198,7 +198,7 @@ struct ClientLifeTests {
         #expect(still.worker.metrics.value(.tunnelsOpen) == 0)
     }
 
-    /// - Returns: the server's end, if the exchange has got so far.
+    /// - Returns: the server's end, if the exchange has got that far.
     private func bring(
         _ still: StillWorker, _ client: Peer, to moment: Moment
     ) throws -> Peer? {

@@ -6,17 +6,17 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-// Everything that a test of clients' connections and of relays makes is made here.
+// Everything that a test of client connections and of relays needs is made here.
 
 extension StillWorker {
-    /// A client's end of a connection that the worker has taken in.
+    /// A client's end of a connection that the worker has accepted.
     func client() throws -> Peer {
         let (near, far) = try Peer.pair()
         worker.accept(near, from: try #require(Endpoint("127.0.0.1:1")), on: listener)
         return far
     }
 
-    /// The clients' connections that there are, the latest last.
+    /// The existing client connections, latest last.
     var clientConnections: [ClientConnection] {
         worker.loop.handlers.compactMap { $0 as? ClientConnection }
     }
@@ -43,7 +43,7 @@ extension StillWorker {
         }
     }
 
-    /// What clients and their exchanges take of the worker.
+    /// The resources that clients and their exchanges occupy on the worker.
     var clientCounts: ClientCounts {
         let metrics = worker.metrics
         return ClientCounts(
@@ -56,7 +56,7 @@ extension StillWorker {
     }
 }
 
-/// What clients take; nothing by default.
+/// What clients occupy; nothing by default.
 struct ClientCounts: Equatable {
     var connections: Int64 = 0
     var places = 0
@@ -67,7 +67,7 @@ struct ClientCounts: Equatable {
 }
 
 extension ScriptedServer {
-    /// A request to it by way of a proxy.
+    /// A request to it through a proxy.
     func request(
         _ method: String = "GET", version: String = "1.1", fields: String = "", body: String = ""
     ) -> String {
@@ -90,8 +90,9 @@ final class ScriptedRelay {
     private(set) var endings: [Ending] = []
 
     /// - Parameters:
-    ///   - early: what each side has sent already; `pending`: what the client is still to be sent.
-    ///   - descriptor: takes the place of the upstream's.
+    ///   - early: what each side has already sent; `pending`: what is still to be sent to the
+    ///     client.
+    ///   - descriptor: replaces the upstream's.
     init(
         _ still: StillWorker, idleMilliseconds: Int64 = 60_000, earlyFromClient: String = "",
         earlyFromUpstream: String = "", pendingForClient: String = "",
@@ -118,7 +119,7 @@ final class ScriptedRelay {
                 earlyFromUpstream: ScriptedConsumer.buffer(earlyFromUpstream, worker),
                 pendingForClient: pending)
         } catch {
-            // It is still the caller's.
+            // The caller still owns it.
             Descriptors.close(nearClient)
             throw error
         }
@@ -144,7 +145,7 @@ private final class BrokenPipeSignals {
 
     deinit {
         var signals = Self.brokenPipe
-        // What is pending would be delivered now.
+        // Pending data would be delivered now.
         var wait = timespec()
         while sigtimedwait(&signals, nil, &wait) == SIGPIPE {}
         if sigismember(&before, SIGPIPE) == 0 { pthread_sigmask(SIG_UNBLOCK, &signals, nil) }

@@ -15,7 +15,7 @@ struct EarlyResponseTests {
         server = try ScriptedServer()
     }
 
-    /// A request some of whose content has arrived at its server.
+    /// A request of which some content has arrived at its server.
     private func begun(expectsContinue: Bool = false, sending content: String = "some") throws
         -> (consumer: ScriptedConsumer, peer: Peer)
     {

@@ -22,7 +22,7 @@ struct ExchangeDeadlineTests {
         let exchange = try #require(client.exchange)
         #expect(exchange.state.name == "connecting")
 
-        // As if the first were being answered from the disk, whose queue stays full.
+        // As if the first were being served from the disk, whose queue stays full.
         still.pool.abandon(try #require(exchange.origin), exchange)
         exchange.state.step = .serving
         let head = client.makeHead(status: 200, phrase: nil, room: 64)
@@ -34,7 +34,7 @@ struct ExchangeDeadlineTests {
         for _ in 0..<1000 where exchange.id == first { exchange.deadlineReached() }
 
         let answers = readable(far)
-        // The first is asked at its server instead, and that takes too long; the second goes on.
+        // The first is sent to its server instead, which takes too long; the second continues.
         #expect(answers.ranges(of: "HTTP/1.1 504 ").count == 1)
         #expect(answers.contains("pool-wait-timeout"))
         #expect(client.exchange === exchange)

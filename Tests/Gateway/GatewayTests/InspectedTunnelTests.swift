@@ -9,10 +9,10 @@ import Testing
 @testable import PinfoldEngine
 @testable import PinfoldTLS
 
-/// A tunnel between a client and a server of the test's own, looked at by itself.
+/// A tunnel between a client and a server of the test's own, examined in isolation.
 @Suite("An inspected tunnel")
 struct InspectedTunnelTests {
-    /// A client that speaks at most TLS 1.2.
+    /// A client that supports at most TLS 1.2.
     private static let olderClient: TLSClientContext = {
         let anchor = RootSource.file(name: "roots", contents: TestIdentity.certificate)
         guard let roots = try? TrustRoots([anchor]),
@@ -26,7 +26,7 @@ struct InspectedTunnelTests {
     /// What the client of a tunnel speaks.
     private enum Speech { case clear, tls12, tls13 }
 
-    /// A tunnel to service.test that has begun, its other ends, and what came of it.
+    /// A tunnel to service.test that has begun, its other ends, and the results.
     private final class Begun {
         let still: StillWorker
         let client: FarEnd
@@ -38,8 +38,8 @@ struct InspectedTunnelTests {
         private var relay: Relay?
 
         /// - Parameters:
-        ///   - entry: members of the host's entry besides `match` and `tunnel`.
-        ///   - server: whether there is one that speaks TLS; else it is silent.
+        ///   - entry: additional keys of the host's entry, besides `match` and `tunnel`.
+        ///   - server: whether there is a server that speaks TLS; otherwise it is silent.
         init(
             _ speech: Speech, _ entry: String = "", server hasServer: Bool = true,
             authority: String = "service.test"
@@ -103,7 +103,7 @@ struct InspectedTunnelTests {
 
         func run(until isDone: () -> Bool) -> Bool { still.run(client, server, until: isDone) }
 
-        /// Whether the server is left alone and the client told, and why; closes the client's end.
+        /// Whether the server is left and the client receives the reason; closes the client's end.
         func isRefused(for reason: String) -> Bool {
             guard run(until: { client.end != nil && server.end != nil }) else { return false }
             client.close()
@@ -115,7 +115,7 @@ struct InspectedTunnelTests {
         }
     }
 
-    /// An alert of a fatal error, in the clear.
+    /// A fatal alert in clear text.
     private static func alert(_ code: UInt8) -> [UInt8] {
         [21, 3, 3, 0, 2, 2, code]
     }
@@ -136,7 +136,7 @@ struct InspectedTunnelTests {
     @Test func `keeps no buffer while the server says nothing`() throws {
         let begun = try Begun(.tls12, server: false)
         #expect(begun.run { begun.server.received.count > 50 })
-        // The ClientHello: for the time when the server has been judged.
+        // The ClientHello: for when the server has been judged.
         #expect(begun.still.worker.loop.buffers.outstanding == 1)
         begun.server.close()
         #expect(begun.run { begun.client.end != nil })
@@ -216,7 +216,7 @@ struct InspectedTunnelTests {
         #expect(begun.still.worker.loop.buffers.outstanding == 0)
     }
 
-    /// What a client of TLS 1.2 says first.
+    /// The first bytes from a TLS 1.2 client.
     private func clientHello() throws -> [UInt8] {
         let (near, far) = try Peer.pair()
         let transport = try Transport.client(near, Self.olderClient)

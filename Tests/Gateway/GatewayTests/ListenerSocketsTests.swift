@@ -8,10 +8,10 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// Loopback addresses that nobody else uses, so that ports of other tests are no matter.
+/// Loopback addresses that nobody else uses, so that ports of other tests do not matter.
 private let host = "127.77.3.4"
 
-/// What a reload asks for: names and ports, the administration's last.
+/// What a reload configures: names and ports, the administration's last.
 private func configuration(
     _ listeners: [(String, UInt16)], admin: UInt16 = 0
 ) throws -> ConfigurationSnapshot {
@@ -110,7 +110,7 @@ extension [ListenerSocket] {
             for (before, after) in zip(first, again) {
                 #expect(after.map(\.name) == before.map(\.name))
                 #expect(after.map(\.endpoint) == before.map(\.endpoint))
-                // Each worker has its socket already.
+                // Each worker already has its socket.
                 #expect(after.allSatisfy { $0.descriptor == -1 })
             }
         }
@@ -144,7 +144,7 @@ extension [ListenerSocket] {
         let opened = Opened()
         let first = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
         _ = try opened.open(try configuration([("proxy", 0)]))
-        // The workers close what they are not told of.
+        // The workers close sockets that are not passed to them.
         for sockets in first { opened.close(sockets.filter { $0.name == "other" }) }
         let back = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
         #expect(back.allSatisfy { ($0["other"]?.descriptor ?? -1) >= 0 })
@@ -160,7 +160,7 @@ extension [ListenerSocket] {
         _ = try fixed.open(try configuration([("proxy", 0)], admin: port))
         let moved = try fixed.open(try configuration([("proxy", 0), ("taken", port)]))
         let taken = try moved.map { try #require($0["taken"]) }
-        // The first worker goes on with the socket that it has; the others had none.
+        // The first worker keeps the socket that it has; the others had none.
         #expect(taken[0].descriptor == -1)
         #expect(taken[1...].allSatisfy { $0.descriptor >= 0 })
         #expect(taken.allSatisfy { $0.endpoint.port == port })
@@ -185,7 +185,7 @@ extension [ListenerSocket] {
         let taken = try #require(Sockets.localEndpoint(held))
         let opened = Opened()
         let first = try opened.open(try configuration([("proxy", 0)]))
-        // Free it again, so that a leak shows: a socket left on it would make it not free.
+        // Release it, so that a leak shows: a socket left on it would keep it occupied.
         let spare = try opened.open(try configuration([("proxy", 0), ("spare", 0)]))
         let free = try #require(spare[0]["spare"]).endpoint
         for sockets in spare { opened.close(sockets) }
@@ -203,9 +203,9 @@ extension [ListenerSocket] {
                     == "cannot listen on \(taken) for listener late: "
                     + "Address already in use (errno 98)")
         }
-        // Nothing of the failed reload listens.
+        // Nothing from the failed reload is listening.
         try Sockets.checkFree(free)
-        // And what was open before is known as before.
+        // And what was open before is still known.
         let again = try opened.open(try configuration([("proxy", 0)]))
         #expect(again[0]["proxy"]?.descriptor == -1)
         #expect(again[0]["proxy"]?.endpoint == first[0]["proxy"]?.endpoint)

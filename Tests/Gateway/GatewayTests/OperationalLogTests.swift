@@ -50,7 +50,7 @@ struct OperationalLogTests {
         let logger = log.logger(label: "pinfold")
         for _ in 0..<1000 { logger.info("request not served", metadata: ["reason": "x"]) }
         let written = { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
-        // A slow machine takes several windows for it: then there are several numbers.
+        // A slow machine needs several windows for it: then there are several numbers.
         func told() -> Int {
             written().split(separator: "\n").reduce(0) { sum, line in
                 let more = line.firstMatch(of: /and ([\d,]+) more/)?.output.1.filter(\.isNumber)

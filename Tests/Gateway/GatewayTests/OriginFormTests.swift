@@ -9,7 +9,7 @@ struct OriginFormTests {
     private static let toPlist =
         "cache: { form: origin }, response: { body: { from: json, to: plist } }"
     private static let fresh = "Cache-Control: max-age=60\r\nETag: \"v1\"\r\n"
-    /// More than is worked on at once.
+    /// More than is processed at once.
     private static let large = "[" + String(repeating: "1,", count: 10_000) + "1]"
 
     private func request(
@@ -36,7 +36,8 @@ struct OriginFormTests {
         }
     }
 
-    /// A worker that has stored a response, the client that got its translation, and the server.
+    /// A worker that has stored a response, the client that received its translation, and the
+    /// server.
     private func stored(
         _ body: String = "{\"a\":true}", rules: String = Self.toPlist, fields: String = Self.fresh,
         maximumHeldBytes: Int = 1 << 30, beside: String = ""
@@ -225,7 +226,7 @@ struct OriginFormTests {
         let (ruled, client, peer, first) = try stored(Self.large)
         client.send(request(ruled))
         ruled.still.turn(until: "the work waits") { ruled.work.count == 1 }
-        // Others go on meanwhile.
+        // Others continue in the meantime.
         let other = try ruled.still.client()
         other.send(request(ruled, "Cache-Control: no-cache\r\n", method: "HEAD"))
         ruled.still.await("HEAD /a ", at: peer)

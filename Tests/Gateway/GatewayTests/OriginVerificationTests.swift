@@ -5,14 +5,14 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// What comes before an intercepted tunnel, and what it leaves behind.
+/// What precedes an intercepted tunnel, and what it leaves behind.
 @Suite("Seeing that a server may be trusted")
 struct OriginVerificationTests {
     private let server: ScriptedServer
 
     init() throws { server = try ScriptedServer() }
 
-    /// A verification that has begun, and what it was answered.
+    /// A verification that has begun, and its results.
     private final class Begun {
         private(set) var verification: OriginVerification!
         private(set) var outcomes: [Result<OriginVerification.Server, StreamFailure>] = []
@@ -32,7 +32,7 @@ struct OriginVerificationTests {
         }
     }
 
-    /// One that has ended well, and the server's end of the connection that it leaves.
+    /// A verification that has succeeded, and the server's end of the connection that it leaves.
     private func verified(_ still: StillWorker) throws -> (begun: Begun, peer: Peer) {
         let begun = try Begun(still, server)
         #expect(begun.outcomes.isEmpty)

@@ -40,7 +40,7 @@ struct RequestRulesTests {
         #expect(!received.contains("X-Debug") && !received.contains(": de"))
         ruled.answer(
             client, peer, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", until: "\r\n\r\nok")
-        // The client's connection goes on.
+        // The client's connection continues.
         client.forget()
         peer.forget()
         client.send(request)

@@ -56,10 +56,10 @@ struct ResponseRulesTests {
         #expect(client.text.hasPrefix("HTTP/1.1 502 "))
         #expect(client.text.contains("502 \(reason)"))
         #expect(stores(ruled) == 0)
-        // The next one is asked for, and passes.
+        // The next one is requested, and passes.
         client.forget()
         client.send(request(ruled))
-        // What was read to its end goes on serving.
+        // A connection whose response was read completely can be reused.
         let again =
             reason == "response-body-invalid" ? peer : try ruled.still.peer(of: ruled.server)
         again.forget()
@@ -153,7 +153,7 @@ struct ResponseRulesTests {
         peer.send(response("[" + String(repeating: "1,", count: 4000) + "1]"))
         ruled.still.await("\nid: ", at: client)
         #expect(client.text.contains("503 transformation-overloaded"))
-        // What it held is given back.
+        // What it held is released.
         client.forget()
         client.send(request(ruled))
         let next = try ruled.still.peer(of: ruled.server)
@@ -195,7 +195,7 @@ struct ResponseRulesTests {
         peer.send(response(body))
         ruled.still.turn(until: "the work waits") { ruled.work.count == 1 }
         #expect(client.read() == "")
-        // The connection serves others meanwhile.
+        // The connection serves others in the meantime.
         let other = try ruled.still.client()
         other.send(request(ruled, path: "/b"))
         ruled.still.await("GET /b ", at: peer)
@@ -244,7 +244,7 @@ struct ResponseRulesTests {
         peer.forget()
         client.send(request(ruled))
         ruled.still.await("GET /a ", at: peer)
-        // Work holds the worker that it is for until it is done.
+        // Work retains the worker that it is for until it is done.
         ruled.work.run()
     }
 
@@ -316,7 +316,7 @@ struct ResponseRulesTests {
         #expect(tag.hasPrefix("\"v1-") && tag.count == "\"v1-12345678\"".count)
         #expect(stores(ruled) == 1)
 
-        // Stale: the origin is asked by its own tag, and confirms it.
+        // Stale: the origin is revalidated with its own tag, and confirms it.
         client.forget()
         peer.forget()
         client.send(request(ruled))

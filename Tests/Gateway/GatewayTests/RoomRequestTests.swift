@@ -10,7 +10,7 @@ struct RoomRequestTests {
         request.grant()
         #expect(request.claim())
         #expect(!request.claim())
-        // The one who claimed it had none: another worker may have.
+        // The worker that claimed it had none: another may have.
         request.giveUp()
         #expect(request.claim())
         request.grant()

@@ -6,7 +6,7 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// Who makes room for a newcomer on one worker.
+/// Which connections make room for a new one on one worker.
 @Suite("Who makes room for a newcomer")
 struct RoomTests {
     /// Whether the other end has been closed.
@@ -64,7 +64,7 @@ struct RoomTests {
             try still.accept($0)
         }
         #expect(ends.map(isClosed) == [false, true, false, false])
-        // All have as many: the one that came first.
+        // All have the same number: the oldest.
         let fourth = try still.accept("10.0.0.4:1")
         #expect((ends + [fourth]).map(isClosed) == [true, true, false, false, false])
         for end in ends + [fourth] { Descriptors.close(end) }

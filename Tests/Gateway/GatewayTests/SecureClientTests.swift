@@ -50,8 +50,8 @@ struct SecureClientTests {
         }
     }
 
-    /// Each answer of the administration takes a whole turn, and no event tells of what the session
-    /// has read already.
+    /// Each response of the administration takes a whole turn, and no event reports what the
+    /// session has already read.
     @Test func `requests that one read brought are all answered`() throws {
         let still = try StillWorker()
         let (_, far) = try still.connectSecurely()
@@ -66,7 +66,7 @@ struct SecureClientTests {
         let type = Int32(
             SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
-        // Made over another pair, whose bytes are moved by hand: the hello is early.
+        // Made over another pair, whose bytes are moved explicitly: the hello is early.
         let far = FarEnd(try .client(ends[1]))
         far.send(Self.request)
         far.advance(on: still.worker.loop)

@@ -7,7 +7,7 @@ import Testing
 struct SetupAddressTests {
     @Test(
         arguments: [
-            // What is listened on, what was asked for, the connection's own end; the outcome.
+            // The listening address, the requested host, the connection's own end; the result.
             ("192.0.2.1", "gateway.example", "192.0.2.9", "192.0.2.1"),
             ("127.0.0.1", "localhost", "127.0.0.1", "127.0.0.1"),
             ("::1", "localhost", "::1", "[::1]"),
@@ -16,7 +16,7 @@ struct SetupAddressTests {
             ("::", "2001:db8::1", "2001:db8::1", "[2001:db8::1]"),
             ("::", "", "::ffff:192.0.2.9", "192.0.2.9"),
             ("::", "localhost", "::1", "localhost"),
-            // What a request's host may hold by its grammar, and a shell or a page must not see.
+            // What the grammar allows in a request's host, but a shell or a page must not receive.
             ("0.0.0.0", "a'b.localhost", "192.0.2.9", "192.0.2.9"),
             ("0.0.0.0", "a$(b).localhost", "192.0.2.9", "192.0.2.9"),
             ("0.0.0.0", "a&b;c.localhost", "192.0.2.9", "192.0.2.9"),

@@ -7,14 +7,14 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// Work that a test does when it wants to see what comes of it.
+/// Work that a test runs when it wants to see the result.
 final class ScriptedWork: Sendable {
     private let waiting = Mutex<[@Sendable () -> Void]>([])
     private let takes = Atomic(true)
 
     var count: Int { waiting.withLock { $0.count } }
 
-    /// Takes no more.
+    /// Accepts no more.
     func refuse() { takes.store(false, ordering: .relaxed) }
 
     func work(maximumHeldBytes: Int = 1 << 30) -> TransformationWork {
@@ -25,7 +25,7 @@ final class ScriptedWork: Sendable {
         }
     }
 
-    /// Does all that waits.
+    /// Runs all waiting work.
     func run() {
         let work = waiting.withLock { waiting in
             defer { waiting = [] }
@@ -71,7 +71,7 @@ struct RuledWorker {
         return (client, peer, peer.text)
     }
 
-    /// Sends a response, and waits for all of what the client gets of it.
+    /// Sends a response, and waits for everything that the client receives of it.
     func answer(_ client: Peer, _ peer: Peer, _ response: String, until text: String) {
         peer.send(response)
         still.await(text, at: client)

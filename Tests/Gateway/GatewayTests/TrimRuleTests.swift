@@ -7,7 +7,7 @@ import Testing
 struct TrimRuleTests {
     private static let mib = 1 << 20
 
-    /// What the rule says to a series of looks, each in MiB.
+    /// The rule's results for a series of checks, each in MiB.
     private func due(_ looks: [(free: Int, resident: Int, inUse: Int)]) -> [Bool] {
         var rule = TrimRule()
         return looks.map {

@@ -10,7 +10,7 @@ struct WatchedFilesTests {
         try text.write(toFile: path, atomically: true, encoding: .utf8)
     }
 
-    /// A set of two files that belong together, and one of its own.
+    /// A set of two files that belong together, and a set of one.
     private static func looking(
         _ body: (_ sets: [[String]], _ looks: Looks) throws -> Void
     ) throws {
@@ -25,11 +25,11 @@ struct WatchedFilesTests {
         }
     }
 
-    /// Looks at files, one second after the other.
+    /// Checks files, one second after the other.
     private final class Looks {
         var watched = WatchedFiles()
         var now: Int64 = 0
-        /// What is found wrong with a set, by its first file.
+        /// The error of a set, by its first file.
         var faults: [String: [String]] = [:]
         var turns: [WatchedFiles.Turn] = []
 
@@ -38,7 +38,7 @@ struct WatchedFilesTests {
             return watched.change(at: now)
         }
 
-        /// The sets that were read at the next look.
+        /// The sets that were read at the next check.
         func look() -> [[String]] {
             guard let change = change() else { return [] }
             let faults = faults
@@ -60,7 +60,7 @@ struct WatchedFilesTests {
 
     @Test func `files have changed when two looks find them alike and unlike before`() throws {
         try Self.looking { sets, looks in
-            // What they were like when they were read is not known.
+            // Their state when they were read is unknown.
             #expect(looks.look() == [])
             #expect(looks.look() == sets)
             #expect(looks.look() == [])
@@ -120,13 +120,13 @@ struct WatchedFilesTests {
                 last = looks.now
             }
             #expect(pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60])
-            // It is told once, and counted once.
+            // It is reported once, and counted once.
             #expect(
                 looks.turns == [
                     WatchedFiles.Turn(paths: sets[1], reasons: ["broken"], isMended: false)
                 ])
             #expect(looks.watched.refusals == 1)
-            // What changes is read at once, and its pauses begin anew.
+            // Changed files are read at once, and their delays start over.
             try Self.put("two", at: sets[1][0])
             #expect(looks.look() == [])
             #expect(looks.look() == [sets[1]])

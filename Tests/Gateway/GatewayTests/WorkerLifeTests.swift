@@ -33,7 +33,7 @@ struct WorkerLifeTests {
         #expect(worker == nil)
     }
 
-    /// Connections to servers and their pool know each other, some even when they are closed.
+    /// Connections to servers and their pool refer to each other, some even when they are closed.
     @Test(arguments: [true, false])
     func `a worker is not kept alive by connections to servers`(thatAreClosed areClosed: Bool)
         throws

@@ -12,9 +12,8 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// A worker whose loop does not run: a test calls what the loop would call, in the order that it
-/// wants to see. Without a cache, unless it is given one; names are asked for, and no answer
-/// arrives.
+/// A worker whose loop does not run: a test calls what the loop would call, in the order it
+/// chooses. Without a cache, unless it is given one; names are looked up, but no answer arrives.
 final class StillWorker {
     let worker: Worker
     let listener: Listener
@@ -65,8 +64,8 @@ final class StillWorker {
 
     /// A client's connection, and the descriptor of its other end.
     /// - Parameters:
-    ///   - transport: what its bytes go through, over the descriptor of its near end.
-    ///   - role: of the listener that it came through.
+    ///   - transport: carries its bytes, over the descriptor of its near end.
+    ///   - role: the role of the listener that it came through.
     func connect(
         _ transport: (Int32) throws -> Transport = { Transport(descriptor: $0) },
         as role: Ingress.Role = .forward
@@ -83,7 +82,7 @@ final class StillWorker {
         return (client, ends[1])
     }
 
-    /// Accepts a client from an address, within the limits; the descriptor is the client's end.
+    /// Accepts a client from an address, within the limits; returns the client's descriptor.
     func accept(_ address: String) throws -> Int32 {
         var ends: [Int32] = [-1, -1]
         let type = Int32(
@@ -105,7 +104,7 @@ func readable(_ descriptor: Int32) -> String {
     }
 }
 
-/// Writes all of a text.
+/// Writes a text completely.
 func write(_ text: String, to descriptor: Int32) {
     var text = text
     text.withUTF8 { _ = send(descriptor, $0.baseAddress, $0.count, 0) }

@@ -18,9 +18,9 @@ struct WorkerFaultTests {
             TestWorker.greeting + TestWorker.take(SampleImage.png()) + "kill -9 $$")
         let failure = service.refusal(of: image)
         #expect(failure?.problem == .responseImageRefused)
-        #expect(failure?.detail == "the process that decoded the image was ended by signal 9")
+        #expect(failure?.detail == "the image decoding process was killed by signal 9")
         #expect(service.processes.isEmpty)
-        // The next is another process's.
+        // The next is decoded by another process.
         #expect(service.refusal(of: image)?.problem == .responseImageRefused)
     }
 
@@ -29,7 +29,7 @@ struct WorkerFaultTests {
             TestWorker.greeting + TestWorker.take(SampleImage.png()) + "exit 7")
         #expect(
             service.refusal(of: image)?.detail
-                == "the process that decoded the image ended with code 7")
+                == "the image decoding process exited with code 7")
     }
 
     @Test func `that was killed while it had nothing to do costs nothing`() throws {
@@ -47,7 +47,7 @@ struct WorkerFaultTests {
 
     @Test func `that stands still is killed`() throws {
         let service = try TestWorker.service { $0.longestWork = 200_000_000 }
-        // Started, and stopped before it is asked.
+        // Started, and stopped before its first question.
         var rules = ImageRules()
         rules.accept = [.png]
         while service.refusal(of: image, by: rules) != nil {}
@@ -61,7 +61,7 @@ struct WorkerFaultTests {
 
     @Test(
         arguments: [
-            // No answer; one that is too long; of a type that nobody asked for; that is no PNG.
+            // No answer; one that is too long; of a type that was not requested; that is not a PNG.
             #"printf 'XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX'"#,
             #"printf 'PFI1\001\000\000\000\377\377\377\377\377\000\000\000'; head -c 24 /dev/zero"#,
             #"printf 'PFI1\001\000\002\000\001\000\000\000\000\000\000\000'; head -c 25 /dev/zero"#,
@@ -73,7 +73,7 @@ struct WorkerFaultTests {
                 + "; exec cat >/dev/null")
         let failure = service.refusal(of: image)
         #expect(failure?.problem == .responseImageRefused)
-        #expect(failure?.detail == "the process that decoded the image gave no valid answer")
+        #expect(failure?.detail == "the image decoding process gave no valid answer")
         #expect(service.processes.isEmpty)
     }
 
@@ -84,7 +84,7 @@ struct WorkerFaultTests {
     func `that does not greet is the gateway's fault`(script: String) throws {
         let failure = try TestWorker.shell(script).refusal(of: image)
         #expect(failure?.problem == .overloaded)
-        #expect(failure?.detail == "a process that decodes images did not begin to work")
+        #expect(failure?.detail == "an image decoding process did not become ready")
     }
 
     @Test func `that cannot be started is the gateway's fault`() throws {
@@ -110,7 +110,7 @@ struct WorkerFaultTests {
         #expect(becomesTrue { service.processes.count == 1 })
         let failure = service.refusal(of: image)
         #expect(failure?.problem == .overloaded)
-        #expect(failure?.detail == "no process that decodes images became free in time")
+        #expect(failure?.detail == "no image decoding process became free in time")
         service.end()
         first.join()
     }
@@ -206,6 +206,6 @@ struct WorkerFaultTests {
         #expect(!isThere(pid))
         #expect(
             failure.withLock { $0?.detail }
-                == "the process that decoded the image was ended by signal 9")
+                == "the image decoding process was killed by signal 9")
     }
 }

@@ -7,7 +7,7 @@ import Transformation
 
 @testable import Imaging
 
-/// Where the tests' own program that decodes is: beside the bundle that holds them.
+/// The path of the tests' own decoding program: next to the bundle that contains them.
 enum TestWorker {
     static func path() throws -> String {
         let bundle = try #require(CommandLine.arguments.first { $0.hasSuffix(".xctest") })
@@ -15,14 +15,14 @@ enum TestWorker {
         return "/\(folder)/ImageTestWorker"
     }
 
-    /// A service with one process at a time, unless it is said otherwise.
+    /// A service with one process at a time, unless specified otherwise.
     static func service(
         _ change: (inout ImageService.Options) -> Void = { _ in }
     ) throws -> ImageService {
         var options = ImageService.Options()
         options.command = [try path()]
         options.processes = 1
-        // Patient: the machine may have much else to do.
+        // Patient: the machine may be busy with other things.
         options.longestWork = 120_000_000_000
         options.longestStart = 120_000_000_000
         options.longestWait = 600_000_000_000
@@ -30,7 +30,7 @@ enum TestWorker {
         return ImageService(options)
     }
 
-    /// A service whose processes are a shell's commands.
+    /// A service whose processes are shell commands.
     static func shell(
         _ script: String, _ change: (inout ImageService.Options) -> Void = { _ in }
     ) throws -> ImageService {
@@ -40,16 +40,16 @@ enum TestWorker {
         }
     }
 
-    /// What a shell prints to greet as a process that is confined does.
+    /// A shell command that prints the greeting of a confined process.
     static let greeting = #"printf 'PFI1\003\000\000\000'; "#
-    /// What it does to take a question about an image of so many bytes.
+    /// A shell command that reads a question about an image of this many bytes.
     static func take(_ image: [UInt8]) -> String {
         "head -c \(WorkerMessage.questionBytes + image.count) >/dev/null; "
     }
 }
 
 extension ImageService {
-    /// How an image is refused; nil: it is not.
+    /// How an image is refused, or `nil` if it is not.
     func refusal(of image: [UInt8], by rules: ImageRules = ImageRules()) -> TransformationFailure? {
         do {
             _ = try transform(image, by: rules)
@@ -60,10 +60,10 @@ extension ImageService {
     }
 }
 
-/// Whether there is such a child of ours, dead ones that nobody has waited for among them.
+/// Whether this child process exists, including a dead one that nobody has waited for.
 func isThere(_ pid: pid_t) -> Bool { kill(pid, 0) == 0 }
 
-/// Waits until something is so; false after a minute.
+/// Waits until a condition holds; `false` after a minute.
 func becomesTrue(_ condition: () -> Bool) -> Bool {
     for _ in 0..<60_000 {
         if condition() { return true }

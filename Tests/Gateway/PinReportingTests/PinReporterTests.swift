@@ -44,7 +44,7 @@ import Threads
         reporter.submit(report(pinset: policy.pinset.name, host: host), for: subject)
     }
 
-    /// What was accepted, and of that what became of it but for what is on disk.
+    /// What was accepted, and what became of it except for what is on disk.
     private func sums(_ reporter: PinReporter) -> (accepted: UInt64, over: UInt64) {
         let found = reporter.statistics
         let results: [ReportResult] = [
@@ -55,7 +55,7 @@ import Threads
         )
     }
 
-    /// What happens in a run is chosen by its seed.
+    /// The events of a run are chosen by its seed.
     @Test(arguments: UInt64(1)...24)
     func `is delivered, on disk, or counted by why it is not`(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
@@ -84,7 +84,7 @@ import Threads
         let left = isUsable ? try onDisk() : 0
         #expect(accepted == over + UInt64(left))
         #expect(reporter.statistics.lost == UInt64(told.withLock { $0 }))
-        // What comes when it is over is lost, and counted so.
+        // What arrives after the end is lost, and counted as such.
         fail(reporter, policies[0], host: "late")
         #expect(sums(reporter) == (accepted + 1, over + 1))
         for taker in takers { taker.end() }
@@ -118,7 +118,7 @@ import Threads
         let reporter = try reporter([policy])
         for number in 0..<3 { fail(reporter, policy, host: "h\(number % 2)") }
         reporter.close(withinMilliseconds: 60_000)
-        // Two, and one of what was counted.
+        // Two, and one made from what was counted.
         #expect(reporter.statistics.accepted == 3)
         #expect(reporter.statistics.lost == 3)
     }
@@ -140,7 +140,7 @@ import Threads
     }
 }
 
-/// A server that answers everything alike.
+/// A server that gives every request the same response.
 private final class Taker: Sendable {
     let port: UInt16
     private let listener: Int32
@@ -161,7 +161,7 @@ private final class Taker: Sendable {
         }
     }
 
-    /// Reads a request, which ends with its JSON, and answers it.
+    /// Reads a request, which ends with its JSON, and responds to it.
     private static func answer(_ connection: Int32, _ status: Int) {
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 1 << 16)

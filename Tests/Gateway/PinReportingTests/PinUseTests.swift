@@ -15,7 +15,7 @@ struct PinUseTests {
         try #require(try PinUseUpdate.begin(table, path)).finish()
     }
 
-    /// Somebody who watches the pins a and b of the pinset p.
+    /// An observer of the pins a and b of the pinset p.
     private func recorder(
         _ path: String, _ counts: Counter, pins: [String] = ["a", "b"],
         tell: @escaping (ReportEvent) -> Void = { _ in }
@@ -76,7 +76,7 @@ struct PinUseTests {
             table.idlePins(of: "p", pins: pins, now: now).map(\.index)
         }
         table.note([:], since: [:], pins: ["p": pins], now: 0)
-        // It has judged nobody: nothing is known of its pins.
+        // It has judged nobody: nothing is known about its pins.
         #expect(idle(100 * day) == [])
         table.note(
             ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": pins], now: day
@@ -113,7 +113,7 @@ struct PinUseTests {
     @Test(arguments: [
         "pin 1 2 a\n", "pinset x p\n", "pinset 1\n", "pinset - p\npin 1 a\n", "other 1 2 3\n",
         "pinset - p\npin x - a\n", "pinset - p\npin 1 y a\n",
-        // No times: the year 10000, and what cannot be reckoned with.
+        // No valid times: the year 10000, and values that would overflow.
         "pinset 253402300800 p\n", "pinset -1 p\n", "pinset \(Int64.min) p\n",
         "pinset 7 p\npin \(Int64.min) - a\n", "pinset 7 p\npin 1 \(Int64.max) a\n",
     ])
@@ -154,7 +154,7 @@ struct PinUseTests {
         counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         recorder.look(wall: 200, now: 1)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == nil)
-        // What was counted before a reload is the pins' of before, whenever it is looked at.
+        // What was counted before a reload belongs to the earlier pins, whenever it is read.
         counts.set(["p": Count(evaluations: 2, matches: ["a": 2])])
         recorder.note([
             ReporterCore.PinChange(counts: counts.value, pins: ["p": ["b", "a"]], wall: 300)
@@ -168,7 +168,7 @@ struct PinUseTests {
         counts.set(["p": Count(evaluations: 4, matches: ["a": 3, "b": 1])])
         recorder.look(wall: 400, now: PinUseRecorder.intervalMilliseconds + 1, atOnce: true)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["b"]?.matched == 400)
-        // The next process goes on from there.
+        // The next process continues from there.
         var next = PinUseRecorder(
             PinReporter.UseWatch(path: path, counts: { [:] }), pins: ["p": ["b", "a"]], now: 0
         ) { _ in }
@@ -186,7 +186,7 @@ struct PinUseTests {
         recorder.begin(wall: 200)
         recorder.finish()
         #expect(access(folder.file("cache"), F_OK) != 0)
-        // Pins that a reload brings are written down, and forgotten when they go.
+        // Pins added by a reload are recorded, and forgotten when they are removed.
         recorder.note([ReporterCore.PinChange(counts: [:], pins: ["p": ["a"]], wall: 300)])
         recorder.look(wall: 300, now: 1, atOnce: true)
         #expect(try PinUseFile.read(path)?.pinsets["p"] != nil)
@@ -215,9 +215,9 @@ struct PinUseTests {
         counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         recorder.look(wall: 1, now: 0, atOnce: true)
         recorder.look(wall: 2, now: 1, atOnce: true)
-        #expect(told == [.useNotWritten("\(path): is no regular file")])
+        #expect(told == [.useNotWritten("\(path): is not a regular file")])
         #expect(throws: ReportFolderError(path, 0)) { try PinUseFile.read(path) }
-        // What has been counted meanwhile is not lost.
+        // What has been counted in the meantime is not lost.
         #expect(rename(path, folder.file("elsewhere")) == 0)
         recorder.look(wall: 3, now: 2, atOnce: true)
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 1)
@@ -271,7 +271,7 @@ struct PinUseTests {
         second.look(wall: 4, now: 1, atOnce: true)
         let both = ["a": Use(since: 1, matched: 3), "b": Use(since: 1, matched: 4)]
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins == both)
-        // Nor does the end of one forget what the other has seen.
+        // Nor does the end of one discard what the other has seen.
         first.begin(wall: 5)
         first.finish()
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins == both)
@@ -282,7 +282,7 @@ struct PinUseTests {
     @Test func `is written when no other gateway writes`() throws {
         let folder = TemporaryFolder()
         let path = folder.file("pin-use")
-        // As containers do, the other one has this one's process number.
+        // As with containers, the other one has this one's process number.
         let others = "pin-use.\(getpid()).unfinished"
         try folder.write("half a fi", to: others)
         let lock = open_with_mode(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)

@@ -66,7 +66,7 @@ struct ReportGateTests {
     @Test func `tells apart so many of one pinset and leaves the others their own`() {
         var gate = ReportGate()
         var reported = 0
-        // Each goes on all the time, so that none is ever forgotten.
+        // Each recurs all the time, so that none is ever forgotten.
         for now in stride(from: 0, to: 5 * period, by: Int64.Stride(ReportGate.refillSeconds)) {
             let another = subject(leafKey: "sha256/\(reported)")
             if gate.decide(another, now: now, time: 0) == .report {
@@ -122,12 +122,12 @@ struct ReportGateTests {
         for number in 0...room {
             let one = subject(pinset: "p\(number)")
             #expect(gate.decide(one, now: 0, time: 0) == .report)
-            // What is kept again takes no more.
+            // Keeping it again takes no more space.
             for _ in 0..<2 { gate.keep(report(served: chain), for: one) }
             #expect(gate.decide(one, now: 0, time: 0) == .count)
         }
         #expect(gate.counted == room)
-        // What is forgotten makes room.
+        // Forgetting makes space.
         #expect(gate.takeDue(now: period).count == room)
         #expect(gate.takeDue(now: 2 * period).isEmpty == true)
         #expect(gate.nextDue == nil)

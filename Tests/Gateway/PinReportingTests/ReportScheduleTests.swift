@@ -60,7 +60,7 @@ struct ReportScheduleTests {
         }
         #expect(schedule.begin(items, routes, now: 0) == nil)
         schedule.end("to p0")
-        // Who waited comes before who had a turn.
+        // One that has waited precedes one that has had its turn.
         #expect(schedule.begin(items, routes, now: 0)?.item.name == names.last)
     }
 
@@ -73,7 +73,7 @@ struct ReportScheduleTests {
         #expect(schedule.nextAttempt(items, routes, now: 10) == 1000)
         #expect(schedule.begin(items, routes, now: 10)?.destination == "other")
         #expect(schedule.begin(items, routes, now: 999) == nil)
-        // It is waited for the end of what is under way, and for no moment that has passed.
+        // It waits for the end of what is under way, not for a time that has passed.
         #expect(schedule.nextAttempt(items, routes, now: 1000) == nil)
         #expect(schedule.begin(items, routes, now: 1000)?.destination == "one")
         #expect(schedule.answered("one") == true)

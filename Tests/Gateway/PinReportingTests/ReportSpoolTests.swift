@@ -123,7 +123,7 @@ struct ReportSpoolTests {
         }
         #expect(files.allSatisfy { $0.hasSuffix(".unfinished") })
         #expect((first.inMemory, first.unsettled) == (0, 2))
-        // The process ends here: the next one gives them their names.
+        // The process ends here: the next one renames the files.
         first.close()
         var second = spool()
         #expect(
@@ -183,14 +183,14 @@ struct ReportSpoolTests {
         }
         #expect(made.takeDropped() == ["nobody": 10])
         #expect(made.items.count(where: { $0.pinset == "few" }) == 10)
-        // Who has had less gets its place from who has most.
+        // Those that had less get space from the one that has the most.
         made.add(pinset: "few", body: body("{}"), created: 3, now: 2000)
         #expect(made.takeDropped() == ["nobody": 1])
         #expect(made.items.count(where: { $0.pinset == "few" }) == 11)
         // The oldest are gone.
         let left = made.items.filter { $0.pinset != "few" }.map(\.expires)
         #expect(left.min() == ReportSpool.maximumAge + 111)
-        // Likewise when the next process finds more than it has room for.
+        // Likewise when the next process finds more than it has space for.
         made.settle()
         made.close()
         var next = spool(open: false)
@@ -219,7 +219,7 @@ struct ReportSpoolTests {
     @Test func `are dropped when they are too old or nobody wants them any more`() {
         var made = spool()
         for (pinset, now) in [("p", Int64(1)), ("q", 2), ("p", 3)] {
-            // The clock on the wall may be set at any time.
+            // The wall clock may be set at any time.
             #expect(
                 made.add(pinset: pinset, body: body("{}"), created: 1000 * now, now: now) == true)
         }
@@ -230,7 +230,7 @@ struct ReportSpoolTests {
         #expect(files.count == 1)
     }
 
-    /// Of a report of the moment 7: the clock when it is found, and its age then.
+    /// For a report made at time 7: the clock when it is found, and its age then.
     private static let ages: [(wall: Int64, age: Int64)] = [
         (7, 0), (-9, 0), (1007, 1000), (.max, ReportSpool.maximumAge + 1),
         (ReportSpool.maximumAge + 7, ReportSpool.maximumAge),
@@ -277,7 +277,7 @@ struct ReportSpoolTests {
 
     @Test func `go to their folder when it can be written again`() throws {
         var made = spool()
-        // What is written is first given this name.
+        // Files are first written under this name.
         let path = folder.file("reports")
         try FileManager.default.removeItem(atPath: path)
         try folder.write("a file where the folder was", to: "reports")
@@ -291,7 +291,7 @@ struct ReportSpoolTests {
         #expect(files.count == 2)
         let bodies = made.items.map { made.body(of: $0) }
         #expect(bodies == [.text(body("{1}")), .text(body("{2}"))])
-        // Each time that it breaks is told of, also where the next report found it whole.
+        // Each failure is reported, even if the next report found the folder working.
         for times in 2...3 {
             try FileManager.default.removeItem(atPath: path)
             try folder.write("a file where the folder was", to: "reports")
@@ -311,7 +311,7 @@ struct ReportSpoolTests {
         }
         first.close()
         let all = files
-        // Every attempt to open a file fails, as without descriptors.
+        // Every attempt to open a file fails, as when descriptors have run out.
         let path = folder.file("reports/" + all[0])
         let kept = try #require(try ReportFolder.contents(of: path))
         unlink(path)
@@ -346,7 +346,7 @@ struct ReportSpoolTests {
         #expect(made.isClosed == true)
         #expect(told.events.isEmpty)
         #expect(folder.names.isEmpty)
-        // The folder is made at once when there is a report.
+        // The folder is created at once when there is a report.
         _ = made.open(now: 1, wall: 0)
         #expect(made.isClosed == false)
     }

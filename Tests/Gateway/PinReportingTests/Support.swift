@@ -2,7 +2,7 @@ import PinReporting
 import PinfoldConfiguration
 import Trust
 
-/// A report with everything in it, but for what a test changes.
+/// A report with all fields set, except those that a test changes.
 func report(
     pinset: String = "payments", host: String = "api.example.com", expires: Int64? = nil,
     served: [[UInt8]] = [[1, 2, 3]], validated: [[UInt8]] = [], detail: String = "no pin matches",

@@ -5,8 +5,8 @@ private let maximumFileLines = 450
 /// Characters of the longest line.
 private let maximumLineCharacters = 100
 
-/// Fields of responses that the client reads as one list: by their definitions each is one
-/// (RFC 9110 section 5.3). Of any other field the lines are never joined (`HTTPFields.single(_:)`).
+/// Fields of responses that the client reads as one list: by their definitions each is one (RFC
+/// 9110 §5.3). The lines of any other field are never joined (`HTTPFields.single(_:)`).
 private let joinedFields: Set<String> = [
     ".acceptRanges", ".authenticationInfo", ".contentEncoding", ".vary",
 ]
@@ -32,7 +32,7 @@ struct ArchitectureTests {
     }
 
     @Test func `nothing in the sources tries with force`() throws {
-        // Written apart, so that this line is none of those it looks for.
+        // Written in parts, so that this line does not match itself.
         let force = "try" + "!"
         for file in try Package.files(in: "Sources") {
             for (index, line) in file.lines.enumerated() {
@@ -42,7 +42,7 @@ struct ArchitectureTests {
     }
 
     @Test func `the client joins the lines of no field but lists`() throws {
-        // A subscript that reads joins lines, but for those of values and of fields.
+        // A subscript getter joins lines, except those of values and of fields.
         let reading = /[fF]ields\[(?!values:|fields:)([^\]]*)\](?!\s*=[^=])/
         var joined: Set<String> = []
         for file in try Package.files(in: "Sources")
@@ -61,7 +61,7 @@ struct ArchitectureTests {
         #expect(joined == joinedFields)
     }
 
-    /// What only one target does, and by which words of a line that is seen.
+    /// What only one target may do, and the words in a line by which it is recognised.
     @Test(
         arguments: [
             ("Clocks", ["clock_gettime", "gettimeofday", "ContinuousClock", "SuspendingClock"]),
@@ -69,7 +69,7 @@ struct ArchitectureTests {
                 "Threads",
                 ["pthread_create", "pthread_join", "pthread_detach", "lower_own_priority"]
             ),
-            // Locks that ThreadSanitizer sees.
+            // Locks that ThreadSanitizer understands.
             (
                 "Locking",
                 ["Mutex<", "Mutex(", "pthread_mutex_", "pthread_rwlock_", "pthread_spin_"]

@@ -1,9 +1,9 @@
 import Foundation
 import TestSupport
 
-/// What one folder may import, as `Package.swift` says.
+/// What one folder may import, according to `Package.swift`.
 struct FolderImports: Equatable {
-    /// From `Sources` or `Tests`: `Room/Module`, or a folder within it.
+    /// Relative to `Sources` or `Tests`: `Room/Module`, or a folder within it.
     var folder: String
     var imports: Set<String>
 
@@ -25,7 +25,7 @@ struct FolderImports: Equatable {
 extension Package {
     static func manifest() throws -> String { try Checkout.text("Package.swift") }
 
-    /// The tables of the manifest: for each base folder, its folders in their order.
+    /// The tables of the manifest: for each base folder, its folders in order.
     static func imports() throws -> [(base: String, entries: [FolderImports])] {
         let manifest = try manifest()
         return [
@@ -34,12 +34,12 @@ extension Package {
         ]
     }
 
-    /// The modules of C that the manifest declares.
+    /// The C modules that the manifest declares.
     static func librariesOfC() throws -> [String] {
         try manifest().matches(of: /(?:system\(|name: )"(C[A-Z]\w+)"/).map { String($0.1) }
     }
 
-    /// The rows of the page on the architecture: each module, and what it may import.
+    /// The rows of the architecture page: each module, and what it may import.
     static func documentedImports() throws -> [(module: String, imports: Set<String>)] {
         let lines = try Checkout.page("Architecture").components(separatedBy: "\n")
         let rows = lines.drop { $0 != "| module | may import | holds |" }.prefix { $0 != "" }
@@ -55,7 +55,7 @@ extension Package {
         }
     }
 
-    /// What the page calls the products of other packages.
+    /// The names that the page uses for products of other packages.
     private static let names = [
         "HTTP types": "HTTPTypes", "swift-log": "Logging", "argument parser": "ArgumentParser",
         "structured field values": "RawStructuredFieldValues",

@@ -12,7 +12,8 @@ struct ManifestTests {
             for file in try Package.files(in: base) where !file.isOutside {
                 let entry = try #require(
                     file.entry(of: entries), "\(file.path): no entry is for this folder")
-                // What tests import of the system, and programs in them of theirs, is not held.
+                // Tests' imports of system modules, and of programs among the tests, are not
+                // checked.
                 for (module, line) in file.imports
                 where !Package.alwaysAllowed.contains(module)
                     && (base == "Sources" || modules.contains(module))
@@ -27,7 +28,7 @@ struct ManifestTests {
         #expect(count > 1000)
     }
 
-    /// What is allowed without need is a wall that is missing.
+    /// An unneeded permission is a missing wall.
     @Test func `the manifest lets no folder import what it does not`() throws {
         // A program that is started is imported by nobody.
         let programs: Set = ["ImageTestWorker"]

@@ -3,20 +3,20 @@ import TestSupport
 
 /// One Swift file of the package.
 struct SourceFile: Sendable {
-    /// Below the package's root: `Sources/Core/HTTPCore/Method.swift`.
+    /// Relative to the package's root: `Sources/Core/HTTPCore/Method.swift`.
     var path: String
     var lines: [String]
 
-    /// The folder of a module, two below `Sources` or `Tests`.
+    /// The folder of a module, two levels below `Sources` or `Tests`.
     var module: String {
         let parts = path.split(separator: "/")
         return parts.count > 3 ? String(parts[2]) : ""
     }
 
-    /// In no target of this package.
+    /// Whether it belongs to no target of this package.
     var isOutside: Bool { Package.outside.contains { path.hasPrefix($0 + "/") } }
 
-    /// Of a table's entries, that of the innermost folder that the file is in.
+    /// The entry of a table for the innermost folder that contains the file.
     func entry(of table: [FolderImports]) -> FolderImports? {
         let inner = path.split(separator: "/").dropFirst().joined(separator: "/")
         return table.filter { inner.hasPrefix($0.folder + "/") }.max {
@@ -31,7 +31,7 @@ struct SourceFile: Sendable {
         }
     }
 
-    /// The module that a line imports, whatever stands before and after its name.
+    /// The module that a line imports, whatever precedes and follows its name.
     static func importedModule(_ line: String) -> String? {
         var words = line.prefix(upTo: line.range(of: "//")?.lowerBound ?? line.endIndex)
             .split(whereSeparator: \.isWhitespace)[...]
@@ -54,14 +54,14 @@ struct SourceFile: Sendable {
 enum Package {
     static let root = Checkout.root
 
-    /// What is built apart from this package.
+    /// What is built separately from this package.
     static let outside = ["Tests/Fuzz", "Tests/Integration"]
 
     /// What any file may import.
     static let alwaysAllowed: Set = ["Swift", "Synchronization"]
 
-    /// The Swift files below a folder of the root, in the order of their paths; without those that
-    /// the documentation shows, which are no part of a target.
+    /// The Swift files below a folder of the root, ordered by path; excluding those shown by the
+    /// documentation, which belong to no target.
     static func files(in folder: String) throws -> [SourceFile] {
         let base = root.appendingPathComponent(folder)
         guard let walk = FileManager.default.enumerator(atPath: base.path) else { return [] }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A test or a suite as it is declared: its attribute, and the name behind `func` or `struct`.
+/// A declared test or suite: its attribute, and the name after `func` or `struct`.
 struct TestDeclaration: Equatable {
     enum Kind: Equatable {
         case test, suite
@@ -8,12 +8,12 @@ struct TestDeclaration: Equatable {
     var kind: Kind
     /// Counted from 1.
     var line: Int
-    /// The attribute's first argument is a text.
+    /// Whether the attribute's first argument is a string literal.
     var hasTitle: Bool
     /// The function's name, between backticks if it is written so; the suite's type.
     var name: String
 
-    /// All that is declared in a file.
+    /// All declarations in a file.
     static func all(in file: SourceFile) -> [TestDeclaration] {
         file.lines.indices.compactMap { index in
             let line = file.lines[index].trimmingCharacters(in: .whitespaces)
@@ -31,7 +31,7 @@ struct TestDeclaration: Equatable {
         }
     }
 
-    /// Whether a text follows the attribute's parenthesis, on its line or the next.
+    /// Whether a string literal follows the attribute's parenthesis, on its line or the next.
     private static func hasTitle(_ text: String) -> Bool {
         let arguments = text.drop { $0.isWhitespace }.dropFirst().drop { $0.isLetter }
         return arguments.first == "("
@@ -46,7 +46,7 @@ struct TestDeclaration: Equatable {
         return "`" + rest.dropFirst().prefix { $0 != "`" } + "`"
     }
 
-    /// What is wrong with the name, if anything is.
+    /// What is wrong with the name, or `nil` if nothing is.
     var problem: String? {
         switch kind {
         case .suite:
@@ -58,14 +58,14 @@ struct TestDeclaration: Equatable {
         }
     }
 
-    /// Words that a sentence begins with in lower case, for it may go on from the suite's title.
+    /// Lower-case words that a sentence may begin with, because it may continue the suite's title.
     private static let beginnings: Set<String> = [
         "A", "An", "The", "Every", "Each", "No", "Nothing", "Nobody", "None", "Only", "All", "Any",
         "One", "Other", "What", "Whatever", "Who", "Whoever", "When", "Where", "Which", "While",
         "With", "Without", "After", "Before", "If", "In", "Of", "On", "At", "It", "Its", "They",
     ]
 
-    /// Words that say nothing, or say it short.
+    /// Words that say nothing, or abbreviate it.
     private static let refused: Set<String> = [
         "works", "correctly", "properly", "successfully", "should", "foo",
         "config",

@@ -1,4 +1,4 @@
-/// What a chunked content is, as far as it has come.
+/// The decoded part of chunked content received so far.
 package func unchunked(_ text: some StringProtocol) -> String {
     var rest = Array(text.utf8)[...]
     var content: [UInt8] = []

@@ -9,11 +9,11 @@ import PinfoldTLS
 import TestSupport
 import Trust
 
-/// Self-signed certificates, for roots that differ.
+/// Self-signed certificates, for different roots.
 package enum TestRoots {
     /// The sample certificate.
     package static let one = SampleCertificate.der
-    /// The same with another signature byte: other roots, for all that is compared here.
+    /// The same with another signature byte: other roots, as far as comparisons here are concerned.
     package static let two: [UInt8] = {
         var bytes = one
         bytes[bytes.count - 1] ^= 1
@@ -28,7 +28,7 @@ package enum TestRoots {
     }
 }
 
-/// A snapshot of a text, with roots that do not depend on the machine.
+/// A snapshot from a text, with roots that do not depend on the machine.
 package func testConfiguration(
     _ text: String = "{}",
     roots: [PinfoldConfiguration.TrustRoots] = [TestRoots.file("/roots.pem", TestRoots.one)]
@@ -63,7 +63,7 @@ package func testPolicy(_ text: String = "{}") throws -> PolicySnapshot {
     try testPolicy(try testConfiguration(text))
 }
 
-/// A consumer that notes nothing: for queues.
+/// A consumer that records nothing: for queues.
 package final class IdleConsumer: UpstreamConsumer {
     package var mayBeRepeated: Bool { true }
     package var clientNetwork: IPNetwork? { nil }

@@ -4,7 +4,7 @@ import JSONSchema
 import Transformation
 
 extension FuzzTarget {
-    /// The first byte says of which codings the rest is.
+    /// The first byte selects the codings that the rest is in.
     func checkCodings(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         let all: [[ContentCoding]] = [
             [.gzip], [.deflate], [.brotli], [.gzip, .gzip], [.brotli, .deflate],
@@ -29,7 +29,7 @@ extension FuzzTarget {
         return true
     }
 
-    /// A schema, a NUL, and what is held to it.
+    /// A schema, a NUL, and what is validated against it.
     func checkSchema(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         let end = bytes.firstIndex(of: 0) ?? bytes.count
         let content = Array(bytes[min(end + 1, bytes.count)...])

@@ -9,9 +9,9 @@ extension FuzzTarget {
         } catch { return false }
         try value.checkLimits()
         _ = try writtenJSON(value)
-        // A form that is written sorts its names, so that the second time nothing changes. Where a
-        // key has brackets, or is empty, a form cannot say what of its name is the key; nor where
-        // one element of an array ends that is no scalar.
+        // Writing a form sorts its names, so that the second time nothing changes. If a key has
+        // brackets, or is empty, a form cannot express which part of its name is the key; nor where
+        // an element of an array ends that is not a scalar.
         guard isPlain(value), let first = try? form(value) else { return true }
         let sorted = try reading { () throws(DocumentError) in
             try FormReader.value(of: first, limits: .fuzzingAgain)
@@ -21,7 +21,7 @@ extension FuzzTarget {
         return true
     }
 
-    /// With arrays by index, which say where each element ends, whatever it is.
+    /// With arrays by index, which show where each element ends, whatever it is.
     private func checkIndices(_ bytes: [UInt8]) throws(FuzzFinding) {
         guard
             let value = try? FormReader.value(of: bytes, limits: .fuzzing, arrays: .indices)
@@ -67,8 +67,8 @@ extension FuzzTarget {
         return try writer.finish()
     }
 
-    /// The boundary is `b`. The body is given whole and a few bytes at a time; and taken as what a
-    /// head says of it.
+    /// The boundary is `b`. The body is passed whole and a few bytes at a time, and interpreted
+    /// according to its head.
     func checkMultipart(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         if let text = String(validating: bytes, as: UTF8.self) {
             _ = try? MultipartDocument.boundary(of: text)

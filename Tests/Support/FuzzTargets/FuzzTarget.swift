@@ -1,8 +1,7 @@
 import Documents
 
-/// A parser that is fuzzed, and what must hold of it for any bytes: that it ends, within its
-/// limits, with a value or a typed error, and that what was read is read the same once it was
-/// written.
+/// A parser that is fuzzed, and what must hold for any bytes: that it ends, within its limits, with
+/// a value or a typed error, and that what was read is read the same after it has been written.
 ///
 /// The same checks are run by libFuzzer (`deploy/fuzz`) and, over the seeds, by the ordinary tests.
 package enum FuzzTarget: String, CaseIterable, Sendable {
@@ -19,10 +18,10 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case image
     case yaml
 
-    /// Gives the bytes to the parser.
+    /// Passes the bytes to the parser.
     ///
-    /// - Returns: whether they were read, rather than refused with an error of the parser's.
-    /// - Throws: a ``FuzzFinding`` where something that must hold does not.
+    /// - Returns: whether they were parsed, rather than refused with a parser error.
+    /// - Throws: a ``FuzzFinding`` if something that must hold does not.
     @discardableResult
     package func check(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         switch self {
@@ -42,7 +41,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     }
 }
 
-/// Something that must hold and does not.
+/// Something that must hold but does not.
 package struct FuzzFinding: Error, CustomStringConvertible {
     package let description: String
 
@@ -54,13 +53,13 @@ extension DocumentLimits {
     static let fuzzing = DocumentLimits(
         bytes: 1 << 16, depth: 24, values: 1000, digits: 40, output: 1 << 17)
 
-    /// For reading again what was written of a document within the limits.
+    /// For rereading what was written from a document within the limits.
     static let fuzzingAgain = DocumentLimits(
         bytes: 1 << 24, depth: 64, values: 1 << 20, digits: 400, output: 1 << 24)
 }
 
 extension DocumentValue {
-    /// Arrays and dictionaries within one another.
+    /// The nesting depth of arrays and dictionaries.
     var depth: Int {
         switch self {
         case .array(let values): 1 + (values.lazy.map(\.depth).max() ?? 0)
@@ -69,7 +68,7 @@ extension DocumentValue {
         }
     }
 
-    /// The values in it and itself, keys not counted.
+    /// The number of values in it, including itself but not keys.
     var count: Int {
         switch self {
         case .array(let values): values.reduce(1) { $0 + $1.count }
@@ -87,7 +86,7 @@ extension DocumentValue {
         }
     }
 
-    /// - Throws: where the value is beyond what its reader was to let through.
+    /// - Throws: if the value exceeds the limits of its reader.
     func checkLimits(_ limits: DocumentLimits = .fuzzing) throws(FuzzFinding) {
         guard depth <= limits.depth else { throw FuzzFinding("\(depth) levels were read") }
         guard count <= limits.values else { throw FuzzFinding("\(count) values were read") }

@@ -3,8 +3,8 @@ import PinfoldConfiguration
 import Transformation
 
 extension FuzzTarget {
-    /// A request's head, rewritten by rules of every kind, is a head again, and is not rewritten a
-    /// second time to another one where nothing is added.
+    /// A request's head rewritten by rules of every kind is a valid head again, and rewriting it a
+    /// second time does not change it unless something is added.
     func checkHead(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         guard isHead(bytes) else { return false }
         let once = try rewritten(bytes)
@@ -46,7 +46,7 @@ extension FuzzTarget {
         return RequestHeadRules(rules)
     }()
 
-    /// The head by the rules, and as that of content that was translated.
+    /// The head after the rules, and as the head of translated content.
     private func rewritten(_ bytes: [UInt8]) throws(FuzzFinding) -> [UInt8] {
         var result = bytes
         for step in 0..<2 {

@@ -1,10 +1,10 @@
 import ImageCodecs
 
 extension FuzzTarget {
-    /// Whether AVIF is decoded, whose library is loaded at run time.
+    /// Whether AVIF is decoded; its library is loaded at run time.
     private static let decodesAVIF = ImageCodecs.load()
 
-    /// What a head says is what is decoded, and what is written is an image again.
+    /// What is decoded matches the header, and what is written is an image again.
     func checkImage(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         guard Self.decodesAVIF else { throw FuzzFinding("there is no library for AVIF") }
         let maximumPixels = 1 << 14

@@ -23,8 +23,8 @@ extension FuzzTarget {
         return true
     }
 
-    /// A query string of the value that a JSON text says. What it says of names and texts is read
-    /// again; arrays of arrays and numbers are not told apart by it.
+    /// A query string of the value in a JSON text. Its names and texts are read again; nested
+    /// arrays and numbers cannot be distinguished in it.
     func checkQueryString(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
         let value: DocumentValue
         let text: String

@@ -7,7 +7,7 @@ extension FuzzTarget {
         do throws(DocumentError) {
             document = try XMLTree(bytes, limits: .fuzzing)
         } catch {
-            // A tree of elements is refused where its events are, and the other way round.
+            // A tree of elements is refused if and only if its events are.
             guard chunks == nil else { throw FuzzFinding("refused whole, not in parts: \(error)") }
             return false
         }
@@ -32,7 +32,7 @@ extension FuzzTarget {
         _ = try writtenJSON(value)
     }
 
-    /// How many events there are when the document comes a few bytes at a time.
+    /// The number of events when the document arrives a few bytes at a time.
     private func parsedInChunks(_ bytes: [UInt8]) -> Int? {
         var limits = DocumentLimits.fuzzing
         limits.depth = min(limits.depth, XMLTree.maximumDepth)
@@ -66,12 +66,12 @@ extension FuzzTarget {
             value = try PropertyListReader.value(of: bytes, limits: .fuzzing)
         } catch { return false }
         try value.checkLimits()
-        // JSON cannot say the years of every date.
+        // JSON cannot express the years of every date.
         _ = try? writtenJSON(value)
-        // Binary ones can say null, but no other program reads it: it is not written.
+        // Binary ones can express null, but no other program reads it: it is not written.
         guard !value.hasNull else { return true }
         let binary = try again(value, .binary)
-        // Digits of a real that say nothing, as in 1.50, are lost: the number is the same.
+        // Insignificant digits of a real, as in 1.50, are lost: the number is the same.
         let expected = form == .binary ? value : try again(binary, .binary)
         guard binary == expected else {
             throw FuzzFinding("another value after writing it binary")
@@ -91,7 +91,8 @@ extension FuzzTarget {
         guard found == expected else { throw FuzzFinding("not what expat reads: \(expected)") }
     }
 
-    /// XML has not every character and cuts off parts of seconds; what it has stays.
+    /// XML does not allow every character and truncates fractions of seconds; everything else
+    /// stays.
     private func checkXMLPropertyList(of value: DocumentValue) throws(FuzzFinding) {
         guard (try? propertyList(value, .xml)) != nil else { return }
         let once = try again(value, .xml)

@@ -1,9 +1,9 @@
 import Glibc
 
-/// A port of this host's loopback that refuses whatever is sent to it, and that nobody else can
-/// take as long as this is alive.
+/// A loopback port that refuses whatever is sent to it, and that nobody else can take while this is
+/// alive.
 ///
-/// The port of a server that has ended would not do: another test's server may be given it.
+/// The port of a server that has ended would not do: another test's server may be assigned it.
 package final class ClosedPort: Sendable {
     package enum Transport: Sendable { case tcp, udp }
 
@@ -13,7 +13,7 @@ package final class ClosedPort: Sendable {
 
     private let descriptor: Int32
 
-    /// Takes a free one; a machine that has none can run no tests.
+    /// Takes a free port; a machine that has none cannot run tests.
     package init(_ transport: Transport = .tcp) {
         let type = transport == .tcp ? SOCK_STREAM : SOCK_DGRAM
         descriptor = socket(AF_INET, Int32(type.rawValue | SOCK_CLOEXEC.rawValue), 0)
@@ -26,7 +26,7 @@ package final class ClosedPort: Sendable {
             let pointer = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
             precondition(bind(socket, pointer, length) == 0, "no port is free")
             precondition(getsockname(socket, pointer, &length) == 0)
-            // It hears itself alone: the kernel refuses datagrams that come from elsewhere.
+            // It receives only from itself: the kernel refuses datagrams from elsewhere.
             if transport == .udp { precondition(connect(socket, pointer, length) == 0) }
             return UInt16(bigEndian: bytes.load(fromByteOffset: 2, as: UInt16.self))
         }

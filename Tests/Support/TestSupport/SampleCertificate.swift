@@ -17,7 +17,7 @@ package enum SampleCertificate {
         -----END CERTIFICATE-----
 
         """
-    /// A certificate that is no authority's.
+    /// A certificate that is not an authority's.
     package static let serverPEM = """
         -----BEGIN CERTIFICATE-----
         MIIBjjCCATSgAwIBAgIUXXAjCLMlxWewCADXGcKNGzZX0YYwCgYIKoZIzj0EAwIw
@@ -45,7 +45,7 @@ package enum SampleCertificate {
         49:69:7E:FB:8F:6C:31:FF:1C:42:F4:DA:47:76:CF:E5:87:94:2E:A7:51:9C:87:FC:06:9A:79:CC:FB:C9:\
         C0:77
         """
-    /// A well-formed key pin of no key in particular.
+    /// A well-formed key pin of no particular key.
     package static let keyPin = "sha256/AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 
     /// The certificate's bytes.

@@ -1,6 +1,7 @@
-/// Images for tests, written by code of its own, so that what reads them is not held to itself.
+/// Images for tests, written by independent code, so that decoders are not tested against
+/// themselves.
 package enum SampleImage {
-    /// Four fields of 12 × 8 pixels: red, green, blue and white, as the files are.
+    /// Four fields of 12 × 8 pixels: red, green, blue and white, like the files.
     package static let width = 24
     package static let height = 16
 
@@ -13,7 +14,7 @@ package enum SampleImage {
 
     // MARK: PNG
 
-    /// A PNG file of these rows of samples (without filter), not compressed.
+    /// A PNG file of these rows of samples (without filter), uncompressed.
     package static func png(
         width: Int, height: Int, depth: UInt8 = 8, colorType: UInt8, rows: [[UInt8]],
         before: [[UInt8]] = []
@@ -33,8 +34,8 @@ package enum SampleImage {
         return png(width: width, height: height, colorType: 2, rows: rows)
     }
 
-    /// A file of few kilobytes that says that it has width × height pixels, and whose data are the
-    /// beginning of as many zeros: repetitions of 258 bytes in 13 bits each.
+    /// A file of a few kilobytes that claims width × height pixels, and whose data is the beginning
+    /// of that many zeros: repetitions of 258 bytes in 13 bits each.
     package static func bomb(width: Int, height: Int, bytes: Int = 4096) -> [UInt8] {
         var bits = BitWriter()
         bits.put(0b011, 3)  // The last block, with the fixed codes.
@@ -54,7 +55,7 @@ package enum SampleImage {
         return big(content.count, 4) + body + big(Int(crc(body)), 4)
     }
 
-    /// zlib's form (RFC 1950) with blocks that are not compressed.
+    /// zlib's format (RFC 1950) with uncompressed blocks.
     private static func stored(_ bytes: [UInt8]) -> [UInt8] {
         var result: [UInt8] = [0x78, 0x01]
         var (low, high) = (1, 0)
@@ -83,7 +84,7 @@ package enum SampleImage {
 
     // MARK: GIF
 
-    /// A GIF file of pictures of one size: indices of colours, row by row as they are stored.
+    /// A GIF file of pictures of one size: colour indices, row by row as they are stored.
     package static func gif(
         width: Int, height: Int, palette: [[UInt8]], pictures: [[UInt8]],
         transparent: UInt8? = nil, isInterlaced: Bool = false
@@ -119,7 +120,7 @@ package enum SampleImage {
             transparent: transparent)
     }
 
-    /// GIF's codes: a new one for each string that is met, up to 4096, then from the beginning.
+    /// GIF's codes: a new one for each string that occurs, up to 4096, then from the beginning.
     private static func lzw(_ indices: [UInt8], bits: Int) -> [UInt8] {
         let clear = 1 << bits
         var output = BitWriter()

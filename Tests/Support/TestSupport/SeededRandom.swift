@@ -1,8 +1,8 @@
-/// Numbers that repeat: the same for the same seed, everywhere (SplitMix64).
+/// Reproducible numbers: the same for the same seed, everywhere (SplitMix64).
 package struct SeededRandom: RandomNumberGenerator {
     private var state: UInt64
 
-    /// The sequence that the seed stands for.
+    /// The sequence for the seed.
     package init(seed: UInt64) { state = seed }
 
     /// The next 64 bits.
@@ -14,20 +14,20 @@ package struct SeededRandom: RandomNumberGenerator {
         return value ^ (value >> 31)
     }
 
-    /// A number from 0 up to, but not, the bound.
+    /// A number from 0 up to, but not including, the bound.
     package mutating func below(_ bound: Int) -> Int {
         bound <= 1 ? 0 : Int(truncatingIfNeeded: next() % UInt64(truncatingIfNeeded: bound))
     }
 
-    /// True in so many cases of a hundred.
+    /// True in this many cases out of a hundred.
     package mutating func chance(_ percent: Int) -> Bool { below(100) < percent }
 
-    /// One of the values, of which there must be some.
+    /// One of the values; there must be at least one.
     package mutating func pick<T>(_ values: [T]) -> T { values[below(values.count)] }
 
-    /// So many bytes.
+    /// This many bytes.
     package mutating func bytes(_ count: Int) -> [UInt8] {
-        // The storage of all empty arrays is one, and would be written to.
+        // The storage of all empty arrays is shared, and would be written to.
         guard count > 0 else { return [] }
         return [UInt8](unsafeUninitializedCapacity: count) { memory, written in
             var word: UInt64 = 0

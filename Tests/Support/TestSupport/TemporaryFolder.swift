@@ -1,11 +1,11 @@
 import Foundation
 
-/// A folder of its own for a test, removed after it with everything in it.
+/// A folder for a single test, removed after it with everything in it.
 package final class TemporaryFolder: Sendable {
     /// Its absolute path.
     package let path: String
 
-    /// Makes the folder; a machine on which that fails can run no tests.
+    /// Creates the folder; a machine on which that fails cannot run tests.
     package init() {
         let base = FileManager.default.temporaryDirectory.path
         var template = Array((base + "/pinfold-tests-XXXXXX").utf8CString)
@@ -18,12 +18,12 @@ package final class TemporaryFolder: Sendable {
     /// The path of a file in it.
     package func file(_ name: String) -> String { path + "/" + name }
 
-    /// What is in it, sorted.
+    /// Its contents, sorted.
     package var names: [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
     }
 
-    /// Writes a file of the folder anew.
+    /// Writes or replaces a file in the folder.
     package func write(_ text: String, to name: String) throws {
         try text.write(toFile: file(name), atomically: false, encoding: .utf8)
     }

@@ -4,28 +4,29 @@ import Locking
 import PinfoldEngine
 import PinfoldMetrics
 
-/// The access log: one line per exchange, made and written by a thread of its own.
+/// The access log: one line per exchange, formatted and written by a dedicated thread.
 ///
-/// A worker copies a record of numbers and a few texts into its own ring (`AccessLogProducer.log`):
-/// no lock, no system call but the one that wakes a sleeping log. The thread `access-log` collects
-/// the rings every `flushMilliseconds`, makes lines of the records and writes them. When it cannot
-/// keep up, because the disk is slow or a pipe is not read, the rings fill up and further lines are
-/// dropped and counted: no request waits for its log line.
+/// A worker copies a record of numbers and a few texts into its own ring (`AccessLogProducer.log`),
+/// without a lock or a system call except the one that wakes a sleeping log. The thread
+/// `access-log` collects the rings every `flushMilliseconds`, formats the records as lines and
+/// writes them. If it cannot keep up, because the disk is slow or a pipe is not read, the rings
+/// fill up and further lines are dropped and counted: no request waits for its log line.
 ///
-/// Lines of one worker are in the order in which its exchanges ended; between workers they are not.
+/// The lines of one worker are in the order in which its exchanges ended; those of different
+/// workers need not be.
 package final class AccessLog: Sendable {
     private let core: AccessLogCore
-    /// One per worker, by the worker's index; each is for the use of that thread only.
+    /// One per worker, by the worker's index; each may be used only by that worker's thread.
     package let producers: [AccessLogProducer]
 
     /// Opens the file and starts the thread.
     ///
     /// - Parameters:
-    ///   - path: the file, created (mode 0640) if need be and appended to; `-` and `stdout` are the
-    ///     standard output, `stderr` the standard error.
+    ///   - path: the file, created (mode 0640) if necessary and appended to; `-` and `stdout` mean
+    ///     standard output, `stderr` standard error.
     ///   - format: how lines are written.
-    ///   - workers: how many producers there are.
-    ///   - labels: the names behind the records' indexes.
+    ///   - workers: the number of producers.
+    ///   - labels: the names for the records' indexes.
     ///   - onEvent: called on the log's thread.
     package init(
         path: String, format: AccessLogFormat, workers: Int, labels: AccessLogLabels,
@@ -38,7 +39,7 @@ package final class AccessLog: Sendable {
             workers: workers, limits: limits, onEvent: onEvent)
         self.core = core
         producers = core.rings.map { AccessLogProducer(ring: $0, core: core) }
-        // The thread takes the file over when it starts.
+        // The thread takes over the file when it starts.
         let handover = Locked<AccessLogFile?>(file)
         try core.start {
             guard let file = handover.withLock({ $0.take() }) else { return }
@@ -46,14 +47,14 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// Opens the file anew, at the same path: for use after it was renamed (log rotation). A line
-    /// that is logged after this returns is in the new file. From any thread; not from a signal
-    /// handler.
+    /// Reopens the file at the same path: for use after it was renamed (log rotation). A line that
+    /// is logged after this returns is in the new file. Can be called from any thread, but not from
+    /// a signal handler.
     package func reopen() {
         core.change { $0.reopen = true }
     }
 
-    /// Takes over what a reload may have changed; the file is opened anew. From any thread.
+    /// Applies settings that a reload may have changed; the file is reopened. From any thread.
     package func reconfigure(path: String, format: AccessLogFormat, labels: AccessLogLabels) {
         core.change {
             $0.path = path
@@ -63,7 +64,7 @@ package final class AccessLog: Sendable {
         }
     }
 
-    /// Takes over the names of another configuration. From any thread.
+    /// Applies the names of another configuration. From any thread.
     package func rename(_ labels: AccessLogLabels) {
         core.change { $0.labels = labels }
     }
@@ -83,7 +84,7 @@ package final class AccessLog: Sendable {
     deinit { _ = core.close(withinMilliseconds: 0) }
 }
 
-/// One worker's end of the access log, for use by that worker's thread only.
+/// One worker's end of the access log; may be used only by that worker's thread.
 package final class AccessLogProducer: Sendable {
     private let ring: AccessLogRing
     private let core: AccessLogCore
@@ -93,10 +94,10 @@ package final class AccessLogProducer: Sendable {
         self.core = core
     }
 
-    /// Logs an exchange that has ended. `texts` lie in `head`, the bytes of the request's head;
-    /// they are copied. Never waits: without room, the line is dropped and counted.
+    /// Logs an exchange that has ended. `texts` are ranges in `head`, the bytes of the request's
+    /// head; they are copied. Never waits: if there is no space, the line is dropped and counted.
     ///
-    /// - Parameter session: of a client that speaks TLS; its texts are copied too.
+    /// - Parameter session: the TLS session of the client, if any; its texts are copied too.
     package func log(
         _ record: AccessLogRecord, head: Span<UInt8>, texts: AccessLogTexts,
         session: ClientSession? = nil, steps: [UInt8] = []

@@ -5,7 +5,7 @@ import PinfoldMetrics
 import Synchronization
 import Threads
 
-/// What the access log's thread is asked to write, and where.
+/// What the access log's thread should write, and where.
 struct AccessLogRequest: Sendable {
     var path: String
     var format: AccessLogFormat
@@ -13,10 +13,11 @@ struct AccessLogRequest: Sendable {
     var reopen = false
 }
 
-/// What the access log's threads share: the rings, the wake-up, the requests and the counters.
+/// The state shared by the access log's threads: the rings, the wake-up, the requests and the
+/// counters.
 final class AccessLogCore: Sendable {
-    /// How much longer than the given time closing may take: for the thread to be scheduled and to
-    /// count what it drops. Only a write that hangs in the kernel uses it up.
+    /// By how much closing may exceed the given time: for the thread to be scheduled and to count
+    /// what it drops. Only a write that hangs in the kernel uses it up.
     static let closingSlackMilliseconds = 1000
 
     let rings: [AccessLogRing]
@@ -29,7 +30,7 @@ final class AccessLogCore: Sendable {
     private let isSleeping = Atomic<Bool>(false)
     private let changes = Atomic<UInt64>(0)
     private let request: Locked<AccessLogRequest>
-    /// When closing must be over, by the monotonic clock; `Int64.max` while not closing.
+    /// When closing must be complete, on the monotonic clock; `Int64.max` while not closing.
     private let deadline = Atomic<Int64>(.max)
     private let isAbandoned = Atomic<Bool>(false)
     private let written = Atomic<UInt64>(0)
@@ -66,20 +67,21 @@ final class AccessLogCore: Sendable {
 
     // MARK: For the producers
 
-    /// Wakes the log's thread if it sleeps for want of records. The ring's head was stored with
-    /// sequential consistency before: either this sees the sleeper, or the sleeper sees the record.
+    /// Wakes the log's thread if it is sleeping because there are no records. The ring's head was
+    /// stored with sequential consistency before: either this sees the sleeper, or the sleeper sees
+    /// the record.
     @inline(__always)
     func wakeIfSleeping() {
         guard isSleeping.load(ordering: .sequentiallyConsistent) else { return }
         if isSleeping.exchange(false, ordering: .relaxed) { bell.signal() }
     }
 
-    /// Wakes the log's thread whatever it waits for.
+    /// Wakes the log's thread whatever it is waiting for.
     func wake() { bell.signal() }
 
     // MARK: For the log's thread
 
-    /// Waits without end for a record, a request or closing.
+    /// Waits without limit for a record, a request or closing.
     func sleep() {
         isSleeping.store(true, ordering: .sequentiallyConsistent)
         if rings.allSatisfy(\.isEmpty) { bell.wait(milliseconds: -1) }
@@ -89,10 +91,10 @@ final class AccessLogCore: Sendable {
     /// How many changes have been requested.
     var changeCount: UInt64 { changes.load(ordering: .acquiring) }
 
-    /// The latest request, which stays to be taken.
+    /// The latest request, without marking it as handled.
     var latestRequest: AccessLogRequest { request.withLock { $0 } }
 
-    /// The latest request; its `reopen` is taken as done.
+    /// The latest request; marks its `reopen` as done.
     func takeRequest() -> AccessLogRequest {
         request.withLock { request in
             defer { request.reopen = false }
@@ -103,8 +105,7 @@ final class AccessLogCore: Sendable {
     /// Whether the log is being closed.
     var isClosing: Bool { deadline.load(ordering: .acquiring) != .max }
 
-    /// Milliseconds that are left for closing, 0 if none; -1 (without end, to poll) while not
-    /// closing.
+    /// Milliseconds left for closing, 0 if none; -1 (no limit, for poll) while not closing.
     var remainingMilliseconds: Int {
         let deadline = self.deadline.load(ordering: .relaxed)
         guard deadline != .max else { return -1 }
@@ -116,21 +117,22 @@ final class AccessLogCore: Sendable {
         written.wrappingAdd(UInt64(lines), ordering: .relaxed)
     }
 
-    /// Counts lines that were taken from the rings and could not be written.
+    /// Counts lines that were taken from the rings but could not be written.
     func countFailed(_ lines: Int) {
         failed.wrappingAdd(UInt64(lines), ordering: .relaxed)
     }
 
     // MARK: For the owner
 
-    /// Changes what the thread is asked to do.
+    /// Changes what the thread should do.
     func change(_ body: (inout AccessLogRequest) -> Void) {
         request.withLock { body(&$0) }
         changes.wrappingAdd(1, ordering: .releasing)
         bell.signal()
     }
 
-    /// Has the thread write what it can in the given time and end. Returns whether all was written.
+    /// Makes the thread write what it can in the given time and end. Returns whether all was
+    /// written.
     func close(withinMilliseconds milliseconds: Int) -> Bool {
         guard let thread = thread.withLock({ $0.take() }) else { return false }
         let dropped = figures.dropped
@@ -138,8 +140,8 @@ final class AccessLogCore: Sendable {
         deadline.store(Clock.monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
         bell.signal()
         guard done.wait(milliseconds: milliseconds + AccessLogCore.closingSlackMilliseconds) else {
-            // The thread hangs in a write that the kernel does not return from; the process goes on
-            // without it.
+            // The thread hangs in a write that the kernel does not return from; the process
+            // continues without it.
             isAbandoned.store(true, ordering: .relaxed)
             return false
         }

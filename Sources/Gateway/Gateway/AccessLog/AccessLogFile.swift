@@ -2,13 +2,13 @@ import CLinux
 
 /// The file, pipe or terminal that the access log is written to.
 ///
-/// Descriptors opened here do not block where the kernel can help it (pipes, terminals); the
-/// process's own output is shared with others, so that its flags are left alone and it is asked
+/// Descriptors opened here are non-blocking where the kernel supports it (pipes, terminals). The
+/// process's own output is shared with others, so its flags are left unchanged, and it is polled
 /// before each small write instead.
 struct AccessLogFile: ~Copyable {
-    /// What a write did.
+    /// The result of a write.
     enum WriteResult: Equatable {
-        /// So many bytes were written, at least one.
+        /// This many bytes were written, at least one.
         case wrote(Int)
         /// Nothing can be written now; `descriptor` will become writable.
         case wouldBlock
@@ -16,13 +16,13 @@ struct AccessLogFile: ~Copyable {
         case failed(Int32)
     }
 
-    /// What a pipe that is writable takes without blocking (pipe(7), PIPE_BUF).
+    /// What a writable pipe accepts without blocking (pipe(7), PIPE_BUF).
     private static var sharedWriteBytes: Int { 4096 }
 
     let descriptor: Int32
     private let isOurs: Bool
 
-    /// Opens a path, or takes the process's output for `-`, `stdout` and `stderr`.
+    /// Opens a path, or uses the process's output for `-`, `stdout` and `stderr`.
     init(path: String) throws(AccessLogError) {
         switch path {
         case "-", "stdout":
@@ -32,7 +32,7 @@ struct AccessLogFile: ~Copyable {
             descriptor = STDERR_FILENO
             isOurs = false
         default:
-            // Without blocking, so that a pipe that nobody reads is an error and not a hang.
+            // Non-blocking, so that a pipe that nobody reads is an error rather than a hang.
             let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
             let opened = open_with_mode(path, flags, 0o640)
             guard opened >= 0 else { throw .open(path: path, code: lastErrorNumber()) }
@@ -45,7 +45,7 @@ struct AccessLogFile: ~Copyable {
         if isOurs { _ = CLinux.close(descriptor) }
     }
 
-    /// Writes as much of the bytes as the file takes at once.
+    /// Writes as many of the bytes as the file accepts at once.
     func write(_ bytes: UnsafeRawBufferPointer) -> WriteResult {
         var count = bytes.count
         if !isOurs {
@@ -63,7 +63,7 @@ struct AccessLogFile: ~Copyable {
     }
 }
 
-/// A descriptor by which threads wake one that polls (eventfd(2)).
+/// A descriptor with which threads wake one that polls (eventfd(2)).
 struct WakeDescriptor: ~Copyable, Sendable {
     let descriptor: Int32
 
@@ -74,19 +74,19 @@ struct WakeDescriptor: ~Copyable, Sendable {
 
     deinit { _ = CLinux.close(descriptor) }
 
-    /// Wakes the thread that waits, or the next one that does.
+    /// Wakes the waiting thread, or the next one that waits.
     func signal() {
         var one: UInt64 = 1
         _ = CLinux.write(descriptor, &one, 8)
     }
 
-    /// Takes back what was signalled.
+    /// Clears the signal.
     func clear() {
         var count: UInt64 = 0
         _ = CLinux.read(descriptor, &count, 8)
     }
 
-    /// Waits until it is signalled, and clears it, or for so many milliseconds (-1: without end).
+    /// Waits until it is signalled, and clears it, or for this many milliseconds (-1 for no limit).
     /// Returns whether it was signalled.
     @discardableResult
     func wait(milliseconds: Int) -> Bool {
@@ -97,6 +97,6 @@ struct WakeDescriptor: ~Copyable, Sendable {
     }
 }
 
-/// The calling thread's errno, to be read right after a failed call.
+/// The calling thread's errno; read it right after a failed call.
 @inline(__always)
 private func lastErrorNumber() -> Int32 { __errno_location().pointee }

@@ -2,18 +2,18 @@ import HTTPCore
 import PinfoldMetrics
 import PinfoldTLS
 
-/// Makes lines of the access log's records.
+/// Formats the access log's records as lines.
 ///
 /// JSON keys, in order: `time` (RFC 3339, UTC, milliseconds), `id`, `client`, `listener`, `host`,
 /// `method`, `target`, `version`, `status` (null if none was sent), `duration_us`, `request_bytes`,
-/// `response_bytes`, `cache`, and, where there is one, `forwarded` (why the server was asked),
-/// `not_stored` (why its response was not stored), `intercepted` (true for a CONNECT that was, and
-/// for requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed),
-/// `inspected` (what came of making the server of a tunnel prove who it is),
-/// `changed` (what the rules of its route changed of content),
-/// `tunnel` (what a request's tunnel was opened to), `client_tls`, `client_cipher` and
-/// `client_subject` (what the client spoke, and proved to be), `upstream`, `upstream_tls`, `reason`
-/// (why the exchange was refused or failed), `user_agent`, `referer`.
+/// `response_bytes`, `cache`, and, if present, `forwarded` (why the server was asked), `not_stored`
+/// (why its response was not stored), `intercepted` (true for an intercepted CONNECT, and for
+/// requests in its tunnel), `passed` (why a tunnel to an intercepted host was relayed), `inspected`
+/// (the result of verifying the server of a tunnel), `changed` (what the rules of its route changed
+/// in the content), `tunnel` (what a request's tunnel was opened to), `client_tls`, `client_cipher`
+/// and `client_subject` (the client's TLS version, cipher suite and certificate subject),
+/// `upstream`, `upstream_tls`, `reason` (why the exchange was refused or failed), `user_agent`,
+/// `referer`.
 struct AccessLogFormatter {
     private let format: AccessLogFormat
     /// Label values, already escaped for the format.
@@ -29,8 +29,8 @@ struct AccessLogFormatter {
         reasons = labels.reasons.map { Array($0.utf8) }
     }
 
-    /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; then nothing
-    /// was appended.
+    /// Appends an entry's line, with its line feed. Returns `false` if it did not fit; nothing is
+    /// appended then.
     mutating func append(_ entry: AccessLogRing.Entry, to output: inout LineBuffer) -> Bool {
         switch format {
         case .json: appendJSON(entry, to: &output)
@@ -175,7 +175,8 @@ struct AccessLogFormatter {
     // MARK: Apache's combined format
 
     /// `%h - - %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"`, then the exchange's id, and its
-    /// reason or `-`. The target of a request in an intercepted tunnel is written as a whole URL.
+    /// reason or `-`. The target of a request in an intercepted tunnel is written as a complete
+    /// URL.
     private mutating func appendCombined(
         _ entry: AccessLogRing.Entry, to output: inout LineBuffer
     ) {
@@ -216,8 +217,8 @@ struct AccessLogFormatter {
         }
     }
 
-    /// What a request in an intercepted tunnel is for stands in its CONNECT alone: its own target
-    /// is a path.
+    /// Only the CONNECT of an intercepted tunnel names the host of the requests in it: their own
+    /// targets are paths.
     private func appendTunnel(of entry: AccessLogRing.Entry, to output: inout LineBuffer) {
         guard !entry.tunnel.isEmpty, entry.target.first == UInt8(ascii: "/") else { return }
         output.append("https://")
@@ -250,9 +251,9 @@ extension HTTPVersion? {
     }
 }
 
-/// The names of a table as JSON strings have them.
+/// The names in a table, escaped for JSON strings.
 private struct EscapedLabels {
-    /// By slot: which of its names it has, and that name.
+    /// By slot: which of its names it holds, and that name.
     private let slots: [(use: UInt32, text: [UInt8])]
 
     init(_ table: LabelTable) {
@@ -261,13 +262,13 @@ private struct EscapedLabels {
 
     private static func escaped(_ label: String) -> [UInt8] {
         let label = Array(label.utf8)
-        // An escaped byte has at most six.
+        // An escaped byte takes at most six.
         var buffer = LineBuffer(capacity: 6 * label.count)
         label.withUnsafeBytes { JSONText.append($0, to: &buffer) }
         return Array(buffer.bytes)
     }
 
-    /// Appends the name of an index; `other` where its slot has been given to another name.
+    /// Appends the name for an index; `other` if its slot has been reused for another name.
     func append(_ index: LabelIndex, to output: inout LineBuffer) {
         let slot = Int(index.slot)
         if slot < slots.count, slots[slot].use == index.use {

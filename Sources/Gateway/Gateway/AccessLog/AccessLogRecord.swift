@@ -5,14 +5,14 @@ import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
 
-/// One exchange as the access log has it, but for its texts.
+/// One exchange as it is logged, except its texts.
 ///
-/// Everything is a number or an index, so that the worker fills it in and copies it without
-/// touching the heap; the log's thread makes text of it.
+/// Everything is a number or an index, so that the worker can fill it in and copy it without
+/// touching the heap; the log's thread turns it into text.
 package struct AccessLogRecord: Sendable {
     /// When the request's head was complete, in milliseconds since 1970.
     package var timeMilliseconds: Int64 = 0
-    /// The exchange's number, which is also in error replies; logged as 16 hexadecimal digits.
+    /// The exchange's number, which also appears in error replies; logged as 16 hexadecimal digits.
     package var exchange: UInt64 = 0
     /// The client's address.
     package var clientAddress: IPAddress
@@ -22,24 +22,23 @@ package struct AccessLogRecord: Sendable {
     package var listener = LabelIndex.other
     /// The host entry's name (`AccessLogLabels.hosts`).
     package var host = LabelIndex.other
-    /// The status that the client was sent; 0 if none was.
+    /// The status sent to the client; 0 if none was.
     package var status: UInt16 = 0
     /// The request's version; `nil` if the request line was not understood.
     package var version: HTTPVersion?
-    /// What the cache had to do with it.
+    /// The cache's part in it.
     package var cache: CacheResult = .none
-    /// What the client spoke; nil for clear text.
+    /// The client's TLS version; `nil` for clear text.
     package var clientTLS: TLSVersion?
-    /// A CONNECT whose tunnel ends in the gateway, or a request in one.
+    /// Whether it is a CONNECT whose tunnel ends in the gateway, or a request in one.
     package var isIntercepted = false
-    /// Why a tunnel to an intercepted host was relayed all the same; nil for all others.
+    /// Why a tunnel to an intercepted host was relayed nevertheless; `nil` for all others.
     package var interceptionPass: InterceptionPass?
-    /// What inspecting the tunnel came to; nil where it was not.
+    /// The result of inspecting the tunnel; `nil` if it was not inspected.
     package var inspection: TunnelInspection?
-    /// What the upstream connection spoke.
+    /// The TLS version of the upstream connection.
     package var upstreamTLS: UpstreamTLSVersion = .none
-    /// Why it was refused or failed, by the index in `AccessLogLabels.reasons`; `nil` if it was
-    /// not.
+    /// Why it was refused or failed, as an index in `AccessLogLabels.reasons`; `nil` if it was not.
     package var reason: UInt16?
     /// Why the server was asked; `nil` if it was not, or was not asked over HTTP.
     package var forwarded: ForwardReason?
@@ -49,15 +48,15 @@ package struct AccessLogRecord: Sendable {
     package var upstreamAddress: IPAddress?
     /// The upstream's port.
     package var upstreamPort: UInt16 = 0
-    /// The request body's bytes, as content (without chunk framing).
+    /// The request body's size in bytes, as content (without chunk framing).
     package var requestBytes: UInt64 = 0
-    /// The response body's bytes, as content (without chunk framing); a tunnel's bytes to the
-    /// client.
+    /// The response body's size in bytes, as content (without chunk framing); for a tunnel, the
+    /// bytes sent to the client.
     package var responseBytes: UInt64 = 0
     /// From the request's complete head to the response's last byte, in microseconds.
     package var durationMicroseconds: UInt64 = 0
 
-    /// A record of a client's exchange, all else to be filled in.
+    /// A record of a client's exchange; everything else is to be filled in.
     package init(client: Endpoint) {
         clientAddress = client.address
         clientPort = client.port
@@ -70,10 +69,10 @@ package struct AccessLogRecord: Sendable {
     }
 }
 
-/// Where an exchange's texts lie in the bytes of its request head; an empty range is an absent
-/// text.
+/// The ranges of an exchange's texts in the bytes of its request head; an empty range means an
+/// absent text.
 ///
-/// Credentials are no part of it: `Authorization` and the like are never logged, and userinfo in a
+/// Credentials are excluded: `Authorization` and the like are never logged, and userinfo in a
 /// target or referer is replaced by `***`. Queries are logged, as part of the target.
 package struct AccessLogTexts: Sendable {
     /// The method as it was sent.
@@ -85,7 +84,7 @@ package struct AccessLogTexts: Sendable {
     /// The value of `Referer`.
     package var referer: ByteRange
 
-    /// These ranges.
+    /// Creates the texts from these ranges.
     package init(
         method: ByteRange, target: ByteRange, userAgent: ByteRange, referer: ByteRange
     ) {
@@ -96,17 +95,16 @@ package struct AccessLogTexts: Sendable {
     }
 }
 
-/// The names behind a record's indexes, which mean the same before and after a reload
-/// (`LabelTable`).
+/// The names for a record's indexes, which mean the same before and after a reload (`LabelTable`).
 package struct AccessLogLabels: Sendable {
     /// Listener names.
     package var listeners: LabelTable
-    /// Names of host entries, the same table as the metrics'.
+    /// Names of host entries; the same table as for the metrics.
     package var hosts: LabelTable
-    /// Reason tokens, the same list as the metrics'.
+    /// Reason tokens; the same list as for the metrics.
     package var reasons: [String]
 
-    /// These names.
+    /// Creates the labels from these names.
     package init(listeners: LabelTable, hosts: LabelTable, reasons: [String]) {
         self.listeners = listeners
         self.hosts = hosts
@@ -116,27 +114,28 @@ package struct AccessLogLabels: Sendable {
 
 /// The limits of the access log.
 package struct AccessLogLimits: Sendable, Equatable {
-    /// Bytes that each worker may have queued; a line beyond is dropped and counted. Rounded up to
-    /// a power of two of at least 64 KiB.
+    /// The bytes that each worker may have queued; further lines are dropped and counted. Rounded
+    /// up to a power of two of at least 64 KiB.
     package var queueBytes = 1 << 20
-    /// What is logged of a method at most; the rest is cut off. So with the others.
+    /// The maximum number of bytes logged of a method; the rest is cut off. Likewise for the
+    /// others.
     package var methodBytes = 64
-    /// What is logged of a target at most.
+    /// The maximum number of bytes logged of a target.
     package var targetBytes = 8192
-    /// What is logged of a user agent at most.
+    /// The maximum number of bytes logged of a user agent.
     package var userAgentBytes = 1024
-    /// What is logged of a referer at most.
+    /// The maximum number of bytes logged of a referer.
     package var refererBytes = 2048
-    /// How long a line waits for others, to be written with them, in milliseconds.
+    /// How long a line waits to be written together with others, in milliseconds.
     package var flushMilliseconds = 100
 
     /// The defaults.
     package init() {}
 }
 
-/// How a line is written.
+/// The format of a line.
 package enum AccessLogFormat: Sendable, CaseIterable {
-    /// One JSON object (RFC 8259) a line, in UTF-8.
+    /// One JSON object (RFC 8259) per line, in UTF-8.
     case json
     /// Apache's combined format, times in UTC, with the exchange's id and its reason (`-` if there
     /// is none) at the end.
@@ -152,7 +151,7 @@ package enum AccessLogError: Error, Sendable, Equatable {
 }
 
 extension AccessLogError: CustomStringConvertible {
-    /// What is wrong, with the key that it is about.
+    /// What is wrong, with the configuration key concerned.
     package var description: String {
         func text(_ code: Int32) -> String {
             strerror(code).map { String(cString: $0) } ?? "error \(code)"
@@ -167,10 +166,10 @@ extension AccessLogError: CustomStringConvertible {
 
 /// What the log's thread reports for the operational log.
 package enum AccessLogEvent: Sendable, Equatable {
-    /// The file could not be opened anew; the old one stays in use. `code` is the errno.
+    /// The file could not be reopened; the old one stays in use. `code` is the errno.
     case reopenFailed(path: String, code: Int32)
-    /// Lines are being dropped because writing fails; said once until it works again. `code` is the
-    /// errno.
+    /// Lines are being dropped because writing fails; reported once until it works again. `code` is
+    /// the errno.
     case writeFailed(code: Int32)
     /// Writing works again, after `lines` lines were lost.
     case writeRecovered(lines: UInt64)

@@ -5,16 +5,16 @@ import Synchronization
 /// A queue of log records between one worker and the log's thread: a ring of bytes with one
 /// producer and one consumer, without locks.
 ///
-/// Positions count bytes from the start and never go back; a position's place in the ring is its
-/// remainder by the capacity. The producer alone moves `head`, the consumer alone moves `tail`. An
-/// entry is never split: where it does not fit before the ring's end, a marker sends the consumer
-/// to the start.
+/// Positions count bytes from the start and only increase; a position's offset in the ring is its
+/// remainder modulo the capacity. Only the producer moves `head`, and only the consumer moves
+/// `tail`. An entry is never split: if it does not fit before the ring's end, a marker sends the
+/// consumer to the start.
 struct AccessLogRing: @unchecked Sendable {
-    /// The least capacity; the longest entry fits several times.
+    /// The minimum capacity; the longest entry fits several times.
     static let minimumCapacity = 1 << 16
     /// The largest capacity.
     static let maximumCapacity = 1 << 28
-    /// The most that is taken over of all four texts together, whatever was configured.
+    /// The maximum size of all four texts together, whatever was configured.
     static let maximumTextBytes = 16 * 1024
 
     private let base: UnsafeMutableRawPointer
@@ -23,9 +23,9 @@ struct AccessLogRing: @unchecked Sendable {
     private let producer: UnsafeMutablePointer<ProducerState>
     private let limits: AccessLogLimits
 
-    /// What precedes an entry's record and texts.
+    /// Precedes an entry's record and texts.
     private struct Prefix: BitwiseCopyable {
-        /// Bytes from this prefix to the next one; `skip` where the rest of the ring is unused.
+        /// Bytes from this prefix to the next one; `skip` if the rest of the ring is unused.
         var size: UInt32
         var method: UInt32
         var target: UInt32
@@ -39,16 +39,16 @@ struct AccessLogRing: @unchecked Sendable {
         static var skip: UInt32 { .max }
     }
 
-    /// What only the producer touches.
+    /// State used only by the producer.
     private struct ProducerState {
         var head: UInt64 = 0
-        /// The consumer's position when it was last looked at: never beyond the real one.
+        /// The consumer's position when last read: never beyond the real one.
         var tailSeen: UInt64 = 0
-        /// Whether the consumer was told that the ring is filling up.
+        /// Whether the consumer was notified that the ring is filling up.
         var hasUrged = false
     }
 
-    /// Places of the shared counters, the two threads' on different cache lines.
+    /// Indexes of the shared counters, with those of the two threads on different cache lines.
     private enum Cell {
         static var head: Int { 0 }
         static var pushed: Int { 1 }
@@ -88,14 +88,14 @@ struct AccessLogRing: @unchecked Sendable {
         base.deallocate()
     }
 
-    /// Entries ever queued; from any thread.
+    /// The total number of entries queued; from any thread.
     var pushed: UInt64 { shared[Cell.pushed].load(ordering: .relaxed) }
-    /// Entries ever refused because the ring was full; from any thread.
+    /// The total number of entries refused because the ring was full; from any thread.
     var refused: UInt64 { shared[Cell.refused].load(ordering: .relaxed) }
 
     // MARK: The producer
 
-    /// What became of an entry.
+    /// The result of pushing an entry.
     enum Push: Equatable {
         /// Queued.
         case queued
@@ -105,8 +105,8 @@ struct AccessLogRing: @unchecked Sendable {
         case refused
     }
 
-    /// Copies a record and its texts into the ring, each text up to its limit, and those of a
-    /// session and what a route's rules did, which are short.
+    /// Copies a record and its texts into the ring, each text up to its limit, along with the texts
+    /// of a session and of what a route's rules did, which are short.
     func push(
         _ record: AccessLogRecord, head bytes: Span<UInt8>, _ texts: AccessLogTexts,
         session: ClientSession? = nil, steps: [UInt8] = []
@@ -151,21 +151,21 @@ struct AccessLogRing: @unchecked Sendable {
         }
         _ = Self.copy(steps, to: end)
         increment(Cell.pushed)
-        // Against the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
+        // Pairs with the sleeper's flag: see `AccessLogCore.wakeIfSleeping`.
         shared[Cell.head].store(producer.pointee.head, ordering: .sequentiallyConsistent)
         return isHalfFull ? .queuedHalfFull : .queued
     }
 
-    /// Takes room for an entry of `size` bytes: where it goes, and whether the ring has just become
-    /// more than half full; `nil` if there is no room.
+    /// Reserves space for an entry of `size` bytes. Returns where it goes, and whether the ring has
+    /// just become more than half full; `nil` if there is no space.
     private func reserve(_ size: Int) -> (UnsafeMutableRawPointer, isHalfFull: Bool)? {
         let state = producer
         let offset = Int(truncatingIfNeeded: state.pointee.head) & (capacity - 1)
         let skipped = capacity - offset < size ? capacity - offset : 0
         let end = state.pointee.head + UInt64(skipped + size)
         if end - state.pointee.tailSeen > UInt64(capacity / 2) {
-            // The consumer's cache line is looked at only when the ring seems to fill up.
-            // Acquiring: it must have finished reading what is overwritten now.
+            // The consumer's cache line is read only when the ring seems to fill up. Acquiring: it
+            // must have finished reading what is overwritten now.
             state.pointee.tailSeen = shared[Cell.tail].load(ordering: .acquiring)
         }
         let used = end - state.pointee.tailSeen
@@ -182,7 +182,7 @@ struct AccessLogRing: @unchecked Sendable {
         shared[cell].store(shared[cell].load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
 
-    /// The part of a range that lies in the bytes and within both limits.
+    /// The part of a range that is within the bytes and within both limits.
     private func cut(
         _ range: ByteRange, to limit: Int, of bytes: Span<UInt8>, room: inout Int
     ) -> Range<Int> {
@@ -209,19 +209,19 @@ struct AccessLogRing: @unchecked Sendable {
 
     // MARK: The consumer
 
-    /// An entry as it lies in the ring; valid until the body that was given it returns.
+    /// An entry in the ring; valid until the body that received it returns.
     struct Entry {
         var record: AccessLogRecord
         var method: UnsafeRawBufferPointer
         var target: UnsafeRawBufferPointer
         var userAgent: UnsafeRawBufferPointer
         var referer: UnsafeRawBufferPointer
-        /// Of a client that speaks TLS, else empty.
+        /// For a client that speaks TLS, otherwise empty.
         var cipherSuite: UnsafeRawBufferPointer
         var subject: UnsafeRawBufferPointer
-        /// `host:port` of the intercepted tunnel that the request came through, else empty.
+        /// `host:port` of the intercepted tunnel that the request came through, otherwise empty.
         var tunnel: UnsafeRawBufferPointer
-        /// What the rules of its route changed, else empty.
+        /// What the rules of its route changed, otherwise empty.
         var steps: UnsafeRawBufferPointer
     }
 
@@ -231,11 +231,11 @@ struct AccessLogRing: @unchecked Sendable {
         return head == shared[Cell.tail].load(ordering: .relaxed)
     }
 
-    /// How far the producer has come: entries before this position can be taken.
+    /// The producer's position: entries before it can be taken.
     var headPosition: UInt64 { shared[Cell.head].load(ordering: .acquiring) }
 
-    /// Gives the entries before `end` to `body`, oldest first, until it returns `false`, and frees
-    /// those that were given. Returns whether all were.
+    /// Passes the entries before `end` to `body`, oldest first, until it returns `false`, and frees
+    /// those that were passed. Returns whether all were.
     func drain(upTo end: UInt64, _ body: (Entry) -> Bool) -> Bool {
         var tail = shared[Cell.tail].load(ordering: .relaxed)
         defer { shared[Cell.tail].store(tail, ordering: .releasing) }

@@ -1,19 +1,19 @@
 import CLinux
 
-/// The access log's thread: collects the workers' records, makes lines of them and writes them.
+/// The access log's thread: collects the workers' records, formats them as lines and writes them.
 ///
 ///     collect ──nothing──► sleep ──woken──► pace ──┐
 ///        ▲  └────lines───► write ──all taken─► pace │
 ///        │                   └──more─┐            │
 ///        └───────────────────────────┴────────────┘
 ///
-/// `pace` lets lines gather for `flushMilliseconds`; a ring that is half full, a request and
-/// closing cut it short. While a pipe or terminal takes nothing, `write` waits for it and the rings
-/// fill up.
+/// `pace` lets lines accumulate for `flushMilliseconds`; a half-full ring, a request and closing
+/// cut it short. While a pipe or terminal accepts nothing, `write` waits for it and the rings fill
+/// up.
 struct AccessLogWriter: ~Copyable {
-    /// Lines are written when they come to so many bytes, or when there are no more.
+    /// Lines are written when this many bytes have accumulated, or when there are no more.
     private static var writeBytes: Int { 128 * 1024 }
-    /// What one line may have beyond that: its texts, each byte escaped, and the rest.
+    /// How far one line may exceed that: its texts with each byte escaped, and the rest.
     private static var lineBytes: Int { 6 * AccessLogRing.maximumTextBytes + 32 * 1024 }
 
     private let core: AccessLogCore
@@ -24,7 +24,7 @@ struct AccessLogWriter: ~Copyable {
     private var firstRing = 0
     private var output: LineBuffer
     private var lines = 0
-    /// Whether the file ends in the midst of a line.
+    /// Whether the file ends in the middle of a line.
     private var isTorn = false
     /// Lines lost since writing began to fail; `nil` while it works.
     private var lostLines: UInt64?
@@ -43,9 +43,9 @@ struct AccessLogWriter: ~Copyable {
     /// Runs until the log is closed.
     consuming func run() {
         while true {
-            // Closing is looked at before the rings, and the rings before the requests: then
+            // Closing is checked before the rings, and the rings before the requests. This way
             // everything logged before `close` was called is seen, and a line logged after `reopen`
-            // returned is never written before the file was opened anew.
+            // returned is never written before the file was reopened.
             let isClosing = core.isClosing
             for index in core.rings.indices { ends[index] = core.rings[index].headPosition }
             applyChanges()
@@ -66,11 +66,11 @@ struct AccessLogWriter: ~Copyable {
         core.bell.wait(milliseconds: core.limits.flushMilliseconds)
     }
 
-    /// Makes lines of what is queued. Returns whether everything before `ends` was taken.
+    /// Formats what is queued as lines. Returns whether everything before `ends` was taken.
     private mutating func collect() -> Bool {
         output.removeAll()
         lines = 0
-        // What ends the part of a line that a failed write left behind.
+        // Ends the partial line that a failed write left behind.
         if isTorn { _ = output.endLine() }
         let count = core.rings.count
         for step in 0..<count {
@@ -84,7 +84,7 @@ struct AccessLogWriter: ~Copyable {
                 return output.count < AccessLogWriter.writeBytes
             }
             guard isDrained else {
-                // The next one is first next time: a busy worker does not starve the others.
+                // The next one comes first next time: a busy worker must not starve the others.
                 firstRing = (index + 1) % count
                 return false
             }
@@ -92,7 +92,7 @@ struct AccessLogWriter: ~Copyable {
         return true
     }
 
-    /// Takes over what was requested since the last time. Returns whether the file was opened anew.
+    /// Applies what was requested since the last time. Returns whether the file was reopened.
     @discardableResult
     private mutating func applyChanges() -> Bool {
         let changes = core.changeCount
@@ -114,7 +114,7 @@ struct AccessLogWriter: ~Copyable {
 
     // MARK: Writing
 
-    /// Writes the collected lines, or drops what cannot be written.
+    /// Writes the collected lines, or drops those that cannot be written.
     private mutating func write() {
         var start = 0
         while start < output.count {
@@ -141,8 +141,7 @@ struct AccessLogWriter: ~Copyable {
         case writable, timeIsUp, reopened
     }
 
-    /// Waits until the file takes bytes again, closing runs out of time, or the file was opened
-    /// anew.
+    /// Waits until the file accepts bytes again, closing runs out of time, or the file is reopened.
     private mutating func waitForFile() -> Wait {
         while true {
             let milliseconds = core.remainingMilliseconds
@@ -160,7 +159,7 @@ struct AccessLogWriter: ~Copyable {
         }
     }
 
-    /// Where the next whole line starts: the rest of a line whose start is in another file is lost.
+    /// Where the next complete line starts: the rest of a line that began in another file is lost.
     private mutating func skipPartOfLine(_ start: Int) -> Int {
         guard isInLine(start) else { return start }
         if start > 0 {
@@ -171,13 +170,13 @@ struct AccessLogWriter: ~Copyable {
         return end + 1
     }
 
-    /// Whether the bytes before `start` end in the midst of a line. (At the start, `isTorn` tells
-    /// of the file; the first byte of the output then ends its line.)
+    /// Whether the bytes before `start` end in the middle of a line. (At the start, `isTorn`
+    /// describes the file; the first byte of the output then ends its line.)
     private func isInLine(_ start: Int) -> Bool {
         start > 0 ? output.bytes[start - 1] != UInt8(ascii: "\n") : isTorn
     }
 
-    /// Gives up the lines that are not wholly written.
+    /// Gives up the lines that were not written completely.
     private mutating func drop(from start: Int, because code: Int32?) {
         var written = output.bytes[..<start].count(where: { $0 == UInt8(ascii: "\n") })
         if isTorn && start > 0 { written -= 1 }

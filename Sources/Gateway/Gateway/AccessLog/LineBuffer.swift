@@ -1,15 +1,15 @@
 import HTTPCore
 
-/// The memory that the log's lines are gathered in: as large as it is, never grown.
+/// The memory in which the log's lines are assembled: of fixed size.
 ///
-/// What does not fit is left out and remembered in `hasOverflowed`; the log then gives up the line
+/// What does not fit is left out and recorded in `hasOverflowed`; the log then gives up the line
 /// (`endLine`).
 struct LineBuffer: ~Copyable, JSONOutput {
     private let memory: UnsafeMutableRawPointer
     private let capacity: Int
     /// Bytes in use.
     private(set) var count = 0
-    /// Where the line begins that is being written.
+    /// Where the current line begins.
     private var lineStart = 0
     private var hasOverflowed = false
 
@@ -23,14 +23,14 @@ struct LineBuffer: ~Copyable, JSONOutput {
     /// The bytes in use; valid until the buffer is changed.
     var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: memory, count: count) }
 
-    /// Forgets everything.
+    /// Removes everything.
     mutating func removeAll() {
         count = 0
         lineStart = 0
         hasOverflowed = false
     }
 
-    /// Ends the line that was being written. Returns `false` if it did not fit; then it is gone.
+    /// Ends the current line. Returns `false` if it did not fit; it is then removed.
     mutating func endLine() -> Bool {
         append(UInt8(ascii: "\n"))
         if hasOverflowed { count = lineStart }
@@ -67,7 +67,7 @@ struct LineBuffer: ~Copyable, JSONOutput {
         bytes.withUnsafeBytes { append($0) }
     }
 
-    /// Appends a constant text.
+    /// Appends constant text.
     @inline(__always)
     mutating func append(_ text: StaticString) {
         text.withUTF8Buffer { append(UnsafeRawBufferPointer($0)) }

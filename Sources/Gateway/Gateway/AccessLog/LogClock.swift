@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// Times as log text, in UTC. Lines of the same second share the work.
+/// Formats times for the log, in UTC. Lines of the same second share the work.
 struct LogClock {
     private var rfc3339 = CachedSecond()
     private var commonLog = CachedSecond()
@@ -9,7 +9,7 @@ struct LogClock {
         var second = Int64.min
         var text: [UInt8] = []
 
-        /// Appends the text of a second, rendered if it is another one than before.
+        /// Appends the text of a second, rendered if it differs from the previous one.
         mutating func append(
             _ second: Int64, to output: inout LineBuffer,
             _ render: (CivilDate, inout LineBuffer) -> Void

@@ -1,9 +1,9 @@
 import HTTPCore
 
-/// Bytes between quotation marks in Apache's formats: what is not printable ASCII becomes `\xhh`,
-/// with C's short escapes where there are any (Apache 2.4, mod_log_config).
+/// Bytes between quotation marks in Apache's formats: non-printable and non-ASCII bytes become
+/// `\xhh`, with C's short escapes if there are any (Apache 2.4, mod_log_config).
 enum ApacheText {
-    /// Appends bytes of any kind.
+    /// Appends arbitrary bytes.
     static func append(_ bytes: UnsafeRawBufferPointer, to output: inout LineBuffer) {
         for byte in bytes {
             switch byte {
@@ -26,7 +26,7 @@ enum ApacheText {
 
 /// The userinfo of a target or referer: `user:password@` (RFC 3986 section 3.2.1).
 enum Userinfo {
-    /// Gives the bytes to `body` piece by piece, with `***` in place of userinfo. Requests with
+    /// Passes the bytes to `body` piece by piece, with `***` in place of userinfo. Requests with
     /// userinfo are refused, but refusals are logged too.
     static func redacting(
         _ bytes: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void
@@ -37,7 +37,7 @@ enum Userinfo {
         body(UnsafeRawBufferPointer(rebasing: bytes[secret.upperBound...]))
     }
 
-    /// Where the userinfo lies: from the authority's start to its last `@`.
+    /// The range of the userinfo: from the authority's start to its last `@`.
     private static func range(_ bytes: UnsafeRawBufferPointer) -> Range<Int>? {
         guard let first = bytes.first, first != UInt8(ascii: "/") else { return nil }
         var start = 0

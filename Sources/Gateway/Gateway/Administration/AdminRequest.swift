@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// A request to the admin listener, reduced to what an answer depends on.
+/// A request to the admin listener, reduced to what the response depends on.
 package struct AdminRequest: Sendable {
     /// The method.
     package var method: Method
@@ -13,14 +13,15 @@ package struct AdminRequest: Sendable {
     package var acceptEncoding: String?
     /// The value of `Authorization`; `nil` if there is none.
     package var authorization: String?
-    /// Whether it names a host that is not the administrative address's own.
+    /// Whether its host is not one of the administrative address's own.
     package var isMisdirected: Bool
     /// Who may read which page.
     package var access: AdminAccess
-    /// What the pages show for which ``AdminSetup/isShown(at:)`` is true; nil for the others.
+    /// The content of the pages for which ``AdminSetup/isShown(at:)`` is true; `nil` for the
+    /// others.
     package var setup: AdminSetup?
 
-    /// A request of these parts.
+    /// Creates a request from its parts.
     package init(
         method: Method, target: String, accept: String? = nil,
         acceptEncoding: String? = nil, authorization: String? = nil,
@@ -42,7 +43,7 @@ package struct AdminRequest: Sendable {
     }
 }
 
-/// An answer of the admin listener. The gateway adds `Date`, `Content-Length` and the connection's
+/// A response of the admin listener. The gateway adds `Date`, `Content-Length` and the connection's
 /// fields.
 package struct AdminResponse: Sendable, Equatable {
     /// A response field.
@@ -52,7 +53,7 @@ package struct AdminResponse: Sendable, Equatable {
         /// The field's value.
         package var value: String
 
-        /// A field of this name and value.
+        /// Creates a field with this name and value.
         package init(_ name: String, _ value: String) {
             self.name = name
             self.value = value
@@ -63,14 +64,14 @@ package struct AdminResponse: Sendable, Equatable {
     package var status: UInt16
     /// The value of `Content-Type`.
     package var contentType: StaticString
-    /// Further fields, in the order in which they are sent.
+    /// Additional fields, in the order in which they are sent.
     package var fields: [Field]
-    /// The content; its length is that of `Content-Length`, also for HEAD.
+    /// The content; `Content-Length` is its length, also for HEAD.
     package var body: [UInt8]
-    /// Whether the body is sent: not in answer to HEAD.
+    /// Whether the body is sent: not in response to HEAD.
     package var sendsBody: Bool
 
-    /// An answer of these parts.
+    /// Creates a response from its parts.
     package init(
         status: UInt16, contentType: StaticString, fields: [Field] = [], body: [UInt8],
         sendsBody: Bool = true
@@ -82,7 +83,7 @@ package struct AdminResponse: Sendable, Equatable {
         self.sendsBody = sendsBody
     }
 
-    /// Equal in all parts; content types by their text.
+    /// Compares all parts; content types by their text.
     package static func == (one: AdminResponse, other: AdminResponse) -> Bool {
         one.status == other.status && one.fields == other.fields && one.body == other.body
             && one.sendsBody == other.sendsBody

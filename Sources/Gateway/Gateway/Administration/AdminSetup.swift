@@ -1,6 +1,6 @@
-/// What clients need to know to use the gateway: the content of the pages about it.
+/// What clients need to know to use the gateway: the content of the setup pages.
 package struct AdminSetup: Sendable, Equatable {
-    /// The certificate that clients of intercepted hosts are to trust.
+    /// The certificate that clients of intercepted hosts must trust.
     package struct Authority: Sendable, Equatable {
         package var pem: [UInt8]
         package var der: [UInt8]
@@ -14,12 +14,12 @@ package struct AdminSetup: Sendable, Equatable {
         }
     }
 
-    /// By which a client reaches something of the gateway's.
+    /// The address of one of the gateway's listeners, as seen by clients.
     package struct Address: Sendable, Equatable {
-        /// A name, or an address, IPv6 in brackets.
+        /// A name or an address, IPv6 in brackets.
         package var host: String
         package var port: UInt16
-        /// Whether clients speak TLS with it.
+        /// Whether clients speak TLS to it.
         package var isSecure: Bool
 
         package init(host: String, port: UInt16, isSecure: Bool = false) {
@@ -31,11 +31,11 @@ package struct AdminSetup: Sendable, Equatable {
         var url: String { "\(isSecure ? "https" : "http")://\(host):\(port)" }
     }
 
-    /// The forward proxy; nil: there is none.
+    /// The forward proxy, or `nil` if there is none.
     package var proxy: Address?
-    /// These pages.
+    /// The address of these pages.
     package var site: Address
-    /// nil: nothing is intercepted.
+    /// `nil` if nothing is intercepted.
     package var authority: Authority?
 
     package init(proxy: Address?, site: Address, authority: Authority?) {
@@ -44,7 +44,7 @@ package struct AdminSetup: Sendable, Equatable {
         self.authority = authority
     }
 
-    /// Whether the answer to a target says anything of this.
+    /// Whether the response for a target contains any of this.
     package static func isShown(at target: String) -> Bool {
         switch AdminSite.Page(path: target.prefix { $0 != "?" }) {
         case .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
@@ -57,11 +57,11 @@ package struct AdminSetup: Sendable, Equatable {
 enum ProxyAutoConfiguration {
     /// - Parameters:
     ///   - proxy: host and port of the forward proxy.
-    ///   - isSecure: whether clients speak TLS with it.
+    ///   - isSecure: whether clients speak TLS to it.
     static func text(proxy: String, isSecure: Bool) -> String {
         """
-        // Everything goes through the gateway, except for what is on the client itself. There is no
-        // second choice: a client that went around the gateway would go around its pins.
+        // Everything goes through the gateway, except what is on the client itself. There is no
+        // fallback: a client that bypassed the gateway would bypass its pins.
         function FindProxyForURL(url, host) {
             if (host === "localhost" || dnsDomainIs(host, ".localhost") ||
                 shExpMatch(host, "127.*") || host === "::1" || host === "[::1]") {

@@ -1,10 +1,10 @@
 import PinfoldMetrics
 
 extension AdminSite {
-    /// Nothing may be loaded or run by a page of text.
+    /// A text page must not load or run anything.
     static let textOnly = AdminResponse.Field("Content-Security-Policy", "default-src 'none'")
 
-    /// The pages by which clients are set up.
+    /// The pages for setting up clients.
     func setup(_ page: Page, _ request: AdminRequest) -> AdminResponse {
         guard let setup = request.setup else {
             return message(404, "not_found", "no such page; see /", request)
@@ -16,7 +16,8 @@ extension AdminSite {
         }
         guard let guide = SetupGuide(setup) else {
             return message(
-                404, "no_forward_proxy", "no listener is a forward proxy: kind: forward makes one",
+                404, "no_forward_proxy",
+                "there is no forward proxy; configure a listener with kind: forward",
                 request)
         }
         guard page == .setup else {
@@ -41,8 +42,8 @@ extension AdminSite {
         guard let bytes else {
             return message(
                 404, "no_authority",
-                "there is no interception authority: interception.certificate names one, and "
-                    + "pinfold ca init makes it", request)
+                "there is no interception authority; create one with pinfold ca init and name it "
+                    + "in interception.certificate", request)
         }
         return AdminResponse(
             status: 200, contentType: "application/x-x509-ca-cert",

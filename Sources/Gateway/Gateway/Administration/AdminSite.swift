@@ -2,15 +2,15 @@ import ContentCoding
 import HTTPCore
 import PinfoldMetrics
 
-/// The published state that the admin listener answers from. The closures are called on the thread
-/// that calls `AdminSite.respond`, once per answer that needs them.
+/// The published state that the admin listener serves. The closures are called on the thread that
+/// calls `AdminSite.respond`, once per response that needs them.
 package struct AdminSource: Sendable {
-    /// All that a scrape shows.
+    /// Everything shown by a metrics scrape.
     package var metrics: @Sendable () -> MetricsSnapshot
-    /// Whether the gateway takes new work.
+    /// Whether the gateway accepts new work.
     package var readiness: @Sendable () -> ServiceReadiness
 
-    /// A source of these closures.
+    /// Creates a source from these closures.
     package init(
         metrics: @escaping @Sendable () -> MetricsSnapshot,
         readiness: @escaping @Sendable () -> ServiceReadiness
@@ -20,16 +20,16 @@ package struct AdminSource: Sendable {
     }
 }
 
-/// The admin listener's pages: a request in, an answer out, without a socket.
+/// The admin listener's pages: takes a request and returns a response, without a socket.
 ///
-/// Every page is read-only. A request for another host is refused: a page of the web could else
-/// have a browser read them under a name of its own that it lets resolve to this address (DNS
-/// rebinding).
+/// Every page is read-only. A request for another host is refused: otherwise a web page could make
+/// a browser read these under the page's own name, by letting that name resolve to this address
+/// (DNS rebinding).
 package struct AdminSite: Sendable {
     private let source: AdminSource
     private let version: String
 
-    /// A site over published state; `version` is shown on the index page.
+    /// A site that serves published state; `version` is shown on the index page.
     package init(source: AdminSource, version: String) {
         self.source = source
         self.version = version
@@ -71,17 +71,17 @@ package struct AdminSite: Sendable {
             switch self {
             case .index: "this page"
             case .metrics: "metrics, in the Prometheus text or OpenMetrics format (by Accept)"
-            case .health: "200 while the process serves"
-            case .readiness: "200 while new work is taken, 503 while starting or draining"
-            case .setup: "how clients are told to use the gateway"
-            case .proxyConfiguration: "the same for browsers and devices: auto-configuration"
-            case .authorityPEM: "the certificate that clients of intercepted hosts trust"
-            case .authorityDER: "the same as DER"
+            case .health: "200 while the process is serving"
+            case .readiness: "200 while new work is accepted, 503 while starting or draining"
+            case .setup: "how to set up clients to use the gateway"
+            case .proxyConfiguration: "proxy auto-configuration file for browsers and devices"
+            case .authorityPEM: "the certificate that clients of intercepted hosts must trust"
+            case .authorityDER: "the same certificate in DER"
             }
         }
     }
 
-    /// Answers a request.
+    /// Responds to a request.
     package func respond(to request: AdminRequest) -> AdminResponse {
         var response = answer(to: request)
         response.sendsBody = request.method != .head
@@ -92,7 +92,7 @@ package struct AdminSite: Sendable {
         guard !request.isMisdirected else {
             return message(
                 421, "misdirected_request",
-                "the request is for another host; admin.hosts can name it as this one", request)
+                "the request is for another host; add it to admin.hosts to allow it", request)
         }
         guard let page = Page(path: request.path) else {
             return message(404, "not_found", "no such page; see /", request)
@@ -100,12 +100,12 @@ package struct AdminSite: Sendable {
         guard request.method == .get || request.method == .head else {
             let allow = AdminResponse.Field("Allow", "GET, HEAD")
             return message(
-                405, "method_not_allowed", "\(page.path) takes GET and HEAD", request, [allow])
+                405, "method_not_allowed", "\(page.path) allows GET and HEAD", request, [allow])
         }
         guard request.access.allows(page, request.authorization) else {
             let challenge = AdminResponse.Field("WWW-Authenticate", "Bearer realm=pinfold")
             return message(
-                401, "unauthorized", "\(page.path) needs the token of admin.tokenFile", request,
+                401, "unauthorized", "\(page.path) requires the token in admin.tokenFile", request,
                 [challenge, Self.noStore])
         }
         switch page {
@@ -128,8 +128,8 @@ package struct AdminSite: Sendable {
             fields: [Self.noStore, AdminResponse.Field("Vary", "Accept, Accept-Encoding")],
             body: source.metrics().exposition(format))
         let accepted = request.acceptEncoding.map { AcceptedCodings([Array($0.utf8)]) }
-        // A worker does this between its clients' requests: the least effort, which makes a
-        // twentieth of such a text all the same.
+        // A worker does this between its clients' requests, so it uses the lowest level, which
+        // nevertheless compresses such a text to a twentieth.
         if accepted?.best(of: [.gzip, .identity]) == .gzip,
             let compressed = try? ContentCodings.encode(response.body, as: .gzip, effort: .least)
         {
@@ -146,13 +146,13 @@ package struct AdminSite: Sendable {
             [Self.noStore])
     }
 
-    /// A short answer: a line of text, or a JSON object if the request prefers that.
+    /// A short response: a line of text, or a JSON object if the request prefers that.
     func message(
         _ status: UInt16, _ token: StaticString, _ text: String, _ request: AdminRequest,
         _ fields: [AdminResponse.Field] = []
     ) -> AdminResponse {
         let prefersJSON = AcceptedMediaTypes(request.accept).prefersJSON
-        // Neither text holds anything that JSON escapes: they are written here, in this file.
+        // Neither text contains anything that JSON escapes: both are written in this file.
         let body = prefersJSON ? "{\"status\":\"\(token)\",\"message\":\"\(text)\"}\n" : text + "\n"
         return AdminResponse(
             status: status,
@@ -195,7 +195,7 @@ package struct AdminSite: Sendable {
 
 /// Text as the content of an HTML element.
 enum HTMLText {
-    /// The text with the characters that mean something in HTML escaped.
+    /// The text with HTML's special characters escaped.
     static func escaped(_ text: String) -> String {
         var escaped = ""
         for character in text {

@@ -1,16 +1,16 @@
 import HTTPCore
 
-/// The secret that opens the pages which are not open to everyone (`admin.tokenFile`).
+/// The secret that gives access to the protected pages (`admin.tokenFile`).
 package struct AdminSecret: Sendable {
     private let bytes: [UInt8]
 
-    /// The token of these bytes, at least one.
+    /// Creates the secret from these bytes; at least one.
     package init(_ bytes: [UInt8]) {
         precondition(!bytes.isEmpty)
         self.bytes = bytes
     }
 
-    /// Whether an `Authorization` value is `Bearer` and this token. Takes the same time whatever
+    /// Whether an `Authorization` value is `Bearer` with this token. Takes the same time whichever
     /// part of the token is right.
     package func authorizes(_ authorization: String?) -> Bool {
         guard let authorization else { return false }
@@ -33,8 +33,8 @@ package struct AdminAccess: Sendable {
     private let token: AdminSecret?
 
     /// - Parameters:
-    ///   - needsToken: the metrics and the index page are for those who present the token.
-    ///   - token: nil: nobody can.
+    ///   - needsToken: whether the metrics and the index page require the token.
+    ///   - token: the token, or `nil` if nobody can present one.
     package init(needsToken: Bool, token: AdminSecret?) {
         self.needsToken = needsToken
         self.token = token
@@ -43,7 +43,7 @@ package struct AdminAccess: Sendable {
     /// Whether a page may be read with this `Authorization` value.
     func allows(_ page: AdminSite.Page, _ authorization: String?) -> Bool {
         switch page {
-        // Devices that are set up have no token, and nothing there is secret.
+        // Devices being set up have no token, and nothing there is secret.
         case .health, .readiness, .authorityPEM, .authorityDER, .proxyConfiguration, .setup: true
         case .index, .metrics: !needsToken || token?.authorizes(authorization) ?? false
         }

@@ -2,21 +2,21 @@ import CLinux
 import Clocks
 import PinfoldMetrics
 
-/// Reads the process's figures from the kernel (proc(5), getrusage(2)).
+/// Reads the process's statistics from the kernel (proc(5), getrusage(2)).
 ///
-/// A scrape costs a handful of system calls; with kernels before 6.2, which do not tell the number
-/// of open descriptors, also a walk over them.
+/// A scrape costs a handful of system calls; on kernels before 6.2, which do not report the number
+/// of open descriptors, it also counts them.
 package struct ProcessReader: Sendable {
     private let startMilliseconds: UInt64
     private let pageBytes: UInt64
 
-    /// A reader for this process; finds out when it started.
+    /// Creates a reader for this process, and determines when it started.
     package init() {
         pageBytes = UInt64(max(1, sysconf(Int32(_SC_PAGESIZE))))
         startMilliseconds = ProcessReader.startTime()
     }
 
-    /// The figures now; what cannot be read is 0.
+    /// The current values; those that cannot be read are 0.
     package func figures() -> ProcessFigures {
         var figures = ProcessFigures()
         figures.cpuMicroseconds = UInt64(Clock.processCPUMicroseconds())
@@ -34,7 +34,8 @@ package struct ProcessReader: Sendable {
 
     // MARK: Parsing
 
-    /// `/proc/self/statm`: pages of address space and pages in RAM are its first two numbers.
+    /// Parses `/proc/self/statm`: its first two numbers are the pages of address space and those in
+    /// RAM.
     static func statm(_ text: String) -> (virtual: UInt64, resident: UInt64)? {
         let numbers = text.split(whereSeparator: \.isWhitespace).prefix(2).map { UInt64($0) }
         guard numbers.count == 2, let virtual = numbers[0], let resident = numbers[1] else {
@@ -43,8 +44,8 @@ package struct ProcessReader: Sendable {
         return (virtual, resident)
     }
 
-    /// `/proc/self/stat`: the start time in clock ticks since boot is the 22nd field. The second,
-    /// the command in parentheses, may hold spaces and parentheses itself.
+    /// Parses `/proc/self/stat`: the start time in clock ticks since boot is the 22nd field. The
+    /// second, the command in parentheses, may itself contain spaces and parentheses.
     static func startTicks(_ text: String) -> UInt64? {
         guard let end = text.lastIndex(of: ")") else { return nil }
         let fields = text[text.index(after: end)...].split(whereSeparator: \.isWhitespace)
@@ -62,7 +63,7 @@ package struct ProcessReader: Sendable {
 
     private static func openDescriptors() -> UInt64 {
         var status = stat()
-        // Linux 6.2 and later say how many there are; earlier ones say 0.
+        // Linux 6.2 and later report the number; earlier versions report 0.
         if stat("/proc/self/fd", &status) == 0, status.st_size > 0 {
             return UInt64(status.st_size)
         }
@@ -70,7 +71,7 @@ package struct ProcessReader: Sendable {
         defer { closedir(directory) }
         var count: UInt64 = 0
         while readdir(directory) != nil { count += 1 }
-        // Without ".", ".." and the directory's own descriptor.
+        // Excludes ".", ".." and the directory's own descriptor.
         return count - min(count, 3)
     }
 

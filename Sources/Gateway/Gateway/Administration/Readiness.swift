@@ -1,15 +1,15 @@
-/// Whether the gateway takes new work, and why not.
+/// Whether the gateway accepts new work, and if not, why.
 package enum ServiceReadiness: Sendable, Equatable {
     /// Every listener is up.
     case ready
-    /// The same, but the cache's disk tier is off for this reason, a token.
+    /// Every listener is up, but the cache's disk tier is off for this reason, a token.
     case readyWithoutDisk(String)
     /// Some listeners are not up yet.
     case starting(listenersUp: Int, listenersConfigured: Int)
-    /// The gateway is shutting down and finishes what is in flight.
+    /// The gateway is shutting down and finishing what is in progress.
     case draining
 
-    /// The readiness of a gateway with so many of its listeners up.
+    /// The readiness of a gateway with this many of its listeners up.
     package init(listenersUp: Int, listenersConfigured: Int, isDraining: Bool) {
         if isDraining {
             self = .draining
@@ -20,7 +20,7 @@ package enum ServiceReadiness: Sendable, Equatable {
         }
     }
 
-    /// Whether new work is taken.
+    /// Whether new work is accepted.
     package var isReady: Bool {
         switch self {
         case .ready, .readyWithoutDisk: true
@@ -37,12 +37,12 @@ package enum ServiceReadiness: Sendable, Equatable {
         }
     }
 
-    /// What a person is told.
+    /// The text of the page.
     package var explanation: String {
         switch self {
         case .ready: "ready"
         case .readyWithoutDisk(let reason):
-            "ready, but the cache's disk tier is off (\(reason)): nothing is kept over a restart"
+            "ready, but the cache's disk tier is off (\(reason)): nothing is kept across restarts"
         case .starting(let up, let configured): "starting: \(up) of \(configured) listeners are up"
         case .draining: "draining: no new connections are accepted"
         }

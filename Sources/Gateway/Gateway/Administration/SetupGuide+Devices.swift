@@ -4,7 +4,7 @@ extension SetupGuide {
     /// Operating systems.
     var systems: [Section] { [ios, android, windows, macOS] }
 
-    /// Browsers with settings of their own.
+    /// Browsers with their own settings.
     var browsers: [Section] { [firefox, chrome] }
 
     private var ios: Section {
@@ -29,7 +29,7 @@ extension SetupGuide {
             lines: [
                 "Settings > Network & internet > Wi-Fi > the network > Edit > Proxy > Auto-config "
                     + "> \(pac)",
-                "adb shell settings put global http_proxy \(proxy)    # or, by cable",
+                "adb shell settings put global http_proxy \(proxy)    # or over a cable",
             ]
                 + ifTrusted(
                     "Browser: download \(site)/ca.der",
@@ -78,7 +78,7 @@ extension SetupGuide {
             title: "Chrome, Chromium",
             note: fingerprint == nil
                 ? ""
-                : "On Windows and macOS it trusts what the system trusts; the lines after the "
+                : "On Windows and macOS it trusts what the system trusts. The lines after the "
                     + "first are for Linux (package libnss3-tools).",
             lines: ["google-chrome --proxy-pac-url=\(pac)    # or chromium"]
                 + ifTrusted(

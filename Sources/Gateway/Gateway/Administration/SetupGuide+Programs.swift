@@ -41,8 +41,8 @@ extension SetupGuide {
     private var node: Section {
         Section(
             title: "Node",
-            note: "The variables for the proxy are read from version 22.21 or 24 on; before, "
-                + "undici's ProxyAgent takes the address.",
+            note: "The proxy variables are supported from version 22.21 or 24 on. Before that, "
+                + "pass the address to undici's ProxyAgent.",
             lines: ["export NODE_USE_ENV_PROXY=1 HTTP_PROXY=\(proxyURL) HTTPS_PROXY=\(proxyURL)"]
                 + ifTrusted("export NODE_EXTRA_CA_CERTS=\"$PWD/pinfold-ca.pem\""))
     }
@@ -108,8 +108,8 @@ extension SetupGuide {
             + "\"NO_PROXY=localhost,127.0.0.1\""
         return Section(
             title: "Docker: the daemon, then containers",
-            note: "In a container the loopback is its own: the gateway must listen on an address "
-                + "that containers reach.",
+            note: "A container has its own loopback interface: the gateway must listen on an "
+                + "address that containers can reach.",
             lines: [
                 "sudo mkdir -p /etc/systemd/system/docker.service.d",
                 "printf '[Service]\\nEnvironment=%s\\n' '\(variables)' "
@@ -127,7 +127,7 @@ extension SetupGuide {
     private var systemd: Section {
         Section(
             title: "systemd units",
-            note: "For `sudo systemctl edit UNIT`; restart the unit after.",
+            note: "Use with `sudo systemctl edit UNIT`, then restart the unit.",
             lines: [
                 "[Service]", "Environment=http_proxy=\(proxyURL) https_proxy=\(proxyURL)",
                 "Environment=HTTP_PROXY=\(proxyURL) HTTPS_PROXY=\(proxyURL)",

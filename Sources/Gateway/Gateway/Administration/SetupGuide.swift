@@ -1,12 +1,12 @@
-/// How each kind of client is told to use the gateway: lines to paste, with the gateway's own
-/// address in them.
+/// Instructions for each kind of client on how to use the gateway: lines to paste, containing the
+/// gateway's address.
 struct SetupGuide {
     /// One kind of client.
     struct Section: Equatable {
         var title: String
         /// What to know; may be empty.
         var note = ""
-        /// What to paste or to do, line by line.
+        /// What to paste or do, line by line.
         var lines: [String]
     }
 
@@ -15,16 +15,16 @@ struct SetupGuide {
     /// `192.0.2.1`, IPv6 without brackets.
     let proxyHost: String
     let proxyPort: String
-    /// Whether clients speak TLS with the proxy.
+    /// Whether clients speak TLS to the proxy.
     let isSecure: Bool
     /// `http://192.0.2.1:8080`
     let proxyURL: String
     /// `http://192.0.2.1:9090`
     let site: String
-    /// The fingerprint of the authority that clients are to trust; nil: there is none.
+    /// The fingerprint of the authority that clients must trust, or `nil` if there is none.
     let fingerprint: String?
 
-    /// Nil without a forward proxy.
+    /// Returns `nil` without a forward proxy.
     init?(_ setup: AdminSetup) {
         guard let address = setup.proxy else { return nil }
         proxy = "\(address.host):\(address.port)"
@@ -37,10 +37,10 @@ struct SetupGuide {
     }
 
     /// The gateway's certificate together with those that Debian's programs trust anyway: most
-    /// programs take one file, in place of their own.
+    /// programs take one file that replaces their own.
     var bundle: String { "$PWD/pinfold-bundle.pem" }
 
-    /// Lines that are there only if there is an authority to trust.
+    /// Lines that apply only if there is an authority to trust.
     func ifTrusted(_ lines: String...) -> [String] { fingerprint == nil ? [] : lines }
 
     /// All sections.
@@ -51,8 +51,8 @@ struct SetupGuide {
         return [
             Section(
                 title: "The certificate, first",
-                note: "It came in clear text: compare its fingerprint with what `pinfold ca show` "
-                    + "says on the gateway before anything trusts it.",
+                note: "It is downloaded in clear text: before anything trusts it, compare its "
+                    + "fingerprint with the output of `pinfold ca show` on the gateway.",
                 lines: [
                     "curl -o pinfold-ca.pem \(site)/ca.pem",
                     "openssl x509 -in pinfold-ca.pem -noout -fingerprint -sha256",
@@ -88,12 +88,12 @@ struct SetupGuide {
 extension SetupGuide {
     private var introduction: String {
         let text =
-            "How clients are told to use the gateway, with its address as it is seen from where "
-            + "this page was asked for. A client that reaches it by another one writes that."
+            "How to set up clients to use the gateway. Its address in these lines is the one by "
+            + "which you reached this page: replace it for clients that use another one."
         guard isSecure else { return text }
         return text
-            + " Clients speak TLS with this proxy: those that cannot, Java and most devices "
-            + "among them, need a listener without tls."
+            + " Clients speak TLS to this proxy. Those that cannot, such as Java and most devices, "
+            + "need a listener without tls."
     }
 
     /// For people with a terminal.

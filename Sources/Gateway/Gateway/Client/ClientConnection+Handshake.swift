@@ -3,9 +3,9 @@ import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
 
-// The begin and the end of a connection over TLS.
+// The beginning and the end of a connection over TLS.
 extension ClientConnection {
-    /// Makes one step in the handshake; false when the next one needs an event.
+    /// Takes one step in the handshake; returns `false` if the next one needs an event.
     func continueHandshake() -> Bool {
         budget.spend(.exchange)
         switch transport.handshake() {
@@ -26,7 +26,7 @@ extension ClientConnection {
         state = .head
         environment.releases(self)
         loop.setDeadline(self, after: timeouts.headMilliseconds)
-        // Others have their turn first: a handshake costs as much as many exchanges.
+        // Others go first: a handshake costs as much as many exchanges.
         budget.exhaust()
         guard let tls = transport.tls as? TLSServerConnection else { return }
         let session = ClientSession(
@@ -44,10 +44,11 @@ extension ClientConnection {
             ])
     }
 
-    /// There is nobody to answer. An alert, if there is one, has been sent; what the client goes on
-    /// to send is read for a while, for its system would throw the alert away otherwise.
+    /// Called when there is nobody to respond to. An alert, if there is one, has been sent. What
+    /// the client still sends is read for a while, because its system would discard the alert
+    /// otherwise.
     ///
-    /// - Parameter error: nil: the handshake has taken too long.
+    /// - Parameter error: `nil` if the handshake has timed out.
     func handshakeFailed(_ error: TLSError?) {
         worker.metrics.add(.clientHandshakeFailure(error))
         if isUntried { handshakeEndedUntried(error) }
@@ -67,7 +68,7 @@ extension ClientConnection {
         startLingering()
     }
 
-    /// Ends the sending direction, as soon as the socket takes what TLS has to say for it.
+    /// Ends the sending direction, as soon as the socket accepts the end of the TLS session.
     func finishSending() {
         guard !hasFinishedSending, transport.finishSending() else { return }
         hasFinishedSending = true
@@ -99,7 +100,7 @@ extension WorkerCounter {
         }
     }
 
-    /// - Parameter error: nil: a time-out.
+    /// - Parameter error: `nil` for a timeout.
     fileprivate static func clientHandshakeFailure(_ error: TLSError?) -> Self {
         switch error {
         case nil: .clientHandshakesTimeout

@@ -22,7 +22,7 @@ extension ClientConnection {
         if state != .closed { loop.requeue(self) }
     }
 
-    /// Makes one step towards the next request; false when that needs an event.
+    /// Takes one step towards the next request; returns `false` if that needs an event.
     private func readHead() -> Bool {
         do throws(WireError) {
             switch try parseHead() {
@@ -41,8 +41,8 @@ extension ClientConnection {
         return false
     }
 
-    /// Parses what has been read, and begins the exchange when its head is whole; nil when there is
-    /// nothing.
+    /// Parses what has been read, and begins the exchange when its head is complete; `nil` if there
+    /// is nothing.
     private func parseHead() throws(WireError) -> ParseProgress? {
         guard let bytes = input?.readable, bytes.count > 0 else { return nil }
         let exchange = self.exchange ?? takeExchange()
@@ -72,7 +72,8 @@ extension ClientConnection {
         if let exchange = exchange.take() { environment.recycle(exchange) }
     }
 
-    /// Reads once. False when nothing was read: nothing there, or the connection has changed state.
+    /// Reads once. Returns `false` if nothing was read: nothing there, or the connection has
+    /// changed state.
     func readInput() -> Bool {
         guard mayHaveInput else { return false }
         let room = roomForReading()
@@ -101,8 +102,8 @@ extension ClientConnection {
         }
     }
 
-    /// A buffer with room. The one that holds the exchange's head stays as it is; a body's bytes
-    /// go to another.
+    /// A buffer with free space. The one that holds the exchange's head stays unchanged; a body's
+    /// bytes go into another.
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         if state == .exchange, let current = input, exchange?.holds(current) ?? false {
             let next = buffers.takeLarge()
@@ -123,7 +124,7 @@ extension ClientConnection {
                 close()
             }
         case .exchange:
-            // The client may have finished sending and still wait for the response.
+            // The client may have finished sending and still be waiting for the response.
             if body != nil { abandonExchange() }
         case .greeting, .lingering: close()
         case .handshaking, .closed: return
@@ -134,8 +135,8 @@ extension ClientConnection {
     @inline(__always)
     private func begin(_ exchange: Exchange, headBytes: Int) {
         handOver(to: exchange, headBytes: headBytes)
-        // Nothing on the stack refers to the input here: when the response is sent at once, its
-        // buffer goes back to the pool as it is.
+        // Nothing on the stack refers to the input here: if the response is sent at once, its
+        // buffer returns to the pool unchanged.
         exchange.route(at: ingress)
     }
 
@@ -168,7 +169,7 @@ extension ClientConnection {
         isChunked = false
     }
 
-    /// Answers a request that cannot be read, and closes.
+    /// Responds to a request that cannot be parsed, and closes.
     func refuse(_ fault: ExchangeFault) {
         let exchange = self.exchange ?? takeExchange()
         environment.releases(self)
@@ -180,7 +181,8 @@ extension ClientConnection {
             fault, seen: input, client: self, ingress: secureIngress ?? ingress, peer: peer)
     }
 
-    /// Makes one step in the request's body; false when that needs an event or the exchange.
+    /// Takes one step in the request's body; returns `false` if that needs an event or the
+    /// exchange.
     private func readBody() -> Bool {
         guard let body, let exchange, !body.isPaused else { return false }
         guard let input, !input.isEmpty else {

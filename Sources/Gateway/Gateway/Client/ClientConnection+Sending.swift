@@ -3,7 +3,7 @@ import EventLoop
 import HTTPCore
 import PinfoldEngine
 
-// What the exchange sends
+// What the exchange sends.
 
 extension ClientConnection: DownstreamStream {
     package var sentBytes: (total: UInt64, content: UInt64) { (responseBytes, contentBytes) }
@@ -48,7 +48,7 @@ extension ClientConnection: DownstreamStream {
         }
         head.fields.appendLineEnd()
         bytesBeforeHead = output.isEmpty ? responseBytes : nil
-        // Room was made for all of it: without a head nothing may follow.
+        // There was space for all of it: without a head nothing may follow.
         guard let head = head.finished() else { return outputFailed() }
         output.append(head.readable, owner: head)
     }
@@ -173,7 +173,8 @@ extension ClientConnection: DownstreamStream {
         Buffer.release(&chunkHeads)
         output.discard()
         if cut {
-            // Without a length or chunks the client could take the end for the content's end.
+            // Without a length or chunks the client could take the end of the connection for the
+            // end of the content.
             if endsWithConnection { Sockets.resetOnClose(descriptor) }
             return close()
         }
@@ -190,7 +191,7 @@ extension ClientConnection: DownstreamStream {
 
     func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
         guard state == .exchange else { return nil }
-        // RFC 9110 section 7.8.
+        // RFC 9110 §7.8.
         if isUpgrade { head.fields.append("Connection: Upgrade\r\n") }
         sendInterim(head)
         let (leftover, pending) = (input, output)
@@ -206,7 +207,7 @@ extension ClientConnection: DownstreamStream {
     }
 
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the
-    /// client: to take what is queued, or to send more of its body.
+    /// client: to accept what is queued, or to send more of its body.
     func updateExchangeDeadline(progress: Bool) {
         guard state == .exchange else { return }
         let waits = !output.isEmpty || body.map { !$0.isPaused } ?? false
@@ -224,8 +225,8 @@ extension ClientConnection: DownstreamStream {
         (exchange?.origin?.timeouts ?? timeouts).bodyMilliseconds
     }
 
-    /// After how long to look again whether the client takes, or sends, something; nil: it has done
-    /// neither for too long.
+    /// The time until the next check of whether the client accepts, or sends, anything; `nil` if it
+    /// has done neither for too long.
     func nextLook() -> Int64? {
         let now = loop.now
         if !output.isEmpty, let time = progress.look(Sockets.delivery(descriptor), at: now) {

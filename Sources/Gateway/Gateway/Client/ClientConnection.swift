@@ -4,8 +4,8 @@ import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldTLS
 
-/// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange
-/// at a time; pipelined requests wait in the input.
+/// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange at
+/// a time; pipelined requests wait in the input.
 ///
 ///     ┌──────────┐ TLS ┌─────────────┐
 ///     │ greeting │ ──► │ handshaking │ ── failure, time-out ──► closed
@@ -22,10 +22,10 @@ import PinfoldTLS
 ///
 /// An idle connection holds no buffer and no exchange.
 final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedInput {
-    /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
+    /// Space for the start line and for what `sendHead` writes, besides the reason phrase.
     static let reservedBytes = 160
-    /// Bytes that a closing connection still reads, so that a reset does not destroy the reply
-    /// that is on its way to the client.
+    /// The number of bytes that a closing connection still reads, so that a reset does not destroy
+    /// the response that is on its way to the client.
     private static let lingerBytes = 1 << 20
     private static let lingerMilliseconds: Int64 = 2000
 
@@ -35,34 +35,34 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     let environment: Environment
     let loop: EventLoop
     let buffers: BufferPool
-    /// What all its bytes go through.
+    /// Carries all its bytes.
     let transport: Transport
-    /// For what is asked of the socket itself.
+    /// For operations on the socket itself.
     var descriptor: Int32 { transport.descriptor }
     let ingress: Ingress
-    /// The same with what its handshake has told; nil for clear text, and before. On its own, for
-    /// what never changes costs clear text less.
+    /// The ingress with the results of its TLS handshake; `nil` for clear text, and before. It is
+    /// separate because a property that never changes costs clear text less.
     var secureIngress: Ingress?
-    /// TLS has failed to begin, and what the client still sends is only to be thrown away.
+    /// Whether TLS has failed to begin, and what the client still sends is only to be discarded.
     var isRaw = false
     let peer: Endpoint
-    /// The intercepted tunnel that it is the inside of; nil for most.
+    /// The intercepted tunnel that it is the inside of, or `nil` for most.
     let tunnel: InterceptedTunnel?
-    /// It is the inside of a tunnel in which nothing has been requested yet: whether its client
-    /// accepts the certificate is not known.
+    /// Whether it is the inside of a tunnel in which nothing has been requested yet, so that it is
+    /// unknown whether its client accepts the certificate.
     var isUntried: Bool
-    /// What it came in by from outside: where its tunnel did, if it is inside one.
+    /// The ingress from outside: that of its tunnel, if it is inside one.
     var outerIngress: Ingress { tunnel?.ingress ?? ingress }
-    /// What its client has open; nil on the administration's listener.
+    /// What its client has open; `nil` on the administrative listener.
     let account: ClientAccount?
 
     var state: State
     var mayHaveInput = true
-    /// TLS has something to send before it can read on.
+    /// Whether TLS must send something before it can continue reading.
     var readWantsWrite = false
     var peerFinished = false
     var isDriving = false
-    /// The response was ended by the connection's end.
+    /// Whether the response is delimited by the end of the connection.
     var endsWithConnection = false
     var isChunked = false
     var keepsAlive = true
@@ -70,13 +70,13 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
-    /// What an unfinished head's buffer, or an unfinished handshake, takes up.
+    /// The memory of an unfinished head's buffer, or of an unfinished handshake.
     var unfinishedBytes = 0
-    /// Since when its head is unfinished, or it lingers, and its neighbours among such.
+    /// Since when its head is unfinished, or it lingers, and its neighbours among such connections.
     var stalledSince: Int64 = 0
     var nextInLine: ClientConnection?
     var previousInLine: ClientConnection?
-    /// The deadline of an incomplete head runs: it counts from the head's first byte.
+    /// Whether the deadline of an incomplete head is running: it counts from the head's first byte.
     var headIsTimed = false
 
     var input: Buffer?
@@ -93,13 +93,13 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     var responseBytes: UInt64 = 0
     var contentBytes: UInt64 = 0
     /// `responseBytes` when the final head was queued, which it stays until some of the head is
-    /// written; nil when something else was queued before it.
+    /// written; `nil` if something else was queued before it.
     var bytesBeforeHead: UInt64?
 
-    /// What is known of a request's body while it is read.
+    /// The state of a request's body while it is read.
     final class RequestBody {
         var decoder: BodyDecoder
-        /// Nothing is read until the exchange asks: it may still wait for a connection.
+        /// Nothing is read until the exchange asks: it may still be waiting for a connection.
         var isPaused = true
         init(_ framing: BodyFraming) { decoder = BodyDecoder(framing) }
     }
@@ -122,8 +122,8 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         parser = RequestHeadParser(limits: worker.policy.headLimits)
     }
 
-    /// Whether the client is one of `access.clients`, and proved to be who its listener serves;
-    /// looked up once per configuration.
+    /// Whether the client is one of `access.clients`, and proved to be someone its listener serves;
+    /// determined once per configuration.
     var isServed: Bool {
         if servedGeneration != worker.policy.generation {
             servedGeneration = worker.policy.generation
@@ -146,7 +146,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed
     }
 
-    /// Begins to serve; the connection is registered.
+    /// Begins to serve; the connection must be registered.
     func start() {
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
@@ -165,20 +165,21 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     var placedAt: Int64? {
         didSet { if placedAt == nil { hasPlaces = false } }
     }
-    /// It has its places among the idle connections, or none are due to it.
+    /// Whether it is in the orders of idle connections, or need not be.
     var hasPlaces = false
-    /// It as one of its client's connections here; nil for the administration's.
+    /// Its entry among its client's connections here; `nil` for the administration's.
     var share: SharePlace?
-    /// Which of its places go to another connection when it is closed.
+    /// Which of its permits are handed over to another connection when it is closed.
     private var handsOver: ClientPlaces = []
     var isClosed: Bool { state == .closed }
-    /// Nothing of a request has arrived: it may be closed to make room for another connection.
+    /// Whether nothing of a request has arrived: it may be closed to make room for another
+    /// connection.
     var isIdle: Bool {
         state == .head && !parser.isWithinHead && input?.isEmpty ?? true
             || state == .handshaking || state == .greeting
     }
 
-    /// Nothing is expected of the client for now.
+    /// Records that nothing is expected of the client for now.
     func noteIdle() {
         idleSince = worker.idleClients.nextMoment()
         if !hasPlaces { worker.idleClients.place(self) }
@@ -206,7 +207,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     }
 
     private func writable() {
-        // What a tunnel begins with goes out below its TLS.
+        // The beginning of a tunnel is sent below its TLS.
         guard state != .greeting, flush() else { return }
         exchange?.clientDrained()
     }
@@ -232,7 +233,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         }
     }
 
-    /// Asked to end: at once if idle, else after the current exchange.
+    /// Asks it to end: at once if idle, otherwise after the current exchange.
     func drain() {
         keepsAlive = false
         if isIdle { close() }
@@ -250,7 +251,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         exchange?.clientGone()
     }
 
-    /// Ends at once, whatever is in flight.
+    /// Ends at once, whatever is in progress.
     func cutOff() { state == .exchange ? abandonExchange() : close() }
 
     func linger() {
@@ -281,12 +282,12 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         finishSending()
         loop.setDeadline(self, after: Self.lingerMilliseconds)
         mayHaveInput = true
-        // The edge of what is unread may be used up already.
+        // The edge for what is unread may have been consumed already.
         drive()
     }
 
-    /// Ends at once for another connection, which takes its places. A request that was arriving is
-    /// told why, as far as its socket takes it.
+    /// Ends at once for another connection, which takes over its permits. A request that was
+    /// arriving receives the reason, as far as the socket accepts it.
     func makeRoom(handingOver places: ClientPlaces) {
         handsOver = places
         if state == .head, !isIdle { refuse(.connectionsFull) }
@@ -296,7 +297,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     func close() {
         guard state != .closed else { return }
         if state == .lingering, account != nil { worker.lingeringClients.remove(self) }
-        // Only between responses: within one the client must notice that it is cut.
+        // Only between responses: within one the client must notice the truncation.
         if state == .head, transport.isSecure { _ = transport.finishSending() }
         state = .closed
         environment.releases(self)

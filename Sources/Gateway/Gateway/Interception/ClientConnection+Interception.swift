@@ -3,10 +3,10 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldTLS
 
-// The beginning of an intercepted tunnel: the 200 to CONNECT goes out, and the client's first bytes
-// say whether it speaks TLS.
+// The beginning of an intercepted tunnel: the 200 for CONNECT is sent, and the client's first bytes
+// show whether it speaks TLS.
 extension ClientConnection {
-    /// A connection whose tunnel ends here; nil: there is no memory for its TLS.
+    /// A connection whose tunnel ends here; `nil` if there is no memory for its TLS.
     convenience init?(
         worker: Worker, tunnel: InterceptedTunnel, handover: DownstreamHandover,
         source: TunnelIdentitySource
@@ -28,8 +28,8 @@ extension ClientConnection {
         input = handover.leftover
     }
 
-    /// Makes one step towards the handshake, below the tunnel's TLS; false when the next one needs
-    /// an event.
+    /// Takes one step towards the handshake, below the tunnel's TLS; returns `false` if the next
+    /// one needs an event.
     func continueGreeting() -> Bool {
         guard sendGreeting() else { return false }
         let firstBytes = FirstBytes(input?.readable)
@@ -45,7 +45,7 @@ extension ClientConnection {
         return true
     }
 
-    /// Writes the answer to CONNECT; false: some of it is left.
+    /// Writes the response to CONNECT; returns `false` if some of it is left.
     private func sendGreeting() -> Bool {
         switch transport.carrier.flush(&output, on: worker.loop, spending: &budget) {
         case .drained: return true
@@ -56,7 +56,7 @@ extension ClientConnection {
         return false
     }
 
-    /// Reads once; false when nothing was read.
+    /// Reads once; returns `false` if nothing was read.
     private func readGreeting() -> Bool {
         guard mayHaveInput else { return false }
         let room = buffers.makeRoom(in: &input)
@@ -76,10 +76,10 @@ extension ClientConnection {
         return false
     }
 
-    /// The issuer's answer, on the worker's thread.
+    /// Receives the issuer's result, on the worker's thread.
     func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceFailure>) {
         guard state == .handshaking, let tls = transport.tls as? TLSServerConnection else { return }
-        // Who has left by now will not have seen the certificate.
+        // A client that has left by now will not have seen the certificate.
         if peerFinished { isUntried = false }
         switch result {
         case .success(let identity): tls.answer(.present(identity))

@@ -4,21 +4,21 @@ import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
 
-// Whether the clients of intercepted tunnels accept the certificates that they are shown. Those
-// that keep rejecting them are no longer intercepted, for a while, where the host's entry says that
-// tunnels pass, or are inspected.
+// Whether the clients of intercepted tunnels accept the certificates presented to them. Those that
+// keep rejecting them are no longer intercepted for a while, if the host's entry allows its tunnels
+// to pass, or inspects them.
 extension ClientConnection {
-    /// A request has come through the tunnel.
+    /// Called when a request has come through the tunnel.
     func certificateAccepted() {
         isUntried = false
         guard let tunnel, let account else { return }
         tunnel.interception.rejections.accepted(account.network, host: tunnel.authority.host)
     }
 
-    /// The handshake has failed.
-    /// - Parameter error: nil: it has taken too long.
+    /// Called when the handshake has failed.
+    /// - Parameter error: `nil` if it has timed out.
     func handshakeEndedUntried(_ error: TLSError?) {
-        // Who says nothing after CONNECT has seen no certificate.
+        // A client that sends nothing after CONNECT has seen no certificate.
         let hasSaidHello = clientHello != nil
         switch error {
         // The gateway's own doing: the server, or the name, is refused.
@@ -32,9 +32,9 @@ extension ClientConnection {
         }
     }
 
-    /// The client has ended the connection, or has been silent for too long, after the handshake.
-    /// In TLS 1.3 it may see the certificate's fault after the gateway takes the handshake for
-    /// complete.
+    /// Called when the client has ended the connection, or has been silent for too long, after the
+    /// handshake. In TLS 1.3 it may notice a problem with the certificate after the gateway
+    /// considers the handshake complete.
     func endedUntried() {
         guard state == .head, !parser.isWithinHead, input?.isEmpty ?? true else { return }
         if case .alertReceived(let code, _)? = transport.tls?.failure {
@@ -47,7 +47,7 @@ extension ClientConnection {
         (transport.tls as? TLSServerConnection)?.clientHello
     }
 
-    /// A client that takes no part in ALPN speaks HTTP/1.1.
+    /// A client that does not use ALPN speaks HTTP/1.1.
     private var offersOurProtocol: Bool {
         clientHello?.applicationProtocols?.contains("http/1.1") ?? true
     }
@@ -61,22 +61,21 @@ extension ClientConnection {
     }
 }
 
-/// The last that was seen of a client that has given up a tunnel that ends in the gateway, without
-/// a request.
+/// The last sign of a client that has given up an intercepted tunnel without a request.
 private enum LastSign {
     case alert(TLSAlert)
-    /// It ended the connection before it said that it wants TLS, or said nothing for too long.
+    /// It ended the connection before sending a ClientHello, or was silent for too long.
     case noHello
     /// What it sent is not TLS.
     case notTLS
     case closedInHandshake
     case silentInHandshake
-    /// It offers protocols by ALPN, and not HTTP/1.1, the one that is spoken here.
+    /// It offers protocols by ALPN, but not HTTP/1.1, the one supported here.
     case noCommonProtocol
     case failed(TLSError)
     case closedWithoutRequest
 
-    /// As the log has it.
+    /// The text in the log.
     var text: String {
         switch self {
         case .alert(let alert): "alert \(alert.name)"
@@ -90,7 +89,7 @@ private enum LastSign {
         }
     }
 
-    /// What it says of the certificate, if the client has seen it; nil: nothing.
+    /// What it shows about the certificate, if the client has seen it; `nil` for nothing.
     var rejection: RejectionSign? {
         switch self {
         case .alert(let alert): alert.isAboutCertificate ? .alert : .close
@@ -101,7 +100,7 @@ private enum LastSign {
 }
 
 extension Worker {
-    /// A client in an intercepted tunnel has given up.
+    /// Called when a client in an intercepted tunnel has given up.
     fileprivate func interceptionGivenUp(
         _ tunnel: InterceptedTunnel, by peer: Endpoint, _ sign: LastSign,
         offering protocols: [String]?
@@ -126,7 +125,7 @@ extension Worker {
             """, metadata: metadata)
     }
 
-    /// Counts a rejection, and says so if the client is given up for it.
+    /// Counts a rejection, and logs it if the client is no longer intercepted because of it.
     fileprivate func counts(_ sign: RejectionSign, of tunnel: InterceptedTunnel) {
         guard policy.fallsBack(tunnel.authority), let client = tunnel.account?.network,
             tunnel.interception.rejections.note(

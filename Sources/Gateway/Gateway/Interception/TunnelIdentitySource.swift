@@ -3,7 +3,7 @@ import PinfoldEngine
 import PinfoldTLS
 
 /// The certificate of one intercepted tunnel: for the host that the tunnel was opened to, whatever
-/// else the client asks for.
+/// else the client requests.
 final class TunnelIdentitySource: TLSIdentitySource {
     private let tunnel: InterceptedTunnel
     private let mailbox: Mailbox<WorkerMessage>
@@ -23,8 +23,8 @@ final class TunnelIdentitySource: TLSIdentitySource {
         guard case .verified(let server) = tunnel.server else {
             return .refuse(.handshakeFailure)
         }
-        // A client without SNI means the host of its CONNECT: an address has none. Some send the
-        // port along, which can mean nothing else either.
+        // A client without SNI means the host of its CONNECT: for an address there is no SNI. Some
+        // include the port, which can mean nothing else either.
         if let name = hello.serverName, ReferenceIdentifier(name) != tunnel.name,
             name != "\(tunnel.authority)"
         {

@@ -1,27 +1,27 @@
 import HTTPCore
 import PinfoldEngine
 
-/// A worker's client connections that are idle, in the order in which they became so: of all
-/// clients, and of each.
+/// A worker's idle client connections, in the order in which they became idle: of all clients, and
+/// of each.
 ///
-/// A connection keeps its places while it is used and gets its true ones when it is looked at
+/// A connection keeps its position while it is used and gets its true one when it is examined
 /// (`IdleOrder`): an exchange pays for one comparison.
 struct IdleClients {
     private var all = IdleOrder<ClientConnection>()
     private var clients: [ObjectIdentifier: ClientShare] = [:]
-    /// The clients by how many connections they have here.
+    /// The clients by the number of their connections here.
     private var accountsBySize = ShareTable<ObjectIdentifier, ClientAccount>(limit: .max)
     /// How often a connection has become idle.
     private var moment: Int64 = 0
 
     /// The time at which a connection becomes idle: a count, since the clock's milliseconds are too
-    /// coarse to say which of two was first.
+    /// coarse to order two connections.
     mutating func nextMoment() -> Int64 {
         moment &+= 1
         return moment
     }
 
-    /// A connection of a client was taken in.
+    /// Called when a connection of a client was accepted.
     mutating func joined(_ connection: ClientConnection, of account: ClientAccount) {
         let key = ObjectIdentifier(account)
         let share = clients[key] ?? ClientShare(account)
@@ -34,7 +34,7 @@ struct IdleClients {
         connection.share = SharePlace(connection, share)
     }
 
-    /// A connection is gone, or no longer a client's of HTTP.
+    /// Called when a connection is gone, or is no longer an HTTP client's.
     mutating func removed(_ connection: ClientConnection) {
         guard let place = connection.share else { return }
         all.closed(connection)
@@ -46,13 +46,13 @@ struct IdleClients {
         } else {
             accountsBySize.remove(key)
             clients[key] = nil
-            // It keeps some places of closed connections, and they refer to it.
+            // It keeps some entries of closed connections, and they refer to it.
             place.share.idle = IdleOrder()
         }
         connection.share = nil
     }
 
-    /// Gives a connection that has become idle the places that it lacks.
+    /// Adds a connection that has become idle to the orders in which it is missing.
     mutating func place(_ connection: ClientConnection) {
         guard let place = connection.share else { return }
         all.becameIdle(connection, at: connection.idleSince)
@@ -73,7 +73,7 @@ struct IdleClients {
     var accounts: [ClientAccount] { clients.values.map(\.account) }
 }
 
-/// What one client has on one worker.
+/// One client's connections on one worker.
 final class ClientShare {
     let account: ClientAccount
     fileprivate var connections = 0
@@ -82,7 +82,7 @@ final class ClientShare {
     fileprivate init(_ account: ClientAccount) { self.account = account }
 }
 
-/// A connection as one of its client's: its place among those of them that are idle.
+/// A connection as one of its client's: its position among the idle ones of that client.
 final class SharePlace: IdleOrdered {
     fileprivate let connection: ClientConnection
     fileprivate let share: ClientShare

@@ -2,35 +2,36 @@ import EventLoop
 import HTTPCore
 import PinfoldEngine
 
-/// A connection that was accepted at a limit, while other workers are asked for a place.
+/// A connection that was accepted at a limit, while other workers are asked for a permit.
 struct Newcomer {
     let descriptor: Int32
     let peer: Endpoint
     let ingress: Ingress
     var account: ClientAccount
-    /// It has a place among its client's connections.
+    /// Whether it holds a permit among its client's connections.
     var isCounted: Bool
 }
 
-// Which connections are taken in: within the limit of their client, and within that of the process.
+// Which connections are admitted: within the limit of their client, and that of the process.
 //
 //     client's limit reached ──► its longest idle connection here, then elsewhere ──► refused
 //     limits.connections reached ──► the longest idle one here, then elsewhere
-//                                ──► the one that stands still the longest here, then elsewhere
+//                                ──► the one stalled the longest here, then elsewhere
 //                                ──► turned away
 //
-// Who has to make room is in `Worker+Room`.
+// Which connections make room is decided in `Worker+Room`.
 extension Worker {
-    /// Connections that may wait for a place of the process at once; more are turned away.
+    /// The maximum number of connections waiting for a permit of the process; more are turned away.
     private static let waitingNewcomers = 64
-    /// And for a place of their client: one that is at its limit gets no more of the others' time.
+    /// The same for a permit of their client: a client at its limit gets no more of the others'
+    /// time.
     private static let waitingOfClient = 8
-    /// A client over its limit is logged once in so long.
+    /// The interval at which a client over its limit is logged.
     private static let refusalLogMilliseconds: Int64 = 10_000
 
-    /// A connection was accepted.
+    /// Called when a connection was accepted.
     func accept(_ descriptor: Int32, from peer: Endpoint, on listener: Listener) {
-        // The administration takes no client's place.
+        // The administration takes no client's permit.
         let ingress = listener.ingress
         guard ingress.isCounted else { return admit(descriptor, peer, ingress, account: nil) }
         let limit = policy.configuration.limits.perClient.connections
@@ -41,7 +42,7 @@ extension Worker {
                     isCounted: true))
         }
         guard let account = shared.clients.account(of: peer.address) else {
-            // All of them were closed at this moment, on other workers.
+            // All of the client's connections were closed just now, on other workers.
             metrics.add(.clientConnectionsRefusedByClientLimit)
             return Descriptors.close(descriptor)
         }
@@ -56,7 +57,7 @@ extension Worker {
             newcomer.descriptor, newcomer.peer, newcomer.ingress, account: newcomer.account)
     }
 
-    /// Finds a place in the process for one that has its client's.
+    /// Finds a permit of the process for a connection that has its client's.
     private func seekRoom(_ newcomer: Newcomer) {
         if takesRoom() || makesRoom(.idle) { return admit(newcomer) }
         if waits(newcomer, for: nil, atMost: Self.waitingNewcomers) { return }
@@ -64,7 +65,7 @@ extension Worker {
         turnAway(newcomer)
     }
 
-    /// Finds both places for one whose client has as many connections as it may.
+    /// Finds both permits for a connection whose client is at its limit.
     private func seekShare(_ newcomer: Newcomer) {
         let account = newcomer.account
         if makesRoom(.idle, of: account) { return admit(newcomer) }
@@ -72,7 +73,7 @@ extension Worker {
         refuse(newcomer)
     }
 
-    /// Its client has no place for it.
+    /// Called when its client has no permit for it.
     private func refuse(_ newcomer: Newcomer) {
         metrics.add(.clientConnectionsRefusedByClientLimit)
         if newcomer.account.mayLog(now: loop.now, every: Self.refusalLogMilliseconds) {
@@ -87,14 +88,14 @@ extension Worker {
         Descriptors.close(newcomer.descriptor)
     }
 
-    /// The process has no place for it.
+    /// Called when the process has no permit for it.
     private func turnAway(_ newcomer: Newcomer) {
         metrics.add(.clientConnectionsRefusedByLimit)
         if newcomer.isCounted { shared.clients.close(newcomer.account) }
         Descriptors.close(newcomer.descriptor)
     }
 
-    /// Nobody waits for a place any more.
+    /// Turns away everyone who is still waiting.
     func turnNewcomersAway() {
         let lines = newcomers.values
         newcomers = [:]
@@ -105,7 +106,7 @@ extension Worker {
 
     // MARK: Asking the other workers
 
-    /// Has a newcomer wait for the other workers' answer; false: it may not.
+    /// Lets a pending connection wait for the other workers' response; `false` if it may not.
     private func waits(_ newcomer: Newcomer, for client: ClientAccount?, atMost most: Int) -> Bool {
         guard shared.workerCount > 1 else { return false }
         let key = client.map { ObjectIdentifier($0) }
@@ -131,7 +132,7 @@ extension Worker {
         }
     }
 
-    /// Another worker asks for places.
+    /// Handles another worker's request for permits.
     func roomWanted(_ request: RoomRequest) {
         while request.claim() {
             guard makesRoom(request.stage, of: request.client) else {
@@ -143,13 +144,13 @@ extension Worker {
         if request.answer() { shared.mailboxes[request.asker].post(.roomMade(request)) }
     }
 
-    /// All workers have answered.
+    /// Called when all workers have responded.
     func roomMade(_ request: RoomRequest) {
         let key = request.client.map { ObjectIdentifier($0) }
         var line = newcomers.removeValue(forKey: key) ?? FIFO()
         var places = request.grantedCount
         var waiting = FIFO<Newcomer>()
-        // Those at the head of the line whom the question was asked for; more came since.
+        // Those at the head of the queue were the reason for the request; more have arrived since.
         var unserved = 0
         for position in 0..<line.count {
             guard let newcomer = line.popFirst() else { break }
@@ -165,7 +166,7 @@ extension Worker {
         goOn(waiting, unserved: unserved, after: request)
     }
 
-    /// Looks once more on this worker for one that nobody had a place for.
+    /// Tries this worker once more for a connection that no other worker had a permit for.
     private func findsPlace(_ newcomer: Newcomer, _ request: RoomRequest) -> Bool {
         guard let client = request.client else {
             let isLast = request.stage == .stalled
@@ -176,7 +177,7 @@ extension Worker {
             return true
         }
         let limit = policy.configuration.limits.perClient.connections
-        // Another account by now, if all of its connections were closed meanwhile.
+        // It may be another account by now, if all of its connections were closed in the meantime.
         if let account = shared.clients.open(newcomer.peer.address, limit: limit) {
             var newcomer = newcomer
             newcomer.account = account
@@ -189,7 +190,7 @@ extension Worker {
         return true
     }
 
-    /// What becomes of those who have no place yet: `unserved` of them have been asked for in vain.
+    /// Continues with those without a permit; `unserved` of them were requested for in vain.
     private func goOn(_ waiting: FIFO<Newcomer>, unserved: Int, after request: RoomRequest) {
         var (line, unserved) = (waiting, unserved)
         let isFirstStage = request.client == nil && request.stage == .idle

@@ -1,19 +1,19 @@
 import EventLoop
 import PinfoldEngine
 
-// Who makes room for others: at a limit, and when descriptors run out.
+// Decides which connections make room for others: at a limit, and when descriptors run out.
 extension Worker {
-    /// From when on a connection whose head has not arrived whole may be closed for another one.
+    /// How long a head may be incomplete before its connection may be closed for another one.
     private static let slowHeadMilliseconds: Int64 = 1000
-    /// How many idle connections are closed at once when descriptors run out: a newcomer needs one
-    /// itself, and soon others for what it asks.
+    /// How many idle connections are closed at once when descriptors run out: a new connection
+    /// needs one itself, and soon more for its requests.
     private static let closedForDescriptors = 4
-    /// At how many connections is looked for one that is idle in truth.
+    /// How many connections are checked to find one that is really idle.
     private static let looksForIdle = 4
 
-    // MARK: Places
+    // MARK: Permits
 
-    /// Counts one more connection under `limits.connections`; false: there are as many.
+    /// Counts one more connection under `limits.connections`; `false` if the limit is reached.
     func takesRoom() -> Bool {
         let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
         if open <= policy.configuration.limits.connections { return true }
@@ -23,8 +23,8 @@ extension Worker {
 
     func givesRoomBack() { shared.clientConnections.subtract(1, ordering: .relaxed) }
 
-    /// Gives a place back that was handed over and nobody needs.
-    /// - Parameter client: the client among whose connections it was one too.
+    /// Releases a permit that was handed over but is not needed.
+    /// - Parameter client: the client under whose limit it counted as well.
     func giveBackPlaces(_ client: ClientAccount?) {
         if let client { shared.clients.close(client) }
         givesRoomBack()
@@ -32,14 +32,14 @@ extension Worker {
 
     // MARK: Making room
 
-    /// Closes the one of this worker's connections that has been so the longest, of the client that
-    /// has the most, for another one that takes its places.
-    /// - Parameter client: whose connection, with its place under the limit of the client too; nil:
-    ///   anybody's.
+    /// Closes the connection of this worker that has been in this state the longest, of the client
+    /// that has the most, for another one that takes over its permits.
+    /// - Parameter client: the client whose connection to close, including its permit under the
+    ///   limit of the client; `nil` for any client's.
     func makesRoom(_ stage: RoomStage, of client: ClientAccount? = nil) -> Bool {
         switch stage {
         case .idle:
-            // Two for one, until a lowered limit is kept.
+            // Two for one, until a lowered limit is met.
             if isOverLimit(client) { closeIdle(of: client) }
             return closeIdle(
                 of: client, handingOver: client == nil ? .process : [.process, .client])
@@ -49,7 +49,7 @@ extension Worker {
                 metrics.add(.slowHeadsEvicted)
                 environment.releases(stalled)
                 stalled.givesUp()
-                // A tunnel's connection is closed thereby. One whose content was gathered has been
+                // This closes a tunnel's connection. One whose content was gathered has been
                 // answered, and lingers.
                 if takesRoom() { return true }
                 guard let lingering = lingeringClients.first else { return false }
@@ -63,7 +63,7 @@ extension Worker {
         return true
     }
 
-    /// Closes the connection that has been idle the longest; false: there is none.
+    /// Closes the connection that has been idle the longest; `false` if there is none.
     @discardableResult
     private func closeIdle(
         of client: ClientAccount?, handingOver places: ClientPlaces = []
@@ -74,7 +74,7 @@ extension Worker {
         return true
     }
 
-    /// Other limits are in force: closes idle connections beyond them.
+    /// Called when other limits are in force: closes idle connections beyond them.
     func clientLimitsChanged() {
         while isOverLimit(nil), closeIdle(of: nil) {}
         for account in idleClients.accounts {
@@ -82,8 +82,8 @@ extension Worker {
         }
     }
 
-    /// Whether there are more connections, of a client or of all, than there may be: the limit was
-    /// lowered.
+    /// Whether there are more connections, of a client or of all, than allowed because the limit
+    /// was lowered.
     private func isOverLimit(_ client: ClientAccount?) -> Bool {
         let limits = policy.configuration.limits
         guard let client else {
@@ -92,8 +92,8 @@ extension Worker {
         return client.openConnections > limits.perClient.connections
     }
 
-    /// The connection of a client that has been idle the longest; nil: of the client that has the
-    /// most connections here, or, if none of those is idle, of all.
+    /// The connection of a client that has been idle the longest; with `nil`, that of the client
+    /// that has the most connections here or, if none of those is idle, of all.
     private func longestIdle(of client: ClientAccount?) -> ClientConnection? {
         if client == nil, let largest = idleClients.largest, let idle = looksIdle(of: largest) {
             return idle
@@ -101,24 +101,24 @@ extension Worker {
         return looksIdle(of: client)
     }
 
-    /// The connection that has been idle the longest, of a client or of all. One at which a request
-    /// has arrived in this turn, and was not read yet, is not idle any more.
+    /// The connection that has been idle the longest, of a client or of all. One for which a
+    /// request has arrived in this turn that was not read yet is no longer idle.
     private func looksIdle(of client: ClientAccount?) -> ClientConnection? {
         for _ in 0..<Self.looksForIdle {
             guard let idle = idleClients.longestIdle(of: client) else { return nil }
             guard Transfers.hasUnreadBytes(idle.descriptor) else { return idle }
-            // Behind all others.
+            // After all others.
             idle.idleSince = idleClients.nextMoment()
         }
         return nil
     }
 
-    /// The connection that is to go of those that stand still: the oldest of the client that has
-    /// most of those whose request does not arrive, or the oldest of all whose last response has
-    /// been given; of the two the one that stands still for longer.
+    /// The stalled connection to close: the oldest of the client that has the most whose request
+    /// does not arrive, or the oldest of all whose last response has been given; of the two, the
+    /// one stalled for longer.
     private func stalled() -> (any UnfinishedInput)? {
         let lingering = lingeringClients.first
-        // The administration's take no client's place.
+        // The administration's take no client's permit.
         guard let head = environment.oldestUnfinished,
             loop.now - head.stalledSince > Self.slowHeadMilliseconds
         else { return lingering }
@@ -128,8 +128,9 @@ extension Worker {
 
     // MARK: Descriptors
 
-    /// Descriptors have run out: closes this worker's client connections that are idle the longest.
-    /// False: there are none; the other workers are told to close theirs.
+    /// Called when descriptors have run out: closes this worker's client connections that have been
+    /// idle the longest. Returns `false` if there are none; the other workers are then asked to
+    /// close theirs.
     func freesDescriptors() -> Bool {
         if closeIdleForDescriptors() { return true }
         for (other, mailbox) in shared.mailboxes.enumerated() where other != index {
@@ -138,7 +139,7 @@ extension Worker {
         return false
     }
 
-    /// Closes a few of the connections that are idle the longest; false: there are none.
+    /// Closes a few of the connections that have been idle the longest; `false` if there are none.
     @discardableResult
     func closeIdleForDescriptors() -> Bool {
         var closed = 0

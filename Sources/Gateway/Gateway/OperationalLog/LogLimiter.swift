@@ -1,6 +1,6 @@
 import Logging
 
-/// Lets the same message from the same cause into the operational log a few times per second, and
+/// Admits the same message from the same cause to the operational log a few times per second, and
 /// counts the others. Pure: the time is an argument.
 ///
 ///     first of a cause ──► window of a second ──► written up to `burst`, then counted
@@ -8,15 +8,15 @@ import Logging
 ///                              ▼
 ///                          something counted? ── yes ──► a line with the number
 ///
-/// Its memory is bounded: when there are `maximumCauses`, further causes of a message share one.
+/// Its memory is bounded: once there are `maximumCauses`, further causes of a message share one.
 struct LogLimiter: Sendable {
     /// What makes messages the same. All parts come from the program and its configuration; a
     /// client can choose among them but not add to them.
     struct Cause: Hashable, Sendable {
         var message: String
-        /// The token of the reason; empty without one.
+        /// The token of the reason; empty if there is none.
         var reason = ""
-        /// What it is about: a host entry, a listener; empty without one.
+        /// The subject: a host entry, a listener; empty if there is none.
         var subject = ""
     }
 
@@ -27,7 +27,7 @@ struct LogLimiter: Sendable {
         var count: UInt64
     }
 
-    /// Lines of one cause per window.
+    /// The maximum number of lines of one cause per window.
     static let burst = 5
     static let windowMilliseconds: Int64 = 1000
     static let maximumCauses = 256
@@ -42,12 +42,12 @@ struct LogLimiter: Sendable {
     }
 
     private var windows: [Cause: Window] = [:]
-    /// When the first window ends; `Int64.max` without any.
+    /// When the first window ends; `Int64.max` if there is none.
     private(set) var nextEnd = Int64.max
 
-    /// Whether a message is written. `now` is in milliseconds of any clock that does not go back.
+    /// Whether a message is written. `now` is in milliseconds of any monotonic clock.
     ///
-    /// Call `ended(at:)` before, so that what a window counted is told before its cause's next
+    /// Call `ended(at:)` before, so that what a window counted is reported before its cause's next
     /// line.
     mutating func admits(_ cause: Cause, level: Logger.Level, now: Int64) -> Bool {
         var cause = cause
@@ -65,7 +65,7 @@ struct LogLimiter: Sendable {
         return false
     }
 
-    /// Forgets the windows that have ended, and returns what they counted.
+    /// Removes the windows that have ended, and returns what they counted.
     mutating func ended(at now: Int64) -> [Suppressed] {
         guard now >= nextEnd else { return [] }
         var counted: [Suppressed] = []

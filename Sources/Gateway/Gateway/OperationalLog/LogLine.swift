@@ -1,15 +1,15 @@
 import HTTPCore
 import Logging
 
-/// Makes lines of the operational log:
+/// Formats lines of the operational log:
 ///
 ///     2026-11-21T16:08:00.123Z info request not served id=26… reason=loop-detected status=508
 ///
-/// Values that hold anything but letters, digits and the marks of addresses and tokens stand in
-/// quotation marks, escaped as in JSON, so that whatever a client or server sent stays in its
-/// place.
+/// Values that contain anything except letters, digits and the punctuation of addresses and tokens
+/// are quoted, and escaped as in JSON, so that whatever a client or server sent stays within its
+/// value.
 struct LogLine {
-    /// The longest line; what is longer is cut.
+    /// The longest line; anything longer is cut off.
     static let maximumBytes = 8 * 1024
 
     private var clock = LogClock()
@@ -34,7 +34,7 @@ struct LogLine {
         }
         line.append(UInt8(ascii: "\n"))
         lines.append(contentsOf: line.bytes)
-        // What did not fit is cut off with the line feed.
+        // If it did not fit, the line feed was cut off as well.
         if lines.last != UInt8(ascii: "\n") { lines.append(UInt8(ascii: "\n")) }
     }
 

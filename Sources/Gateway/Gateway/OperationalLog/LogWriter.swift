@@ -1,8 +1,8 @@
 import CLinux
 
-/// The operational log's thread: writes what is queued, as fast as the file takes it.
+/// The operational log's thread: writes what is queued, as fast as the file accepts it.
 struct LogWriter: ~Copyable {
-    /// How long it waits at a time for a file that takes nothing: closing is noticed then.
+    /// How long it waits at a time for a file that accepts nothing, before it checks for closing.
     private static var patienceMilliseconds: Int64 { 100 }
 
     private let log: OperationalLog
@@ -22,8 +22,8 @@ struct LogWriter: ~Copyable {
         }
     }
 
-    /// Writes the bytes until it is done, fails, or the log's time is up; returns how many lines
-    /// were written.
+    /// Writes the bytes until done, an error, or the log's time is up; returns how many lines were
+    /// written.
     private func write(_ bytes: UnsafeRawBufferPointer) -> UInt64 {
         var start = 0
         loop: while start < bytes.count {

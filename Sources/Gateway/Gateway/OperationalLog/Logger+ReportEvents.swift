@@ -2,38 +2,38 @@ import Logging
 import PinReporting
 
 extension Logger {
-    /// Logs what the reporter of pin failures has to tell an operator.
+    /// Logs an event of the pin failure reporter.
     func log(_ event: ReportEvent) {
         switch event {
         case .folderUnusable(let detail):
             error(
-                "pin failure reports wait in memory: their folder cannot be used",
+                "pin failure reports are kept in memory: their folder cannot be used",
                 metadata: ["detail": "\(detail)"])
         case .foundWaiting(let reports):
-            info("pin failure reports found waiting", metadata: ["reports": "\(reports)"])
+            info("found waiting pin failure reports", metadata: ["reports": "\(reports)"])
         case .notKept(let reports):
             error(
-                "pin failure reports are lost: they could not be written down before the end",
+                "pin failure reports are lost: they could not be saved before the process ended",
                 metadata: ["reports": "\(reports)"])
         case .unreadable(let detail):
             error(
-                "a pin failure report cannot be read, and waits",
+                "a pin failure report cannot be read at the moment",
                 metadata: ["detail": "\(detail)"])
         case .damaged(let file):
             warning("a damaged pin failure report was dropped", metadata: ["file": "\(file)"])
         case .foreign(let folder, let files):
             notice(
-                "files that are no pin failure reports are left alone in their folder",
+                "the folder of pin failure reports contains other files, which are left alone",
                 metadata: ["folder": "\(folder)", "files": "\(files)"])
         case .failing(let destination, let problem):
             warning(
-                "pin failure reports are not taken, and wait",
+                "pin failure reports are not accepted, and will be retried",
                 metadata: ["url": "\(destination)", "detail": "\(problem)"])
         case .recovered(let destination):
-            notice("pin failure reports are taken again", metadata: ["url": "\(destination)"])
+            notice("pin failure reports are accepted again", metadata: ["url": "\(destination)"])
         case .rejected(let destination, let pinset, let status):
             warning(
-                "a pin failure report was rejected, and dropped",
+                "a pin failure report was rejected and dropped",
                 metadata: [
                     "url": "\(destination)", "pinset": "\(pinset)", "status": "\(status)",
                 ])
@@ -44,14 +44,14 @@ extension Logger {
         case .full(let reports, let destination):
             var metadata: Metadata = ["reports": "\(reports)"]
             if let destination { metadata["url"] = "\(destination)" }
-            warning("pin failure reports were dropped: too many wait", metadata: metadata)
+            warning("pin failure reports were dropped: too many are waiting", metadata: metadata)
         case .withdrawn(let reports):
             notice(
-                "pin failure reports were dropped: their pinsets report nowhere any more",
+                "pin failure reports were dropped: their pinsets no longer report",
                 metadata: ["reports": "\(reports)"])
         case .useNotWritten(let detail):
             warning(
-                "it cannot be written down which pins match", metadata: ["detail": "\(detail)"])
+                "the record of which pins match cannot be saved", metadata: ["detail": "\(detail)"])
         case .delivered(let destination, let pinset):
             info(
                 "pin failure reported",

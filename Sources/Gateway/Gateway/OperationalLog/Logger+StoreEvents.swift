@@ -18,7 +18,7 @@ extension Logger.Level {
 }
 
 extension Logger {
-    /// Logs what the store has to tell an operator.
+    /// Logs an event of the cache's store.
     func log(_ event: StoreEvent) {
         switch event {
         case .diskReady(let entries, let bytes, let milliseconds):
@@ -29,7 +29,7 @@ extension Logger {
                 ])
         case .diskOff(let reason, let detail, let retrySeconds):
             error(
-                "the cache's disk tier is off, and memory alone keeps responses",
+                "the cache's disk tier is off; responses are kept only in memory",
                 metadata: [
                     "reason": "\(reason.rawValue)", "detail": "\(detail)",
                     "tried_again": retrySeconds.map { "in \($0)s" } ?? "never",
@@ -40,11 +40,11 @@ extension Logger {
                 metadata: ["path": "\(path)", "detail": "\(detail)"])
         case .discarded(let reason):
             error(
-                "the cache database was removed; an empty one is begun when the disk tier is on",
+                "the cache database was removed; a new one is created when the disk tier is back",
                 metadata: ["reason": "\(reason.rawValue)"])
         case .filesChanged(let detail):
             error(
-                "the cache's files were changed by somebody else; it was begun anew",
+                "the cache's files were changed by another program; a new database was created",
                 metadata: ["detail": "\(detail)"])
         case .damagedEntry(let id):
             warning("a damaged cache entry was dropped", metadata: ["entry": "\(id)"])

@@ -6,17 +6,17 @@ import PinfoldMetrics
 import Synchronization
 import Threads
 
-/// The operational log: lines for the operator on standard error, written by a thread of its own.
+/// The operational log: lines for the operator on standard error, written by a dedicated thread.
 ///
-/// A line is made on the thread that has something to say and put into a queue of at most
-/// `queueBytes`; the thread `log` writes it. When nobody reads (a pipe whose collector hangs, a
-/// stopped terminal) the queue fills up, and further lines are dropped and counted: neither a
-/// request nor a signal waits for the log. At most a few lines per second are written of the same
-/// message from the same cause (`LogLimiter`), below the level debug without limit.
+/// A line is formatted on the thread that logs it and put into a queue of at most `queueBytes`; the
+/// thread `log` writes it. If nobody reads (a pipe whose collector hangs, a stopped terminal) the
+/// queue fills up, and further lines are dropped and counted: neither a request nor a signal waits
+/// for the log. The same message from the same cause is written at most a few times per second
+/// (`LogLimiter`); at level debug there is no limit.
 package final class OperationalLog: Sendable {
-    /// Bytes of lines that wait to be written.
+    /// The maximum number of bytes waiting to be written.
     static let queueBytes = 1 << 20
-    /// How much longer than the given time closing may take: for the thread to be scheduled.
+    /// By how much closing may exceed the given time: for the thread to be scheduled.
     private static let closingSlackMilliseconds: Int64 = 200
 
     private struct State {
@@ -26,7 +26,7 @@ package final class OperationalLog: Sendable {
         var format = LogLine()
         /// Lines dropped since the last one that was queued.
         var lost: UInt64 = 0
-        /// When closing must be over, by the monotonic clock; nil while not closing.
+        /// When closing must be complete, on the monotonic clock; `nil` while not closing.
         var deadline: Int64?
         var isClosed = false
     }
@@ -43,7 +43,7 @@ package final class OperationalLog: Sendable {
     private let dropped = Atomic<UInt64>(0)
     private let suppressed = Atomic<UInt64>(0)
     private let thread = Locked<Thread?>(nil)
-    /// What is written: standard error.
+    /// The destination: standard error.
     private let path: String
 
     /// - Parameter path: a file, `stdout` or `stderr`.
@@ -52,7 +52,7 @@ package final class OperationalLog: Sendable {
         self.path = path
     }
 
-    /// Starts the thread. What was logged before is written now.
+    /// Starts the thread, which also writes what was logged before.
     package func start() throws(AccessLogError) {
         let file = Locked<AccessLogFile?>(try AccessLogFile(path: path))
         do {
@@ -72,21 +72,21 @@ package final class OperationalLog: Sendable {
         Logger(label: label) { _ in OperationalLogHandler(log: self) }
     }
 
-    /// What is less than this is not logged; from any thread, in force at once.
+    /// The least severe level that is logged; can be changed from any thread, effective at once.
     package var logLevel: Logger.Level {
         get { Logger.Level.allCases[level.load(ordering: .relaxed)] }
         set { level.store(newValue.index, ordering: .relaxed) }
     }
 
-    /// Lines written, dropped and held back since the start.
+    /// Lines written, dropped and suppressed since the start.
     package var figures: OperationalLogFigures {
         OperationalLogFigures(
             written: written.load(ordering: .relaxed), dropped: dropped.load(ordering: .relaxed),
             suppressed: suppressed.load(ordering: .relaxed))
     }
 
-    /// Queues a line, unless there were too many like it or there is no room. Never waits.
-    /// `metadata` is asked for only if the line is written.
+    /// Queues a line, unless there were too many like it or there is no space. Never waits.
+    /// `metadata` is evaluated only if the line is written.
     package func write(
         _ message: String, level: Logger.Level, reason: String = "", subject: String = "",
         metadata: () -> Logger.Metadata
@@ -161,7 +161,7 @@ package final class OperationalLog: Sendable {
 
     // MARK: For the thread
 
-    /// The lines that are queued, once there are some; nil when the log is closed and empty.
+    /// The queued lines, once there are some; `nil` when the log is closed and empty.
     func next() -> Batch? {
         state.wait { state in
             if state.lines.isEmpty {
@@ -179,7 +179,7 @@ package final class OperationalLog: Sendable {
         }
     }
 
-    /// How long the thread may still wait for the file; nil: as long as it takes.
+    /// How long the thread may still wait for the file; `nil` for no limit.
     var remainingMilliseconds: Int64? {
         state.withLock { $0.deadline }.map { max(0, $0 - Clock.monotonicMilliseconds()) }
     }
@@ -195,7 +195,7 @@ package final class OperationalLog: Sendable {
 
     // MARK: The end
 
-    /// Writes what is queued in at most so long, and ends the thread. What cannot be written by
+    /// Writes what is queued within the given time, and ends the thread. What cannot be written by
     /// then is dropped.
     package func close(withinMilliseconds milliseconds: Int64) {
         guard let thread = thread.withLock({ $0.take() }) else { return }
@@ -207,13 +207,13 @@ package final class OperationalLog: Sendable {
             if state.isClosed { return .done(true) }
             return Clock.monotonicMilliseconds() >= end ? .done(false) : .until(end * 1_000_000)
         }
-        // Else it hangs in a write that the kernel does not return from, and the process goes on
-        // without it.
+        // Otherwise it hangs in a write that the kernel does not return from, and the process
+        // continues without it.
         if hasEnded { thread.join() }
     }
 }
 
 extension Logger.Level {
-    /// Its place among all levels, the least first.
+    /// Its position among all levels, least severe first.
     fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 }

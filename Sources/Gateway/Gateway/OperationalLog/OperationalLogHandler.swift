@@ -1,6 +1,6 @@
 import Logging
 
-/// swift-log's end of the operational log. The level is the log's, the same for all loggers.
+/// swift-log's handler for the operational log. The level is the log's, the same for all loggers.
 struct OperationalLogHandler: LogHandler {
     let log: OperationalLog
     var metadata: Logger.Metadata = [:]
@@ -25,7 +25,7 @@ struct OperationalLogHandler: LogHandler {
         ) { metadata }
     }
 
-    /// What a message is about. None of it may be for a client to choose.
+    /// The subject of a message. No part of it may be chosen by a client.
     private static func subject(_ metadata: Logger.Metadata) -> String {
         text(metadata["entry"] ?? metadata["host"] ?? metadata["listener"])
     }

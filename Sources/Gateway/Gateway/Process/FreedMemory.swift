@@ -1,20 +1,20 @@
 import CLinux
 import CacheStore
 
-/// Gives memory back to the system that a burst took and that is free now: malloc keeps it for the
+/// Returns memory to the system that a burst used and that is free now: malloc keeps it for the
 /// next burst, which may never come.
 ///
-/// The main thread looks from time to time. Giving back holds malloc's locks for as long as the
-/// kernel needs for the pages (some 20 ms for 500 MiB), so it is done only where much lies free and
-/// has for a while.
+/// The main thread checks from time to time. Returning memory holds malloc's locks for as long as
+/// the kernel needs for the pages (some 20 ms for 500 MiB), so it is done only if much is free and
+/// has been for a while.
 struct FreedMemory {
-    /// How often the main thread looks.
+    /// How often the main thread checks.
     static let intervalMilliseconds = 10_000
 
     private var rule = TrimRule()
     private let process = ProcessReader()
 
-    /// Looks, and gives back what has been free since the last time.
+    /// Checks, and returns what has been free since the last time.
     ///
     /// - Parameter store: does the same with its own heap.
     mutating func check(_ store: CacheStore?) {
@@ -28,18 +28,18 @@ struct FreedMemory {
     }
 }
 
-/// When free memory is given back to the system.
+/// Decides when free memory is returned to the system.
 struct TrimRule {
     /// Less than this is kept.
     static let leastBytes = 32 << 20
 
     private var previous = 0
-    /// What cannot be given back: it is not malloc's, or in pieces. Known after giving back.
+    /// What cannot be returned: it is not malloc's, or is fragmented. Known after trying.
     private var kept = 0
     private var hasJustGivenBack = false
 
     /// - Parameters:
-    ///   - free: bytes that malloc keeps for later, with pages of the system behind them or not.
+    ///   - free: bytes that malloc keeps for later, backed by memory or not.
     ///   - resident: the process's bytes in RAM.
     ///   - inUse: bytes that malloc has handed out, and those of other heaps.
     mutating func isDue(free: Int, resident: Int, inUse: Int) -> Bool {

@@ -3,7 +3,7 @@ import Logging
 import PinfoldConfiguration
 import PinfoldMetrics
 
-// Files that are taken up when they change, without the configuration's own file being read.
+// Files that are reloaded when they change, without rereading the configuration file itself.
 extension GatewayProcess {
     /// Begins to watch the files of a configuration that has just been read.
     func watch(_ configuration: ConfigurationSnapshot) {
@@ -11,13 +11,13 @@ extension GatewayProcess {
         publishFiles()
     }
 
-    /// Takes up the files that have changed.
+    /// Reloads the files that have changed.
     func lookAtFiles() {
         let now = Clock.monotonicMilliseconds()
         if let change = watched.change(at: now) { refresh(change, at: now) }
     }
 
-    /// Takes up what can be used of files that have changed, under the configuration in force.
+    /// Reloads those changed files that can be used, under the configuration in force.
     private func refresh(_ change: WatchedFiles.Change, at now: Int64) {
         let found = configuration.refreshed(
             reading: change.paths, at: Clock.coarseWallSeconds())
@@ -26,16 +26,16 @@ extension GatewayProcess {
             do {
                 let (generation, _) = try adopt(found.snapshot)
                 logger.notice(
-                    "files of the configuration have changed and are in force",
+                    "changed configuration files are now in force",
                     metadata: ["generation": "\(generation)"])
             } catch {
                 failure = "\(error)"
             }
         } else {
-            // Judges alike, but may be of a later day.
+            // It judges the same, but may be newer.
             configuration = found.snapshot
         }
-        // What is tried again as it was has been told.
+        // The result of a retry without changes has already been logged.
         if !change.isRetry || failure == nil {
             for warning in found.warnings { logger.warning("configuration: \(warning)") }
         }
@@ -49,22 +49,22 @@ extension GatewayProcess {
         tell(turns)
     }
 
-    /// One line for what is new of each set of files.
+    /// Logs one line for each change of a set of files.
     private func tell(_ turns: [WatchedFiles.Turn]) {
         for turn in turns where turn.isMended {
             let paths = turn.paths.joined(separator: ", ")
             logger.notice(
-                "a file of the configuration can be used again", metadata: ["file": "\(paths)"])
+                "a configuration file can be used again", metadata: ["file": "\(paths)"])
         }
         var told: Set<String> = []
         for reason in turns.flatMap(\.reasons) where told.insert(reason).inserted {
             logger.error(
-                "a file of the configuration has changed and cannot be used, the old one stays",
+                "a configuration file has changed and cannot be used; the old one stays in force",
                 metadata: ["error": "\(reason)"])
         }
     }
 
-    /// Watched files that metrics tell of.
+    /// The maximum number of watched files in metrics.
     private static let fileLimit = 1000
 
     private func publishFiles() {

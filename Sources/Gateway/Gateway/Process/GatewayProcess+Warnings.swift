@@ -1,7 +1,7 @@
 import Logging
 import PinfoldConfiguration
 
-// What is told of another configuration that is put in force.
+// What is logged when another configuration takes effect.
 extension GatewayProcess {
     func warnOfWhatIsRemoved(_ next: ConfigurationSnapshot) {
         for removal in ConfigurationRemoval.all(from: configuration, to: next) {
@@ -20,7 +20,7 @@ extension GatewayProcess {
         if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
         guard !keys.isEmpty else { return }
         logger.warning(
-            "changed, and in force only after a restart",
+            "changed, but effective only after a restart",
             metadata: ["keys": "\(keys.joined(separator: ", "))"])
     }
 }

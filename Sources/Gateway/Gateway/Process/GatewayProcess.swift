@@ -12,10 +12,10 @@ import PinfoldMetrics
 import PinfoldResolver
 import PinfoldTLS
 
-/// The running gateway: starts everything, takes the process's signals, reloads, and ends
-/// everything again. Belongs to the main thread.
+/// The running gateway: starts everything, handles the process's signals, reloads, and shuts
+/// everything down. Belongs to the main thread.
 package final class GatewayProcess {
-    /// Reads and checks the configuration again.
+    /// Reads and validates the configuration again.
     package typealias Load = @Sendable () throws(ConfigurationErrors) -> LoadedConfiguration
 
     private let load: Load
@@ -24,19 +24,19 @@ package final class GatewayProcess {
     let logger: Logger
     var configuration: ConfigurationSnapshot
     private let startWarnings: [ConfigurationWarning]
-    /// What was made from `configuration`; nil before the start.
+    /// What was derived from `configuration`; `nil` before the start.
     private var policy: PolicySnapshot?
     let published: PublishedState
     private let labels = RouteLabels()
     private let sessions = TLSSessionCache()
     private let ticketKeys = TLSTicketKeys(now: Clock.bootMilliseconds)
-    /// Started with the first configuration that has an authority.
+    /// Created with the first configuration that has an authority.
     private var issuer: CertificateIssuer?
     var watched = WatchedFiles()
     /// By the names of host entries.
     private var reachability: [String: EntryReachability] = [:]
     private let sockets: ListenerSockets
-    /// The listeners that the log has told of and that are still there.
+    /// The listeners that have been logged and still exist.
     private var announced: Set<String> = []
     let workerCount: Int
     private let running = RunningWorkers()
@@ -44,14 +44,14 @@ package final class GatewayProcess {
     private var mailboxes: [Mailbox<WorkerMessage>] = []
     private(set) var shared: SharedServices?
 
-    /// How long writing the rest of the operational log may take at the end.
+    /// The time limit for writing the rest of the operational log at the end.
     private static let logFlushMilliseconds: Int64 = 1000
 
     /// - Parameters:
-    ///   - loaded: what to run, and the warnings about it.
-    ///   - version: of the program, for the build's metric.
+    ///   - loaded: the configuration to run, and the warnings about it.
+    ///   - version: the program's version, for the build metric.
     ///   - revision: the commit it was built from, likewise.
-    ///   - load: reads the configuration again, at SIGHUP.
+    ///   - load: rereads the configuration, at SIGHUP.
     package init(
         loaded: LoadedConfiguration, version: String, revision: String, load: @escaping Load
     ) {
@@ -87,7 +87,7 @@ package final class GatewayProcess {
         announce(perWorker)
         watch(configuration)
         control()
-        // From here on nothing needs the main thread: another signal ends the process as it is.
+        // From here on nothing needs the main thread: another signal ends the process immediately.
         signals.restoreDefaults()
         shared.pinReporter?.close(withinMilliseconds: 2000)
         contents.close()
@@ -117,7 +117,7 @@ package final class GatewayProcess {
         }
     }
 
-    /// Who issues certificates; nil where nothing is intercepted.
+    /// The issuer of certificates; `nil` if nothing is intercepted.
     private func issuer(
         for interception: InterceptionConfiguration
     ) throws(CertificateIssuer.StartError) -> CertificateIssuer? {
@@ -172,15 +172,16 @@ package final class GatewayProcess {
         options.diskEntries = configuration.cache.diskEntries
         options.variantsPerKey = configuration.cache.variantsPerURL
         options.folder = configuration.cache.path
-        // Below this one copy into the socket costs less than sending a memory file page by page.
+        // Below this size a copy into the socket costs less than sending a memory file page by
+        // page.
         options.memoryFileBytes = 256 << 10
-        // The write-ahead log stays small beside a small database.
+        // The write-ahead log stays small next to a small database.
         options.checkpointBytes = min(
             options.checkpointBytes, max(1 << 20, configuration.cache.diskBytes / 8))
         let store = CacheStore(options: options) { [logger] event in
             logger.log(event)
         }
-        // A moment only: what is not open by then is found missing, and found later.
+        // Only briefly: what is not open by then is treated as missing, and found later.
         _ = store.waitUntilDiskSettled(milliseconds: 100)
         return store
     }
@@ -219,7 +220,7 @@ package final class GatewayProcess {
                         mailbox: mailbox)
                     try worker.run(sockets)
                 } catch {
-                    // Otherwise its share of the connections would wait in its sockets for ever.
+                    // Otherwise its share of the connections would wait in its sockets forever.
                     for socket in sockets where socket.descriptor >= 0 {
                         Descriptors.close(socket.descriptor)
                     }
@@ -235,7 +236,7 @@ package final class GatewayProcess {
         shared.engine.ownListeners.withLock { $0 = own }
     }
 
-    /// Tells of the listeners that have not been told of.
+    /// Logs the listeners that have not been logged yet.
     private func announce(_ perWorker: [[ListenerSocket]]) {
         let former = announced
         announced = Set(perWorker[0].map { "\($0.name) \($0.endpoint)" })
@@ -249,7 +250,7 @@ package final class GatewayProcess {
     private func publish(_ configuration: ConfigurationSnapshot, _ policy: PolicySnapshot) {
         let labels = Set(configuration.hosts.entries.map(\.label))
         reachability = reachability.filter { labels.contains($0.key) }
-        // Entries of one label share what is known of their servers.
+        // Entries with the same label share what is known about their servers.
         var exactNames: [String: Set<String>] = [:]
         for entry in configuration.hosts.entries {
             exactNames[entry.label, default: []].formUnion(entry.exactNames)
@@ -293,21 +294,22 @@ package final class GatewayProcess {
         }
     }
 
-    /// How often the main thread looks whether the workers are done.
+    /// How often the main thread checks whether the workers are done.
     private static let pollMilliseconds: Int32 = 20
     /// How long the workers may take to end after their last exchange, and after a second signal,
-    /// which they see in their next turn. Neither is waited for longer: one that hangs would
-    /// otherwise keep the process for ever.
+    /// which they see in their next turn. Neither is waited for longer: otherwise one that hangs
+    /// would keep the process from ever ending.
     private static let stopMilliseconds: Int64 = 5000
     private static let stopAtOnceMilliseconds: Int64 = 1000
-    /// How long the log and the reports may take after a second signal.
+    /// The time limit for the log and the reports after a second signal.
     private static let closeAtOnceMilliseconds: Int64 = 100
 
     private func drain() {
         let delay = configuration.timeouts.drainDelayMilliseconds
         let grace = configuration.timeouts.graceMilliseconds
         logger.info("draining", metadata: ["delay": "\(delay)ms", "grace": "\(grace)ms"])
-        // Balancers look at /readyz now and then: until they have, connections are still accepted.
+        // Load balancers poll /readyz now and then: until they have, connections are still
+        // accepted.
         shared?.isDraining.store(true, ordering: .relaxed)
         if wait(atMost: delay, until: { running.count == 0 }) { stopAtOnce() }
         for mailbox in mailboxes { mailbox.post(.drain) }
@@ -318,7 +320,8 @@ package final class GatewayProcess {
         running.join()
     }
 
-    /// Waits for a condition, by the clock of deadlines; true if a signal asks to stop meanwhile.
+    /// Waits for a condition, on the clock for deadlines; `true` if a signal requests a stop
+    /// meanwhile.
     private func wait(atMost milliseconds: Int64, until condition: () -> Bool) -> Bool {
         var clock = LoopClock(monotonic: Clock.monotonicMilliseconds())
         let end = clock.now + milliseconds
@@ -332,8 +335,8 @@ package final class GatewayProcess {
         return false
     }
 
-    /// Ends the process whatever the workers and the disk do. The cache's database is consistent
-    /// at any time; what it had still to write is lost.
+    /// Ends the process whatever the workers and the disk are doing. The cache's database is
+    /// consistent at any time; pending writes are lost.
     private func stopAtOnce() -> Never {
         logger.warning("stopping at once")
         for mailbox in mailboxes { mailbox.post(.stop) }
@@ -368,13 +371,14 @@ package final class GatewayProcess {
         } catch {
             published.reload.withLock { $0.lastSucceeded = false }
             logger.error(
-                "configuration not reloaded, the old one stays", metadata: ["error": "\(error)"])
+                "configuration not reloaded; the old one stays in force",
+                metadata: ["error": "\(error)"])
         }
     }
 
     /// Puts another configuration in force.
     ///
-    /// - Parameter prepare: does what comes before that, once nothing can fail any more.
+    /// - Parameter prepare: called before that, when nothing can fail any more.
     /// - Returns: its generation, and the sockets that were opened for it.
     func adopt(
         _ next: ConfigurationSnapshot, preparing prepare: () -> Void = {}
@@ -395,7 +399,7 @@ package final class GatewayProcess {
                 path: access.path, format: access.format == .json ? .json : .combined,
                 labels: accessLogLabels)
         } else {
-            // The log goes on until a restart.
+            // The log itself stays unchanged until a restart.
             shared?.accessLog?.rename(accessLogLabels)
         }
         publish(next, policy)

@@ -15,15 +15,15 @@ package struct ListenError: Error, CustomStringConvertible {
     }
 }
 
-/// The listening sockets of the process: for each configured listener one per worker, all on one
-/// address (SO_REUSEPORT), so that the kernel spreads the connections; the administration's is the
-/// first worker's alone.
+/// The listening sockets of the process. Each configured listener has one per worker, all on one
+/// address (SO_REUSEPORT), so that the kernel distributes the connections; the administrative
+/// listener has only the first worker's.
 final class ListenerSockets {
     static let adminName = "admin"
 
     private let workers: Int
     private let routes: RouteLabels
-    /// What was asked for and what it is bound to; a port of 0 keeps the port it got.
+    /// What was configured and what it is bound to; a port of 0 keeps the port it got.
     private var bound: [Bound] = []
 
     private struct Bound {
@@ -31,9 +31,9 @@ final class ListenerSockets {
         var asked: Endpoint
         var actual: Endpoint
         var isAdmin: Bool
-        /// How many workers have a socket on it: the first ones.
+        /// The number of workers that have a socket on it: the first ones.
         var workers: Int
-        /// The sockets' numbers.
+        /// The sockets' inode numbers.
         var inodes: Set<UInt64>
     }
 
@@ -42,8 +42,8 @@ final class ListenerSockets {
         self.routes = routes
     }
 
-    /// Opens what the configuration asks for and is not open yet. The answer has one list per
-    /// worker; a descriptor of -1 stands for a socket that the worker has already.
+    /// Opens what the configuration requires and is not open yet. Returns one list per worker; a
+    /// descriptor of -1 stands for a socket that the worker already has.
     func open(_ configuration: ConfigurationSnapshot) throws(ListenError) -> [[ListenerSocket]] {
         var perWorker = [[ListenerSocket]](repeating: [], count: workers)
         var now: [Bound] = []
@@ -115,15 +115,15 @@ final class ListenerSockets {
                 workers: workers, inodes: inodes))
     }
 
-    /// The numbers of our sockets: a listener that moves from one address of its port to all of
-    /// them meets only itself.
+    /// The inode numbers of our sockets: a listener that moves from one address of its port to all
+    /// of them conflicts only with itself.
     private func ours(with now: [Bound]) -> Set<UInt64> {
         (bound + now).reduce(into: []) { $0.formUnion($1.inodes) }
     }
 
-    /// A socket that is open for the listener, or for another one at the same address. Ports that
-    /// the system chose differ although they were asked for alike: there the name decides, which
-    /// a listener may share with the administration.
+    /// The open socket for the listener, or for another one at the same address. Ports chosen by
+    /// the system differ although they were configured alike: for those the name decides, which a
+    /// listener may share with the administration.
     private func known(name: String, _ asked: Endpoint, isAdmin: Bool) -> Bound? {
         bound.first {
             $0.asked == asked && (asked.port != 0 || ($0.name == name && $0.isAdmin == isAdmin))

@@ -3,11 +3,11 @@ import PinfoldMetrics
 import PinfoldTLS
 
 extension OwnCertificateFigures {
-    /// The certificates that the gateway itself shows, each file once for each use.
+    /// The certificates that the gateway itself presents, each file once for each use.
     static func all(of configuration: ConfigurationSnapshot) -> [OwnCertificateFigures] {
         var found: [OwnCertificateFigures] = []
         func add(_ use: Use, _ path: String, _ pem: [UInt8]) {
-            // The first of a file is the gateway's own.
+            // The first in a file is the gateway's own.
             guard !found.contains(where: { $0.use == use && $0.file == path }),
                 let der = CertificateAuthority.anchor(inPEM: pem)?.der,
                 let inspection = try? CertificateInspection(certificate: der)

@@ -11,7 +11,7 @@ import PinfoldTLS
 import Synchronization
 import Trust
 
-/// What the process tells about itself: every figure is read from its owner at the moment of a
+/// The state that the process publishes: every value is read from its owner at the time of a
 /// scrape.
 final class PublishedState: Sendable {
     struct Reload {
@@ -32,7 +32,7 @@ final class PublishedState: Sendable {
     }
 
     let reload = Locked(Reload())
-    /// Who issues certificates for intercepted tunnels; nil: nobody does.
+    /// The issuer of certificates for intercepted tunnels, or `nil` if there is none.
     let issuer = Locked<CertificateIssuer?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
     private let build: BuildFigures
@@ -52,8 +52,8 @@ final class PublishedState: Sendable {
         services.withLock { $0 = (shared, workers) }
     }
 
-    /// Lets go of the services, which hold this through the administration's pages: what is then
-    /// still there when the process ends is a leak.
+    /// Releases the services, which retain this through the administrative pages: anything left
+    /// when the process ends is then a leak.
     func end() {
         _ = services.withLock { $0.take() }
     }
@@ -83,7 +83,7 @@ final class PublishedState: Sendable {
             service: figures(services?.shared, reload), process: process.figures(), build: build)
     }
 
-    /// What pinsets have found since the start, by their names.
+    /// What pinsets have matched since the start, by their names.
     func pinUse() -> [String: PinUseTable.Count] {
         guard let services = services.withLock({ $0 }) else { return [:] }
         var counts: [String: PinUseTable.Count] = [:]
@@ -155,7 +155,7 @@ final class PublishedState: Sendable {
 }
 
 extension PinsetFigures {
-    /// What the configuration says.
+    /// The configuration's part.
     init(_ pinset: Pinset) {
         var pins: [PinFigure] = []
         if pinset.mode != .none {
@@ -172,14 +172,14 @@ extension PinsetFigures {
             isReportedAfter: pinset.afterExpiry == .report)
     }
 
-    /// Takes over what has been counted, by the pins' texts (`RouteLabels`).
+    /// Adds the counts, by the pins' texts (`RouteLabels`).
     mutating func count(_ matches: [String: UInt64]) {
         for index in pins.indices { pins[index].matches = matches[pins[index].text ?? ""] ?? 0 }
     }
 }
 
 extension ReachabilityFigures {
-    /// What is known of an entry's servers.
+    /// What is known about an entry's servers.
     init(_ entry: EntryReachability) {
         self.init(
             label: entry.label,
@@ -192,7 +192,7 @@ extension ReachabilityFigures {
 }
 
 extension PinReportFigures {
-    /// What the reporter says.
+    /// The reporter's statistics.
     init(_ reporter: ReportStatistics) {
         self.init()
         results = ReportResult.allCases.map { ("\($0)", reporter.counts[$0] ?? 0) }
@@ -202,7 +202,7 @@ extension PinReportFigures {
 }
 
 extension DiskFigures {
-    /// What the store says.
+    /// The store's statistics.
     init(_ store: StoreStatistics) {
         self.init()
         databaseBytes = UInt64(max(0, store.diskFileBytes - store.diskLogBytes))
@@ -216,7 +216,7 @@ extension DiskFigures {
 }
 
 extension InterceptionFigures {
-    /// What the issuer says.
+    /// The issuer's statistics.
     init(_ issuer: IssuerStatistics) {
         self.init()
         kept = UInt64(max(0, issuer.kept))

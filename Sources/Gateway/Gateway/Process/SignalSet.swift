@@ -1,15 +1,15 @@
 import CLinux
 
-/// The signals that control the process. They are blocked in every thread and taken by the main
-/// thread alone, one after the other: no code ever runs inside a handler.
+/// The signals that control the process. They are blocked in every thread and received only by the
+/// main thread, one after the other: no code ever runs inside a handler.
 struct SignalSet {
-    /// A signal that was taken.
+    /// A received signal.
     enum Taken: Equatable {
         case terminate
         case interrupt
         case reload
         case reopenLogs
-        /// None came in time.
+        /// None arrived in time.
         case none
     }
 
@@ -19,13 +19,13 @@ struct SignalSet {
     init() {
         sigemptyset(&set)
         for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR1] { sigaddset(&set, signal) }
-        // SIGPIPE stays blocked for good: writing to a closed socket is an error, not an end.
+        // SIGPIPE stays blocked for good: writing to a closed socket is an error, not the end.
         var blocked = set
         sigaddset(&blocked, SIGPIPE)
         pthread_sigmask(SIG_BLOCK, &blocked, nil)
     }
 
-    /// Lets SIGTERM and SIGINT end the process, as if it did not know them.
+    /// Restores the default action of SIGTERM and SIGINT, which ends the process.
     func restoreDefaults() {
         var ending = sigset_t()
         sigemptyset(&ending)
@@ -34,7 +34,7 @@ struct SignalSet {
         pthread_sigmask(SIG_UNBLOCK, &ending, nil)
     }
 
-    /// Waits for the next signal, at most so long; nil: without bound.
+    /// Waits for the next signal, with a time limit, or without one if `nil`.
     func wait(milliseconds: Int? = nil) -> Taken {
         var set = set
         let number: Int32

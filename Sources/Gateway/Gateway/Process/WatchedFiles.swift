@@ -1,49 +1,49 @@
 import PinfoldEngine
 
-/// The files that are taken up when they change, in sets of those that are of use only together,
-/// and whether they have. The main thread looks from time to time.
+/// The files that are reloaded when they change, in sets of those that can only be used together,
+/// and whether they have changed. The main thread checks from time to time.
 struct WatchedFiles {
-    /// How often it looks, if there are any.
+    /// How often they are checked, if there are any.
     static let intervalMilliseconds = 1000
-    /// How long files that could not be used are left alone while they do not change: the bounds of
-    /// a pause that doubles each time. What was wrong may not have been theirs.
+    /// How long unusable files are left alone while they do not change: the limits of a delay that
+    /// doubles each time. The cause may have been something other than the files.
     static let retryMilliseconds: ClosedRange<Int64> = 1000...60_000
 
-    /// Looks at which files may have changed one after the other before they are read all the
-    /// same: something touches them all the time, and what is torn is found out.
+    /// The number of consecutive checks with changes after which files are read nevertheless:
+    /// something keeps touching them, and reading will detect incomplete ones.
     static let restlessLimit = 10
 
     /// Files that are to be read.
     struct Change: Equatable {
-        /// The sets that are not as they were taken up.
+        /// The sets that differ from what was loaded.
         var sets: [[String]]
-        /// Whether all of them are as they were when they could not be used.
+        /// Whether all of them are unchanged since they could not be used.
         var isRetry: Bool
 
         var paths: [String] { sets.flatMap { $0 } }
     }
 
-    /// What came of reading a set.
+    /// The result of reading a set.
     enum Outcome: Equatable {
-        /// It is in force as it is on disk.
+        /// What is on disk is in force.
         case current
-        /// What is in force is newer than what the files say, and stays.
+        /// What is in force is newer than the files' contents, and stays.
         case outdated
         /// What was in force stays, for these reasons.
         case unusable([String])
     }
 
-    /// What has changed for a set.
+    /// A change of a set's outcome.
     struct Turn: Equatable {
         var paths: [String]
-        /// What is wrong that was not before.
+        /// Problems that did not exist before.
         var reasons: [String]
-        /// Whether it was unusable and is no longer.
+        /// Whether it was unusable and no longer is.
         var isMended: Bool
     }
 
     fileprivate struct Refusal {
-        /// What the files were like.
+        /// The files' state at that time.
         var version: FileVersions
         /// How long they are left alone, and until when, in milliseconds.
         var pause: Int64
@@ -52,11 +52,11 @@ struct WatchedFiles {
 
     fileprivate struct Watched {
         let paths: [String]
-        /// As they were taken up; nil: they were not, or it is not known.
+        /// Their state when they were loaded; `nil` if they were not, or it is unknown.
         var inForce: FileVersions?
-        /// As they were at the last look.
+        /// Their state at the last check.
         var seen: FileVersions?
-        /// Looks in a row at which they had changed.
+        /// The number of consecutive checks at which they had changed.
         var restlessLooks = 0
         var outcome = Outcome.current
         var refusal: Refusal?
@@ -71,7 +71,7 @@ struct WatchedFiles {
     }
 
     private var watched: [Watched] = []
-    /// How often a set was found to be unusable, each state of its files counted once.
+    /// How often a set was found to be unusable; each state of its files counts once.
     private(set) var refusals: UInt64 = 0
 
     var isEmpty: Bool { watched.isEmpty }
@@ -81,7 +81,7 @@ struct WatchedFiles {
         watched.allSatisfy { if case .unusable = $0.outcome { false } else { true } }
     }
 
-    /// Each file with what came of reading it: of several sets with it, the worst.
+    /// Each file with the result of reading it: the worst, if several sets contain it.
     var outcomes: [(path: String, outcome: Outcome)] {
         var found: [(path: String, outcome: Outcome)] = []
         var places: [String: Int] = [:]
@@ -100,15 +100,15 @@ struct WatchedFiles {
         return found
     }
 
-    /// Begins to watch files that have been read. What they were like then is not known: the first
-    /// looks find them changed.
+    /// Begins to watch files that have been read. Their state at that time is unknown: the first
+    /// checks find them changed.
     mutating func watch(_ sets: [[String]]) { watched = sets.map { Watched($0) } }
 
-    /// The files that are otherwise than they were taken up, once those of a set have stood still
-    /// between two looks: who writes several, or one in pieces, is let finish. Files that could not
-    /// be used are told again when they change, and now and then.
+    /// The files that differ from what was loaded, once those of a set have not changed between two
+    /// checks: whoever writes several, or one in pieces, can finish. Unusable files are returned
+    /// again when they change, and from time to time.
     ///
-    /// - Parameter now: milliseconds of a clock that only goes forward.
+    /// - Parameter now: milliseconds of a monotonic clock.
     mutating func change(at now: Int64) -> Change? {
         var change = Change(sets: [], isRetry: true)
         for index in watched.indices {
@@ -128,9 +128,9 @@ struct WatchedFiles {
         return change.sets.isEmpty ? nil : change
     }
 
-    /// Notes what came of reading the files of a change, as they were at the last look.
+    /// Records the result of reading the files of a change, in their state at the last check.
     ///
-    /// - Returns: what is otherwise than it was.
+    /// - Returns: what differs from before.
     mutating func note(
         _ change: Change, at now: Int64, outcome: ([String]) -> Outcome
     ) -> [Turn] {
@@ -156,7 +156,7 @@ extension WatchedFiles.Watched {
             guard case .unusable = before else { return nil }
             return WatchedFiles.Turn(paths: paths, reasons: [], isMended: true)
         }
-        // Files that are again as they were taken up are read once more.
+        // Files that return to the state in which they were loaded are read once more.
         inForce = nil
         let times = WatchedFiles.retryMilliseconds
         if let known = refusal, known.version == seen {

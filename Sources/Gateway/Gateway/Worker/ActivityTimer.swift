@@ -9,7 +9,7 @@ final class ActivityTimer: EventHandler {
 
     init(worker: Worker) { self.worker = worker }
 
-    /// There was activity.
+    /// Called when there was activity.
     func observe() { worker.shared.activity.observe { perform($0) } }
 
     override func deadlineReached() { perform(worker.shared.activity.timerFired()) }

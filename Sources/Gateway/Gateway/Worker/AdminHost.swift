@@ -3,13 +3,13 @@ import Trust
 
 /// Which hosts a request to the administrative address may name.
 enum AdminHost {
-    /// Whether a host is the administration's own: none at all (which no browser sends), a loopback
-    /// name or address, the address that was connected to, or one that the operator names.
+    /// Whether a host is the administrative address's own: none at all (which no browser sends), a
+    /// loopback name or address, the address that was connected to, or one named by the operator.
     ///
     /// - Parameters:
     ///   - host: without port and brackets.
-    ///   - port: that of the request.
-    ///   - local: the connection's address on this side.
+    ///   - port: the request's port.
+    ///   - local: the connection's local address.
     ///   - named: `admin.hosts`.
     static func isOwn(
         _ host: String, port: UInt16, at local: IPAddress?, named: [HostPattern]

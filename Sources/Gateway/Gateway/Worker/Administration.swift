@@ -4,7 +4,7 @@ import PinfoldEngine
 import PinfoldTLS
 import Trust
 
-/// The administration as exchanges see it: the site of requests that are for the gateway itself.
+/// The administrative pages as exchanges see them: the site for requests to the gateway itself.
 final class Administration: LocalSite {
     private let worker: Worker
 
@@ -35,7 +35,7 @@ final class Administration: LocalSite {
         return LocalResponse(status: answer.status, fields: fields, body: answer.body)
     }
 
-    /// What the pages about using the gateway show.
+    /// The content of the setup pages.
     private func setup(askedAt host: String, local: IPAddress?) -> AdminSetup {
         func address(_ endpoint: Endpoint, isSecure: Bool = false) -> AdminSetup.Address {
             AdminSetup.Address(
@@ -58,7 +58,7 @@ final class Administration: LocalSite {
             })
     }
 
-    /// The values of a list, joined; nil: there are none.
+    /// The values of a list, joined, or `nil` if there are none.
     private func values(
         _ field: FieldID, of request: borrowing RequestHead, in bytes: Span<UInt8>
     ) -> String? {

@@ -3,13 +3,13 @@ import PinfoldEngine
 
 /// One worker's listening socket.
 final class Listener: EventHandler {
-    /// Connections accepted before other events get their turn.
+    /// The maximum number of connections accepted before other events are handled.
     private static let batch = 64
-    /// How long accepting pauses when descriptors are exhausted.
+    /// How long accepting pauses when descriptors have run out.
     private static let pauseMilliseconds: Int64 = 100
 
     private let worker: Worker
-    /// Where the requests of its clients come in.
+    /// The ingress of its clients' requests.
     let ingress: Ingress
     let descriptor: Int32
     private var isPaused = false
@@ -31,7 +31,7 @@ final class Listener: EventHandler {
             case .wouldBlock: return
             case .gone: continue
             case .failed(let error):
-                // Without a descriptor left the system says so even when nobody waits.
+                // If no descriptor is left, the system reports that even if nobody is waiting.
                 guard Transfers.isReadable(descriptor) else { return }
                 guard error.isOutOfDescriptors, worker.freesDescriptors() else {
                     return pause(error)
@@ -40,7 +40,8 @@ final class Listener: EventHandler {
         }
     }
 
-    /// Descriptors are exhausted: clients wait in the kernel's queue while connections go on.
+    /// Called when descriptors have run out: clients wait in the kernel's queue while existing
+    /// connections continue.
     private func pause(_ error: Errno) {
         guard !isPaused else { return }
         isPaused = true
@@ -49,7 +50,7 @@ final class Listener: EventHandler {
         do {
             try worker.loop.add(self)
         } catch {
-            return  // nothing to register: memory is gone too, and the process with it
+            return  // nothing to register: out of memory too, and the process cannot continue
         }
         worker.loop.setDeadline(self, after: Self.pauseMilliseconds)
     }
@@ -66,7 +67,7 @@ final class Listener: EventHandler {
         }
     }
 
-    /// Stops accepting and gives the socket away.
+    /// Stops accepting and hands over the socket.
     func release() -> Int32 {
         if isPaused { worker.acceptResumed() }
         worker.loop.remove(self, keepingOpen: isPaused ? nil : descriptor)

@@ -5,8 +5,8 @@ import PinfoldConfiguration
 import PinfoldEngine
 import Trust
 
-/// Asks one configured host at an interval whether it is there: any complete response head says
-/// yes. Runs on one worker, over the same pool and trust as traffic.
+/// Checks at an interval whether one configured host is reachable: any complete response head means
+/// yes. Runs on one worker, with the same pool and trust as traffic.
 final class Probe: EventHandler, UpstreamConsumer {
     private let worker: Worker
     private let origin: Origin
@@ -15,7 +15,7 @@ final class Probe: EventHandler, UpstreamConsumer {
     private let intervalMilliseconds: Int64
     private var upstream: (any UpstreamStream)?
     private var isWaiting = false
-    /// Room for a probe's fields.
+    /// Space for a probe's fields.
     private static let fieldBytes = 256
     var response = ResponseHead()
 
@@ -30,7 +30,7 @@ final class Probe: EventHandler, UpstreamConsumer {
         intervalMilliseconds = configuration.intervalMilliseconds
     }
 
-    /// The probes that a configuration asks for: one for each exact pattern.
+    /// The probes that a configuration requires: one for each exact pattern.
     static func all(of policy: PolicySnapshot, worker: Worker) -> [Probe] {
         policy.configuration.hosts.entries.flatMap { entry -> [Probe] in
             guard let configuration = entry.probe else { return [] }
@@ -48,8 +48,8 @@ final class Probe: EventHandler, UpstreamConsumer {
         }
     }
 
-    /// What is asked for, as a request of a client would: a pinned host by TLS, unless the entry
-    /// allows clear text and nothing more.
+    /// The target, as for a client's request: a pinned host by TLS, unless the entry only allows
+    /// clear text.
     private static func target(_ pattern: HostPattern, _ entry: HostEntry) -> (Scheme, UInt16) {
         if entry.upgradesToHTTPS { return (.http, pattern.port ?? 80) }
         let isPinned = !entry.pinsets.isEmpty && entry.clearText != .allow
@@ -104,7 +104,7 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamFailed(_ failure: StreamFailure) {
         isWaiting = false
         upstream = nil
-        // What this gateway lacks or does says nothing about the host: the next probe will tell.
+        // A problem of this gateway says nothing about the host: the next probe will show.
         guard !failure.fault.isOwn else { return }
         let hasAnswered = failure.fault.reachabilityEvidence == .responseReceived
         worker.environment.note(
@@ -114,7 +114,7 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamHead(_ head: UnsafeRawBufferPointer) {
         guard !response.isInterim else { return }
         worker.environment.note(reachability, .probeSucceeded, for: nil)
-        // A body of any length would only be read to be thrown away.
+        // A body of any length would only be read to be discarded.
         guard response.framing != .none else { return }
         upstream?.cancel()
         upstream = nil

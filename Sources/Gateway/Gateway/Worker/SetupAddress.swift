@@ -1,16 +1,17 @@
 import HTTPCore
 
-/// By which host clients reach a listener, as the pages about using the gateway write it.
+/// The host by which clients reach a listener, as written on the setup pages.
 enum SetupAddress {
-    /// The listener's own address. Where it listens on all of the machine's: the host under which
-    /// the page was asked for, else the address that was connected to.
+    /// The listener's own address. If it listens on all of the machine's addresses: the host under
+    /// which the page was requested, or else the address that was connected to.
     ///
     /// - Parameters:
-    ///   - listener: what is listened on.
-    ///   - host: what the request names, found to be the gateway's own; without port and brackets.
-    ///   - local: the connection's address on this side.
-    /// - Returns: a name or an address, IPv6 in brackets: never anything that means something to a
-    ///   shell, a browser or a person's terminal.
+    ///   - listener: the address that is listened on.
+    ///   - host: the host in the request, verified to be the gateway's own; without port and
+    ///     brackets.
+    ///   - local: the connection's local address.
+    /// - Returns: a name or an address, IPv6 in brackets: never anything with a special meaning in
+    ///   a shell, a browser or a terminal.
     static func host(listener: IPAddress, asked host: String, local: IPAddress?) -> String {
         if listener.unmapped.scope != .unspecified { return text(listener) }
         if let address = IPAddress(host) { return text(address) }

@@ -8,8 +8,8 @@ import PinfoldEngine
 import PinfoldResolver
 import Synchronization
 
-/// What the workers share: nothing of it is changed by one without a lock, and none of the locks is
-/// held across a system call.
+/// What the workers share: no part of it is changed without a lock, and none of the locks is held
+/// across a system call.
 package final class SharedServices: Sendable {
     package var workerCount: Int { mailboxes.count }
     /// What exchanges and connections to servers share.
@@ -17,21 +17,21 @@ package final class SharedServices: Sendable {
     /// Sends reports of pin failures; nil: there are none.
     let pinReporter: PinReporter?
     package let accessLog: AccessLog?
-    /// Answers requests to the administrative listener.
+    /// Handles requests to the administrative listener.
     package let administration: @Sendable (AdminRequest) -> AdminResponse
-    /// Client connections of all workers, for the limit.
+    /// The number of client connections of all workers, for the limit.
     let clientConnections = Atomic<Int>(0)
-    /// What each client has open, for the limits of one client.
+    /// What each client has open, for the limits per client.
     let clients = ClientAccounts()
-    /// Each worker's mailbox, for what one asks the others.
+    /// Each worker's mailbox, for requests between workers.
     let mailboxes: [Mailbox<WorkerMessage>]
-    /// Tells the worker that runs the activity indicator's timer.
+    /// Notifies the worker that runs the activity indicator's timer.
     let tellActivity: @Sendable () -> Void
-    /// Workers with nothing left in flight, while the process is shutting down.
+    /// The number of workers with nothing in progress, while the process is shutting down.
     let drainedWorkers = Atomic<Int>(0)
-    /// The process is shutting down.
+    /// Whether the process is shutting down.
     let isDraining = Atomic<Bool>(false)
-    /// The configuration that each worker goes by, by its number.
+    /// The number of the configuration that each worker uses.
     private let generations: Locked<[UInt64]>
 
     package init(
@@ -49,10 +49,10 @@ package final class SharedServices: Sendable {
         generations = Locked(Array(repeating: 1, count: mailboxes.count))
     }
 
-    /// The latest configuration that all workers go by, by its number.
+    /// The number of the latest configuration that all workers use.
     var generationInForce: UInt64 { generations.withLock { $0.min() ?? 1 } }
 
-    /// A worker goes by another configuration.
+    /// Called when a worker uses another configuration.
     func workerFollows(_ index: Int, generation: UInt64) {
         generations.withLock { $0[index] = generation }
     }

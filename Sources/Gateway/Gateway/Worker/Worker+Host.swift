@@ -2,13 +2,13 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 
-// What the worker does for its exchanges: they are written to the access log.
+// What the worker does for its exchanges: it writes them to the access log.
 extension Worker: EnvironmentHost {
     package func exchangeEnded(_ exchange: Exchange, _ reported: ExchangeRecord) {
         if let log = shared.accessLog { write(exchange, reported, to: log) }
     }
 
-    /// Hands an exchange's line to the access log.
+    /// Passes an exchange's line to the access log.
     private func write(_ exchange: Exchange, _ reported: ExchangeRecord, to log: AccessLog) {
         guard let peer = exchange.peer, index < log.producers.count else { return }
         var record = AccessLogRecord(client: peer)
@@ -61,7 +61,7 @@ extension AccessLogTexts {
             referer: head.referer)
     }
 
-    /// What the line shows of a head; nothing of one that could not be read.
+    /// The logged texts of a head; nothing of one that could not be parsed.
     fileprivate init(_ request: borrowing RequestHead) {
         guard request.length > 0 else {
             self.init(

@@ -9,10 +9,10 @@ import Synchronization
 import Trust
 
 /// One thread of the gateway with everything it owns: listeners, clients, probes, and the
-/// environment that its exchanges run on. Nothing of it is touched by another thread; they write to
+/// environment that its exchanges run on. No other thread touches any of it; they send messages to
 /// `mailbox`.
 ///
-/// What it owns refers to it with plain references; ``close()`` breaks the cycles.
+/// What it owns refers to it with strong references; ``close()`` breaks the cycles.
 final class Worker {
     let environment: Environment
     let index: Int
@@ -28,10 +28,10 @@ final class Worker {
     private var hasDrained = false
     private var clients = 0
     var idleClients = IdleClients()
-    /// Connections that are answered and not yet closed, the oldest first.
+    /// Connections that are answered and not yet closed, oldest first.
     let lingeringClients = LinkedLine<ClientConnection>()
-    /// Accepted at a limit, while other workers are asked for places: of a client, or, under nil,
-    /// of the process. Whatever line there is has a question under way.
+    /// Accepted at a limit, while other workers are asked for permits: of a client or, under `nil`,
+    /// of the process. Whenever there is a queue, a request is under way.
     var newcomers: [ObjectIdentifier?: FIFO<Newcomer>] = [:]
 
     init(
@@ -50,7 +50,7 @@ final class Worker {
         environment.site = Administration(worker: self)
     }
 
-    /// Serves until told to stop.
+    /// Serves until it is told to stop.
     func run(_ sockets: [ListenerSocket]) throws(Errno) {
         let receiver = MailboxReceiver(mailbox) { [unowned self] in handle($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
@@ -83,8 +83,8 @@ final class Worker {
 
     // MARK: Listeners
 
-    /// The first listener of a role, one that speaks clear text with its clients if there is one;
-    /// nil: there is none.
+    /// The first listener of a role, preferably one that speaks clear text to its clients, or `nil`
+    /// if there is none.
     func ingress(of role: Ingress.Role) -> Ingress? {
         let all = listeners.lazy.map(\.ingress).filter { $0.role == role }
         return all.first { $0.tls == nil } ?? all.first
@@ -110,7 +110,7 @@ final class Worker {
         }
     }
 
-    /// Takes a connection in that is within all limits.
+    /// Admits a connection that is within all limits.
     func admit(
         _ descriptor: Int32, _ peer: Endpoint, _ ingress: Ingress, account: ClientAccount?
     ) {
@@ -134,17 +134,17 @@ final class Worker {
         client.start()
     }
 
-    /// What carries the bytes of a connection that was accepted; nil: there is no memory for it.
+    /// The transport of an accepted connection, or `nil` if there is no memory for it.
     private func makeTransport(_ descriptor: Int32, _ ingress: Ingress) -> Transport? {
         guard let tls = ingress.tls else { return Transport(descriptor: descriptor) }
         let session = try? TLSServerConnection(context: tls.context, fileDescriptor: descriptor)
         return session.map { Transport(descriptor: descriptor, tls: $0) }
     }
 
-    /// A client's connection, or the relay it became, is gone.
+    /// Called when a client's connection, or the relay it became, is gone.
     /// - Parameters:
-    ///   - account: its client; nil for the administration's, which takes no client's place.
-    ///   - places: which of its places go to another one.
+    ///   - account: its client; `nil` for the administration's, which takes no client's permit.
+    ///   - places: which of its permits are handed over to another connection.
     func clientLeft(_ account: ClientAccount?, handingOver places: ClientPlaces = []) {
         if let account {
             clients -= 1
@@ -169,7 +169,7 @@ final class Worker {
 
     func acceptResumed() { metrics.adjust(.acceptPaused, by: -1) }
 
-    /// Once per turn, not per exchange: tells the activity indicator if it listens.
+    /// Once per turn, not per exchange: notifies the activity indicator if it is listening.
     private func reportActivity() {
         guard environment.takeActivity(), shared.activity.mustBeTold else { return }
         if let activityTimer {
@@ -190,8 +190,8 @@ final class Worker {
         shared.workerFollows(index, generation: policy.generation)
     }
 
-    /// Who came through a listener that is gone, or now has another role, ends with its exchange;
-    /// so does what is inside a tunnel that would no longer be intercepted.
+    /// A client that came through a listener that is gone, or now has another role, ends with its
+    /// exchange, and so does the inside of a tunnel that would no longer be intercepted.
     private func drainClientsOfFormerListeners() {
         for handler in loop.handlers {
             guard let client = handler as? ClientConnection else { continue }
@@ -207,7 +207,7 @@ final class Worker {
         }
     }
 
-    /// Takes over the sockets of listeners that go on, so that no connection in their queues is
+    /// Takes over the sockets of listeners that continue, so that no connection in their queues is
     /// lost, and closes the others.
     private func adopt(_ sockets: [ListenerSocket]) -> [ListenerSocket] {
         let adopted = sockets.compactMap { socket -> ListenerSocket? in
@@ -238,7 +238,7 @@ final class Worker {
         turnNewcomersAway()
         for probe in probes { probe.stop() }
         probes = []
-        // The administration still answers: that it is draining is something to be told.
+        // The administration still responds, so that it can report that it is draining.
         for listener in listeners where listener.ingress.isCounted { listener.close() }
         listeners.removeAll { $0.ingress.isCounted }
         for handler in loop.handlers {
@@ -249,15 +249,15 @@ final class Worker {
         stopIfDrained()
     }
 
-    /// Tells the process that nothing is in flight here; it stops all workers together, so that
-    /// the administration answers until the last exchange has ended.
+    /// Notifies the process that nothing is in progress here; it stops all workers together, so
+    /// that the administration responds until the last exchange has ended.
     private func stopIfDrained() {
         guard isDraining, clients == 0, !hasDrained else { return }
         hasDrained = true
         shared.drainedWorkers.add(1, ordering: .releasing)
     }
 
-    /// Closes everything, and lets go of what refers to the worker.
+    /// Closes everything, and releases what refers to the worker.
     func close() {
         for listener in listeners { listener.close() }
         turnNewcomersAway()

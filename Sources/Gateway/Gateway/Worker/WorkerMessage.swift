@@ -4,21 +4,21 @@ import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
 
-/// What a worker is told by other threads.
+/// Messages to a worker from other threads.
 package enum WorkerMessage: Sendable {
     /// Another configuration is in force, with these listening sockets.
     case configure(PolicySnapshot, [ListenerSocket])
-    /// The gateway has become busy or quiet: the activity indicator is to be told.
+    /// The gateway has become busy or quiet: notify the activity indicator.
     case activityChanged
-    /// Another worker asks for the places of client connections.
+    /// Another worker requests the permits of client connections.
     case roomWanted(RoomRequest)
-    /// All workers have answered this one's request for places.
+    /// All workers have responded to this one's request for permits.
     case roomMade(RoomRequest)
-    /// Another worker has run out of descriptors: idle client connections make room.
+    /// Another worker has run out of descriptors: close idle client connections.
     case descriptorsWanted
-    /// The certificate for the client's connection of the token, or why there is none.
+    /// The certificate for the client connection with this token, or why there is none.
     case certificateIssued(Token, Result<TLSServerIdentity, IssuanceFailure>)
-    /// Accept nothing more, finish what is in flight.
+    /// Accept nothing more, and finish what is in progress.
     case drain
     /// End now.
     case stop
@@ -41,12 +41,12 @@ package struct ListenerSocket: Sendable {
 }
 
 extension ListenerSocket {
-    /// Whether it is the administration's, which may share its name with a listener.
+    /// Whether it belongs to the administration, which may share its name with a listener.
     var isAdmin: Bool { if case .admin = role { true } else { false } }
 }
 
 extension ListenerSocket.Role {
-    /// What the requests of the listener's clients are for.
+    /// The role of the listener's clients' requests.
     var ingressRole: Ingress.Role {
         switch self {
         case .forward: .forward

@@ -15,12 +15,12 @@ public struct Authenticator: Sendable {
     /// What a challenge offers: a scheme, by which credentials of a realm are accepted.
     public struct Offer: Hashable, Sendable {
         /// Whose credentials are asked for.
-        public var space: ProtectionSpace
+        public var space: Space
         /// How they are sent.
         public var scheme: Scheme
 
         /// An offer put together by hand.
-        public init(space: ProtectionSpace, scheme: Scheme) {
+        public init(space: Space, scheme: Scheme) {
             (self.space, self.scheme) = (space, scheme)
         }
     }
@@ -33,7 +33,7 @@ public struct Authenticator: Sendable {
         /// The same as text.
         public var value: String { String(decoding: bytes, as: UTF8.self) }
         /// Whose credentials it says.
-        public let space: ProtectionSpace
+        public let space: Space
         /// What it says of them, or proves.
         public let credentials: UserCredentials
         /// The server's nonce; nil for Basic.
@@ -63,7 +63,7 @@ public struct Authenticator: Sendable {
     /// What is asked about a request.
     public struct Request: Hashable, Sendable {
         /// Whom it is made to: the proxy for a Proxy-Authorization.
-        public var origin: ProtectionSpace.Origin
+        public var origin: Origin
         /// As the request line has it.
         public var method: String
         /// As the request line has it.
@@ -73,7 +73,7 @@ public struct Authenticator: Sendable {
 
         /// A request, without content unless that is named.
         public init(
-            origin: ProtectionSpace.Origin, method: String, target: String, content: [UInt8]? = []
+            origin: Origin, method: String, target: String, content: [UInt8]? = []
         ) {
             (self.origin, self.method) = (origin, method)
             (self.target, self.content) = (target, content)
@@ -104,8 +104,8 @@ public struct Authenticator: Sendable {
 
     /// Without Basic, no password goes over a connection in a form that can be read.
     public var allowedSchemes: Set<Scheme>
-    private var credentials: [ProtectionSpace: UserCredentials] = [:]
-    private var answered: [ProtectionSpace.Origin: Answered] = [:]
+    private var credentials: [Space: UserCredentials] = [:]
+    private var answered: [Origin: Answered] = [:]
     private var nextOrder: UInt64 = 0
 
     /// Without any credentials.
@@ -115,7 +115,7 @@ public struct Authenticator: Sendable {
 
     /// Sets the credentials of a protection space; nil removes them. Beyond ``maximumSpaces`` new
     /// ones are not taken.
-    public mutating func set(_ credentials: UserCredentials?, for space: ProtectionSpace) {
+    public mutating func set(_ credentials: UserCredentials?, for space: Space) {
         guard self.credentials.count < Self.maximumSpaces || self.credentials[space] != nil else {
             return
         }
@@ -124,10 +124,10 @@ public struct Authenticator: Sendable {
     }
 
     /// The credentials of a protection space; nil: it has none.
-    public func credentials(for space: ProtectionSpace) -> UserCredentials? { credentials[space] }
+    public func credentials(for space: Space) -> UserCredentials? { credentials[space] }
 
     /// Whether an origin has credentials, of whatever realm.
-    public func hasCredentials(for origin: ProtectionSpace.Origin) -> Bool {
+    public func hasCredentials(for origin: Origin) -> Bool {
         credentials.keys.contains { $0.origin == origin }
     }
 
@@ -141,7 +141,7 @@ public struct Authenticator: Sendable {
         for request: Request
     ) throws(AuthenticationError) -> Answer? {
         guard var last = answered[request.origin] else { return nil }
-        let space = ProtectionSpace(origin: request.origin, realm: last.realm)
+        let space = Space(origin: request.origin, realm: last.realm)
         switch last.method {
         case .basic(let paths):
             let path = Self.path(of: request.target)
@@ -175,7 +175,7 @@ public struct Authenticator: Sendable {
     ///     ``authorization(for:)``, which begins with the nonce's first count.
     ///   - generator: for the client's nonce.
     public mutating func decide(
-        _ challenges: [AuthenticationChallenge], for request: Request, sent: Answer?,
+        _ challenges: [HTTPChallenge], for request: Request, sent: Answer?,
         excluding excluded: Set<Offer> = [], sends: Bool = true,
         using generator: inout some RandomNumberGenerator
     ) throws(AuthenticationError) -> Decision {
@@ -204,7 +204,7 @@ public struct Authenticator: Sendable {
     }
 
     /// Takes the parameters of an Authentication-Info or Proxy-Authentication-Info field.
-    public mutating func take(info: [String: String], from origin: ProtectionSpace.Origin) {
+    public mutating func take(info: [String: String], from origin: Origin) {
         guard var last = answered[origin], case .digest(var session) = last.method else { return }
         session.take(info: info)
         last.method = .digest(session)
@@ -225,12 +225,12 @@ extension Authenticator {
         var strength: Int { digest?.algorithm.strength ?? -1 }
 
         /// Nil: it is of another scheme, or incomplete.
-        init?(_ challenge: AuthenticationChallenge, from origin: ProtectionSpace.Origin) {
+        init?(_ challenge: HTTPChallenge, from origin: Origin) {
             digest = DigestChallenge(challenge)
             guard digest != nil || challenge.scheme == "basic" else { return nil }
             // Both schemes ask for a realm, and servers leave it out: it is the empty one then.
             offer = Offer(
-                space: ProtectionSpace(origin: origin, realm: challenge.realm ?? ""),
+                space: Space(origin: origin, realm: challenge.realm ?? ""),
                 scheme: digest == nil ? .basic : .digest)
         }
     }
@@ -245,7 +245,7 @@ extension Authenticator {
 
     /// What is known of the challenges, the strongest first, and of two the one that came first.
     private static func known(
-        _ challenges: [AuthenticationChallenge], from origin: ProtectionSpace.Origin
+        _ challenges: [HTTPChallenge], from origin: Origin
     ) -> [KnownChallenge] {
         challenges.compactMap { KnownChallenge($0, from: origin) }.enumerated().sorted {
             ($1.element.strength, $0.offset) < ($0.element.strength, $1.offset)

@@ -19,15 +19,15 @@ struct ChallengeReader {
 
     init(_ bytes: [UInt8]) throws(ChallengeError) {
         self.bytes = bytes
-        guard bytes.count <= AuthenticationChallenge.maximumBytes else { throw .tooLarge }
+        guard bytes.count <= HTTPChallenge.maximumBytes else { throw .tooLarge }
     }
 
-    mutating func challenges() throws(ChallengeError) -> [AuthenticationChallenge] {
-        var found: [AuthenticationChallenge] = []
+    mutating func challenges() throws(ChallengeError) -> [HTTPChallenge] {
+        var found: [HTTPChallenge] = []
         skip(alsoCommas: true)
         while position < bytes.count {
-            guard found.count < AuthenticationChallenge.maximumChallenges else { throw .tooLarge }
-            var challenge = AuthenticationChallenge(scheme: try token())
+            guard found.count < HTTPChallenge.maximumChallenges else { throw .tooLarge }
+            var challenge = HTTPChallenge(scheme: try token())
             let isBasic = challenge.scheme == "basic"
             let hasSpace = peek == 0x20 || peek == 0x09
             skip()
@@ -106,7 +106,7 @@ struct ChallengeReader {
     private func add(
         _ value: [UInt8], to name: String, in found: inout [String: [UInt8]]
     ) throws(ChallengeError) {
-        guard found.count < AuthenticationChallenge.maximumParameters else { throw .tooLarge }
+        guard found.count < HTTPChallenge.maximumParameters else { throw .tooLarge }
         if let before = found.updateValue(value, forKey: name), before != value, name == "realm" {
             throw .duplicate(name)
         }

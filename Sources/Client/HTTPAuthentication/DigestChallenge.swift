@@ -11,18 +11,18 @@ public struct DigestChallenge: Hashable, Sendable {
     }
 
     /// What the password is hashed with.
-    public var realm: String { AuthenticationChallenge.text(realmBytes) }
+    public var realm: String { HTTPChallenge.text(realmBytes) }
     /// The same as the server sent it: it is hashed and sent back so.
     public var realmBytes: [UInt8]
     /// The server's number for one time.
     public var nonce: String {
-        get { AuthenticationChallenge.text(nonceBytes) }
+        get { HTTPChallenge.text(nonceBytes) }
         set { nonceBytes = Array(newValue.utf8) }
     }
     /// The same as the server sent it: it is hashed and sent back so.
     public var nonceBytes: [UInt8]
     /// To be sent back as it is.
-    public var opaque: String? { opaqueBytes.map(AuthenticationChallenge.text) }
+    public var opaque: String? { opaqueBytes.map(HTTPChallenge.text) }
     /// The same as the server sent it.
     public var opaqueBytes: [UInt8]?
     /// The nonce of the last answer was too old; user and password were not wrong.
@@ -39,7 +39,7 @@ public struct DigestChallenge: Hashable, Sendable {
     /// Nil: it is of another scheme, lacks a nonce, or asks for what is not known here. Of two
     /// protections the one that needs no content is taken. Without a realm it is of the empty one,
     /// and a `qop` that lists nothing is none, as some devices send them.
-    public init?(_ challenge: AuthenticationChallenge) {
+    public init?(_ challenge: HTTPChallenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", let nonce = challenge.parameterBytes["nonce"],
             let algorithm = DigestAlgorithm(name: parameters["algorithm"] ?? "MD5")

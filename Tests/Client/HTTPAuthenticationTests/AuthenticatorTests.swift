@@ -4,33 +4,33 @@ import Testing
 
 @Suite("The authenticator")
 struct AuthenticatorTests {
-    private static let origin = ProtectionSpace.Origin(scheme: "https", host: "X.test", port: 443)
+    private static let origin = Authenticator.Origin(scheme: "https", host: "X.test", port: 443)
     private static let user = UserCredentials(user: "u", password: "p")
     private static let basic = "Basic dTpw"
 
     private func request(
-        _ target: String = "/a/b", origin: ProtectionSpace.Origin = Self.origin
+        _ target: String = "/a/b", origin: Authenticator.Origin = Self.origin
     ) -> Authenticator.Request {
         Authenticator.Request(origin: origin, method: "GET", target: target)
     }
 
     private func filled(
         allowing schemes: Set<Authenticator.Scheme> = [.basic, .digest],
-        origin: ProtectionSpace.Origin = Self.origin
+        origin: Authenticator.Origin = Self.origin
     ) -> Authenticator {
         var authenticator = Authenticator(allowedSchemes: schemes)
-        authenticator.set(Self.user, for: ProtectionSpace(origin: origin, realm: "r"))
+        authenticator.set(Self.user, for: Authenticator.Space(origin: origin, realm: "r"))
         return authenticator
     }
 
     private func decide(
         _ authenticator: inout Authenticator, _ field: String,
         sent: Authenticator.Answer? = nil, excluding excluded: Set<Authenticator.Offer> = [],
-        target: String = "/a/b", origin: ProtectionSpace.Origin = Self.origin
+        target: String = "/a/b", origin: Authenticator.Origin = Self.origin
     ) throws -> Authenticator.Decision {
         var generator = SeededRandom(seed: 1)
         return try authenticator.decide(
-            AuthenticationChallenge.parse(field), for: request(target, origin: origin), sent: sent,
+            HTTPChallenge.parse(field), for: request(target, origin: origin), sent: sent,
             excluding: excluded, using: &generator)
     }
 
@@ -47,12 +47,12 @@ struct AuthenticatorTests {
     private static func offer(
         _ scheme: Authenticator.Scheme, _ realm: String = "r"
     ) -> Authenticator.Offer {
-        .init(space: ProtectionSpace(origin: origin, realm: realm), scheme: scheme)
+        .init(space: Authenticator.Space(origin: origin, realm: realm), scheme: scheme)
     }
 
     @Test func `takes a challenge without a realm for one of the empty realm`() throws {
         var authenticator = Authenticator()
-        authenticator.set(Self.user, for: ProtectionSpace(origin: Self.origin, realm: ""))
+        authenticator.set(Self.user, for: Authenticator.Space(origin: Self.origin, realm: ""))
         for field in ["Basic", "Digest qop=auth, Basic charset=\"UTF-8\""] {
             #expect(try answer(decide(&authenticator, field)).value == Self.basic)
         }
@@ -173,7 +173,7 @@ struct AuthenticatorTests {
     @Test func `begins with a nonce's first request where its answer is not sent as it is`() throws
     {
         var authenticator = filled()
-        let challenges = try AuthenticationChallenge.parse("Digest realm=r, qop=auth, nonce=n")
+        let challenges = try HTTPChallenge.parse("Digest realm=r, qop=auth, nonce=n")
         var generator = SeededRandom(seed: 1)
         for sends in [false, true] {
             _ = try authenticator.decide(
@@ -208,10 +208,10 @@ struct AuthenticatorTests {
             #expect(sent?.value == value, "\(target)")
         }
         let others = [
-            ProtectionSpace.Origin(scheme: "http", host: "x.test", port: 443),
-            ProtectionSpace.Origin(scheme: "https", host: "x.test", port: 444),
-            ProtectionSpace.Origin(scheme: "https", host: "x.test", port: 443, isProxy: true),
-            ProtectionSpace.Origin(scheme: "https", host: "y.test", port: 443),
+            Authenticator.Origin(scheme: "http", host: "x.test", port: 443),
+            Authenticator.Origin(scheme: "https", host: "x.test", port: 444),
+            Authenticator.Origin(scheme: "https", host: "x.test", port: 443, isProxy: true),
+            Authenticator.Origin(scheme: "https", host: "y.test", port: 443),
         ]
         for other in others {
             #expect(try authenticator.authorization(for: request(origin: other)) == nil)
@@ -221,7 +221,7 @@ struct AuthenticatorTests {
     }
 
     @Test func `sends Basic along with all requests to a proxy`() throws {
-        let proxy = ProtectionSpace.Origin(scheme: "http", host: "p", port: 8080, isProxy: true)
+        let proxy = Authenticator.Origin(scheme: "http", host: "p", port: 8080, isProxy: true)
         var authenticator = filled(origin: proxy)
         _ = try decide(&authenticator, "Basic realm=r", target: "http://x.test/a/b", origin: proxy)
         let other = request("http://y.test/", origin: proxy)
@@ -256,15 +256,15 @@ struct AuthenticatorTests {
     @Test func `forgets credentials that are taken away`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Basic realm=r")
-        authenticator.set(nil, for: ProtectionSpace(origin: Self.origin, realm: "r"))
+        authenticator.set(nil, for: Authenticator.Space(origin: Self.origin, realm: "r"))
         #expect(try authenticator.authorization(for: request()) == nil)
     }
 
     @Test func `remembers so many origins`() throws {
         var authenticator = Authenticator()
         for port in 0...Authenticator.maximumSpaces {
-            let origin = ProtectionSpace.Origin(scheme: "https", host: "x.test", port: port)
-            let space = ProtectionSpace(origin: origin, realm: "r")
+            let origin = Authenticator.Origin(scheme: "https", host: "x.test", port: port)
+            let space = Authenticator.Space(origin: origin, realm: "r")
             authenticator.set(Self.user, for: space)
             let decision = try decide(&authenticator, "Basic realm=r", origin: origin)
             if port < Authenticator.maximumSpaces {

@@ -6,7 +6,7 @@ import Testing
 @Suite("The Digest scheme")
 struct DigestTests {
     private func challenge(_ parameters: String) throws -> DigestChallenge {
-        let found = try AuthenticationChallenge.parse("Digest \(parameters)")
+        let found = try HTTPChallenge.parse("Digest \(parameters)")
         return try #require(DigestChallenge(found[0]))
     }
 
@@ -47,14 +47,14 @@ struct DigestTests {
             #expect(!value.contains("qop") && !value.contains("cnonce"))
         }
         // What it lists, and we cannot give, is no reason to give less.
-        let unknown = try AuthenticationChallenge.parse("Digest realm=r, nonce=n, qop=auth-conf")
+        let unknown = try HTTPChallenge.parse("Digest realm=r, nonce=n, qop=auth-conf")
         #expect(DigestChallenge(unknown[0]) == nil)
     }
 
     @Test func `hashes and sends back the bytes that the server sent, UTF-8 or not`() throws {
         let start = Array("Digest realm=\"caf".utf8) + [0xE9] + Array("\", nonce=\"".utf8)
         let field = start + [0xFF] + Array("\", opaque=\"".utf8) + [0xFE] + Array("\"".utf8)
-        let challenges = try AuthenticationChallenge.parse([field])
+        let challenges = try HTTPChallenge.parse([field])
         let found = try #require(challenges.first)
         #expect(found.realm == "café")
         var session = DigestSession(
@@ -168,7 +168,7 @@ struct DigestTests {
             "realm=a", "realm=a, nonce=b, algorithm=SHA-1", "realm=a, nonce=b, qop=x",
         ])
     func `passes over challenges that ask for what is not known`(parameters: String) throws {
-        let found = try AuthenticationChallenge.parse("Digest \(parameters)")
+        let found = try HTTPChallenge.parse("Digest \(parameters)")
         #expect(DigestChallenge(found[0]) == nil)
     }
 

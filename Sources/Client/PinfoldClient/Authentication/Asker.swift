@@ -4,7 +4,7 @@ import HTTPTypes
 
 /// Who asks for credentials, and by which fields: a server (401) or a proxy (407).
 struct Asker: Sendable {
-    let origin: HTTPAuthentication.ProtectionSpace.Origin
+    let origin: Authenticator.Origin
     let isProxy: Bool
 
     init(_ origin: RequestOrigin, isProxy: Bool) {
@@ -12,14 +12,14 @@ struct Asker: Sendable {
         self.isProxy = isProxy
     }
 
-    init(_ origin: HTTPAuthentication.ProtectionSpace.Origin, isProxy: Bool) {
+    init(_ origin: Authenticator.Origin, isProxy: Bool) {
         self.origin = origin
         self.isProxy = isProxy
     }
 
     /// Without a realm.
     var space: ProtectionSpace {
-        ProtectionSpace(HTTPAuthentication.ProtectionSpace(origin: origin, realm: ""))
+        ProtectionSpace(Authenticator.Space(origin: origin, realm: ""))
     }
 
     /// Where it is answered.
@@ -30,14 +30,14 @@ struct Asker: Sendable {
     /// - Throws: ``UnreadableChallenges`` where that is so with each.
     func challenges(
         of response: HTTPResponse
-    ) throws(UnreadableChallenges) -> [HTTPAuthentication.AuthenticationChallenge] {
+    ) throws(UnreadableChallenges) -> [HTTPChallenge] {
         try Self.challenges(of: response, isProxy: isProxy)
     }
 
     private static func challenges(
         of response: HTTPResponse, isProxy: Bool
-    ) throws(UnreadableChallenges) -> [HTTPAuthentication.AuthenticationChallenge] {
-        typealias Challenge = HTTPAuthentication.AuthenticationChallenge
+    ) throws(UnreadableChallenges) -> [HTTPChallenge] {
+        typealias Challenge = HTTPChallenge
         let name: HTTPField.Name = isProxy ? .proxyAuthenticate : .wwwAuthenticate
         let fields = response.headerFields.bytes(of: name)
         if let all = try? Challenge.parse(fields) { return all }
@@ -66,7 +66,7 @@ struct Asker: Sendable {
     /// the engine hands on none: it names its next nonce by another challenge.
     func info(of response: HTTPResponse) -> [String: String]? {
         guard !isProxy, let field = response.headerFields[.authenticationInfo] else { return nil }
-        return try? HTTPAuthentication.AuthenticationChallenge.parse(info: field)
+        return try? HTTPChallenge.parse(info: field)
     }
 
     /// A request as the authenticator is asked about it: the target is in origin-form for a

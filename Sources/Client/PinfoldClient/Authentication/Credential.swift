@@ -97,7 +97,7 @@ public struct ProtectionSpace: Sendable, Hashable {
         self.isProxy = isProxy
     }
 
-    init(_ space: HTTPAuthentication.ProtectionSpace) {
+    init(_ space: Authenticator.Space) {
         scheme = space.origin.scheme
         host = space.origin.host
         port = UInt16(clamping: space.origin.port)
@@ -105,9 +105,9 @@ public struct ProtectionSpace: Sendable, Hashable {
         isProxy = space.origin.isProxy
     }
 
-    var origin: HTTPAuthentication.ProtectionSpace.Origin {
+    var origin: Authenticator.Origin {
         .init(scheme: scheme, host: host, port: Int(port), isProxy: isProxy)
     }
 
-    var space: HTTPAuthentication.ProtectionSpace { .init(origin: origin, realm: realm) }
+    var space: Authenticator.Space { .init(origin: origin, realm: realm) }
 }

@@ -56,7 +56,7 @@ public final class CredentialStore: Sendable {
     }
 
     /// Whether an origin has credentials, of whatever realm.
-    func hasCredentials(for origin: HTTPAuthentication.ProtectionSpace.Origin) -> Bool {
+    func hasCredentials(for origin: Authenticator.Origin) -> Bool {
         state.withLock { $0.authenticator.hasCredentials(for: origin) }
     }
 
@@ -73,7 +73,7 @@ public final class CredentialStore: Sendable {
     }
 
     /// Takes what a server says to an answer that it has accepted.
-    func take(info: [String: String], from origin: HTTPAuthentication.ProtectionSpace.Origin) {
+    func take(info: [String: String], from origin: Authenticator.Origin) {
         state.withLock { $0.authenticator.take(info: info, from: origin) }
     }
 
@@ -84,7 +84,7 @@ public final class CredentialStore: Sendable {
     ///     made by ``authorization(for:)`` when the engine sends it.
     ///   - ask: Asks the hook; nil: there is none.
     func decide(
-        _ challenges: [HTTPAuthentication.AuthenticationChallenge],
+        _ challenges: [HTTPChallenge],
         for request: Authenticator.Request, sent: Authenticator.Answer?,
         excluding excluded: Set<Authenticator.Offer>,
         ask: (@Sendable (Question) async -> ChallengeDisposition)?

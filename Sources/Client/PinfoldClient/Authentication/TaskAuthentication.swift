@@ -20,7 +20,7 @@ final class TaskAuthentication: Sendable {
         /// Has credentials that are for this task alone.
         var own = Authenticator()
         /// Proxies that these are for, too.
-        var ownProxies: Set<HTTPAuthentication.ProtectionSpace.Origin> = []
+        var ownProxies: Set<Authenticator.Origin> = []
         /// What the hook does not want to answer.
         var rejected: Set<Authenticator.Offer> = []
         var failures = 0
@@ -130,7 +130,7 @@ extension TaskAuthentication {
         // The caller's own was refused: that is for the caller to know. One for a proxy is not
         // sent: the engine takes it for a field of the last hop.
         guard asker.isProxy || !request.headerFields.contains(asker.field) else { return nil }
-        let challenges: [HTTPAuthentication.AuthenticationChallenge]
+        let challenges: [HTTPChallenge]
         do throws(UnreadableChallenges) { challenges = try asker.challenges(of: response) } catch {
             // Who could not have answered it either way takes the response, as does whoever was
             // asked by a proxy: its 407 says what is missing.
@@ -165,7 +165,7 @@ extension TaskAuthentication {
     /// went along already.
     private func useCredentials(
         of proxy: Proxy, _ asker: Asker,
-        _ challenges: [HTTPAuthentication.AuthenticationChallenge]
+        _ challenges: [HTTPChallenge]
     ) {
         guard let user = proxy.user, let password = proxy.password else { return }
         state.withLock { state in
@@ -179,7 +179,7 @@ extension TaskAuthentication {
     }
 
     private func step(
-        _ challenges: [HTTPAuthentication.AuthenticationChallenge], _ asker: Asker,
+        _ challenges: [HTTPChallenge], _ asker: Asker,
         _ response: HTTPResponse, _ request: HTTPRequest, _ content: RequestContent?
     ) async throws(ClientError) -> Step {
         let question = asker.question(request, content)

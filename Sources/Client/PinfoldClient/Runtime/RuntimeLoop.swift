@@ -4,7 +4,7 @@ import Locking
 /// The loop of a runtime with the sessions on it. Nothing of it is touched by another thread.
 final class RuntimeLoop {
     let loop: EventLoop
-    let fieldLines = FieldLines()
+    let fieldLineCache = FieldLineCache()
     /// Wakes the tasks that read what transfers bring.
     let wakes: WakeBatch
     private var sessions: [UInt64: SessionLoop] = [:]

@@ -48,7 +48,7 @@ final class SessionLoop {
 
     var loop: EventLoop { runtime.loop }
     /// Reads the fields of responses.
-    var fieldLines: FieldLines { runtime.fieldLines }
+    var fieldLineCache: FieldLineCache { runtime.fieldLineCache }
     /// Wakes the tasks that read what transfers bring.
     var wakes: WakeBatch { runtime.wakes }
     /// Tells the loop something from another thread.

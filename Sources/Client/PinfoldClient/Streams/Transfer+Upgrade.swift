@@ -26,7 +26,7 @@ extension Transfer {
             response.failure = ClientError(.outOfResources, "no place on the loop: \(error)")
             return
         }
-        setHead(session.fieldLines.fields(of: fields.readable, areEngines: false))
+        setHead(session.fieldLineCache.fields(of: fields.readable, areEngines: false))
         if let leftover, !leftover.isEmpty {
             times.receivedBytes += Int64(leftover.count)
             response.parts.append(Array(leftover.readable))

@@ -55,7 +55,7 @@ extension Transfer: DownstreamStream {
             response.failure = ClientError(.response(.headTooLarge))
             return
         }
-        let received = session.fieldLines.fields(of: fields.readable)
+        let received = session.fieldLineCache.fields(of: fields.readable)
         setHead(received)
         if let stream = order.stream { lasts(stream) }
         advanced()

@@ -8,7 +8,7 @@ public protocol ByteSource {
 /// be sent again after a redirect.
 public struct MultipartBody: Sendable {
     let boundary: String
-    let parts: [MultipartPart]
+    let parts: [MultipartForm.Part]
     /// How fast it is sent; nil: as fast as it is taken.
     public let throttle: Throttle?
 

@@ -7,7 +7,7 @@ public struct MultipartForm: Sendable {
     public let boundary: String
     /// Bytes of a part.
     private static let maximumLength: Int64 = 1 << 50
-    private(set) var parts: [MultipartPart] = []
+    private(set) var parts: [Part] = []
 
     /// - Parameter boundary: 1 to 70 characters of those that need no quotes (RFC 2046, section
     ///   5.1.1); by default a new random one. Nil for others.
@@ -44,7 +44,7 @@ public struct MultipartForm: Sendable {
     /// A field of the form.
     public mutating func append(_ data: [UInt8], name: String) {
         parts.append(
-            MultipartPart(head: Self.head([Self.disposition(name: name)]), source: .bytes(data)))
+            Part(head: Self.head([Self.disposition(name: name)]), source: .bytes(data)))
     }
 
     /// A field of the form, in UTF-8.
@@ -57,7 +57,7 @@ public struct MultipartForm: Sendable {
         _ data: [UInt8], name: String, fileName: String, contentType: String
     ) {
         parts.append(
-            MultipartPart(
+            Part(
                 head: Self.fileHead(name: name, fileName: fileName, contentType: contentType),
                 source: .bytes(data)))
     }
@@ -74,7 +74,7 @@ public struct MultipartForm: Sendable {
         let length = try FileSource.length(of: path)
         let fileName = fileName ?? String(path.split(separator: "/").last ?? "")
         parts.append(
-            MultipartPart(
+            Part(
                 head: Self.fileHead(
                     name: name, fileName: fileName,
                     contentType: contentType ?? FileTypes.contentType(of: fileName)),
@@ -94,7 +94,7 @@ public struct MultipartForm: Sendable {
             throw .length(expected: length, found: 0)
         }
         parts.append(
-            MultipartPart(
+            Part(
                 head: Self.fileHead(name: name, fileName: fileName, contentType: contentType),
                 source: .stream(length: length, open: open)))
     }
@@ -102,7 +102,7 @@ public struct MultipartForm: Sendable {
     /// A part with fields of the caller's own.
     public mutating func append(_ data: [UInt8], fields: HTTPFields) {
         parts.append(
-            MultipartPart(
+            Part(
                 head: Self.head(fields.map { "\($0.name.rawName): \($0.value)" }),
                 source: .bytes(data)))
     }
@@ -192,21 +192,23 @@ public enum MultipartError: Error, Sendable, Equatable, CustomStringConvertible 
     }
 }
 
-struct MultipartPart: Sendable {
-    enum Source: Sendable {
-        case bytes([UInt8])
-        case file(path: String, length: Int64)
-        case stream(length: Int64, open: @Sendable () throws -> any ByteSource)
+extension MultipartForm {
+    struct Part: Sendable {
+        enum Source: Sendable {
+            case bytes([UInt8])
+            case file(path: String, length: Int64)
+            case stream(length: Int64, open: @Sendable () throws -> any ByteSource)
 
-        var length: Int64 {
-            switch self {
-            case .bytes(let bytes): Int64(bytes.count)
-            case .file(_, let length), .stream(let length, _): length
+            var length: Int64 {
+                switch self {
+                case .bytes(let bytes): Int64(bytes.count)
+                case .file(_, let length), .stream(let length, _): length
+                }
             }
         }
-    }
 
-    /// The part's field lines, and the empty line after them.
-    var head: [UInt8]
-    var source: Source
+        /// The part's field lines, and the empty line after them.
+        var head: [UInt8]
+        var source: Source
+    }
 }

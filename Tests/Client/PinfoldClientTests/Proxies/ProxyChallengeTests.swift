@@ -21,8 +21,8 @@ enum ProxyScheme: CaseIterable, Sendable {
         if self == .basic { return field == (try? Self.user.basic()) }
         let parts = request.startLine.split(separator: " ").map(String.init)
         guard field.hasPrefix("Digest "),
-            let sent = try? HTTPAuthentication.AuthenticationChallenge.parse(field),
-            let challenges = try? HTTPAuthentication.AuthenticationChallenge.parse(
+            let sent = try? HTTPChallenge.parse(field),
+            let challenges = try? HTTPChallenge.parse(
                 Self.digestChallenge),
             let challenge = challenges.first.flatMap({ DigestChallenge($0) }),
             let own = sent.first?.parameters, let count = Int(own["nc"] ?? "", radix: 16)

@@ -29,7 +29,7 @@ private final class StrictDigest: Sendable {
                 "Digest realm=\"office\", qop=\"auth\", algorithm=SHA-256, "
                 + "nonce=\"n\(state.nonce)\""
             guard let field = request.field("proxy-authorization") else { return text }
-            let sent = try? HTTPAuthentication.AuthenticationChallenge.parse(field)
+            let sent = try? HTTPChallenge.parse(field)
             let own = sent?.first?.parameters ?? [:]
             if own["nonce"] != "n\(state.nonce)" || state.count == requestsPerNonce {
                 state.nonce += 1
@@ -51,7 +51,7 @@ private final class StrictDigest: Sendable {
         _ challenge: String, _ clientNonce: String, _ before: Int, _ request: TestRequest
     ) -> String? {
         let parts = request.startLine.split(separator: " ").map(String.init)
-        let challenges = try? HTTPAuthentication.AuthenticationChallenge.parse(challenge)
+        let challenges = try? HTTPChallenge.parse(challenge)
         guard let digest = challenges?.first.flatMap({ DigestChallenge($0) }) else { return nil }
         var session = DigestSession(digest, clientNonce: clientNonce)
         var field: String?

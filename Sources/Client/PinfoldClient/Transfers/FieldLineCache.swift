@@ -39,7 +39,7 @@ struct FieldMarks: OptionSet, Sendable {
 /// Responses of one server say most things again and again: short lines of fields that are no
 /// secrets are kept as they were read, so many of them at most, for one loop. Any other line is
 /// read each time, and forgotten.
-final class FieldLines {
+final class FieldLineCache {
     /// Lines that are kept: of each two places with the same number, the one used less lately is
     /// taken for another line.
     private static let sets = 128
@@ -85,8 +85,8 @@ final class FieldLines {
             owner = Owner(name)
             mark = FieldMarks(field)
             mayBeKept =
-                bytes.count <= FieldLines.longestKept
-                && FieldLines.kept.contains(name.canonicalName)
+                bytes.count <= FieldLineCache.longestKept
+                && FieldLineCache.kept.contains(name.canonicalName)
         }
     }
 

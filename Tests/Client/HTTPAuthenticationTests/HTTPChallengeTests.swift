@@ -2,8 +2,8 @@ import HTTPAuthentication
 import Testing
 
 @Suite("Challenges")
-struct AuthenticationChallengeTests {
-    private typealias Challenge = AuthenticationChallenge
+struct HTTPChallengeTests {
+    private typealias Challenge = HTTPChallenge
 
     @Test(
         arguments: [
@@ -50,8 +50,8 @@ struct AuthenticationChallengeTests {
             ),
             ("A x=\"é\"", [Challenge(scheme: "a", parameters: ["x": "é"])]),
         ])
-    func `are read from one field`(field: String, challenges: [AuthenticationChallenge]) throws {
-        #expect(try AuthenticationChallenge.parse(field) == challenges)
+    func `are read from one field`(field: String, challenges: [HTTPChallenge]) throws {
+        #expect(try HTTPChallenge.parse(field) == challenges)
     }
 
     @Test(
@@ -93,17 +93,17 @@ struct AuthenticationChallengeTests {
     ) throws {
         let scheme = String(field.prefix { $0 != " " })
         #expect(
-            try AuthenticationChallenge.parse(field) == [
-                AuthenticationChallenge(scheme: scheme, parameters: parameters)
+            try HTTPChallenge.parse(field) == [
+                HTTPChallenge(scheme: scheme, parameters: parameters)
             ])
         // What follows behind a comma is a challenge of its own.
-        let found = try AuthenticationChallenge.parse("A x=y, \(field), Other z=w")
+        let found = try HTTPChallenge.parse("A x=y, \(field), Other z=w")
         #expect(found.map(\.scheme) == ["a", scheme.lowercased(), "other"])
         #expect(found[1].parameters == parameters)
     }
 
     @Test func `are read from several fields as from one`() throws {
-        let found = try AuthenticationChallenge.parse(["Basic realm=a", "", "Digest realm=b"])
+        let found = try HTTPChallenge.parse(["Basic realm=a", "", "Digest realm=b"])
         #expect(found.map(\.scheme) == ["basic", "digest"])
         #expect(found.map(\.realm) == ["a", "b"])
     }
@@ -124,20 +124,20 @@ struct AuthenticationChallengeTests {
             ("A x y", .unexpected(at: 2)), ("A é", .unexpected(at: 2)),
         ])
     func `are refused with the place`(field: String, error: ChallengeError) {
-        #expect(throws: error) { try AuthenticationChallenge.parse(field) }
+        #expect(throws: error) { try HTTPChallenge.parse(field) }
     }
 
     @Test func `are bounded`() throws {
         let many = (0..<32).map { "s\($0)" }.joined(separator: ",")
-        #expect(try AuthenticationChallenge.parse(many).count == 32)
-        #expect(throws: ChallengeError.tooLarge) { try AuthenticationChallenge.parse(many + ",s") }
+        #expect(try HTTPChallenge.parse(many).count == 32)
+        #expect(throws: ChallengeError.tooLarge) { try HTTPChallenge.parse(many + ",s") }
         let parameters = "A " + (0..<64).map { "p\($0)=1" }.joined(separator: ",")
-        #expect(try AuthenticationChallenge.parse(parameters)[0].parameters.count == 64)
+        #expect(try HTTPChallenge.parse(parameters)[0].parameters.count == 64)
         #expect(throws: ChallengeError.tooLarge) {
-            try AuthenticationChallenge.parse(parameters + ",p=1")
+            try HTTPChallenge.parse(parameters + ",p=1")
         }
         #expect(throws: ChallengeError.tooLarge) {
-            try AuthenticationChallenge.parse("A " + String(repeating: "x", count: 65_535))
+            try HTTPChallenge.parse("A " + String(repeating: "x", count: 65_535))
         }
     }
 
@@ -150,7 +150,7 @@ struct AuthenticationChallengeTests {
                 text.unicodeScalars.append(letters.randomElement(using: &generator) ?? " ")
             }
             // Either challenges or the typed error; each challenge has a scheme.
-            if let found = try? AuthenticationChallenge.parse(text) {
+            if let found = try? HTTPChallenge.parse(text) {
                 #expect(found.allSatisfy { !$0.scheme.isEmpty }, "\(text.debugDescription)")
             }
         }
@@ -158,10 +158,10 @@ struct AuthenticationChallengeTests {
 
     @Test func `have an answer in Authentication-Info`() throws {
         #expect(
-            try AuthenticationChallenge.parse(info: "nextnonce=\"a\", qop=auth, nc=00000001")
+            try HTTPChallenge.parse(info: "nextnonce=\"a\", qop=auth, nc=00000001")
                 == ["nextnonce": "a", "qop": "auth", "nc": "00000001"])
         #expect(throws: ChallengeError.unexpected(at: 0)) {
-            try AuthenticationChallenge.parse(info: "Digest nextnonce=a")
+            try HTTPChallenge.parse(info: "Digest nextnonce=a")
         }
     }
 }

@@ -8,7 +8,7 @@ import HTTPCore
 ///
 /// An Authentication-Info field is such a list of parameters, without a scheme. Some devices send
 /// what the grammar does not allow; ``ChallengeReader`` says what of it is read.
-public struct AuthenticationChallenge: Hashable, Sendable {
+public struct HTTPChallenge: Hashable, Sendable {
     /// Bytes of all fields of a response together.
     public static let maximumBytes = 65_536
     /// Challenges in them.
@@ -47,14 +47,14 @@ public struct AuthenticationChallenge: Hashable, Sendable {
     /// The challenges of all fields of one name, in their order.
     public static func parse(
         _ fields: [String]
-    ) throws(ChallengeError) -> [AuthenticationChallenge] {
+    ) throws(ChallengeError) -> [HTTPChallenge] {
         try parse(fields.map { Array($0.utf8) })
     }
 
     /// The challenges of all fields of one name, in their order, as bytes that need not be UTF-8.
     public static func parse(
         _ fields: [[UInt8]]
-    ) throws(ChallengeError) -> [AuthenticationChallenge] {
+    ) throws(ChallengeError) -> [HTTPChallenge] {
         // Several fields are one list (RFC 9110, section 5.3).
         var reader = try ChallengeReader(Array(fields.joined(separator: ",".utf8)))
         return try reader.challenges()
@@ -63,7 +63,7 @@ public struct AuthenticationChallenge: Hashable, Sendable {
     /// The challenges of one field.
     public static func parse(
         _ field: String
-    ) throws(ChallengeError) -> [AuthenticationChallenge] { try parse([field]) }
+    ) throws(ChallengeError) -> [HTTPChallenge] { try parse([field]) }
 
     /// The parameters of an Authentication-Info or Proxy-Authentication-Info field (RFC 9110,
     /// section 11.6.3), by their names in lower case.
@@ -81,7 +81,7 @@ public enum ChallengeError: Error, Hashable, Sendable {
     case unendedString
     /// A challenge names two realms.
     case duplicate(String)
-    /// More than the limits of ``AuthenticationChallenge`` say.
+    /// More than the limits of ``HTTPChallenge`` say.
     case tooLarge
 }
 

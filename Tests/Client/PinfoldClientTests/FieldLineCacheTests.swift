@@ -4,8 +4,8 @@ import Testing
 @testable import PinfoldClient
 
 @Suite("Field lines of responses")
-struct FieldLinesTests {
-    private let lines = FieldLines()
+struct FieldLineCacheTests {
+    private let lines = FieldLineCache()
 
     private func read(_ text: [String], areEngines: Bool = false) -> HTTPFields {
         let bytes = Array(text.map { $0 + "\r\n" }.joined().utf8)
@@ -43,7 +43,7 @@ struct FieldLinesTests {
 
     @Test func `tell lines apart that differ in any byte`() {
         // Of every length up to one that is kept no more.
-        for count in 1..<(FieldLines.longestKept + 8) {
+        for count in 1..<(FieldLineCache.longestKept + 8) {
             let value = String(repeating: "a", count: count)
             for index in [0, count / 2, count - 1] {
                 var bytes = Array(value.utf8)

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite("The page on AFNetworking's behaviours")
-struct DocumentationTests {
+struct AFNetworkingPageTests {
     /// A row of its tables.
     private struct Row {
         var behaviour: String

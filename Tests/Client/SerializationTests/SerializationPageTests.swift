@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 @Suite("The page on serialization")
-struct DocumentationTests {
+struct SerializationPageTests {
     /// The suites and sentences that its tables name.
     private static func named() throws -> [(suite: String, test: String)] {
         let page = try Checkout.page("Serialization")

@@ -64,32 +64,3 @@ extension AuthenticationError: CustomStringConvertible {
         }
     }
 }
-
-/// Where credentials are valid: a realm of an origin, or of a proxy (RFC 9110, section 11.5).
-public struct ProtectionSpace: Hashable, Sendable {
-    /// Who asks.
-    public var origin: Origin
-    /// What the server calls it; empty is a realm, too.
-    public var realm: String
-
-    /// A realm of an origin.
-    public init(origin: Origin, realm: String) { (self.origin, self.realm) = (origin, realm) }
-
-    /// Who asks.
-    public struct Origin: Hashable, Sendable {
-        /// `http` or `https`.
-        public var scheme: String
-        /// In lower case.
-        public var host: String
-        /// That of the URL, or the scheme's own.
-        public var port: Int
-        /// Whether it asks as a proxy (407), not as an origin server (401).
-        public var isProxy: Bool
-
-        /// An origin; letter case does not count.
-        public init(scheme: String, host: String, port: Int, isProxy: Bool = false) {
-            (self.scheme, self.host) = (scheme.lowercasedASCII, host.lowercasedASCII)
-            (self.port, self.isProxy) = (port, isProxy)
-        }
-    }
-}

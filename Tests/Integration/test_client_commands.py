@@ -207,7 +207,7 @@ def test_timing_names_what_failed_too(httpbin: HTTPBin, tmp_path: Path) -> None:
 def test_a_time_out_is_told(httpbin: HTTPBin) -> None:
     done = client("get", httpbin.url("/delay/10"), "--timeout", "0.2")
     assert done.returncode == 28
-    assert b"nothing moved for 200 ms" in done.stderr
+    assert b"no data was transferred for 200 ms" in done.stderr
 
 
 def test_a_failed_request_is_sent_again(origin) -> None:

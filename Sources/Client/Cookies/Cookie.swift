@@ -1,50 +1,52 @@
 /// A cookie as it is stored (RFC 6265, section 5.3).
 public struct Cookie: Hashable, Sendable {
-    /// To which requests from other sites browsers send a cookie. It is kept for those who ask, and
-    /// decides nothing here: a library has no page from whose site a request could come.
+    /// The SameSite attribute: for which cross-site requests a browser sends the cookie. It is
+    /// stored for callers that want to read it, but has no effect here: a library has no page, and
+    /// so no site, from which a request could come.
     public enum SameSite: String, Hashable, Sendable, CaseIterable {
-        /// The attribute was missing, or said something else.
+        /// The attribute is missing or has an unknown value.
         case unspecified
-        /// To all.
+        /// Sent with all cross-site requests.
         case none
-        /// To those that lead to another page.
+        /// Sent only with cross-site requests that navigate to another page.
         case lax
-        /// To none.
+        /// Never sent with cross-site requests.
         case strict
     }
 
-    /// May be empty: browsers keep what has no `=` as a value without a name.
+    /// The name, decoded as UTF-8. It may be empty: like browsers, the jar stores a cookie without
+    /// `=` as a value without a name.
     public var name: String {
         get { String(decoding: nameBytes, as: UTF8.self) }
         set { nameBytes = Array(newValue.utf8) }
     }
-    /// As the server wrote it, quotes among it.
+    /// The value as the server wrote it, including any quotation marks, decoded as UTF-8.
     public var value: String {
         get { String(decoding: valueBytes, as: UTF8.self) }
         set { valueBytes = Array(newValue.utf8) }
     }
-    /// The name as it is sent, which need not be UTF-8.
+    /// The bytes of the name as they are sent. They need not be valid UTF-8.
     public var nameBytes: [UInt8]
-    /// The value as it is sent, which need not be UTF-8.
+    /// The bytes of the value as they are sent. They need not be valid UTF-8.
     public var valueBytes: [UInt8]
-    /// In lower case, without a dot at its beginning or end.
+    /// The domain in lower case, without a leading or trailing dot.
     public var domain: String
-    /// Only ``domain`` itself is meant, not the names below it.
+    /// Whether the cookie is sent only to ``domain`` itself, not to its subdomains.
     public var isHostOnly: Bool
-    /// Begins with `/`.
+    /// The path prefix for which the cookie is sent. It begins with `/`.
     public var path: String
-    /// Never sent in clear text.
+    /// Whether the cookie is sent only over secure connections (the Secure attribute).
     public var isSecureOnly: Bool
-    /// Hidden from other callers than HTTP requests.
+    /// Whether the cookie is hidden from callers other than HTTP requests (the HttpOnly attribute).
     public var isHTTPOnly: Bool
-    /// What the SameSite attribute says.
+    /// The SameSite attribute.
     public var sameSite: SameSite
-    /// Seconds since 1970 at which it is no longer sent; nil: it goes with the session.
+    /// When the cookie expires, in seconds since 1970, or `nil` for a session cookie.
     public var expires: Int64?
-    /// Seconds since 1970.
+    /// When the cookie was created, in seconds since 1970.
     public var created: Int64
 
-    /// A cookie for one host and all its paths, until the session ends.
+    /// Creates a cookie. By default, it is a session cookie for one host and all its paths.
     public init(
         name: String, value: String, domain: String, isHostOnly: Bool = true, path: String = "/",
         isSecureOnly: Bool = false, isHTTPOnly: Bool = false, sameSite: SameSite = .unspecified,
@@ -56,7 +58,7 @@ public struct Cookie: Hashable, Sendable {
             sameSite: sameSite, expires: expires, created: created)
     }
 
-    /// The same with a name and a value that need not be UTF-8.
+    /// Creates a cookie whose name and value need not be valid UTF-8.
     public init(
         nameBytes: [UInt8], valueBytes: [UInt8], domain: String, isHostOnly: Bool = true,
         path: String = "/", isSecureOnly: Bool = false, isHTTPOnly: Bool = false,
@@ -69,15 +71,17 @@ public struct Cookie: Hashable, Sendable {
         (self.sameSite, self.expires, self.created) = (sameSite, expires, created)
     }
 
-    /// As it is written into a Cookie field: `name=value`, or the value alone without a name.
+    /// The cookie as it appears in a Cookie field: `name=value`, or the value alone if the name is
+    /// empty.
     public var pair: String { String(decoding: pairBytes, as: UTF8.self) }
 
-    /// The same as it is sent, which need not be UTF-8.
+    /// The bytes of ``pair`` as they are sent. They need not be valid UTF-8.
     public var pairBytes: [UInt8] {
         nameBytes.isEmpty ? valueBytes : nameBytes + [UInt8(ascii: "=")] + valueBytes
     }
 
-    /// Whether a request takes it along (RFC 6265, section 5.4), its end left aside.
+    /// Whether the cookie belongs in a request (RFC 6265, section 5.4). This does not check whether
+    /// it has expired.
     public func applies(to request: CookieRequest) -> Bool {
         let host = request.host
         guard isHostOnly ? host == domain : HostName.matches(host, domain: domain) else {
@@ -87,7 +91,7 @@ public struct Cookie: Hashable, Sendable {
             && (request.isSecure || !isSecureOnly) && (request.isHTTP || !isHTTPOnly)
     }
 
-    /// What makes two cookies the same.
+    /// Whether this cookie replaces another one: both have the same name, domain and path.
     func isSame(as other: Cookie) -> Bool {
         nameBytes == other.nameBytes && domain == other.domain && isHostOnly == other.isHostOnly
             && path == other.path
@@ -96,25 +100,29 @@ public struct Cookie: Hashable, Sendable {
     func isExpired(at now: Int64) -> Bool { expires.map { $0 <= now } ?? false }
 }
 
-/// The request that brings a cookie along, or whose response sets one.
+/// The request to which cookies are attached, or whose response sets them.
 public struct CookieRequest: Hashable, Sendable {
-    /// In lower case, without a final dot; an IPv6 address without brackets.
+    /// The host in lower case, without a trailing dot. An IPv6 address has no brackets.
     public let host: String
-    /// The path of its URL, without the query; `/` for none.
+    /// The path of the request's URL without the query, or `/` if the URL has none.
     public let path: String
-    /// Whether its connection is one by TLS.
+    /// Whether the connection uses TLS.
     public let isSecure: Bool
-    /// False for a caller that scripts of a page stand behind: it neither sees nor sets what is
-    /// HttpOnly.
+    /// Whether the caller may read and set HttpOnly cookies. Pass `false` for a caller that acts on
+    /// behalf of a page's scripts.
     public let isHTTP: Bool
 
-    /// The name that somebody registered (`example.com`), by the list of public suffixes; an
-    /// address is its own.
+    /// The registrable domain (`example.com`) according to the public suffix list. The site of an
+    /// IP address is the address itself.
     public var site: String { HostName.site(of: host) }
 
+    /// Creates a request.
+    ///
     /// - Parameters:
-    ///   - host: of the URL, names in ASCII (Punycode).
-    ///   - path: of the URL; what follows `?` or `#` is left out.
+    ///   - host: The URL's host, with internationalized names in ASCII (Punycode).
+    ///   - path: The URL's path. Anything after `?` or `#` is ignored.
+    ///   - isSecure: Whether the connection uses TLS.
+    ///   - isHTTP: Whether the caller may read and set HttpOnly cookies.
     public init(host: String, path: String = "/", isSecure: Bool, isHTTP: Bool = true) {
         self.host = HostName.canonical(host)
         let end = path.utf8.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") }
@@ -124,9 +132,10 @@ public struct CookieRequest: Hashable, Sendable {
     }
 }
 
-/// Paths of cookies (RFC 6265, section 5.1.4).
+/// The path rules for cookies (RFC 6265, section 5.1.4).
 enum CookiePath {
-    /// The path of a cookie that names none: the request's up to its last slash.
+    /// The default path of a cookie without a Path attribute: the request's path up to its last
+    /// slash.
     static func byDefault(of request: String) -> String {
         guard let slash = request.utf8.lastIndex(of: UInt8(ascii: "/")),
             slash != request.startIndex
@@ -134,7 +143,7 @@ enum CookiePath {
         return String(request[..<slash])
     }
 
-    /// Whether a request's path is a cookie's, or below it.
+    /// Whether a request's path is equal to the cookie's path or below it.
     static func matches(_ request: String, _ path: String) -> Bool {
         let (request, path) = (request.utf8, path.utf8)
         guard request.starts(with: path) else { return false }

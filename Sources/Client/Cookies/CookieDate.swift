@@ -1,9 +1,9 @@
 import HTTPCore
 
-/// Dates as the Expires attribute has them (RFC 6265, section 5.1.1): any text from which a time, a
-/// day, a month and a year can be gathered, in whatever order.
+/// Parses dates in Expires attributes (RFC 6265, section 5.1.1): any text from which a time, a day,
+/// a month and a year can be extracted, in any order.
 enum CookieDate {
-    /// Seconds since 1970; nil: the text is no date.
+    /// Returns the date in seconds since 1970, or `nil` if the text is not a date.
     static func parse(_ text: String) -> Int64? {
         var found = Parts()
         for token in text.utf8.split(whereSeparator: isDelimiter) { found.take(Array(token)) }
@@ -33,7 +33,7 @@ enum CookieDate {
         var month: Int64?
         var year: Int64?
 
-        /// The first of four questions that a token answers decides what it is.
+        /// A token is classified by the first of four tests that it passes.
         mutating func take(_ token: [UInt8]) {
             if time == nil, let found = Self.time(token) {
                 time = found
@@ -50,14 +50,14 @@ enum CookieDate {
             CivilDate.month(named: token.prefix(3))
         }
 
-        /// So many digits at the beginning, then none.
+        /// Reads the given number of leading digits, which no further digit may follow.
         private static func number(_ token: [UInt8], digits: ClosedRange<Int>) -> Int64? {
             let found = token.prefix(while: ASCII.isDigit)
             guard digits.contains(found.count) else { return nil }
             return found.reduce(0) { $0 * 10 + Int64($1 - 0x30) }
         }
 
-        /// `hh:mm:ss`, each of one digit or two, with anything behind that is no digit.
+        /// Reads `hh:mm:ss`, one or two digits each. Anything may follow that is not a digit.
         private static func time(
             _ token: [UInt8]
         ) -> (hour: Int64, minute: Int64, second: Int64)? {

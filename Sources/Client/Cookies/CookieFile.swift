@@ -1,18 +1,19 @@
 import CLinux
 import HTTPCore
 
-/// A jar on disk, in the Netscape format that curl, wget and browsers' extensions read and write
-/// (https://curl.se/docs/http-cookies.html): a line for each cookie, of columns between tabs.
+/// A cookie jar on disk, in the Netscape format that curl, wget and browser extensions read and
+/// write (https://curl.se/docs/http-cookies.html): one line for each cookie, with tab-separated
+/// columns.
 ///
 ///     # Netscape HTTP Cookie File
 ///     #pinfold created=1700000000 accessed=1700000100 sameSite=lax
 ///     #HttpOnly_.example.com  TRUE  /  TRUE  1800000000  name  value
 ///
-/// What the format has no column for stands in a comment before the line, which others pass over.
-/// Cookies that go with the session have the end 0. They are read, and written where that is asked
-/// for, as curl does. Names and values need not be UTF-8.
+/// Attributes for which the format has no column are written in a comment before the line, which
+/// other programs ignore. Session cookies have the expiry time 0; as in curl, they are read, and
+/// are written on request. Names and values need not be valid UTF-8.
 public enum CookieFile {
-    /// Bytes of a file that is read.
+    /// The maximum size of a file that is read, in bytes.
     public static let maximumBytes = 32 << 20
 
     private static let header = "# Netscape HTTP Cookie File"
@@ -20,11 +21,12 @@ public enum CookieFile {
     private static let httpOnly = "#HttpOnly_"
     private static let tab: UInt8 = 0x09
 
-    /// The jar of a file; nil: there is no file, or a character device such as `/dev/null`. Cookies
-    /// whose end is past are left out.
+    /// Reads the jar in a file. Expired cookies are left out.
     ///
-    /// - Parameter now: seconds since 1970.
-    /// - Throws: where it cannot be read, and where a line is not one of the format.
+    /// - Parameter now: The current time in seconds since 1970.
+    /// - Returns: The jar, or `nil` if the file does not exist or is a character device such as
+    ///   `/dev/null`.
+    /// - Throws: ``CookieFileError`` if the file cannot be read or a line is malformed.
     public static func read(
         _ path: String, limits: CookieJar.Limits = CookieJar.Limits(), at now: Int64
     ) throws(CookieFileError) -> CookieJar? {
@@ -32,13 +34,15 @@ public enum CookieFile {
         return try jar(bytes, path: path, limits: limits, at: now)
     }
 
-    /// Writes a jar's cookies that outlast the session, for their owner alone (mode 0600). After a
-    /// loss of power, too, the file is the one of before or this one. A link to a file stays, and
-    /// the file that it leads to is replaced; a character device such as `/dev/null` is written to.
+    /// Writes a jar's cookies to a file that only its owner can read (mode 0600).
+    ///
+    /// The file is replaced atomically: even after a power failure it has either its previous
+    /// content or the new one. If the path is a symbolic link, the link stays and the file that it
+    /// points to is replaced. A character device such as `/dev/null` is written to.
     ///
     /// - Parameters:
-    ///   - now: seconds since 1970.
-    ///   - includesSession: Those that go with the session are written, too.
+    ///   - now: The current time in seconds since 1970.
+    ///   - includesSession: Whether session cookies are written, too.
     public static func write(
         _ jar: CookieJar, to path: String, at now: Int64, includesSession: Bool = false
     ) throws(CookieFileError) {
@@ -68,7 +72,8 @@ public enum CookieFile {
         return bytes
     }
 
-    /// No field of a response makes others; a caller's own cookie may have such characters.
+    /// Whether a cookie can be written as one line. Cookies from responses always can; a cookie
+    /// that the caller made may contain tabs or line breaks.
     private static func isWritable(_ cookie: Cookie) -> Bool {
         [cookie.nameBytes, cookie.valueBytes, Array(cookie.domain.utf8), Array(cookie.path.utf8)]
             .joined().allSatisfy { $0 >= 0x20 && $0 != 0x7F }
@@ -112,15 +117,17 @@ public enum CookieFile {
         let parts = line.dropFirst(isHTTPOnly ? httpOnly.utf8.count : 0)
             .split(separator: tab, omittingEmptySubsequences: false)
         let columns = parts.map { String(decoding: $0, as: UTF8.self) }
-        // curl leaves the last one out where there is no value.
+        // curl omits the last column if the value is empty.
         guard (6...7).contains(columns.count) else {
-            throw Damage(text: "\(columns.count) columns between tabs in place of 7")
+            throw Damage(text: "\(columns.count) tab-separated columns; expected 7")
         }
         let domain = columns[0].hasPrefix(".") ? columns[0].dropFirst() : columns[0][...]
         guard !domain.isEmpty else { throw Damage(text: "the domain is empty") }
-        guard columns[2].hasPrefix("/") else { throw Damage(text: "the path has no / in front") }
+        guard columns[2].hasPrefix("/") else {
+            throw Damage(text: "the path does not begin with /")
+        }
         guard let end = Int64(columns[4]), end >= 0 else {
-            throw Damage(text: "the end is no number of seconds")
+            throw Damage(text: "the expiry time is not a number of seconds")
         }
         let includesBelow = try flag(columns[1], "second")
         return Cookie(
@@ -138,8 +145,8 @@ public enum CookieFile {
         }
     }
 
-    /// What a note says of the cookie in the next line. What it does not say, or not so that it can
-    /// be read, is as in a file of somebody else.
+    /// The attributes in the comment before a cookie's line. An attribute that is missing or cannot
+    /// be parsed gets the value that it has for files written by other programs.
     private struct Extras {
         var created: Int64
         var accessed: Int64
@@ -165,29 +172,29 @@ public enum CookieFile {
     }
 }
 
-/// Why a file of cookies was not read or written.
+/// An error in reading or writing a cookie file.
 public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong.
+    /// What is wrong with the file.
     public enum Problem: Hashable, Sendable {
-        /// The line, counted from 1, and what is wrong with it.
+        /// A malformed line: its number, counted from 1, and what is wrong with it.
         case line(Int, String)
-        /// More than ``CookieFile/maximumBytes``.
+        /// The file has more than ``CookieFile/maximumBytes``.
         case tooLarge
-        /// The system's error number.
+        /// A system call failed with this error number.
         case system(Int32)
-        /// It is no regular file, but this.
+        /// The path is not a regular file but what this text says.
         case kind(String)
     }
 
-    /// Of the file.
+    /// The file's path.
     public var path: String
-    /// What is wrong with it.
+    /// What is wrong with the file.
     public var problem: Problem
 
-    /// What is wrong with the file at a path.
+    /// Creates an error for the file at a path.
     public init(path: String, problem: Problem) { (self.path, self.problem) = (path, problem) }
 
-    /// `PATH:LINE: what is wrong`, to show as it is.
+    /// `PATH:LINE: what is wrong`, ready to be shown to the user.
     public var description: String {
         switch problem {
         case .line(let line, let text): "\(path):\(line): \(text)"

@@ -1,26 +1,29 @@
 import HTTPCore
 
-/// Cookies, stored and found again (RFC 6265, sections 5.3 and 5.4; where all browsers do
-/// otherwise, draft-ietf-httpbis-rfc6265bis, sections 5.7 and 5.8).
+/// Stores cookies and selects them for requests (RFC 6265, sections 5.3 and 5.4, and
+/// draft-ietf-httpbis-rfc6265bis, sections 5.7 and 5.8, where all browsers deviate from the RFC).
 ///
-/// A value: it knows no clock and no file. Times are seconds since 1970. ``CookieFile`` keeps a jar
-/// from one process to the next.
+/// A jar is a value without a clock and without a file. Times are in seconds since 1970.
+/// ``CookieFile`` saves a jar between processes.
 public struct CookieJar: Sendable {
-    /// How many cookies there may be, and how many of them a request carries.
+    /// The maximum number of cookies in the jar and in a request.
     public struct Limits: Hashable, Sendable {
-        /// Of one registered name (`example.com`) and all names below it.
+        /// The maximum number of cookies for a registrable domain (`example.com`) with all its
+        /// subdomains.
         public var cookiesPerSite: Int
-        /// Of all sites together.
+        /// The maximum number of cookies in the jar.
         public var cookies: Int
 
-        /// In the Cookie field of one request.
+        /// The maximum number of cookies in a request.
         public var cookiesPerRequest: Int
-        /// The value of the Cookie field of one request, in bytes. Servers refuse heads that are
-        /// too long, so that whoever sets enough cookies would make a site unreachable.
+        /// The maximum length of a request's Cookie field value, in bytes. Servers reject heads
+        /// that are too long, so without this limit, anyone who can set enough cookies could make a
+        /// site unreachable.
         public var bytesPerRequest: Int
 
-        /// RFC 6265 asks for 50 and 3000 at least (section 6.1); browsers have 180 for a site. A
-        /// request carries as much as one of curl.
+        /// Creates limits. RFC 6265 requires at least 50 cookies per domain and 3000 in total
+        /// (section 6.1); browsers allow 180 per site. The defaults for a request are those of
+        /// curl.
         public init(
             cookiesPerSite: Int = 180, cookies: Int = 3000, cookiesPerRequest: Int = 150,
             bytesPerRequest: Int = 8190
@@ -33,51 +36,53 @@ public struct CookieJar: Sendable {
         }
     }
 
-    /// What became of a Set-Cookie field.
+    /// The result of processing a Set-Cookie field.
     public enum Outcome: Hashable, Sendable {
-        /// It is in the jar, in place of one that had its name.
+        /// The cookie was stored. It replaced an existing cookie with the same name, domain and
+        /// path.
         case stored
-        /// Its end is past: what had its name is gone.
+        /// The cookie has already expired, so the existing cookie that it replaces was removed.
         case removed
-        /// Nothing has changed, for this reason.
+        /// Nothing has changed, for the given reason.
         case refused(CookieRefusal)
     }
 
     private struct Entry: Sendable {
         var cookie: Cookie
-        /// Seconds since 1970.
+        /// When the cookie was last accessed, in seconds since 1970.
         var accessed: Int64
-        /// Counts up: which of two cookies of the same second came first.
+        /// A counter that orders cookies created in the same second.
         var order: UInt64
     }
 
-    /// What the jar has room for.
+    /// The jar's limits.
     public let limits: Limits
-    /// By their site, each in no order.
+    /// The entries by site, unordered within a site.
     private var sites: [String: [Entry]] = [:]
     private var nextOrder: UInt64 = 0
-    /// How many there are, those whose end is past but that nobody has asked for among them.
+    /// The number of cookies, including expired ones that have not been removed yet.
     public private(set) var count = 0
 
-    /// An empty jar.
+    /// Creates an empty jar.
     public init(limits: Limits = Limits()) { self.limits = limits }
 
-    /// All cookies, in the order of their making.
+    /// All cookies in the order of their creation.
     public var cookies: [Cookie] { entries.map(\.cookie) }
 
-    /// All cookies with the second of their last access, in the order of their making.
+    /// All cookies with the second of their last access, in the order of their creation.
     var entries: [(cookie: Cookie, accessed: Int64)] {
         sites.values.joined().sorted { Self.isEarlier($0, $1) }.map { ($0.cookie, $0.accessed) }
     }
 
-    /// The Cookie field of a request; nil: it has none. Counts as an access of what applies to it.
-    /// Of more than ``Limits`` allow it has the first ones in order; one that is too long for what
-    /// is left is passed over.
+    /// Returns the value of a request's Cookie field, or `nil` if no cookie matches. All matching
+    /// cookies count as accessed. If there are more than ``Limits`` allows, the first ones in order
+    /// are used; a cookie that does not fit into the remaining bytes is skipped.
     public mutating func field(for request: CookieRequest, at now: Int64) -> String? {
         fieldBytes(for: request, at: now).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The same as it is sent: what servers set need not be UTF-8.
+    /// Returns the bytes of the Cookie field's value as they are sent. They need not be valid
+    /// UTF-8.
     public mutating func fieldBytes(for request: CookieRequest, at now: Int64) -> [UInt8]? {
         var field: [UInt8] = []
         var count = 0
@@ -94,8 +99,8 @@ public struct CookieJar: Sendable {
         return count == 0 ? nil : field
     }
 
-    /// The cookies of a request, those of longer paths first, and the older of two first. Counts
-    /// as an access of them.
+    /// Returns the cookies for a request: those with longer paths first, then the older ones first.
+    /// They count as accessed.
     public mutating func cookies(for request: CookieRequest, at now: Int64) -> [Cookie] {
         let site = HostName.site(of: request.host)
         guard var entries = sites[site] else { return [] }
@@ -113,13 +118,13 @@ public struct CookieJar: Sendable {
         return found.map(\.cookie)
     }
 
-    /// Takes a response's Set-Cookie field.
+    /// Processes a Set-Cookie field of a response.
     @discardableResult
     public mutating func store(
         setCookie field: String, from request: CookieRequest, at now: Int64
     ) -> Outcome { store(setCookie: Array(field.utf8), from: request, at: now) }
 
-    /// Takes a response's Set-Cookie field, which need not be UTF-8.
+    /// Processes a Set-Cookie field of a response, which need not be valid UTF-8.
     @discardableResult
     public mutating func store(
         setCookie field: [UInt8], from request: CookieRequest, at now: Int64
@@ -132,22 +137,23 @@ public struct CookieJar: Sendable {
         }
     }
 
-    /// Puts a cookie in that no response brought. One whose end is past removes what it replaces.
+    /// Inserts a cookie that does not come from a response. An expired cookie removes the one that
+    /// it would replace.
     public mutating func insert(_ cookie: Cookie, at now: Int64) {
         put(cookie, at: now)
     }
 
-    /// Removes the cookies for which this is so.
+    /// Removes all cookies that match a predicate.
     public mutating func removeAll(where isRemoved: (Cookie) -> Bool) {
         for site in Array(sites.keys) {
             replace(site, by: sites[site, default: []].filter { !isRemoved($0.cookie) })
         }
     }
 
-    /// Removes what goes with the session.
+    /// Removes all session cookies.
     public mutating func endSession() { removeAll { $0.expires == nil } }
 
-    /// Removes those whose end is past.
+    /// Removes all expired cookies.
     public mutating func removeExpired(at now: Int64) { removeAll { $0.isExpired(at: now) } }
 
     private static func isEarlier(_ first: Entry, _ second: Entry) -> Bool {
@@ -163,7 +169,8 @@ public struct CookieJar: Sendable {
 // MARK: - Storing
 
 extension CookieJar {
-    /// The cookie that a field makes of a response, by the rules that need no other cookie.
+    /// Makes a cookie from a Set-Cookie field, applying the rules that do not depend on other
+    /// cookies.
     private static func cookie(
         _ field: SetCookie, from request: CookieRequest, at now: Int64
     ) throws(CookieRefusal) -> Cookie {
@@ -188,8 +195,9 @@ extension CookieJar {
         return cookie
     }
 
-    /// What names promise that begin so, in any letter case. A value without a name that begins so
-    /// looks the same to a server.
+    /// Checks what the name prefixes `__Secure-` and `__Host-` promise, in any letter case. A value
+    /// without a name that begins with such a prefix is checked as well, because it looks the same
+    /// to a server.
     private static func check(
         prefixOf cookie: Cookie, hasPath: Bool
     ) throws(CookieRefusal) {
@@ -208,7 +216,7 @@ extension CookieJar {
         for entry in sites[HostName.site(of: cookie.domain)] ?? [] {
             let other = entry.cookie
             guard other.nameBytes == cookie.nameBytes, !other.isExpired(at: now) else { continue }
-            // Who can read or write clear text must not put a cookie before one that is Secure.
+            // Whoever can read or write clear text must not be able to shadow a Secure cookie.
             if !request.isSecure, other.isSecureOnly,
                 HostName.matches(other.domain, domain: cookie.domain)
                     || HostName.matches(cookie.domain, domain: other.domain),
@@ -222,7 +230,7 @@ extension CookieJar {
         return cookie.isExpired(at: now) ? .removed : .stored
     }
 
-    /// - Parameter accessed: seconds since 1970; nil: now.
+    /// - Parameter accessed: The last access in seconds since 1970, or `nil` for now.
     mutating func put(_ cookie: Cookie, accessed: Int64? = nil, at now: Int64) {
         let site = HostName.site(of: cookie.domain)
         var entries = sites[site] ?? []
@@ -243,8 +251,8 @@ extension CookieJar {
         if count > limits.cookies { evict(at: now, keeping: entry.order) }
     }
 
-    /// Removes what a site has too many of: first what is not Secure, and of that what was not
-    /// accessed for longest (rfc6265bis, section 5.7). The one that has just come stays.
+    /// Evicts a site's excess cookies: those that are not Secure first, and among them the least
+    /// recently accessed (rfc6265bis, section 5.7). The cookie just stored is kept.
     private static func evict(_ entries: inout [Entry], most: Int, keeping order: UInt64) {
         while entries.count > most {
             let victim = entries.indices.filter { entries[$0].order != order }.min {
@@ -259,8 +267,7 @@ extension CookieJar {
         }
     }
 
-    /// Removes what all sites have too many of: what is past its end, then what was not accessed
-    /// for longest.
+    /// Evicts excess cookies of all sites: expired ones first, then the least recently accessed.
     private mutating func evict(at now: Int64, keeping order: UInt64) {
         removeExpired(at: now)
         while count > limits.cookies {

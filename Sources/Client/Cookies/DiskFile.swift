@@ -1,22 +1,22 @@
 import CLinux
 import DurableFiles
 
-/// Files that are read and written as a whole.
+/// Reads and replaces files as a whole.
 enum DiskFile {
-    /// What is at a path, links followed.
+    /// What is at a path, after following symbolic links.
     private enum Kind {
         case file
-        /// Such as `/dev/null`: it is empty, and takes whatever is written.
+        /// A device such as `/dev/null`: reads as empty and accepts any data.
         case characterDevice
     }
 
-    /// The bytes of a file; nil: there is none, or a character device.
+    /// Returns the content of a file, or `nil` if it does not exist or is a character device.
     static func contents(of path: String, most: Int) throws(CookieFileError) -> [UInt8]? {
-        // A named pipe would wait for somebody who writes.
+        // Without O_NONBLOCK, opening a named pipe would wait for a writer.
         let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
         let descriptor = open_with_mode(path, flags, 0)
         guard descriptor >= 0 else {
-            // Sockets and devices that nothing drives cannot be opened.
+            // Sockets and devices without a driver cannot be opened.
             let code = __errno_location().pointee
             guard code != ENOENT else { return nil }
             guard code != ENXIO else {
@@ -42,9 +42,9 @@ enum DiskFile {
         }
     }
 
-    /// Has bytes in a file, in place of those before; after a loss of power, too, it is the one or
-    /// the other. A link to a file stays one: the file that it leads to is replaced. A character
-    /// device is written to. Anything else stays as it is.
+    /// Replaces the content of a file atomically: even after a power failure it has either the old
+    /// or the new content. If the path is a symbolic link, the file that it points to is replaced.
+    /// A character device is written to. Anything else is left as it is.
     static func replace(
         _ path: String, by bytes: [UInt8], mode: mode_t
     ) throws(CookieFileError) {
@@ -98,11 +98,11 @@ enum DiskFile {
         }
     }
 
-    /// Where a path leads through links in its last part. What they lead to may be missing.
+    /// Resolves symbolic links in the last component of a path. Their target need not exist.
     private static func target(of path: String) throws(CookieFileError) -> String {
         var path = path
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
-        // As many as the system follows.
+        // The system follows as many.
         for _ in 0..<40 {
             let count = readlink(path, &buffer, buffer.count)
             guard count > 0 else { return path }

@@ -1,33 +1,34 @@
 import HTTPCore
 
-/// A Set-Cookie field taken apart (RFC 6265, section 5.2, with the limits of its successor,
-/// draft-ietf-httpbis-rfc6265bis, section 5.6, that all browsers keep).
+/// A parsed Set-Cookie field (RFC 6265, section 5.2, with the limits of its successor,
+/// draft-ietf-httpbis-rfc6265bis, section 5.6, which all browsers apply).
 struct SetCookie: Equatable {
-    /// Bytes of a name and its value.
+    /// The maximum size of name and value together, in bytes.
     static let maximumPairBytes = 4096
-    /// Bytes of an attribute's value; a longer attribute is left out.
+    /// The maximum size of an attribute's value, in bytes. Attributes with longer values are
+    /// ignored.
     static let maximumAttributeBytes = 1024
-    /// How long a cookie may last, in seconds: 400 days.
+    /// The maximum lifetime of a cookie in seconds: 400 days.
     static let maximumAgeSeconds: Int64 = 400 * 86_400
 
-    /// As the server wrote it: it need not be UTF-8.
+    /// The name as the server wrote it. It need not be valid UTF-8.
     var name: [UInt8]
-    /// As the server wrote it: it need not be UTF-8.
+    /// The value as the server wrote it. It need not be valid UTF-8.
     var value: [UInt8]
-    /// Without the dot in front, in lower case; nil or empty: none.
+    /// The Domain attribute in lower case, without a leading dot; `nil` or empty if there is none.
     var domain: String?
-    /// Nil: none that begins with a slash.
+    /// The Path attribute, or `nil` if there is none that begins with a slash.
     var path: String?
     var isSecure = false
     var isHTTPOnly = false
     var sameSite = Cookie.SameSite.unspecified
-    /// Seconds since 1970; of Expires.
+    /// The Expires attribute, in seconds since 1970.
     var expires: Int64?
-    /// Seconds; of Max-Age, which goes before Expires.
+    /// The Max-Age attribute, in seconds. It takes precedence over Expires.
     var maximumAge: Int64?
 
     init(_ bytes: [UInt8]) throws(CookieRefusal) {
-        // A tab would end a column of the file (``CookieFile``); curl refuses it, too.
+        // A tab would end a column of the file (``CookieFile``). curl rejects it as well.
         guard !bytes.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
             throw .controlCharacter
         }
@@ -43,7 +44,7 @@ struct SetCookie: Equatable {
         for part in parts {
             let (name, value) = Self.pair(part)
             guard value.count <= Self.maximumAttributeBytes else { continue }
-            // Without `=` it is all name.
+            // Without `=`, the whole text is the name.
             take(Self.text(name ?? value).lowercasedASCII, name == nil ? "" : Self.text(value))
         }
     }
@@ -67,7 +68,8 @@ struct SetCookie: Equatable {
         }
     }
 
-    /// When it ends, by Max-Age before Expires; nil: with the session.
+    /// When the cookie expires, in seconds since 1970, or `nil` for a session cookie. Max-Age takes
+    /// precedence over Expires.
     func end(now: Int64) -> Int64? {
         let latest = now + Self.maximumAgeSeconds
         if let maximumAge {
@@ -76,7 +78,7 @@ struct SetCookie: Equatable {
         return expires.map { min($0, latest) }
     }
 
-    /// `-` and digits; what is too large for a number is the largest.
+    /// Parses an optional `-` and digits. A number that is too large becomes the largest one.
     private static func seconds(_ text: String) -> Int64? {
         let isNegative = text.utf8.first == UInt8(ascii: "-")
         let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
@@ -86,8 +88,8 @@ struct SetCookie: Equatable {
         return isNegative ? -1 : Int64(text) ?? .max
     }
 
-    /// What stands before and behind the first `=`, without the space around; all is value where
-    /// there is none.
+    /// The text before and after the first `=`, without surrounding whitespace. Without `=`, the
+    /// whole text is the value.
     private static func pair(
         _ part: ArraySlice<UInt8>
     ) -> (ArraySlice<UInt8>?, ArraySlice<UInt8>) {
@@ -102,22 +104,25 @@ struct SetCookie: Equatable {
     }
 }
 
-/// Why a cookie was not stored.
+/// The reason why a cookie was not stored.
 public enum CookieRefusal: Error, Hashable, Sendable {
-    /// A control character is in the field.
+    /// The field contains a control character.
     case controlCharacter
-    /// Neither a name nor a value.
+    /// Both name and value are empty.
     case empty
-    /// Name and value have more than 4096 bytes.
+    /// Name and value together have more than 4096 bytes.
     case tooLong
-    /// The Domain attribute names a host that the response does not come from, or is not in ASCII.
+    /// The Domain attribute names a domain to which the response's host does not belong, or
+    /// contains characters outside ASCII.
     case foreignDomain
-    /// The Domain attribute names what nobody owns alone, such as `co.uk`.
+    /// The Domain attribute names a public suffix, such as `co.uk`.
     case publicSuffix
-    /// Secure, from a response in clear text; or it would hide one that is Secure.
+    /// The response came over a clear-text connection and the cookie is Secure or would shadow a
+    /// Secure cookie.
     case notSecure
-    /// HttpOnly, or in place of one that is, from a caller that is not HTTP.
+    /// The caller is not HTTP, and the cookie is HttpOnly or would replace an HttpOnly cookie.
     case notHTTP
-    /// The name begins with `__Secure-` or `__Host-`, but the attributes are not as that asks.
+    /// The name begins with `__Secure-` or `__Host-`, but the attributes do not meet that prefix's
+    /// requirements.
     case namePrefix
 }

@@ -1,77 +1,83 @@
-/// Answers challenges, and knows for which requests an answer can go along before one is asked.
+/// Answers challenges, and knows which requests can be authenticated preemptively, before the
+/// server sends a challenge.
 ///
-/// A value: it makes no requests and asks nobody. Of what a server offers, the strongest scheme is
-/// taken for which there are credentials: Digest with the longest hash, then Basic.
+/// It is a value that makes no requests and asks nobody for credentials. Of the schemes that a
+/// server offers, it uses the strongest one for which there are credentials: Digest with the
+/// longest hash, then Basic.
 public struct Authenticator: Sendable {
-    /// Origins that are remembered, and protection spaces with credentials.
+    /// The maximum number of origins that are remembered, and of protection spaces with
+    /// credentials.
     public static let maximumSpaces = 1024
 
-    /// A scheme that is known here.
+    /// A supported authentication scheme.
     public enum Scheme: Hashable, Sendable, CaseIterable {
-        /// RFC 7617, and RFC 7616.
+        /// Basic (RFC 7617) and Digest (RFC 7616).
         case basic, digest
     }
 
-    /// What a challenge offers: a scheme, by which credentials of a realm are accepted.
+    /// What a challenge offers: a scheme that accepts the credentials of a protection space.
     public struct Offer: Hashable, Sendable {
-        /// Whose credentials are asked for.
+        /// The protection space whose credentials are requested.
         public var space: Space
-        /// How they are sent.
+        /// The scheme by which they are sent.
         public var scheme: Scheme
 
-        /// An offer put together by hand.
+        /// Creates an offer.
         public init(space: Space, scheme: Scheme) {
             (self.space, self.scheme) = (space, scheme)
         }
     }
 
-    /// A field value (Authorization or Proxy-Authorization), and what it was made of: a request
-    /// that is refused brings it back to ``decide(_:for:sent:excluding:using:)``.
+    /// The value of an Authorization or Proxy-Authorization field, and what it was made from. If
+    /// the request is rejected, pass the answer to ``decide(_:for:sent:excluding:using:)``.
     public struct Answer: Hashable, Sendable {
-        /// As the field has it, which need not be UTF-8: a nonce is sent back as it came.
+        /// The bytes of the field value. They need not be valid UTF-8, because a nonce is sent back
+        /// unchanged.
         public let bytes: [UInt8]
-        /// The same as text.
+        /// The field value as text.
         public var value: String { String(decoding: bytes, as: UTF8.self) }
-        /// Whose credentials it says.
+        /// The protection space that the credentials belong to.
         public let space: Space
-        /// What it says of them, or proves.
+        /// The credentials that the field contains (Basic) or proves knowledge of (Digest).
         public let credentials: UserCredentials
-        /// The server's nonce; nil for Basic.
+        /// The server's nonce, or `nil` for Basic.
         var nonce: String?
-        /// It was not the answer to a challenge of this request.
+        /// Whether the answer was sent preemptively, not in response to a challenge of this
+        /// request.
         var isUnasked = false
-        /// Answers before it that were refused for the age of their nonce, one after the other.
+        /// How many consecutive answers before this one were rejected because their nonce was
+        /// stale.
         var renewals = 0
     }
 
     /// What to do about a response with challenges.
     public enum Decision: Hashable, Sendable {
-        /// Make the request again with this.
+        /// Repeat the request with this answer.
         case answer(Answer)
-        /// There are no credentials for any of these, the strongest first. Once they are set, the
-        /// same challenges can be decided again.
+        /// There are no credentials for any of these offers, which are listed with the strongest
+        /// first. Once credentials have been set, the same challenges can be decided again.
         case needsCredentials([Offer])
-        /// These credentials were sent, and are wrong: they are forgotten.
+        /// These credentials were sent and are wrong. They have been removed.
         case rejected(Offer, UserCredentials)
         /// The credentials were sent with ``Authenticator/maximumRenewals`` new nonces and one
-        /// more, and the server called each one too old.
+        /// more, and the server called each of them stale.
         case staysStale(Offer)
-        /// Only schemes that are not known, not allowed, or excluded.
+        /// All schemes are unknown, not allowed, or excluded.
         case notSupported([String])
     }
 
-    /// What is asked about a request.
+    /// The request to be authenticated.
     public struct Request: Hashable, Sendable {
-        /// Whom it is made to: the proxy for a Proxy-Authorization.
+        /// The recipient: the proxy for Proxy-Authorization, otherwise the origin server.
         public var origin: Origin
-        /// As the request line has it.
+        /// The method as it appears in the request line.
         public var method: String
-        /// As the request line has it.
+        /// The target as it appears in the request line.
         public var target: String
-        /// Nil: it is not there as a whole.
+        /// The content, or `nil` if it is not in memory as a whole.
         public var content: [UInt8]?
 
-        /// A request, without content unless that is named.
+        /// Creates a request. By default it has no content.
         public init(
             origin: Origin, method: String, target: String, content: [UInt8]? = []
         ) {
@@ -80,41 +86,42 @@ public struct Authenticator: Sendable {
         }
     }
 
-    /// What was answered last to an origin.
+    /// The most recent answer to an origin.
     private struct Answered: Sendable {
         var realm: String
         var credentials: UserCredentials
         var method: Method
-        /// Grows with each answer.
+        /// Increases with each answer.
         var order: UInt64
 
         enum Method: Sendable {
-            /// With the paths below which it goes along.
+            /// The path prefixes for which it is sent preemptively.
             case basic([String])
             case digest(DigestSession)
         }
     }
 
-    /// New nonces in a row with which one request is made again. RFC 7616, section 3.3, expects
-    /// one; a server that calls every nonce stale would otherwise be asked for ever.
+    /// The maximum number of consecutive new nonces with which one request is repeated. RFC 7616,
+    /// section 3.3, expects one; without a limit, a server that calls every nonce stale would be
+    /// asked forever.
     public static let maximumRenewals = 2
 
-    /// All that are known here.
+    /// All supported schemes.
     public static let everyScheme = Set(Scheme.allCases)
 
-    /// Without Basic, no password goes over a connection in a form that can be read.
+    /// The schemes that may be used. Without Basic, no password is sent in readable form.
     public var allowedSchemes: Set<Scheme>
     private var credentials: [Space: UserCredentials] = [:]
     private var answered: [Origin: Answered] = [:]
     private var nextOrder: UInt64 = 0
 
-    /// Without any credentials.
+    /// Creates an authenticator without credentials.
     public init(allowedSchemes: Set<Scheme> = everyScheme) {
         self.allowedSchemes = allowedSchemes
     }
 
-    /// Sets the credentials of a protection space; nil removes them. Beyond ``maximumSpaces`` new
-    /// ones are not taken.
+    /// Sets the credentials of a protection space, or removes them if they are `nil`. Credentials
+    /// for a new space are ignored if there are already ``maximumSpaces``.
     public mutating func set(_ credentials: UserCredentials?, for space: Space) {
         guard self.credentials.count < Self.maximumSpaces || self.credentials[space] != nil else {
             return
@@ -123,20 +130,21 @@ public struct Authenticator: Sendable {
         if answered[space.origin]?.realm == space.realm { answered[space.origin] = nil }
     }
 
-    /// The credentials of a protection space; nil: it has none.
+    /// Returns the credentials of a protection space, or `nil` if it has none.
     public func credentials(for space: Space) -> UserCredentials? { credentials[space] }
 
-    /// Whether an origin has credentials, of whatever realm.
+    /// Whether there are credentials for any realm of an origin.
     public func hasCredentials(for origin: Origin) -> Bool {
         credentials.keys.contains { $0.origin == origin }
     }
 
-    /// Whether some request takes credentials along unasked: without that,
-    /// ``authorization(for:)`` is nil for each.
+    /// Whether any request may be authenticated preemptively. If not, ``authorization(for:)``
+    /// returns `nil` for every request.
     public var answersUnasked: Bool { !answered.isEmpty }
 
-    /// What a request takes along unasked: to what the last answer was for (RFC 7617, section 2.2;
-    /// RFC 7616, section 3.3). Nil: it waits for a challenge.
+    /// Returns the field value to send with a request preemptively, if the request is in the scope
+    /// of the most recent answer to its origin (RFC 7617, section 2.2; RFC 7616, section 3.3).
+    /// Returns `nil` if the request has to wait for a challenge.
     public mutating func authorization(
         for request: Request
     ) throws(AuthenticationError) -> Answer? {
@@ -164,16 +172,17 @@ public struct Authenticator: Sendable {
         }
     }
 
-    /// Decides about the challenges of a 401 or 407.
+    /// Decides what to do about the challenges of a 401 or 407 response.
     ///
     /// - Parameters:
-    ///   - sent: what the request that is challenged took along of this authenticator; nil:
-    ///     nothing. Credentials count as refused only if it was them that were sent: others may
-    ///     have been set while the request was under way.
-    ///   - excluded: what is not to be made use of.
-    ///   - sends: false: the answer's value is not sent as it is. What is sent is asked of
-    ///     ``authorization(for:)``, which begins with the nonce's first count.
-    ///   - generator: for the client's nonce.
+    ///   - sent: The answer from this authenticator that the challenged request carried, or `nil`
+    ///     if it carried none. Credentials are considered rejected only if they were the ones sent:
+    ///     others may have been set while the request was in progress.
+    ///   - excluded: Offers that must not be used.
+    ///   - sends: Whether the caller sends the answer's value as it is. Pass `false` if the value
+    ///     that is sent will come from ``authorization(for:)``, which begins with the nonce's first
+    ///     count.
+    ///   - generator: The source of randomness for the client's nonce.
     public mutating func decide(
         _ challenges: [HTTPChallenge], for request: Request, sent: Answer?,
         excluding excluded: Set<Offer> = [], sends: Bool = true,
@@ -203,7 +212,7 @@ public struct Authenticator: Sendable {
         return .needsCredentials(known.map(\.offer))
     }
 
-    /// Takes the parameters of an Authentication-Info or Proxy-Authentication-Info field.
+    /// Processes the parameters of an Authentication-Info or Proxy-Authentication-Info field.
     public mutating func take(info: [String: String], from origin: Origin) {
         guard var last = answered[origin], case .digest(var session) = last.method else { return }
         session.take(info: info)
@@ -218,32 +227,32 @@ extension Authenticator {
     /// A challenge that can be answered.
     private struct KnownChallenge {
         var offer: Offer
-        /// Nil for Basic.
+        /// `nil` for Basic.
         var digest: DigestChallenge?
 
-        /// The larger, the better it keeps the password.
+        /// Larger values protect the password better.
         var strength: Int { digest?.algorithm.strength ?? -1 }
 
-        /// Nil: it is of another scheme, or incomplete.
+        /// Returns `nil` if the scheme is not supported or the challenge is incomplete.
         init?(_ challenge: HTTPChallenge, from origin: Origin) {
             digest = DigestChallenge(challenge)
             guard digest != nil || challenge.scheme == "basic" else { return nil }
-            // Both schemes ask for a realm, and servers leave it out: it is the empty one then.
+            // Both schemes require a realm, but some servers omit it: it is then the empty one.
             offer = Offer(
                 space: Space(origin: origin, realm: challenge.realm ?? ""),
                 scheme: digest == nil ? .basic : .digest)
         }
     }
 
-    /// What the answer that was refused says of credentials.
+    /// What the rejected answer implies for the credentials.
     private enum Standing {
-        /// Nothing, or that so many nonces in a row were too old.
+        /// Nothing, or only that this many consecutive nonces were stale.
         case untried(renewals: Int)
         case refused
         case stale
     }
 
-    /// What is known of the challenges, the strongest first, and of two the one that came first.
+    /// The supported challenges, the strongest first; equally strong ones keep their order.
     private static func known(
         _ challenges: [HTTPChallenge], from origin: Origin
     ) -> [KnownChallenge] {
@@ -258,10 +267,10 @@ extension Authenticator {
         guard let sent, sent.space == known.offer.space, sent.credentials == found else {
             return .untried(renewals: 0)
         }
-        // Nobody makes us go from Digest to Basic.
+        // A server cannot downgrade us from Digest to Basic.
         guard let challenge = known.digest else { return .refused }
         guard let nonce = sent.nonce else { return .untried(renewals: 0) }
-        // Servers of old say nothing of it when a nonce ends that they have taken before.
+        // Old servers do not say so when a nonce expires that they have accepted before.
         guard challenge.nonce != nonce, challenge.isStale || sent.isUnasked else {
             return .refused
         }
@@ -294,15 +303,15 @@ extension Authenticator {
             realm: space.realm, credentials: found, method: method, order: nextOrder)
         nextOrder += 1
         if answered.count > Self.maximumSpaces {
-            // The oldest answer goes; its origin asks again.
+            // The oldest answer is dropped; its origin will send a challenge again.
             let oldest = answered.min { $0.value.order < $1.value.order }
             if let oldest { answered[oldest.key] = nil }
         }
         return answer
     }
 
-    /// The paths below which Basic credentials of a realm are valid: those of before, and that of
-    /// this request up to its last slash.
+    /// The path prefixes for which Basic credentials of a realm are valid: the known ones, and the
+    /// path of this request up to its last slash.
     private func paths(of request: Request, realm: String) -> [String] {
         let path = Self.path(of: request.target)
         let slash = path.lastIndex(of: "/")
@@ -333,7 +342,7 @@ extension Authenticator {
     private static func path(of target: String) -> Substring {
         let bare = target.prefix { $0 != "?" }
         guard !bare.hasPrefix("/") else { return bare }
-        // Scheme, nothing, authority, path.
+        // Scheme, an empty part, authority, path.
         let parts = bare.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         return parts.count == 4 ? "/\(parts[3])" : "/"
     }

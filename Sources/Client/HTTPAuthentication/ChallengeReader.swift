@@ -1,18 +1,19 @@
 import HTTPCore
 
-/// Reads challenges, once over the bytes: by the grammar, and beyond it where what devices send can
-/// be read in one way only, as curl and wget read it.
+/// A single-pass parser of challenges. It follows the grammar, and goes beyond it where the output
+/// of real devices has only one possible meaning, which is how curl and wget read it.
 ///
-/// - What is not quoted goes on up to the next comma, or the next parameter: `realm=my realm`,
+/// - An unquoted value extends to the next comma or to the next parameter: `realm=my realm`,
 ///   `nonce=YWJj==`. It may be empty.
-/// - No comma is needed in front of a parameter (`realm="a" nonce="b"`); in front of a scheme one
-///   is.
-/// - `qop=auth,auth-int` is one parameter, though no quotation marks hold it together.
-/// - What is no parameter of Basic (`realm="x"; charset="UTF-8"`, `"my realm"`) is left out, up to
-///   the next comma: how Basic is answered depends on none. Where a scheme stands there without a
-///   comma (`Basic realm="a" Digest realm="b", nonce="c"`), its parameters are left out, too.
-/// - A parameter that comes twice has the last value, as with curl. Not so the realm, which says
-///   whose credentials are sent: two that differ are an error.
+/// - No comma is required before a parameter (`realm="a" nonce="b"`), but one is required before a
+///   scheme.
+/// - `qop=auth,auth-int` is a single parameter even without quotation marks.
+/// - For Basic, anything that is not a parameter (`realm="x"; charset="UTF-8"`, `"my realm"`) is
+///   skipped up to the next comma, because the answer depends on no such text. If a scheme follows
+///   without a comma (`Basic realm="a" Digest realm="b", nonce="c"`), its parameters are skipped,
+///   too.
+/// - If a parameter is repeated, the last value is used, as in curl. The exception is the realm,
+///   which decides whose credentials are sent: two different realms are an error.
 struct ChallengeReader {
     private let bytes: [UInt8]
     private var position = 0
@@ -38,7 +39,7 @@ struct ChallengeReader {
                     try parameters(into: &challenge.parameterBytes, ofBasic: isBasic)
                 }
             } else if hasComma {
-                // `Scheme , name=value`: the list's first member is empty.
+                // `Scheme , name=value`: the first member of the list is empty.
                 try parameters(into: &challenge.parameterBytes, ofBasic: isBasic)
             }
             found.append(challenge)
@@ -56,12 +57,12 @@ struct ChallengeReader {
         return found
     }
 
-    /// Takes parameters up to the comma before a token that no `=` follows: the next scheme.
-    /// Without a comma the next word must be a parameter, but for Basic.
+    /// Reads parameters up to the comma before a token that is not followed by `=`, which is the
+    /// next scheme. Without a comma, the next word must be a parameter, except for Basic.
     private mutating func parameters(
         into found: inout [String: [UInt8]], ofBasic isBasic: Bool = false
     ) throws(ChallengeError) {
-        // What follows belongs to a scheme in front of which there was no comma.
+        // Whether what follows belongs to a scheme without a comma before it.
         var isForeign = false
         var lastIsBareProtection = false
         while true {
@@ -112,18 +113,19 @@ struct ChallengeReader {
         }
     }
 
-    /// Goes past what is no parameter, up to a comma outside of quotation marks.
+    /// Skips text that is not a parameter, up to a comma outside quotation marks.
     private mutating func skipMember() {
         var isQuoted = false
         while let peek, isQuoted || !hasComma {
             if peek == UInt8(ascii: "\"") { isQuoted.toggle() }
-            // What is escaped ends nothing.
+            // An escaped character does not end the string.
             position += isQuoted && peek == UInt8(ascii: "\\") ? 2 : 1
         }
         position = min(position, bytes.count)
     }
 
-    /// Characters and then `=`, up to a comma or the end; nil: something else, not taken.
+    /// Reads token68 characters and trailing `=`, up to a comma or the end. Returns `nil` and reads
+    /// nothing if something else follows.
     private mutating func takeToken68() -> String? {
         let start = position
         while let peek, Self.isToken68(peek) { position += 1 }
@@ -160,7 +162,8 @@ struct ChallengeReader {
         throw .unendedString
     }
 
-    /// Up to a comma, a quote, the end, or the space before what looks like a parameter.
+    /// Reads up to a comma, a quotation mark, the end, or the space before what looks like a
+    /// parameter.
     private mutating func unquoted() -> [UInt8] {
         let start = position
         var end = position
@@ -190,7 +193,7 @@ struct ChallengeReader {
     private var peek: UInt8? { position < bytes.count ? bytes[position] : nil }
     private var hasComma: Bool { peek == UInt8(ascii: ",") }
 
-    /// A name and `=` are next, with nothing between them.
+    /// Whether a name immediately followed by `=` is next.
     private var isAtParameter: Bool {
         var end = position
         while end < bytes.count, ASCII.isToken(bytes[end]) { end += 1 }

@@ -2,43 +2,44 @@ import HTTPCore
 
 /// A challenge of the Digest scheme (RFC 7616, section 3.3).
 public struct DigestChallenge: Hashable, Sendable {
-    /// What an answer protects.
+    /// The quality of protection (`qop`): what the answer protects.
     public enum Protection: String, Hashable, Sendable {
         /// The method and the target.
         case authentication = "auth"
-        /// The content, too.
+        /// The method, the target and the content.
         case integrity = "auth-int"
     }
 
-    /// What the password is hashed with.
+    /// The realm, with which the password is hashed.
     public var realm: String { HTTPChallenge.text(realmBytes) }
-    /// The same as the server sent it: it is hashed and sent back so.
+    /// The realm's bytes as the server sent them, which is how they are hashed and sent back.
     public var realmBytes: [UInt8]
-    /// The server's number for one time.
+    /// The server's nonce.
     public var nonce: String {
         get { HTTPChallenge.text(nonceBytes) }
         set { nonceBytes = Array(newValue.utf8) }
     }
-    /// The same as the server sent it: it is hashed and sent back so.
+    /// The nonce's bytes as the server sent them, which is how they are hashed and sent back.
     public var nonceBytes: [UInt8]
-    /// To be sent back as it is.
+    /// The `opaque` parameter, which is sent back unchanged.
     public var opaque: String? { opaqueBytes.map(HTTPChallenge.text) }
-    /// The same as the server sent it.
+    /// The bytes of ``opaque`` as the server sent them.
     public var opaqueBytes: [UInt8]?
-    /// The nonce of the last answer was too old; user and password were not wrong.
+    /// Whether the nonce of the last answer was stale, while user and password were not wrong.
     public var isStale: Bool
-    /// Of all hashes of the answer.
+    /// The algorithm of all hashes in the answer.
     public var algorithm: DigestAlgorithm
-    /// Nil: the server is of RFC 2069 and names none.
+    /// The quality of protection, or `nil` for a server that follows RFC 2069 and sends none.
     public var protection: Protection?
-    /// Whether the user's name is sent as its hash only.
+    /// Whether only a hash of the user's name is sent.
     public var hashesUser: Bool
-    /// The URIs that the answer is for; empty: all of the server.
+    /// The URIs for which the answer is valid. If empty, it is valid for the whole server.
     public var domain: [String]
 
-    /// Nil: it is of another scheme, lacks a nonce, or asks for what is not known here. Of two
-    /// protections the one that needs no content is taken. Without a realm it is of the empty one,
-    /// and a `qop` that lists nothing is none, as some devices send them.
+    /// Reads a Digest challenge. Returns `nil` if the scheme is a different one, the nonce is
+    /// missing, or an unknown algorithm or protection is required. If the server offers both
+    /// protections, the one that does not need the content is used. As some devices send them, a
+    /// missing realm is treated as the empty one, and an empty `qop` as none.
     public init?(_ challenge: HTTPChallenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", let nonce = challenge.parameterBytes["nonce"],
@@ -61,27 +62,27 @@ public struct DigestChallenge: Hashable, Sendable {
     }
 }
 
-/// The requests that are made with one challenge's nonce, and those that follow it.
+/// The requests made with one challenge's nonce and with the nonces that follow it.
 public struct DigestSession: Hashable, Sendable {
-    /// Requests with one nonce: the count has eight hexadecimal digits.
+    /// The maximum number of requests with one nonce: the count has eight hexadecimal digits.
     static let maximumCount: UInt32 = .max
 
-    /// With the nonce in force.
+    /// The challenge with the current nonce.
     public private(set) var challenge: DigestChallenge
-    /// The client's nonce: of so many random bits that no server can foresee it.
+    /// The client's nonce, with enough random bits that no server can predict it.
     public let clientNonce: String
-    /// Of the challenge that the session began with.
+    /// The nonce of the challenge with which the session began.
     private let firstNonce: [UInt8]
-    /// Requests that were made with the nonce in force.
+    /// The number of requests made with the current nonce.
     public private(set) var nonceCount: UInt32 = 0
 
-    /// - Parameter clientNonce: of 128 random bits at least.
+    /// - Parameter clientNonce: The client's nonce, made from at least 128 random bits.
     public init(_ challenge: DigestChallenge, clientNonce: String) {
         (self.challenge, self.clientNonce) = (challenge, clientNonce)
         firstNonce = challenge.nonceBytes
     }
 
-    /// A session whose nonce is of 128 bits of a generator's.
+    /// Creates a session whose client nonce is made from 128 random bits.
     public init(_ challenge: DigestChallenge, using generator: inout some RandomNumberGenerator) {
         let bits = [
             UInt64.random(in: 0...UInt64.max, using: &generator),
@@ -93,21 +94,21 @@ public struct DigestSession: Hashable, Sendable {
         self.init(challenge, clientNonce: Base64.encode(bytes))
     }
 
-    /// Takes the nonce that an Authentication-Info field names for the next request.
+    /// Takes the next nonce from an Authentication-Info field.
     ///
-    /// - Parameter info: the field's parameters.
+    /// - Parameter info: The field's parameters.
     public mutating func take(info: [String: String]) {
         guard let next = info["nextnonce"], next != challenge.nonce else { return }
         challenge.nonce = next
         nonceCount = 0
     }
 
-    /// The field value of the next request.
+    /// Returns the field value for the next request.
     ///
     /// - Parameters:
-    ///   - target: as the request line has it.
-    ///   - content: the request's; needed only where the challenge protects it. Nil: it is not
-    ///     there as a whole.
+    ///   - target: The target as it appears in the request line.
+    ///   - content: The request's content, which is needed only if the challenge protects it, or
+    ///     `nil` if it is not in memory as a whole.
     public mutating func authorization(
         method: String, target: String, credentials: UserCredentials, content: [UInt8]? = []
     ) throws(AuthenticationError) -> String {
@@ -116,7 +117,8 @@ public struct DigestSession: Hashable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The same as it is sent: with what the server sent as it came, which need not be UTF-8.
+    /// Returns the field value's bytes. They need not be valid UTF-8, because the server's values
+    /// are sent back unchanged.
     public mutating func authorizationBytes(
         method: String, target: String, credentials: UserCredentials, content: [UInt8]? = []
     ) throws(AuthenticationError) -> [UInt8] {
@@ -176,7 +178,8 @@ public struct DigestSession: Hashable, Sendable {
         return try algorithm.hexadecimal(start + Array(":\(middle):\(hash)".utf8))
     }
 
-    /// The user's name: its hash (section 3.4.4), as it is, or by RFC 8187 where not in ASCII.
+    /// The user's name: hashed (section 3.4.4), unchanged, or encoded as in RFC 8187 if it is not
+    /// ASCII.
     private func user(_ credentials: UserCredentials) throws(AuthenticationError) -> String {
         let name = credentials.user
         if challenge.hashesUser {
@@ -192,7 +195,7 @@ public struct DigestSession: Hashable, Sendable {
         return "username*=UTF-8''\(String(decoding: escaped, as: UTF8.self))"
     }
 
-    /// A parameter whose value is quoted.
+    /// A parameter with a quoted value.
     private static func parameter(_ name: String, _ value: [UInt8]) -> [UInt8] {
         let escaped = value.flatMap { byte -> [UInt8] in
             byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? [0x5C, byte] : [byte]

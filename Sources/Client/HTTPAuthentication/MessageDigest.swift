@@ -1,13 +1,13 @@
 import COpenSSL
 import HTTPCore
 
-/// The hash functions of the Digest scheme (RFC 7616, section 6.1), by OpenSSL.
+/// The hash algorithms of the Digest scheme (RFC 7616, section 6.1), computed by OpenSSL.
 public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
-    /// The default of old; broken, but better than Basic in clear text.
+    /// The old default. It is broken, but still better than Basic over clear text.
     case md5 = "MD5"
     /// MD5, bound to a session.
     case md5Session = "MD5-sess"
-    /// What every server of RFC 7616 has.
+    /// Required of every server that implements RFC 7616.
     case sha256 = "SHA-256"
     /// SHA-256, bound to a session.
     case sha256Session = "SHA-256-sess"
@@ -16,7 +16,7 @@ public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
     /// SHA-512/256, bound to a session.
     case truncatedSHA512Session = "SHA-512-256-sess"
 
-    /// The algorithm of a name in any letter case; nil: none of these.
+    /// Returns the algorithm with a name in any letter case, or `nil` if it is unknown.
     public init?(name: String) {
         let name = name.lowercasedASCII
         guard let found = Self.allCases.first(where: { $0.rawValue.lowercasedASCII == name }) else {
@@ -28,7 +28,7 @@ public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
     /// Whether the password's hash is bound to the first nonce of a session.
     public var isSession: Bool { rawValue.hasSuffix("-sess") }
 
-    /// The larger, the harder to break.
+    /// Larger values are harder to break.
     var strength: Int {
         switch self {
         case .md5, .md5Session: 0
@@ -37,7 +37,7 @@ public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// The hash in lower-case hexadecimal digits.
+    /// Returns the hash as lower-case hexadecimal digits.
     func hexadecimal(_ bytes: [UInt8]) throws(AuthenticationError) -> String {
         let function =
             switch self {

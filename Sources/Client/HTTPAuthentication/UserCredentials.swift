@@ -1,22 +1,24 @@
 import HTTPCore
 
-/// A user's name and password.
+/// A user name and password.
 public struct UserCredentials: Hashable, Sendable {
-    /// Bytes of each.
+    /// The maximum length of each, in bytes.
     public static let maximumBytes = 8192
 
-    /// The name, without a colon for Basic.
+    /// The user name. For Basic it must not contain a colon.
     public var user: String
-    /// In clear text.
+    /// The password in clear text.
     public var password: String
 
-    /// The credentials of a user.
+    /// Creates credentials.
     public init(user: String, password: String) { (self.user, self.password) = (user, password) }
 
-    /// The Basic scheme's field value (RFC 7617), in UTF-8, whatever `charset` the challenge names:
-    /// there is no other to name, and browsers do so, too.
+    /// Returns the field value for the Basic scheme (RFC 7617), encoded as UTF-8 whatever the
+    /// challenge's `charset` says: UTF-8 is the only value defined, and browsers always use it,
+    /// too.
     ///
-    /// - Throws: where the name has a colon, or either a control character.
+    /// - Throws: ``AuthenticationError`` if the user name contains a colon, or either contains a
+    ///   control character.
     public func basic() throws(AuthenticationError) -> String {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { throw .colonInUserName }
         try check()
@@ -33,33 +35,35 @@ public struct UserCredentials: Hashable, Sendable {
     }
 }
 
-/// Why credentials cannot be written.
+/// The reason why credentials cannot be sent.
 public enum AuthenticationError: Error, Hashable, Sendable {
-    /// The Basic scheme ends a user's name at a colon.
+    /// The user name contains a colon, which ends it in the Basic scheme.
     case colonInUserName
-    /// A name or a password has one.
+    /// The user name or the password contains a control character.
     case controlCharacter
-    /// A name or a password has more than ``UserCredentials/maximumBytes``.
+    /// The user name or the password has more than ``UserCredentials/maximumBytes``.
     case tooLong
-    /// The server asks for content to be protected (`auth-int`), which is not there as a whole.
+    /// The server requires the content to be protected (`auth-int`), but it is not in memory as a
+    /// whole.
     case contentNeeded
-    /// OpenSSL does not compute it, as where only FIPS algorithms are allowed.
+    /// OpenSSL does not provide this algorithm, for example because only FIPS algorithms are
+    /// allowed.
     case algorithmUnavailable(DigestAlgorithm)
-    /// So many requests were made with one nonce that its count has no digits left.
+    /// The nonce has been used for so many requests that its count has no digits left.
     case nonceUsedUp
 }
 
 extension AuthenticationError: CustomStringConvertible {
-    /// What is wrong, for a sentence.
+    /// What is wrong, as a phrase within a sentence.
     public var description: String {
         switch self {
-        case .colonInUserName: "the Basic scheme takes no user's name with a colon"
-        case .controlCharacter: "the user's name or the password has a control character"
+        case .colonInUserName: "the Basic scheme does not allow a colon in the user name"
+        case .controlCharacter: "the user name or the password contains a control character"
         case .tooLong:
-            "the user's name or the password has more than \(UserCredentials.maximumBytes) bytes"
+            "the user name or the password has more than \(UserCredentials.maximumBytes) bytes"
         case .contentNeeded:
-            "the server asks for the content to be protected (auth-int), which is not in memory"
-        case .algorithmUnavailable(let algorithm): "OpenSSL does not compute \(algorithm.rawValue)"
+            "the server requires the content to be protected (auth-int), but it is not in memory"
+        case .algorithmUnavailable(let algorithm): "OpenSSL does not provide \(algorithm.rawValue)"
         case .nonceUsedUp: "the server's nonce has been used too often"
         }
     }

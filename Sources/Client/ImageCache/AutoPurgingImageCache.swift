@@ -1,22 +1,23 @@
-/// Images in memory, up to so many bytes: once they are more, those that were not accessed for
-/// longest go until fewer are left than the preferred usage.
+/// An in-memory image cache with a capacity in bytes. When the capacity is exceeded, the least
+/// recently used images are purged until memory usage is at or below the preferred usage.
 ///
-/// A value without a lock; whoever shares it puts one around it.
+/// It is a value without a lock; code that shares it has to synchronize access.
 public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
-    /// Where an image is from, and what was made of it.
+    /// Identifies an image: its URL, and what was made of it.
     public struct Key: Hashable, Sendable {
-        /// As the request has it.
+        /// The URL as it appears in the request.
         public var url: String
-        /// A filter that the image went through, such as `circle` or `120x80`; nil: none.
+        /// The filter that was applied to the image, such as `circle` or `120x80`, or `nil` if
+        /// there was none.
         public var identifier: String?
 
-        /// The image of a URL, as it came or after a filter.
+        /// Creates the key of an image, unfiltered or filtered.
         public init(url: String, identifier: String? = nil) {
             (self.url, self.identifier) = (url, identifier)
         }
     }
 
-    /// An image, and its neighbours by the time of access.
+    /// An image, and its neighbours in order of access.
     private struct Slot: Sendable {
         var key: Key
         var image: Image
@@ -25,11 +26,11 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         var newer: Int?
     }
 
-    /// In bytes.
+    /// The capacity in bytes.
     public let memoryCapacity: Int
-    /// In bytes; at most ``memoryCapacity``.
+    /// The memory usage in bytes down to which a purge goes; at most ``memoryCapacity``.
     public let preferredMemoryUsageAfterPurge: Int
-    /// Bytes of all images.
+    /// The size of all images in bytes.
     public private(set) var memoryUsage = 0
 
     private let size: @Sendable (Image) -> Int
@@ -39,10 +40,13 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     private var oldest: Int?
     private var newest: Int?
 
+    /// Creates an empty cache.
+    ///
     /// - Parameters:
-    ///   - memoryCapacity: in bytes.
-    ///   - preferredMemoryUsageAfterPurge: in bytes.
-    ///   - size: the bytes that an image takes up once it is decoded; the same each time.
+    ///   - memoryCapacity: The capacity in bytes.
+    ///   - preferredMemoryUsageAfterPurge: The memory usage in bytes down to which a purge goes.
+    ///   - size: Returns the bytes that an image takes up once decoded, always the same for an
+    ///     image.
     public init(
         memoryCapacity: Int = 100 << 20, preferredMemoryUsageAfterPurge: Int = 60 << 20,
         size: @escaping @Sendable (Image) -> Int
@@ -56,10 +60,10 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         self.size = size
     }
 
-    /// How many images there are.
+    /// The number of images.
     public var count: Int { places.count }
 
-    /// The image of a key; counts as an access.
+    /// Returns the image for a key and marks it as used.
     public mutating func image(for key: Key) -> Image? {
         guard let place = places[key] else { return nil }
         unlink(place)
@@ -67,13 +71,13 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         return slots[place]?.image
     }
 
-    /// Whether there is an image of a key; counts as none.
+    /// Whether there is an image for a key. Does not mark it as used.
     public func contains(_ key: Key) -> Bool { places[key] != nil }
 
-    /// Adds an image, in place of the one that has its key. One that is larger than the capacity
-    /// alone is not kept.
+    /// Adds an image, replacing any image with the same key. An image that is larger than the
+    /// capacity is not stored.
     ///
-    /// - Returns: the keys of those that went for it, the longest unused first.
+    /// - Returns: The keys of the images that were purged, the least recently used first.
     @discardableResult
     public mutating func add(_ image: Image, for key: Key) -> [Key] {
         remove(key)
@@ -88,7 +92,7 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         return memoryUsage > memoryCapacity ? purge() : []
     }
 
-    /// Removes an image. False: there was none.
+    /// Removes an image. Returns `false` if there was none.
     @discardableResult
     public mutating func remove(_ key: Key) -> Bool {
         guard let place = places.removeValue(forKey: key) else { return false }
@@ -99,7 +103,7 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         return true
     }
 
-    /// Removes all images, as where memory runs short.
+    /// Removes all images, for example under memory pressure.
     public mutating func removeAll() {
         (places, slots, free) = ([:], [], [])
         (oldest, newest, memoryUsage) = (nil, nil, 0)

@@ -1,41 +1,44 @@
 import CLinux
 
-/// Tells that memory runs short, by the kernel's pressure stall information
-/// (https://docs.kernel.org/accounting/psi.html) or by the events of a control group
+/// Reports memory pressure, from the kernel's pressure stall information
+/// (https://docs.kernel.org/accounting/psi.html) or from the events of a control group
 /// (https://docs.kernel.org/admin-guide/cgroup-v2.html, memory.events).
 ///
-/// Its descriptor is watched for `EPOLLPRI`; then ``acknowledge()`` says whether it was so.
+/// Watch ``descriptor`` for `EPOLLPRI`, then call ``acknowledge()`` to find out whether there is
+/// memory pressure.
 public struct MemoryPressureSource: ~Copyable, Sendable {
-    /// Where it is read from.
+    /// The file that reports memory pressure.
     public enum Origin: Hashable, Sendable {
-        /// A file as `/proc/pressure/memory`, or a control group's `memory.pressure`. It tells
-        /// once that tasks have stalled for so long within a window.
+        /// `/proc/pressure/memory`, or a control group's `memory.pressure`. It reports when tasks
+        /// have been stalled for a given time within a window.
         ///
         /// - Parameters:
-        ///   - stallMilliseconds: at most the window.
-        ///   - windowMilliseconds: 500 to 10 000; without CAP_SYS_RESOURCE a multiple of 2000.
+        ///   - stallMilliseconds: The stall time; at most the window.
+        ///   - windowMilliseconds: From 500 to 10 000; without CAP_SYS_RESOURCE, a multiple of
+        ///     2000.
         case stalls(path: String, stallMilliseconds: Int, windowMilliseconds: Int)
-        /// A control group's `memory.events`. It tells that `high`, `max` or `oom` has grown.
+        /// A control group's `memory.events`. It reports when `high`, `max` or `oom` has increased.
         case events(path: String)
 
-        /// A tenth of two seconds of the whole machine.
+        /// The whole machine: a tenth of two seconds.
         public static let machine = Origin.stalls(
             path: "/proc/pressure/memory", stallMilliseconds: 200, windowMilliseconds: 2000)
     }
 
-    /// To be watched; belongs to this value.
+    /// The descriptor to watch. It is owned by this value.
     public let descriptor: Int32
     private let origin: Origin
     private var last = MemoryEvents()
 
-    /// - Throws: where the kernel has no such file, or does not let this process use it.
+    /// - Throws: ``MemoryPressureError`` if the kernel has no such file or does not let this
+    ///   process use it.
     public init(_ origin: Origin = .machine) throws(MemoryPressureError) {
         self.origin = origin
         switch origin {
         case .stalls(let path, let stall, let window):
             descriptor = open_with_mode(path, O_RDWR | O_NONBLOCK | O_CLOEXEC, 0)
             guard descriptor >= 0 else { throw MemoryPressureError() }
-            // With its zero, as the kernel reads it.
+            // Including the terminating zero, which the kernel expects.
             let trigger = Array("some \(stall * 1000) \(window * 1000)\0".utf8)
             guard write(descriptor, trigger, trigger.count) == trigger.count else {
                 let error = MemoryPressureError()
@@ -56,9 +59,10 @@ public struct MemoryPressureSource: ~Copyable, Sendable {
 
     deinit { close(descriptor) }
 
-    /// Called once the descriptor is ready.
+    /// Call this once the descriptor is ready.
     ///
-    /// - Returns: whether memory runs short. The events of a control group also tell of others.
+    /// - Returns: Whether there is memory pressure. A control group's events also report other
+    ///   things.
     public mutating func acknowledge() throws(MemoryPressureError) -> Bool {
         guard case .events = origin else { return true }
         let now = try Self.events(descriptor)
@@ -74,19 +78,19 @@ public struct MemoryPressureSource: ~Copyable, Sendable {
     }
 }
 
-/// What a control group's `memory.events` counts.
+/// The counters in a control group's `memory.events`.
 public struct MemoryEvents: Hashable, Sendable {
-    /// How often the group was held back because it was above `memory.high`.
+    /// How often the group was throttled because it exceeded `memory.high`.
     public var high: UInt64 = 0
-    /// How often it came to `memory.max`.
+    /// How often the group was about to exceed `memory.max`.
     public var max: UInt64 = 0
-    /// How often that left no memory for it.
+    /// How often the group ran out of memory at its limit.
     public var outOfMemory: UInt64 = 0
 
-    /// Nothing has happened.
+    /// Creates counters that are all zero.
     public init() {}
 
-    /// Reads the file: a name and a number in each line. Others are passed over.
+    /// Parses the file: a name and a number on each line. Unknown names are ignored.
     public init(_ text: String) {
         for line in text.split(whereSeparator: \.isNewline) {
             let words = line.split(separator: " ")
@@ -100,17 +104,17 @@ public struct MemoryEvents: Hashable, Sendable {
         }
     }
 
-    /// Whether anything has grown.
+    /// Whether any counter has increased.
     public func isShort(since last: MemoryEvents) -> Bool {
         high > last.high || max > last.max || outOfMemory > last.outOfMemory
     }
 }
 
-/// Why memory pressure cannot be watched.
+/// The reason why memory pressure cannot be monitored.
 public struct MemoryPressureError: Error, Hashable, Sendable {
     /// The system's error number.
     public var code: Int32
 
-    /// That of the call before.
+    /// Captures the error number of the preceding system call.
     init() { code = __errno_location().pointee }
 }

@@ -1,4 +1,4 @@
-// What the library's own types are made of: whoever imports it can name these, too.
+// The modules and types that the library's public interface uses, so that importing it is enough.
 
 @_exported public import Documents
 @_exported public import EventStreams

@@ -1,24 +1,24 @@
-/// Messages of the kernel about links, addresses and routes (rtnetlink(7)), as bytes: a head of 16
-/// bytes, a fixed part by its type, and attributes, each from a multiple of four. Numbers are in
-/// the machine's byte order; addresses in the network's.
+/// The kernel's messages about links, addresses and routes (rtnetlink(7)) as bytes: a header of 16
+/// bytes, a fixed part that depends on the type, and attributes, each aligned to four bytes.
+/// Numbers are in the machine's byte order, addresses in network byte order.
 enum NetlinkMessage: Hashable, Sendable {
-    /// A link is there, or has changed (RTM_NEWLINK).
+    /// A link was added or has changed (RTM_NEWLINK).
     case link(Link)
-    /// A link is gone (RTM_DELLINK).
+    /// A link was removed (RTM_DELLINK).
     case linkGone(index: Int32)
-    /// An address came or went (RTM_NEWADDR, RTM_DELADDR).
+    /// An address was added or removed (RTM_NEWADDR, RTM_DELADDR).
     case address
-    /// A route came, or is the answer to a question (RTM_NEWROUTE).
+    /// A route was added, or is the reply to a request (RTM_NEWROUTE).
     case route(Route)
-    /// A route went (RTM_DELROUTE).
+    /// A route was removed (RTM_DELROUTE).
     case routeGone
-    /// The system's error number, 0 for an acknowledgement (NLMSG_ERROR).
+    /// The system's error number, or 0 for an acknowledgement (NLMSG_ERROR).
     case error(Int32)
-    /// The end of an answer in several messages (NLMSG_DONE).
+    /// The end of a reply in several messages (NLMSG_DONE).
     case done
     /// Messages were lost (NLMSG_OVERRUN).
     case overrun
-    /// Of another type.
+    /// A message of another type.
     case other(type: UInt16)
 
     /// A network interface.
@@ -30,22 +30,22 @@ enum NetlinkMessage: Hashable, Sendable {
         var flags: UInt32
         var name: String
 
-        /// Whether frames can be sent and received: it is up, and has a carrier.
+        /// Whether frames can be sent and received: the link is up and has a carrier.
         var isRunning: Bool { flags & 0x1 != 0 && flags & 0x40 != 0 }
     }
 
-    /// A way to addresses.
+    /// A route.
     struct Route: Hashable, Sendable {
-        /// `RTN_…`: 1 for unicast, 2 for an address of this machine's own.
+        /// `RTN_…`: 1 for unicast, 2 for one of this machine's own addresses.
         var type: UInt8
-        /// The interface that packets go out by.
+        /// The index of the outgoing interface.
         var interface: Int32?
 
-        /// Whether packets take it at all: not blackhole, unreachable, prohibit or throw.
+        /// Whether packets can use the route: it is not blackhole, unreachable, prohibit or throw.
         var isUsable: Bool { (1...5).contains(type) }
     }
 
-    /// The messages of one datagram. What is cut off or malformed ends them with an error.
+    /// Parses the messages in a datagram. Throws if a message is truncated or malformed.
     static func parse(_ bytes: [UInt8]) throws(NetlinkError) -> [NetlinkMessage] {
         var found: [NetlinkMessage] = []
         var start = 0
@@ -97,7 +97,7 @@ enum NetlinkMessage: Hashable, Sendable {
         if isGone { return .linkGone(index: index) }
         var link = Link(index: index, hardwareType: hardwareType, flags: flags, name: "")
         try attributes(bytes, from: 16) { kind, value in
-            // IFLA_IFNAME, with a zero behind it
+            // IFLA_IFNAME, with a terminating zero
             if kind == 3 { link.name = String(decoding: value.prefix { $0 != 0 }, as: UTF8.self) }
         }
         return .link(link)
@@ -112,18 +112,18 @@ enum NetlinkMessage: Hashable, Sendable {
                 Int(length) <= bytes.count - start,
                 let kind = bytes.number(UInt16.self, at: start + 2)
             else { throw .malformed }
-            // Without the bits that say that it is nested, or in the network's byte order.
+            // Without the flags for nested attributes and for network byte order.
             take(kind & 0x3FFF, Array(bytes[(start + 4)..<(start + Int(length))]))
             start += (Int(length) + 3) & ~3
         }
     }
 }
 
-/// What the kernel is asked.
+/// Requests to the kernel.
 enum NetlinkQuestion {
-    /// By which route an address is reached (RTM_GETROUTE).
+    /// Asks for the route to an address (RTM_GETROUTE).
     ///
-    /// - Parameter address: its 4 or 16 bytes.
+    /// - Parameter address: The 4 or 16 bytes of the address.
     static func route(to address: [UInt8], sequence: UInt32) -> [UInt8] {
         let family: UInt8 = address.count == 4 ? 2 : 10
         var content = [family, UInt8(address.count * 8)] + [UInt8](repeating: 0, count: 10)
@@ -132,7 +132,7 @@ enum NetlinkQuestion {
         return message(type: 26, content, sequence)
     }
 
-    /// What a link is (RTM_GETLINK).
+    /// Asks for the properties of a link (RTM_GETLINK).
     static func link(_ index: Int32, sequence: UInt32) -> [UInt8] {
         let content: [UInt8] =
             [0, 0, 0, 0] + UInt32(bitPattern: index).bytes + [UInt8](repeating: 0, count: 8)
@@ -148,23 +148,24 @@ enum NetlinkQuestion {
     }
 }
 
-/// Why the kernel's messages cannot be used.
+/// An error in communicating with the kernel.
 public enum NetlinkError: Error, Hashable, Sendable {
-    /// They are not as rtnetlink(7) says.
+    /// A message does not follow rtnetlink(7).
     case malformed
     /// The system's error number.
     case system(Int32)
-    /// The text is no address.
+    /// The text is not an IP address.
     case noAddress
 }
 
 extension FixedWidthInteger {
-    /// In the machine's byte order.
+    /// The bytes in the machine's byte order.
     var bytes: [UInt8] { withUnsafeBytes(of: self) { Array($0) } }
 }
 
 extension [UInt8] {
-    /// A number in the machine's byte order, wherever it is; nil: not all of it is there.
+    /// Returns the number at an offset, in the machine's byte order and with any alignment, or
+    /// `nil` if the bytes end before it does.
     func number<Number: FixedWidthInteger>(_: Number.Type, at start: Int) -> Number? {
         guard start >= 0, start <= count - MemoryLayout<Number>.size else { return nil }
         return withUnsafeBytes { $0.loadUnaligned(fromByteOffset: start, as: Number.self) }

@@ -1,29 +1,30 @@
 import CLinux
 import HTTPCore
 
-/// A socket by which the kernel tells of changes to links, addresses and routes, and is asked where
-/// packets would go. No packet is sent for it.
+/// A socket on which the kernel reports changes to links, addresses and routes, and queries about
+/// routes. No packets are sent.
 ///
-/// Its descriptor is watched for reading; then ``takeChanges()`` says whether to ask again.
+/// Watch ``descriptor`` for reading, then call ``takeChanges()`` to find out whether to query
+/// again.
 public struct RouteSocket: ~Copyable, Sendable {
-    /// Does not block; belongs to this value.
+    /// The non-blocking descriptor. It is owned by this value.
     public let descriptor: Int32
 
-    /// Links, addresses and routes of both families (RTMGRP_…).
+    /// Links, addresses and routes of both address families (RTMGRP_…).
     private static let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
-    /// As much as the kernel puts into one datagram.
+    /// The maximum size of a datagram from the kernel.
     private static let datagramBytes = 65_536
 
-    /// In the network namespace of the calling thread.
+    /// Opens a socket in the network namespace of the calling thread.
     public init() throws(NetlinkError) {
         descriptor = try Self.open(groups: Self.groups)
     }
 
     deinit { close(descriptor) }
 
-    /// Takes what the kernel has told since the last time.
+    /// Reads what the kernel has reported since the last call.
     ///
-    /// - Returns: whether anything has changed, or was lost.
+    /// - Returns: Whether anything has changed, or reports were lost.
     public func takeChanges() throws(NetlinkError) -> Bool {
         var hasChanged = false
         while true {
@@ -31,13 +32,13 @@ public struct RouteSocket: ~Copyable, Sendable {
                 guard let bytes = try Self.receive(descriptor) else { return hasChanged }
                 hasChanged = hasChanged || Self.tellsOfChange(bytes)
             } catch .system(ENOBUFS) {
-                // It has told more than there is room for.
+                // There were more reports than the buffer can hold.
                 hasChanged = true
             }
         }
     }
 
-    /// Whether a datagram tells of a change; one that cannot be read may have.
+    /// Whether a datagram reports a change. A datagram that cannot be parsed counts as one.
     static func tellsOfChange(_ bytes: [UInt8]) -> Bool {
         guard let messages = try? NetlinkMessage.parse(bytes) else { return true }
         return messages.contains(where: isChange)
@@ -50,15 +51,15 @@ public struct RouteSocket: ~Copyable, Sendable {
         }
     }
 
-    /// Whether packets to an address would leave this machine now, and by what.
+    /// Whether packets to an address would leave this machine now, and through what.
     ///
-    /// - Parameter address: IPv4 or IPv6, without brackets.
+    /// - Parameter address: An IPv4 or IPv6 address, without brackets.
     public static func status(of address: String) throws(NetlinkError) -> NetworkStatus {
         guard let address = IPAddress(address) else { throw .noAddress }
         return try status(of: address)
     }
 
-    /// Whether this machine has a way to the Internet: to the addresses of a.root-servers.net.
+    /// Whether this machine has a route to the Internet: to the addresses of a.root-servers.net.
     public static func statusOfInternet() throws(NetlinkError) -> NetworkStatus {
         .best(of: [
             try status(of: .v4(0xC629_0004)),
@@ -66,7 +67,7 @@ public struct RouteSocket: ~Copyable, Sendable {
         ])
     }
 
-    /// ``status(of:)`` for an address that has been read.
+    /// ``status(of:)`` for a parsed address.
     package static func status(of address: IPAddress) throws(NetlinkError) -> NetworkStatus {
         let bytes: [UInt8] =
             switch address.unmapped {
@@ -86,22 +87,22 @@ public struct RouteSocket: ~Copyable, Sendable {
             InterfaceKind(hardwareType: link.hardwareType, deviceType: type, name: link.name))
     }
 
-    /// The answer to a question; an error where it says that there is no such way.
+    /// Returns the reply to a request. Throws if the kernel reports that there is no route.
     private static func ask(
         _ socket: Int32, _ question: [UInt8]
     ) throws(NetlinkError) -> NetlinkMessage {
         while send(socket, question, question.count, 0) < 0 {
             guard __errno_location().pointee == EINTR else { throw lastError }
         }
-        // The kernel has answered before the call returns.
+        // The kernel has replied before the call returns.
         guard let bytes = try receive(socket), let answer = try NetlinkMessage.parse(bytes).first
         else { throw .system(EAGAIN) }
         if case .error(let code) = answer, !meansNoWay(code) { throw .system(code) }
         return answer
     }
 
-    /// Whether the kernel's error number says that there is no such way; EOPNOTSUPP is that of a
-    /// kernel without the address's family.
+    /// Whether an error number means that there is no route. EOPNOTSUPP comes from a kernel without
+    /// support for the address family.
     static func meansNoWay(_ code: Int32) -> Bool {
         switch code {
         case ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENODEV, EAFNOSUPPORT, EOPNOTSUPP: true
@@ -114,7 +115,7 @@ public struct RouteSocket: ~Copyable, Sendable {
         let type = Int32(SOCK_RAW.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         let descriptor = socket(16, type, 0)
         guard descriptor >= 0 else { throw lastError }
-        // struct sockaddr_nl: the family, padding, a port of the kernel's choice, groups.
+        // struct sockaddr_nl: the family, padding, a port chosen by the kernel, the groups.
         let address = UInt16(16).bytes + [0, 0, 0, 0, 0, 0] + groups.bytes
         let code = address.withUnsafeBytes {
             bind(
@@ -129,7 +130,7 @@ public struct RouteSocket: ~Copyable, Sendable {
         return descriptor
     }
 
-    /// The next datagram of the kernel's, cut to `datagramBytes`; nil: there is none.
+    /// Returns the kernel's next datagram, truncated to `datagramBytes`, or `nil` if there is none.
     private static func receive(_ socket: Int32) throws(NetlinkError) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: datagramBytes)
         while true {
@@ -148,7 +149,7 @@ public struct RouteSocket: ~Copyable, Sendable {
                 default: throw error
                 }
             }
-            // Other processes may write to it, too.
+            // Other processes may write to the socket, too.
             guard sender.number(UInt32.self, at: 4) == 0 else { continue }
             return Array(bytes[..<count])
         }
@@ -159,9 +160,10 @@ public struct RouteSocket: ~Copyable, Sendable {
         return deviceType(inFolder: "/sys/class/net/\(name)")
     }
 
-    /// The device's type, by the folder in which the kernel describes it; nil: it does not say.
+    /// The device type from the folder in which the kernel describes the interface, or `nil` if it
+    /// does not say.
     static func deviceType(inFolder folder: String) -> String? {
-        // Some drivers of wireless networks say it by these alone.
+        // Some wireless drivers are recognizable only by these files.
         for sign in ["phy80211", "wireless"] where access("\(folder)/\(sign)", F_OK) == 0 {
             return "wlan"
         }

@@ -1,25 +1,29 @@
 import HTTPCore
 
-/// Whether a client makes a request again after it has failed, and when.
+/// Decides whether and when a client repeats a failed request.
 ///
-/// A value that decides; it neither waits nor counts. Delays grow exponentially, with full jitter:
-/// each is a random part of its bound, so that many clients do not come back at once.
+/// It is a value that only decides; it neither waits nor counts. Delays grow exponentially with
+/// full jitter: each delay is a random fraction of its upper bound, so that many clients do not
+/// return at the same time.
 public struct RetryPolicy: Hashable, Sendable {
-    /// How often a request is made at most, the first time among them.
+    /// The maximum number of attempts, including the first one.
     public var maximumAttempts: Int
-    /// The bound of the first delay; each one's is twice that of the one before.
+    /// The upper bound of the first delay, in milliseconds. The bound doubles with each further
+    /// delay.
     public var firstDelayMilliseconds: Int64
-    /// The bound of all delays.
+    /// The upper bound of all delays, in milliseconds.
     public var maximumDelayMilliseconds: Int64
-    /// What a server may ask for by Retry-After. Where it asks for more, nothing is made again:
-    /// whoever waits is told so rather.
+    /// The longest delay that a server may request by Retry-After, in milliseconds. If it requests
+    /// a longer one, the request is not repeated and the caller gets the response instead.
     public var maximumRetryAfterMilliseconds: Int64
-    /// From the first attempt's start to the last one's.
+    /// The maximum time from the start of the first attempt to the start of the last one, in
+    /// milliseconds.
     public var maximumElapsedMilliseconds: Int64
-    /// Final statuses after which a request is made again.
+    /// The final status codes after which a request is repeated.
     public var statuses: Set<Int>
 
-    /// Three attempts within two minutes, half a second between the first two.
+    /// Creates a policy. By default, it makes three attempts within two minutes, with up to half a
+    /// second between the first two.
     public init(
         maximumAttempts: Int = 3, firstDelayMilliseconds: Int64 = 500,
         maximumDelayMilliseconds: Int64 = 30_000, maximumRetryAfterMilliseconds: Int64 = 60_000,
@@ -39,38 +43,38 @@ public struct RetryPolicy: Hashable, Sendable {
         self.statuses = statuses
     }
 
-    /// Makes every request once.
+    /// A policy that makes every request once.
     public static let never = RetryPolicy(maximumAttempts: 1)
 
     /// How an attempt failed.
     public enum Failure: Hashable, Sendable {
-        /// No connection could be made: nothing of the request was sent.
+        /// No connection could be established, so nothing of the request was sent.
         case notConnected
-        /// The connection ended, or took too long, before there was a response.
+        /// The connection was closed or timed out before a response arrived.
         case noResponse
-        /// It did so after a part of the response had been handed on.
+        /// The connection was closed or timed out after part of the response had been delivered.
         case responseCutOff
         /// A final response.
         ///
-        /// - Parameter retryAfter: the value of that field.
+        /// - Parameter retryAfter: The value of its Retry-After field.
         case status(Int, retryAfter: String?)
     }
 
-    /// What was tried.
+    /// A failed attempt.
     public struct Attempt: Hashable, Sendable {
-        /// As the request line has it.
+        /// The method as it appears in the request line.
         public var method: String
-        /// 1 for the first.
+        /// The attempt's number, from 1.
         public var number: Int
-        /// Since the first one's start.
+        /// The time since the start of the first attempt, in milliseconds.
         public var elapsedMilliseconds: Int64
-        /// Whether the content can be sent again. True where there is none.
+        /// Whether the content can be sent again. `true` if there is none.
         public var canRepeatContent: Bool
-        /// Whether the caller knows that two of the same request do what one does, as with an
-        /// Idempotency-Key.
+        /// Whether the caller knows that repeating the request has no further effect, for example
+        /// because it has an Idempotency-Key.
         public var isIdempotent: Bool
 
-        /// An attempt; by its method alone it is known whether it may be repeated
+        /// Creates an attempt. Whether it is idempotent follows from its method by default
         /// (``RetryPolicy/isIdempotent(method:)``).
         public init(
             method: String, number: Int = 1, elapsedMilliseconds: Int64 = 0,
@@ -83,33 +87,34 @@ public struct RetryPolicy: Hashable, Sendable {
         }
     }
 
-    /// What to do.
+    /// What to do after a failed attempt.
     public enum Decision: Hashable, Sendable {
-        /// Make it again, after this wait.
+        /// Repeat the request after this delay.
         case retry(afterMilliseconds: Int64)
-        /// Hand the failure on.
+        /// Report the failure to the caller.
         case giveUp(Reason)
     }
 
-    /// Why a request is not made again.
+    /// The reason why a request is not repeated.
     public enum Reason: Hashable, Sendable {
-        /// It was made as often as it may be.
+        /// The maximum number of attempts has been made.
         case attemptsUsedUp
         /// The next attempt would begin too late.
         case timeUsedUp
-        /// The server may have done what it was asked for, and doing it twice is not the same.
+        /// The request may already have had its effect on the server, and repeating it would not be
+        /// idempotent.
         case notIdempotent
         /// The content cannot be sent again.
         case contentGone
-        /// The caller has a part of the response.
+        /// Part of the response has already been delivered to the caller.
         case responseBegun
-        /// The status is none of ``RetryPolicy/statuses``.
+        /// The status is not one of ``RetryPolicy/statuses``.
         case finalStatus
-        /// The server asks for a longer wait than is allowed, in milliseconds.
+        /// The server requests a longer delay than is allowed; in milliseconds.
         case retryAfterTooLong(Int64)
     }
 
-    /// Whether one request does what two do (RFC 9110, section 9.2.2). Letter case counts.
+    /// Whether a method is idempotent (RFC 9110, section 9.2.2). The letter case matters.
     public static func isIdempotent(method: String) -> Bool {
         [
             "GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "PROPFIND", "QUERY", "REPORT",
@@ -117,11 +122,11 @@ public struct RetryPolicy: Hashable, Sendable {
         ].contains(method)
     }
 
-    /// Decides after a failed attempt.
+    /// Decides what to do after a failed attempt.
     ///
     /// - Parameters:
-    ///   - now: seconds since 1970, for a Retry-After that is a date.
-    ///   - generator: of the jitter.
+    ///   - now: The current time in seconds since 1970, for a Retry-After field with a date.
+    ///   - generator: The source of randomness for the jitter.
     public func decide(
         after failure: Failure, of attempt: Attempt, now: Int64,
         using generator: inout some RandomNumberGenerator
@@ -135,10 +140,10 @@ public struct RetryPolicy: Hashable, Sendable {
             guard asked <= maximumRetryAfterMilliseconds else {
                 return .giveUp(.retryAfterTooLong(asked))
             }
-            // Not before, and not all at that time.
+            // Not before that time, and not all clients at that very time.
             delay = asked + Int64.random(in: 0...firstDelayMilliseconds, using: &generator)
         } else if case .status(421, _) = failure {
-            // Another connection will do at once (RFC 9110, section 15.5.20).
+            // Another connection can be tried immediately (RFC 9110, section 15.5.20).
             delay = 0
         }
         let (end, isTooLarge) = attempt.elapsedMilliseconds.addingReportingOverflow(delay)
@@ -151,7 +156,7 @@ public struct RetryPolicy: Hashable, Sendable {
         case .notConnected: return nil
         case .responseCutOff: return .responseBegun
         case .status(let status, _) where !statuses.contains(status): return .finalStatus
-        // The request was not done (RFC 9110, sections 15.5.9 and 15.5.20; RFC 8470).
+        // The request was not processed (RFC 9110, sections 15.5.9 and 15.5.20; RFC 8470).
         case .status(408, _), .status(421, _), .status(425, _): break
         case .noResponse, .status:
             guard attempt.isIdempotent else { return .notIdempotent }
@@ -159,7 +164,7 @@ public struct RetryPolicy: Hashable, Sendable {
         return attempt.canRepeatContent ? nil : .contentGone
     }
 
-    /// The bound of the delay after so many attempts.
+    /// The upper bound of the delay after a number of attempts.
     func bound(ofDelay attempts: Int) -> Int64 {
         let doublings = min(max(attempts - 1, 0), 62)
         let (bound, isTooLarge) = firstDelayMilliseconds.multipliedReportingOverflow(
@@ -167,10 +172,11 @@ public struct RetryPolicy: Hashable, Sendable {
         return isTooLarge ? maximumDelayMilliseconds : min(bound, maximumDelayMilliseconds)
     }
 
-    /// What a Retry-After field asks for (RFC 9110, section 10.2.3): seconds, or a date, whose
-    /// seconds from now are 0 once it is past. Nil: it is neither.
+    /// The delay in milliseconds that a Retry-After field requests (RFC 9110, section 10.2.3). The
+    /// field is either a number of seconds or a date; a date in the past requests 0. Returns `nil`
+    /// if it is neither.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameter now: The current time in seconds since 1970.
     public static func milliseconds(retryAfter field: String, now: Int64) -> Int64? {
         RetryAfter.milliseconds(field.utf8, now: now)
     }

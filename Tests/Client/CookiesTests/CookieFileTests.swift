@@ -108,14 +108,14 @@ struct CookieFileTests {
 
     @Test(
         arguments: [
-            ("x.test\tTRUE\t/\tTRUE", "4 columns between tabs in place of 7"),
-            ("x\tTRUE\t/\tTRUE\t1\ta\tb\tc", "8 columns between tabs in place of 7"),
+            ("x.test\tTRUE\t/\tTRUE", "4 tab-separated columns; expected 7"),
+            ("x\tTRUE\t/\tTRUE\t1\ta\tb\tc", "8 tab-separated columns; expected 7"),
             ("\tTRUE\t/\tTRUE\t1\ta\tb", "the domain is empty"),
             ("x\tyes\t/\tTRUE\t1\ta\tb", "the second column is neither TRUE nor FALSE"),
             ("x\tTRUE\t/\t1\t1\ta\tb", "the fourth column is neither TRUE nor FALSE"),
-            ("x\tTRUE\tp\tTRUE\t1\ta\tb", "the path has no / in front"),
-            ("x\tTRUE\t/\tTRUE\tsoon\ta\tb", "the end is no number of seconds"),
-            ("x\tTRUE\t/\tTRUE\t-1\ta\tb", "the end is no number of seconds"),
+            ("x\tTRUE\tp\tTRUE\t1\ta\tb", "the path does not begin with /"),
+            ("x\tTRUE\t/\tTRUE\tsoon\ta\tb", "the expiry time is not a number of seconds"),
+            ("x\tTRUE\t/\tTRUE\t-1\ta\tb", "the expiry time is not a number of seconds"),
         ])
     func `says which line is damaged, and how`(line: String, text: String) {
         #expect(throws: CookieFileError(path: "c.txt", problem: .line(3, text))) {
@@ -126,7 +126,7 @@ struct CookieFileTests {
     @Test func `says its path and the line`() {
         let error = #expect(throws: CookieFileError.self) { try jar("\nx\n") }
         #expect(
-            error.map { "\($0)" } == "c.txt:2: 1 columns between tabs in place of 7")
+            error.map { "\($0)" } == "c.txt:2: 1 tab-separated columns; expected 7")
     }
 
     @Test func `keeps names and values that are not UTF-8`() throws {

@@ -81,7 +81,7 @@ struct ClientCertificateTests {
         }
         #expect(
             text { try certificate(for: []) }
-                == "the certificate is for no host; expected one at least")
+                == "the certificate has no hosts; expected at least one")
         #expect(
             text { try certificate(for: ["*"]) }
                 == "the host pattern *: a wildcard needs a domain after it, as in '*.example.com'")

@@ -30,7 +30,7 @@ struct ClientErrorTests {
 
     @Test func `does not speak of a gateway where descriptors are wanting`() {
         let error = ClientError(ExchangeFault.descriptorsExhausted)
-        #expect(error.explanation == "the process has no file descriptor left")
+        #expect(error.explanation == "the process has no file descriptors left")
         #expect(error.token == "descriptors-exhausted")
     }
 

@@ -44,7 +44,8 @@ struct RequestHeadTextTests {
         ] {
             let error = #expect(throws: ClientError.self) { try text(other.map { ("host", $0) }) }
             #expect(error?.reason == .invalidRequest)
-            #expect(error?.explanation.contains("the host is that of the URL, a.test") ?? false)
+            #expect(
+                error?.explanation.contains("does not match the host of the URL, a.test") ?? false)
         }
     }
 

@@ -27,7 +27,7 @@ struct SingleFieldTests {
         let fields = response(.location, ["/one", "/two", "/one"]).headerFields
         let error = #expect(throws: ConflictingFieldLines.self) { try fields.single(.location) }
         #expect(error?.values == ["/one", "/two"])
-        #expect(error.map { "\($0)" } == "2 Location fields that differ (/one, /two)")
+        #expect(error.map { "\($0)" } == "2 different Location fields (/one, /two)")
         // What a reader of logs is shown has an end.
         let long = (0..<9).map { "\($0)" + String(repeating: "x", count: 5000) }
         let many = response(.location, long).headerFields
@@ -91,6 +91,6 @@ struct SingleFieldTests {
             Issue.record("taken")
             return
         }
-        #expect(text.hasPrefix("2 Content-Range fields that differ"))
+        #expect(text.hasPrefix("2 different Content-Range fields"))
     }
 }

@@ -163,7 +163,7 @@ struct ImageResponseTests {
         let text = ResponseSerializationError(
             .image(.formatNotRead(name)), response: nil, content: []
         ).description
-        #expect(text.hasPrefix("\(name) images are not read"))
+        #expect(text.hasPrefix("\(name) images are not supported"))
     }
 
     @Test func `no content is nothing, and other content is no image`() {

@@ -115,7 +115,7 @@ struct ResponseSerializerTests {
         #expect(chain.last?.reason == .status(500))
         #expect(
             error?.description
-                == "the status is 500; the content is text/html, expected application/json, "
+                == "the status is 500; the content type is text/html, expected application/json, "
                 + "text/json, text/javascript, +json")
     }
 

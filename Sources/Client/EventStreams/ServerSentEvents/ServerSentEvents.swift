@@ -1,82 +1,85 @@
 import HTTPCore
 
-/// One event of a `text/event-stream` (WHATWG HTML, "Server-sent events").
+/// An event of a `text/event-stream` (WHATWG HTML, "Server-sent events").
 public struct ServerSentEvent: Hashable, Sendable {
-    /// `message` unless the server names another.
+    /// The event's type; `message` unless the server specifies another one.
     public var type: String
-    /// Its data lines, a line feed between each two.
+    /// The event's data lines, separated by line feeds.
     public var data: String
-    /// The ID in force: what Last-Event-ID says when the stream is asked for again.
+    /// The last event ID in effect: the value of Last-Event-ID when the client reconnects.
     public var lastEventID: String
 
-    /// An event.
+    /// Creates an event.
     public init(type: String = "message", data: String, lastEventID: String = "") {
         (self.type, self.data, self.lastEventID) = (type, data, lastEventID)
     }
 }
 
-/// Reads a `text/event-stream`, fed in chunks of any size.
+/// An incremental parser of `text/event-stream` that accepts chunks of any size.
 ///
 ///     stream  = [ bom ] *event
 ///     event   = *( comment / field ) end-of-line
 ///     comment = ":" *any-char end-of-line
 ///     field   = 1*name-char [ ":" [ space ] *any-char ] end-of-line
 ///
-/// Lines end with CR, LF or both. What is not UTF-8 is replaced by U+FFFD. An event that the stream
-/// ends in is none.
+/// Lines end with CR, LF or both. Invalid UTF-8 is replaced by U+FFFD. An incomplete event at the
+/// end of the stream is discarded.
 public struct ServerSentEventParser: Sendable {
-    /// The media type of such a stream.
+    /// The media type of event streams.
     public static let mediaType = "text/event-stream"
 
-    /// What an event may take.
+    /// The maximum sizes of lines and events.
     public struct Limits: Hashable, Sendable {
-        /// Of one event's data.
+        /// The maximum size of one event's data, in bytes.
         public var eventBytes: Int
-        /// Of one line, its end not included. Comments are not kept, and may be of any length.
+        /// The maximum length of a line without its terminator, in bytes. Comments are not stored
+        /// and may have any length.
         public var lineBytes: Int
 
-        /// 1 MiB each unless more or less is named.
+        /// Creates limits; both are 1 MiB by default.
         public init(eventBytes: Int = 1 << 20, lineBytes: Int = 1 << 20) {
             (self.eventBytes, self.lineBytes) = (eventBytes, lineBytes)
         }
     }
 
-    /// What an event may take.
+    /// The parser's limits.
     public let limits: Limits
-    /// As of the last event that ended, also of one without data. Empty: none.
+    /// The last event ID as of the most recent event, even if that event had no data. Empty if
+    /// there is none.
     public private(set) var lastEventID: String
-    /// How long to wait before the stream is asked for again, if the server says so.
+    /// The reconnection time in milliseconds, if the server has sent one.
     public private(set) var reconnectionMilliseconds: Int64?
 
     private var line: [UInt8] = []
     private var data: [UInt8] = []
     private var type = ""
     private var nextID: String
-    /// A comment: what it says is not kept.
+    /// Whether the current line is a comment, whose text is discarded.
     private var isInComment = false
     private var hasCarriageReturn = false
-    /// Bytes of the byte order mark that the stream has begun with; nil: it is past that.
+    /// The number of bytes of the byte order mark read so far, or `nil` once it has been passed.
     private var markBytes: Int? = 0
     private var failure: ServerSentEventError?
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// - Parameter lastEventID: that of the stream which this one goes on from.
+    /// - Parameter lastEventID: The last event ID of the stream that this one continues.
     public init(limits: Limits = Limits(), lastEventID: String = "") {
         (self.limits, self.lastEventID, nextID) = (limits, lastEventID, lastEventID)
     }
 
-    /// Whether a Content-Type says that content is such a stream, whatever its parameters.
+    /// Whether a Content-Type denotes an event stream. Its parameters are ignored.
     public static func isEventStream(contentType value: String) -> Bool {
         let essence = value.utf8.prefix { $0 != UInt8(ascii: ";") }
         return Substring(essence).withoutOuterSpace.lowercasedASCII == mediaType
     }
 
-    /// Takes a chunk.
+    /// Parses a chunk.
     ///
-    /// - Parameter events: those that end in the chunk are appended, also where it fails further
-    ///   on.
-    /// - Throws: where a limit is exceeded. After that nothing is read: each call throws the same.
+    /// - Parameter events: The events completed by this chunk are appended to it, even if parsing
+    ///   fails later in the chunk.
+    /// - Throws: ``ServerSentEventError`` if a limit is exceeded. After that the parser reads
+    ///   nothing more, and each call throws the same error.
     public mutating func parse(
         _ chunk: some Sequence<UInt8>, into events: inout [ServerSentEvent]
     ) throws(ServerSentEventError) {
@@ -99,7 +102,7 @@ public struct ServerSentEventParser: Sendable {
                 markBytes = count + 1 == Self.mark.count ? nil : count + 1
                 return
             }
-            // It only looked like the mark.
+            // It only looked like a byte order mark.
             markBytes = nil
             for byte in Self.mark[..<count] { try append(byte) }
         }
@@ -169,10 +172,10 @@ public struct ServerSentEventParser: Sendable {
     }
 }
 
-/// Why a stream of events cannot be read on.
+/// An error that ends the parsing of an event stream.
 public enum ServerSentEventError: Error, Hashable, Sendable {
     /// A line has more bytes than ``ServerSentEventParser/Limits/lineBytes``.
     case lineTooLong
-    /// The data of an event has more bytes than ``ServerSentEventParser/Limits/eventBytes``.
+    /// An event's data has more bytes than ``ServerSentEventParser/Limits/eventBytes``.
     case eventTooLarge
 }

@@ -1,20 +1,20 @@
 import CZlib
 
-/// The extension permessage-deflate (RFC 7692), each message by itself: neither end takes its
-/// window over from one message to the next. So a connection that is idle keeps no window, and what
-/// one message says has no effect on the size of another.
+/// The extension permessage-deflate (RFC 7692) without context takeover: each message is compressed
+/// on its own. So an idle connection keeps no window, and the content of one message cannot
+/// influence the size of another.
 enum MessageDeflate {
-    /// What a client offers, and a server accepts.
+    /// The client's offer, and what a server has to accept.
     static let offer =
         "permessage-deflate; server_no_context_takeover; client_no_context_takeover"
 
-    /// Shorter content is sent as it is.
+    /// Content with fewer bytes is sent uncompressed.
     static let minimumBytes = 64
-    /// What ends a flushed block, and is not sent (section 7.2.1).
+    /// The end of a flushed block, which is not sent (section 7.2.1).
     private static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
     private static let blockBytes = 65_536
 
-    /// Whether a server's parameters are an answer to the offer (section 7.1).
+    /// Whether a server's parameters are a valid response to the offer (section 7.1).
     static func accepts(_ parameters: [String]) -> Bool {
         var seen: Set<String> = []
         for parameter in parameters {
@@ -23,7 +23,7 @@ enum MessageDeflate {
             switch parameter {
             case "server_no_context_takeover", "client_no_context_takeover": break
             case _ where name == "server_max_window_bits":
-                // It may use less than it was offered.
+                // The server may use a smaller window than it was offered.
                 let bits = parameter.dropFirst(name.count + 1).filter { $0 != "\"" }
                 guard (8...15).map(String.init).contains(bits) else { return false }
             default: return false
@@ -32,10 +32,10 @@ enum MessageDeflate {
         return seen.contains("server_no_context_takeover")
     }
 
-    /// Content compressed; nil: it would not be smaller.
+    /// Returns the compressed content, or `nil` if it would not be smaller.
     static func compressed(_ content: [UInt8]) -> [UInt8]? {
         guard content.count >= minimumBytes, content.count < 1 << 30 else { return nil }
-        // At a place of its own, for zlib compares addresses.
+        // Allocated on the heap because zlib checks that the structure has not moved.
         let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         stream.initialize(to: z_stream())
         defer { stream.deallocate() }
@@ -54,7 +54,7 @@ enum MessageDeflate {
                 (stream.pointee.next_out, stream.pointee.avail_out) = (
                     output.baseAddress, UInt32(output.count)
                 )
-                // With room left all of it is out (zlib.h, deflate).
+                // If there is space left, all output has been written (zlib.h, deflate).
                 return deflate(stream, Z_SYNC_FLUSH) == Z_OK && stream.pointee.avail_out > 0
             }
         }
@@ -63,13 +63,13 @@ enum MessageDeflate {
         return Array(output.dropLast(tail.count))
     }
 
-    /// Content of a message as it was before.
+    /// Decompresses the content of a message.
     ///
-    /// - Parameter most: bytes that there may be.
+    /// - Parameter most: The maximum size of the decompressed content, in bytes.
     static func decompressed(
         _ content: [UInt8], most: Int
     ) throws(WebSocketError) -> [UInt8] {
-        // At a place of its own, for zlib compares addresses.
+        // Allocated on the heap because zlib checks that the structure has not moved.
         let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         stream.initialize(to: z_stream())
         defer { stream.deallocate() }
@@ -89,7 +89,7 @@ enum MessageDeflate {
         return output
     }
 
-    /// Takes all of the stream's input; what is wrong with it, if anything is.
+    /// Consumes all of the stream's input. Returns an error if the input is invalid or too large.
     private static func inflateAll(
         _ stream: UnsafeMutablePointer<z_stream>, most: Int, into output: inout [UInt8]
     ) -> WebSocketError? {
@@ -106,11 +106,12 @@ enum MessageDeflate {
             output += block[..<count]
             switch status {
             case Z_STREAM_END where stream.pointee.avail_in > 0:
-                // A final block is allowed, and others behind it (section 7.2.3.5).
+                // A final block is allowed, and so are further blocks after it (section 7.2.3.5).
                 guard inflateReset(stream) == Z_OK else { return .corruptCompression }
             case Z_OK, Z_BUF_ERROR, Z_STREAM_END:
-                // At a block's end, and that at a byte's, also where the output is just full: a
-                // further call, without input, would no longer say so.
+                // Whether the input ends at the end of a block, on a byte boundary. This must be
+                // checked even if the output is exactly full: a further call without input would no
+                // longer report it.
                 let isAtEnd =
                     stream.pointee.avail_in == 0 && stream.pointee.data_type & 0x87 == 0x80
                 if isAtEnd { return nil }

@@ -1,15 +1,15 @@
-/// Whether bytes are UTF-8, as they come (Unicode, table 3-7): what cannot become it is told at its
-/// first byte that is wrong.
+/// Incremental UTF-8 validation (Unicode, table 3-7). An invalid sequence is detected at its first
+/// wrong byte.
 struct UTF8Check: Hashable, Sendable {
-    /// Bytes that the character still needs.
+    /// The number of bytes that the current character still needs.
     private var missing = 0
-    /// What the next of them may be.
+    /// The valid range of the next byte.
     private var allowed: ClosedRange<UInt8> = 0x80...0xBF
 
-    /// Whether no character is left unfinished.
+    /// Whether the bytes so far end at a character boundary.
     var isComplete: Bool { missing == 0 }
 
-    /// False: the bytes are not UTF-8, whatever follows.
+    /// Returns `false` if the bytes are not UTF-8, whatever follows.
     mutating func take(_ bytes: some Sequence<UInt8>) -> Bool {
         for byte in bytes where !take(byte) { return false }
         return true
@@ -27,12 +27,12 @@ struct UTF8Check: Hashable, Sendable {
         case 0xC2...0xDF: missing = 1
         case 0xE0...0xEF:
             missing = 2
-            // No overlong forms, no surrogates.
+            // Excludes overlong forms and surrogates.
             if byte == 0xE0 { allowed = 0xA0...0xBF }
             if byte == 0xED { allowed = 0x80...0x9F }
         case 0xF0...0xF4:
             missing = 3
-            // No overlong forms, nothing above U+10FFFF.
+            // Excludes overlong forms and anything above U+10FFFF.
             if byte == 0xF0 { allowed = 0x90...0xBF }
             if byte == 0xF4 { allowed = 0x80...0x8F }
         default: return false

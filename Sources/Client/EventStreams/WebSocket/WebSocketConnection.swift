@@ -1,27 +1,29 @@
-/// A WebSocket connection after its handshake (RFC 6455): bytes in, events out; messages in, bytes
-/// out. It has no socket and no clock. Of extensions it knows permessage-deflate (RFC 7692).
+/// A WebSocket connection after the handshake (RFC 6455), without a socket and without a clock:
+/// received bytes become events, and messages become bytes to send. It supports the extension
+/// permessage-deflate (RFC 7692).
 ///
 ///     open ──close()──► closing ──close frame──► closed
 ///       │                                          ▲
 ///       └──close frame (answered), or an error─────┘
 ///
-/// Once it is closed a server ends the TCP connection; a client waits for that, for a while
-/// (section 7.1.1).
+/// Once the connection is closed, a server closes the TCP connection at once; a client waits some
+/// time for the server to do so (section 7.1.1).
 public struct WebSocketConnection: Sendable {
-    /// Which end this is: a client masks what it sends.
+    /// Which end of the connection this is. A client masks its frames.
     public enum Role: Hashable, Sendable {
-        /// Who asked for the connection, and who was asked.
+        /// The end that requested the connection, and the end that accepted it.
         case client, server
     }
 
-    /// What a connection may take.
+    /// The maximum sizes of messages and frames.
     public struct Limits: Hashable, Sendable {
-        /// Of a message that is received, all its parts together, compressed or not.
+        /// The maximum size of a received message, in bytes: all its fragments together, and both
+        /// before and after decompression.
         public var messageBytes: Int
-        /// A message that is sent has as many parts as are needed, of this size.
+        /// The size in bytes at which a message is split into fragments when it is sent.
         public var sentFrameBytes: Int
 
-        /// 16 MiB a message, and 64 KiB a frame, unless something else is named.
+        /// Creates limits; by default 16 MiB for a message and 64 KiB for a frame.
         public init(messageBytes: Int = 16 << 20, sentFrameBytes: Int = 65_536) {
             precondition(messageBytes > 0 && sentFrameBytes > 0, "no room for a message")
             (self.messageBytes, self.sentFrameBytes) = (messageBytes, sentFrameBytes)
@@ -30,57 +32,58 @@ public struct WebSocketConnection: Sendable {
 
     /// What was received.
     public enum Event: Hashable, Sendable {
-        /// A whole message in UTF-8.
+        /// A complete text message.
         case text(String)
-        /// A whole message of bytes.
+        /// A complete binary message.
         case binary([UInt8])
-        /// It is answered already.
+        /// A ping, which has already been answered.
         case ping([UInt8])
-        /// The answer to a ping, or one that nobody asked for.
+        /// A pong: the response to a ping, or an unsolicited one.
         case pong([UInt8])
-        /// The peer has closed, or answered
-        /// ``WebSocketConnection/close(_:reason:)``. Nothing follows. The code is nil where
-        /// the peer named none.
+        /// The peer has sent a close frame, or has answered ``close(_:)``. It is the last event.
+        /// The code is `nil` if the peer sent none.
         case closed(code: UInt16?, reason: String)
-        /// The peer broke the rules; it is told so. Nothing follows.
+        /// The peer violated the protocol and has been sent a close frame. It is the last event.
         case failed(WebSocketError)
     }
 
     private enum State: Sendable {
         case open
-        /// Our close frame is out; the peer's is not here yet.
+        /// Our close frame has been sent; the peer's has not been received yet.
         case closing
         case closed
     }
 
-    /// Which end this is.
+    /// Which end of the connection this is.
     public let role: Role
-    /// What the connection may take.
+    /// The connection's limits.
     public let limits: Limits
-    /// Whether messages may be compressed, as the handshake has agreed.
+    /// Whether messages may be compressed, as agreed in the handshake.
     public let compresses: Bool
     private let makeMaskingKey: @Sendable () -> UInt32
     private var state = State.open
 
-    /// Bytes of a head that is not whole yet.
+    /// The bytes of an incomplete frame head.
     private var headBytes: [UInt8] = []
     private var head: WebSocketFrameHead?
-    /// Bytes of the frame's content that are here.
+    /// How many bytes of the frame's content have been received.
     private var received: UInt64 = 0
     private var control: [UInt8] = []
-    /// What the message in parts is; nil: there is none.
+    /// The opcode of the fragmented message in progress, or `nil` if there is none.
     private var message: WebSocketFrameHead.Opcode?
     private var content: [UInt8] = []
     private var isCompressed = false
     private var textCheck = UTF8Check()
 
     private var output: [UInt8] = []
-    /// Of several pings only the last is answered (section 5.5.3).
+    /// If there are several pings, only the last one is answered (section 5.5.3).
     private var pong: [UInt8]?
 
+    /// Creates an open connection.
+    ///
     /// - Parameters:
-    ///   - compresses: what ``WebSocketHandshake/Agreement`` says.
-    ///   - maskingKey: makes numbers that nobody can foresee, one for each frame of a client.
+    ///   - compresses: The value from ``WebSocketHandshake/Agreement``.
+    ///   - maskingKey: Returns unpredictable numbers, one for each frame that a client sends.
     public init(
         role: Role = .client, limits: Limits = Limits(), compresses: Bool = false,
         maskingKey: @escaping @Sendable () -> UInt32 = { UInt32.random(in: 0...UInt32.max) }
@@ -91,23 +94,23 @@ public struct WebSocketConnection: Sendable {
 
     /// Whether messages can be sent.
     public var isOpen: Bool { state == .open }
-    /// Whether both ends have closed, or an error has: the TCP connection has no more use.
+    /// Whether both ends have closed, or an error occurred: the TCP connection is no longer needed.
     public var isClosed: Bool { state == .closed }
 }
 
 // MARK: - Sending
 
 extension WebSocketConnection {
-    /// Sends a text. False: the connection is closing or closed.
+    /// Sends a text message. Returns `false` if the connection is closing or closed.
     @discardableResult
     public mutating func send(text: String) -> Bool { send(Array(text.utf8), .text) }
 
-    /// Sends bytes. False: the connection is closing or closed.
+    /// Sends a binary message. Returns `false` if the connection is closing or closed.
     @discardableResult
     public mutating func send(binary: [UInt8]) -> Bool { send(binary, .binary) }
 
-    /// Sends a ping of at most 125 bytes. False: it has more, or the connection is closing or
-    /// closed.
+    /// Sends a ping with at most 125 bytes. Returns `false` if there are more, or if the connection
+    /// is closing or closed.
     @discardableResult
     public mutating func ping(_ content: [UInt8] = []) -> Bool {
         guard state == .open, content.count <= WebSocketFrameHead.maximumControlBytes else {
@@ -117,12 +120,14 @@ extension WebSocketConnection {
         return true
     }
 
-    /// Closes. Messages are received until the peer has closed, too.
+    /// Closes the connection. Messages are still received until the peer has closed, too.
     ///
     /// - Parameters:
-    ///   - code: 1000 to 4999, of those that may be sent (section 7.4); nil: none is.
-    ///   - reason: cut off at a character's end where it is longer than 123 bytes.
-    /// - Returns: false: the code may not be sent, or the connection is closing or closed.
+    ///   - code: A status code from 1000 to 4999 that may be sent (section 7.4), or `nil` to send
+    ///     none.
+    ///   - reason: The reason. It is truncated at a character boundary if it is longer than 123
+    ///     bytes.
+    /// - Returns: `false` if the code may not be sent, or if the connection is closing or closed.
     @discardableResult
     public mutating func close(_ code: UInt16? = 1000, reason: String = "") -> Bool {
         guard state == .open, code.map(Self.isSendable) ?? true else { return false }
@@ -131,7 +136,7 @@ extension WebSocketConnection {
         return true
     }
 
-    /// What is to be written to the peer, and is then forgotten here.
+    /// Returns the bytes to be written to the peer, and clears the buffer.
     public mutating func takeOutput() -> [UInt8] {
         if let content = pong.take(), state == .open { append(.pong, content[...]) }
         defer { output = [] }
@@ -179,8 +184,8 @@ extension WebSocketConnection {
         append(.close, content[...])
     }
 
-    /// Codes that a close frame may have (section 7.4, and IANA's registry): not 1004, nor 1005,
-    /// 1006 and 1015, which say that there was none.
+    /// Whether a close frame may have this code (section 7.4, and the IANA registry): not 1004, and
+    /// not 1005, 1006 and 1015, which mean that there was none.
     private static func isSendable(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true
@@ -192,7 +197,8 @@ extension WebSocketConnection {
 // MARK: - Receiving
 
 extension WebSocketConnection {
-    /// Takes bytes of the peer in chunks of any size. What comes after the end is passed over.
+    /// Processes bytes received from the peer, in chunks of any size. Anything after the end is
+    /// ignored.
     public mutating func receive(_ bytes: [UInt8]) -> [Event] {
         var events: [Event] = []
         var rest = bytes[...]
@@ -226,7 +232,7 @@ extension WebSocketConnection {
         (self.head, received) = (head, 0)
     }
 
-    /// Begins a message, or a part of one.
+    /// Begins a message or a fragment.
     private mutating func begin(_ head: WebSocketFrameHead) throws(WebSocketError) {
         if head.opcode == .continuation {
             guard message != nil else { throw .unexpectedContinuation }
@@ -286,7 +292,8 @@ extension WebSocketConnection {
         }
     }
 
-    /// Takes the peer's close frame, and answers it unless it is the answer (section 5.5.1).
+    /// Processes the peer's close frame, and answers it unless it is the answer to ours (section
+    /// 5.5.1).
     private mutating func endClose() throws(WebSocketError) -> Event {
         guard control.count != 1 else { throw .badClose }
         var code: UInt16?

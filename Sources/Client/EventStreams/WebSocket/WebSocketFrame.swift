@@ -15,21 +15,23 @@ struct WebSocketFrameHead: Hashable, Sendable {
         var isControl: Bool { rawValue >= 8 }
     }
 
-    /// Bytes of a control frame's content.
+    /// The maximum size of a control frame's content, in bytes.
     static let maximumControlBytes = 125
 
     var isFinal: Bool
-    /// The first reserved bit, in the first frame of a message (RFC 7692, section 6).
+    /// The first reserved bit, which is set in the first frame of a compressed message (RFC 7692,
+    /// section 6).
     var isCompressed = false
     var opcode: Opcode
-    /// Bytes of its content.
+    /// The length of the content in bytes.
     var length: UInt64
-    /// Its first byte is the most significant.
+    /// The masking key; its first byte is the most significant.
     var maskingKey: UInt32?
 
-    /// The head at the beginning of some bytes, and how many it takes; nil: more are needed.
+    /// Parses a head at the beginning of some bytes. Returns it with its length, or `nil` if more
+    /// bytes are needed.
     ///
-    /// - Parameter compressed: whether messages may be.
+    /// - Parameter compressed: Whether messages may be compressed.
     static func parse(
         _ bytes: [UInt8], compressed: Bool = false
     ) throws(WebSocketError) -> (head: WebSocketFrameHead, count: Int)? {
@@ -50,7 +52,8 @@ struct WebSocketFrameHead: Hashable, Sendable {
         var length = UInt64(short)
         if lengthBytes > 0 {
             length = bytes[2..<(2 + lengthBytes)].reduce(0) { $0 << 8 | UInt64($1) }
-            // The fewest bytes, and the first bit zero (section 5.2).
+            // The length must use the fewest bytes possible, and its first bit must be zero
+            // (section 5.2).
             guard length > (lengthBytes == 2 ? 125 : 65_535), length >> 63 == 0 else {
                 throw .badLength
             }
@@ -63,7 +66,7 @@ struct WebSocketFrameHead: Hashable, Sendable {
         return (head, count)
     }
 
-    /// Writes the head.
+    /// Appends the encoded head.
     func append(to output: inout [UInt8]) {
         output.append((isFinal ? 0x80 : 0) | (isCompressed ? 0x40 : 0) | opcode.rawValue)
         let mask: UInt8 = maskingKey == nil ? 0 : 0x80
@@ -85,12 +88,12 @@ struct WebSocketFrameHead: Hashable, Sendable {
         }
     }
 
-    /// Masks content, or takes the mask away (section 5.3).
+    /// Masks or unmasks content (section 5.3).
     ///
-    /// - Parameter offset: of the first byte in the frame's content.
+    /// - Parameter offset: The position of the first byte within the frame's content.
     static func mask(_ bytes: inout [UInt8], from start: Int, key: UInt32, offset: UInt64) {
         let shift = UInt32(offset & 3) * 8
-        // As it is met by the first byte.
+        // The key, rotated to where the first byte is.
         let key = key << shift | key >> (32 - shift)
         let wide = (UInt64(key) << 32 | UInt64(key)).bigEndian
         bytes.withUnsafeMutableBytes { bytes in
@@ -107,34 +110,35 @@ struct WebSocketFrameHead: Hashable, Sendable {
     }
 }
 
-/// What a peer does against RFC 6455, or what is too much.
+/// A violation of RFC 6455 by the peer, or of a limit.
 public enum WebSocketError: Error, Hashable, Sendable, CaseIterable {
-    /// A reserved bit is set that no extension gives a meaning.
+    /// A reserved bit is set that no negotiated extension uses.
     case reservedBits
-    /// None of those of RFC 6455.
+    /// The opcode is not defined in RFC 6455.
     case unknownOpcode
-    /// A control frame in several parts.
+    /// A control frame is fragmented.
     case fragmentedControl
-    /// A control frame of more than 125 bytes.
+    /// A control frame has more than 125 bytes.
     case controlTooLong
-    /// A length in more bytes than it takes, or of 2⁶³ and more.
+    /// A length is not encoded in the fewest bytes, or is 2⁶³ or more.
     case badLength
-    /// A client's frame without a mask, or a server's with one.
+    /// A client's frame is not masked, or a server's frame is.
     case wrongMasking
-    /// A part of no message.
+    /// A continuation frame without a message to continue.
     case unexpectedContinuation
-    /// A message within another one.
+    /// A new message begins before the previous one has ended.
     case messageWithinMessage
-    /// A text, or the reason of an end, is not UTF-8.
+    /// A text message, or the reason in a close frame, is not valid UTF-8.
     case notUTF8
-    /// A close frame with one byte, or a code that may not be sent.
+    /// A close frame has one byte of content, or a code that may not be sent.
     case badClose
-    /// A message larger than the limit.
+    /// A message is larger than the limit.
     case tooLarge
-    /// A message says that it is compressed, but is not, or not by itself.
+    /// A message is marked as compressed, but is not valid compressed data, or depends on an
+    /// earlier message.
     case corruptCompression
 
-    /// The code that the connection is closed with (section 7.4.1).
+    /// The status code with which the connection is closed (section 7.4.1).
     public var closeCode: UInt16 {
         switch self {
         case .notUTF8, .corruptCompression: 1007

@@ -1,27 +1,30 @@
 import COpenSSL
 import HTTPCore
 
-/// A client's opening handshake (RFC 6455, section 4.1): the fields of its request, and whether the
-/// response is the answer to it.
+/// A client's opening handshake (RFC 6455, section 4.1): the fields of the request, and the
+/// validation of the response.
 public struct WebSocketHandshake: Hashable, Sendable {
     /// The value of Sec-WebSocket-Key: 16 random bytes in base64.
     public let key: String
-    /// The subprotocols that are offered, the one that is liked best first.
+    /// The subprotocols offered, in order of preference.
     public let protocols: [String]
     /// Whether permessage-deflate is offered.
     public let offersCompression: Bool
 
-    /// What the two ends have agreed on.
+    /// What client and server have agreed on.
     public struct Agreement: Hashable, Sendable {
-        /// The subprotocol that the server chose, if it did.
+        /// The subprotocol chosen by the server, if any.
         public var subprotocol: String?
         /// Whether messages may be compressed.
         public var compresses: Bool
     }
 
+    /// Creates a handshake with a random key.
+    ///
     /// - Parameters:
-    ///   - protocols: tokens, each once (section 4.1, 10).
-    ///   - offersCompression: permessage-deflate, each message by itself.
+    ///   - protocols: The subprotocols: unique tokens (section 4.1, 10).
+    ///   - offersCompression: Whether to offer permessage-deflate, with each message compressed on
+    ///     its own.
     public init(
         protocols: [String] = [], offersCompression: Bool = false,
         using generator: inout some RandomNumberGenerator
@@ -31,13 +34,13 @@ public struct WebSocketHandshake: Hashable, Sendable {
             key: Base64.encode(bytes), protocols: protocols, offersCompression: offersCompression)
     }
 
-    /// A handshake with a key that is known.
+    /// Creates a handshake with a given key.
     public init(key: String, protocols: [String] = [], offersCompression: Bool = false) {
         (self.key, self.protocols) = (key, protocols)
         self.offersCompression = offersCompression
     }
 
-    /// The fields of the request, a GET of HTTP/1.1, beside Host.
+    /// The fields of the request, an HTTP/1.1 GET, besides Host.
     public var fields: [(name: String, value: String)] {
         var fields = [
             (name: "Upgrade", value: "websocket"), (name: "Connection", value: "Upgrade"),
@@ -52,7 +55,7 @@ public struct WebSocketHandshake: Hashable, Sendable {
         return fields
     }
 
-    /// What Sec-WebSocket-Accept must say to a key (section 4.2.2).
+    /// Returns the value of Sec-WebSocket-Accept that belongs to a key (section 4.2.2).
     public static func accept(for key: String) throws(WebSocketHandshakeError) -> String {
         let bytes = Array("\(key)258EAFA5-E914-47DA-95CA-C5AB0DC85B11".utf8)
         var value = [UInt8](repeating: 0, count: 64)
@@ -64,9 +67,10 @@ public struct WebSocketHandshake: Hashable, Sendable {
         return Base64.encode(Array(value[..<Int(count)]))
     }
 
-    /// Checks the response (section 4.1).
+    /// Validates the response (section 4.1).
     ///
-    /// - Parameter values: the values of a field, whose name is in lower case, one for each line.
+    /// - Parameter values: Returns the values of a field, one for each field line, given its name
+    ///   in lower case.
     public func check(
         status: Int, values: (String) -> [String]
     ) throws(WebSocketHandshakeError) -> Agreement {
@@ -97,25 +101,26 @@ public struct WebSocketHandshake: Hashable, Sendable {
         return Agreement(subprotocol: chosen.first, compresses: !extensions.isEmpty)
     }
 
-    /// The members of a list in lower case.
+    /// The members of a comma-separated list, in lower case.
     private static func members(_ values: [String]) -> [String] {
         values.flatMap { $0.split(separator: ",") }.map(\.withoutOuterSpace.lowercasedASCII)
             .filter { !$0.isEmpty }
     }
 }
 
-/// Why a response is not the answer to a handshake.
+/// The reason why a response does not complete the handshake.
 public enum WebSocketHandshakeError: Error, Hashable, Sendable {
-    /// Another status than 101.
+    /// The status is not 101.
     case status(Int)
-    /// Upgrade or Connection does not say so.
+    /// The Upgrade or Connection field is missing or wrong.
     case noUpgrade
-    /// Sec-WebSocket-Accept is not that of the key: whoever answered did not mean it.
+    /// Sec-WebSocket-Accept does not match the key, so the response was not meant for this
+    /// handshake.
     case wrongAccept
-    /// An extension that was not offered, or not so.
+    /// The server chose an extension that was not offered, or parameters that were not.
     case unknownExtension
-    /// A subprotocol that was not offered, or several.
+    /// The server chose a subprotocol that was not offered, or more than one.
     case unknownProtocol
-    /// OpenSSL does not compute SHA-1.
+    /// OpenSSL does not provide SHA-1.
     case digestUnavailable
 }

@@ -2,7 +2,7 @@ import HTTPAuthentication
 import HTTPCore
 import HTTPTypes
 
-/// Who asks for credentials, and by which fields: a server (401) or a proxy (407).
+/// The sender of challenges, a server (401) or a proxy (407), and the fields used with it.
 struct Asker: Sendable {
     let origin: Authenticator.Origin
     let isProxy: Bool
@@ -17,17 +17,18 @@ struct Asker: Sendable {
         self.isProxy = isProxy
     }
 
-    /// Without a realm.
+    /// The protection space without a realm.
     var space: ProtectionSpace {
         ProtectionSpace(Authenticator.Space(origin: origin, realm: ""))
     }
 
-    /// Where it is answered.
+    /// The request field that carries the answer.
     var field: HTTPField.Name { isProxy ? .proxyAuthorization : .authorization }
 
-    /// The challenges of a response. Where one field cannot be read, the others count.
+    /// Returns the challenges of a response. If only some fields can be parsed, returns their
+    /// challenges.
     ///
-    /// - Throws: ``UnreadableChallenges`` where that is so with each.
+    /// - Throws: ``UnreadableChallenges`` if no field can be parsed.
     func challenges(
         of response: HTTPResponse
     ) throws(UnreadableChallenges) -> [HTTPChallenge] {
@@ -54,7 +55,7 @@ struct Asker: Sendable {
         return found
     }
 
-    /// Why a proxy's challenges cannot be read; nil: they can.
+    /// Returns why a proxy's challenges cannot be parsed, or `nil` if they can.
     static func problem(ofProxy response: HTTPResponse) -> UnreadableChallenges? {
         do throws(UnreadableChallenges) {
             _ = try challenges(of: response, isProxy: true)
@@ -62,15 +63,16 @@ struct Asker: Sendable {
         } catch { return error }
     }
 
-    /// What a server says to an answer that it has accepted (RFC 9110 section 11.6.3). Of a proxy
-    /// the engine hands on none: it names its next nonce by another challenge.
+    /// Returns the parameters of a server's Authentication-Info field, sent in response to valid
+    /// credentials (RFC 9110 section 11.6.3). The engine does not pass on such a field from a
+    /// proxy, which announces its next nonce by another challenge.
     func info(of response: HTTPResponse) -> [String: String]? {
         guard !isProxy, let field = response.headerFields[.authenticationInfo] else { return nil }
         return try? HTTPChallenge.parse(info: field)
     }
 
-    /// A request as the authenticator is asked about it: the target is in origin-form for a
-    /// server, and in absolute-form for a proxy, as each gets it (RFC 9112 section 3.2).
+    /// Returns a request in the form that the authenticator needs: with its target in origin-form
+    /// for a server, and in absolute-form for a proxy, as each receives it (RFC 9112 section 3.2).
     func question(_ request: HTTPRequest, _ content: RequestContent?) -> Authenticator.Request {
         let target = isProxy ? request.url : request.path ?? "/"
         return Authenticator.Request(
@@ -78,7 +80,7 @@ struct Asker: Sendable {
             content: content.map { $0.bytesInMemory } ?? [])
     }
 
-    /// A request as the engine is about to send it to a proxy.
+    /// Returns a request that the engine is about to send to a proxy.
     func question(_ method: String, _ target: String) -> Authenticator.Request {
         Authenticator.Request(
             origin: origin, method: method, target: target,
@@ -86,14 +88,15 @@ struct Asker: Sendable {
     }
 }
 
-/// A response asks for credentials, and nobody can tell how.
+/// A response requires credentials, but its challenges cannot be parsed.
 struct UnreadableChallenges: Error, CustomStringConvertible {
     let field: HTTPField.Name
-    /// That of the first field that could have been answered, else of the first.
+    /// The value of the first field with a supported scheme, or else of the first field.
     let value: String
     let error: ChallengeError
 
-    /// It begins with a scheme that is known here: whoever has credentials could have answered it.
+    /// Whether the field begins with a supported scheme, so that credentials would have been of
+    /// use.
     var isAnswerable: Bool {
         let start = value.utf8.drop { ASCII.isWhitespace($0) || $0 == UInt8(ascii: ",") }
         let scheme = String(Substring(start.prefix(while: ASCII.isToken))).lowercasedASCII
@@ -106,7 +109,7 @@ struct UnreadableChallenges: Error, CustomStringConvertible {
 }
 
 extension RequestContent {
-    /// All of it; nil where it is not in memory.
+    /// The whole content, or `nil` if it is not in memory.
     var bytesInMemory: [UInt8]? {
         if case .bytes(let bytes) = source { return bytes }
         return length == 0 ? [] : nil

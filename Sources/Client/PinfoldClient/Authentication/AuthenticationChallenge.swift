@@ -1,39 +1,40 @@
 public import HTTPTypes
 
-/// What a server asks for (`NSURLAuthenticationChallenge`).
+/// A request for credentials or for a trust decision (`NSURLAuthenticationChallenge`).
 public struct AuthenticationChallenge: Sendable {
-    /// How the asker wants to be convinced.
+    /// The authentication method.
     public enum Method: String, Sendable, Hashable, CaseIterable {
-        /// RFC 7617: name and password, which anybody on the way reads where there is no TLS.
+        /// Basic (RFC 7617): user name and password, which anyone on the path can read without TLS.
         case basic
-        /// RFC 7616: proof that the client has the password.
+        /// Digest (RFC 7616): proof that the client knows the password.
         case digest
-        /// The server's certificate, in the TLS handshake: the policy trusts it, and the hook may
-        /// refuse it before anything is sent.
+        /// The server's certificate in the TLS handshake. The security policy already trusts it;
+        /// the hook can reject it before anything is sent.
         case serverTrust
-        /// A certificate of the client's, in the TLS handshake, where the policy and the hook trust
+        /// A client certificate in the TLS handshake. Asked only if the policy and the hook trust
         /// the server, and none of ``SessionConfiguration/clientCertificates`` is for it.
         case clientCertificate
     }
 
-    /// Who asks, and for what; without a realm for what is asked in the TLS handshake.
+    /// The protection space of the challenge. It has no realm if the challenge is part of the TLS
+    /// handshake.
     public let space: ProtectionSpace
-    /// How the answer is to be given.
+    /// The authentication method.
     public let method: Method
-    /// How many credentials the server has refused for this request already.
+    /// How many credentials the server has already rejected for this request.
     public let previousFailureCount: Int
-    /// The credential that was refused last; nil: none was.
+    /// The credential that was rejected last, or `nil` if there is none.
     public let refusedCredential: Credential?
-    /// The 401; nil for what is asked in the TLS handshake.
+    /// The response with status 401 or 407, or `nil` if the challenge is part of the TLS handshake.
     public let response: HTTPResponse?
-    /// What was asked, without credentials and cookies of the session's; nil for what is asked in
-    /// the TLS handshake, since a connection serves many requests.
+    /// The request, without the session's credentials and cookies, or `nil` if the challenge is
+    /// part of the TLS handshake, because a connection serves many requests.
     public let request: HTTPRequest?
-    /// What the server has shown; nil but for what is asked in the TLS handshake.
+    /// The server's certificates if the challenge is part of the TLS handshake, otherwise `nil`.
     public let serverTrust: ServerTrust?
-    /// For ``Method/clientCertificate``, the authorities whose certificates the server accepts:
-    /// their distinguished names in DER (`NSURLProtectionSpace.distinguishedNames`; RFC 8446
-    /// section 4.2.4). Empty where it accepts any.
+    /// For ``Method/clientCertificate``, the distinguished names in DER of the authorities whose
+    /// certificates the server accepts (`NSURLProtectionSpace.distinguishedNames`; RFC 8446 section
+    /// 4.2.4). Empty if it accepts any authority.
     public let acceptedAuthorities: [[UInt8]]
 
     init(
@@ -51,47 +52,46 @@ public struct AuthenticationChallenge: Sendable {
     }
 }
 
-/// What is done about a challenge (`NSURLSessionAuthChallengeDisposition`).
+/// How to respond to a challenge (`NSURLSessionAuthChallengeDisposition`).
 ///
-/// Of ``AuthenticationChallenge/Method/serverTrust`` only ``performDefaultHandling`` lets pass the
-/// server, which the ``SecurityPolicy`` has found to be trusted; anything else ends the connection,
-/// and the tasks that need it fail with ``ClientError/Reason/secureConnectionFailed``. So a hook
-/// can be stricter than the policy, never more lenient.
+/// For ``AuthenticationChallenge/Method/serverTrust``, only ``performDefaultHandling`` accepts the
+/// server, which the ``SecurityPolicy`` already trusts. Anything else closes the connection, and
+/// the tasks that need it fail with ``ClientError/Reason/secureConnectionFailed``. So a hook can be
+/// stricter than the policy, but never more lenient.
 ///
-/// To ``AuthenticationChallenge/Method/clientCertificate`` the answer is ``useCertificate(_:)``, or
-/// ``cancel``, which ends the connection as above. With anything else the server is shown none, and
-/// decides what comes of that.
+/// For ``AuthenticationChallenge/Method/clientCertificate``, the response is
+/// ``useCertificate(_:)``, or ``cancel``, which closes the connection as above. With anything else,
+/// no certificate is sent, and the server decides what happens next.
 public enum ChallengeDisposition: Sendable, Hashable {
-    /// The request is sent again with this. A credential that has just been refused is not sent
-    /// again: the response with the challenge is then the task's.
+    /// Repeat the request with this credential. A credential that has just been rejected is not
+    /// sent again: the task then gets the response with the challenge.
     case useCredential(Credential)
-    /// The server is shown this certificate, if it is one of its ``ClientCertificate/hosts``; else,
-    /// none. To any other challenge it is no answer: ``performDefaultHandling``.
+    /// Present this certificate, if the server is one of its ``ClientCertificate/hosts``, otherwise
+    /// none. For all other challenges this is the same as ``performDefaultHandling``.
     case useCertificate(ClientCertificate)
-    /// As without a hook: the response with the challenge is the task's.
+    /// Continue as without a hook: the task gets the response with the challenge.
     case performDefaultHandling
     /// The task fails with ``ClientError/Reason/cancelled``.
     case cancel
-    /// Another challenge of the same response is looked at; without one, the response is the
-    /// task's.
+    /// Try another challenge of the same response. If there is none, the task gets the response.
     case rejectProtectionSpace
 }
 
-/// Asked when a server wants credentials and the session's ``CredentialStore`` has none for it, or
-/// they were refused; about the trust in the server of each connection by TLS; and for a
-/// certificate where that server wants one.
+/// Responds to challenges. It is called if a server requires credentials and the session's
+/// ``CredentialStore`` has none for it, or they were rejected; for each TLS connection, to confirm
+/// the trust in the server; and if a server requests a client certificate.
 ///
-/// **Whoever a task has to do with may ask**: besides the server of its URL each one that a
-/// redirect leads to, in clear text, too, and proxies. So a hook looks at
-/// ``AuthenticationChallenge/space`` before it gives a password away:
+/// **Any host involved in a task may send a challenge**: besides the server of its URL, every
+/// server that a redirect leads to, even in clear text, and proxies. So a hook must check
+/// ``AuthenticationChallenge/space`` before it gives away a password:
 ///
 ///     let own = try? ProtectionSpace("https://example.com/", realm: challenge.space.realm)
 ///     guard challenge.space == own else { return .rejectProtectionSpace }
 ///
-/// It may take its time: only the tasks wait that need the answer. Tasks that are challenged alike
-/// meanwhile wait for the same answer, so that a person is asked once. It is cancelled when none of
-/// them waits any longer. About a server it is asked for each connection by itself, and has as long
-/// as ``SessionConfiguration/connectTimeout`` says. Sessions with a hook resume no TLS session, so
-/// that it always sees the whole chain.
+/// The hook may take its time: only tasks that need the answer wait for it. Tasks with the same
+/// challenge wait for the same answer, so that a user is asked only once. The hook is cancelled
+/// once no task waits for it any more. For server trust it is called separately for each
+/// connection, within ``SessionConfiguration/connectTimeout``. Sessions with a hook do not resume
+/// TLS sessions, so that the hook always sees the whole chain.
 public typealias ChallengeHook =
     @Sendable (_ challenge: AuthenticationChallenge) async -> ChallengeDisposition

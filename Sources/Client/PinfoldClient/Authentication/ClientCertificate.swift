@@ -3,44 +3,46 @@ import PinfoldTLS
 import Serialization
 import Trust
 
-/// What a session proves itself with to servers that ask for a client's certificate in the TLS
-/// handshake (RFC 8446 section 4.3.2).
+/// A certificate with which the session identifies itself to servers that request a client
+/// certificate in the TLS handshake (RFC 8446 section 4.3.2).
 ///
-/// It is given when the session is made (``SessionConfiguration/clientCertificates``), or as the
-/// answer to a challenge (``AuthenticationChallenge/Method/clientCertificate``). Which servers see
-/// it is said by ``hosts`` in both cases: whoever asks for one and is none of them sees none.
+/// Set it in ``SessionConfiguration/clientCertificates``, or return it in response to a challenge
+/// (``AuthenticationChallenge/Method/clientCertificate``). In both cases, it is presented only to
+/// servers that match ``hosts``.
 public struct ClientCertificate: Sendable, Hashable {
-    /// Bytes of a file that is read.
+    /// The maximum size of a file, in bytes.
     public static let maximumFileBytes = 1 << 20
 
-    /// Patterns of the hosts that it is shown to: `api.example.com`, `*.example.com` for one label
-    /// more, `**.example.com` for the domain and all below it, each with a `:port` or for all.
+    /// Patterns of the hosts that receive the certificate: `api.example.com`, `*.example.com` for
+    /// exactly one more label, `**.example.com` for the domain and all its subdomains; each with an
+    /// optional `:port`.
     public let hosts: [String]
     let patterns: [HostPattern]
     let identity: ClientIdentity
 
-    /// A certificate and its key in memory.
+    /// Creates a client certificate from data in memory.
     ///
     /// - Parameters:
-    ///   - certificates: The client's certificate in PEM, then those that lead to the authority
-    ///     that servers know.
-    ///   - key: The private key in PEM, not encrypted.
+    ///   - certificates: The client's certificate in PEM, followed by the intermediate certificates
+    ///     up to an authority that servers know.
+    ///   - key: The private key in PEM, unencrypted.
     ///   - hosts: See ``hosts``; at least one.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidClientCertificate`` where one of
-    ///   the two cannot be read, where the key is another certificate's, and for what is no pattern
-    ///   of hosts.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidClientCertificate`` if
+    ///   certificates or key cannot be parsed, the key does not belong to the certificate, or a
+    ///   host pattern is invalid.
     public init(certificates: [UInt8], key: [UInt8], hosts: [String]) throws(ClientError) {
         try self.init(
             ClientIdentity(path: "", chain: certificates, keyPath: "", key: key), hosts: hosts)
     }
 
-    /// A certificate and its key in files, which are read before this returns.
+    /// Creates a client certificate from files, which are read before this returns.
     ///
     /// - Parameters:
-    ///   - certificatePath: A file with what the other initializer calls `certificates`.
-    ///   - keyPath: A file with the private key; nil: it is in the same file.
+    ///   - certificatePath: A file with the certificates, as for ``init(certificates:key:hosts:)``.
+    ///   - keyPath: A file with the private key, or `nil` if the key is in the same file.
     ///   - hosts: See ``hosts``; at least one.
-    /// - Throws: As the other initializer, and where a file cannot be read.
+    /// - Throws: The errors of ``init(certificates:key:hosts:)``, and ``ClientError`` if a file
+    ///   cannot be read.
     public init(
         certificatePath: String, keyPath: String? = nil, hosts: [String]
     ) throws(ClientError) {
@@ -54,7 +56,7 @@ public struct ClientCertificate: Sendable, Hashable {
     private init(_ identity: ClientIdentity, hosts: [String]) throws(ClientError) {
         guard !hosts.isEmpty else {
             throw ClientError(
-                .invalidClientCertificate, "the certificate is for no host; expected one at least")
+                .invalidClientCertificate, "the certificate has no hosts; expected at least one")
         }
         var patterns: [HostPattern] = []
         for host in hosts {
@@ -94,7 +96,7 @@ public struct ClientCertificate: Sendable, Hashable {
             .invalidClientCertificate, "\(path): more than \(maximumFileBytes) bytes")
     }
 
-    /// Equal: shown to the same hosts, and the same certificate.
+    /// Two are equal if they have the same hosts and the same certificate.
     public static func == (one: ClientCertificate, other: ClientCertificate) -> Bool {
         one.hosts == other.hosts && one.identity == other.identity
     }
@@ -105,7 +107,7 @@ public struct ClientCertificate: Sendable, Hashable {
     }
 }
 
-/// The key is left out, so that it gets into no log.
+/// The key is omitted, so that it does not appear in logs.
 extension ClientCertificate: CustomStringConvertible, CustomReflectable {
     public var description: String {
         "ClientCertificate(\(hosts.joined(separator: ", ")))"

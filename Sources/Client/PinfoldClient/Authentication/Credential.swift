@@ -1,24 +1,25 @@
 import HTTPAuthentication
 import HTTPCore
 
-/// A user's name and password (`NSURLCredential`).
+/// A user name and password (`NSURLCredential`).
 public struct Credential: Sendable, Hashable {
-    /// How long a credential is used that a ``ChallengeHook`` gives.
+    /// How long a credential returned by a ``ChallengeHook`` is used.
     public enum Persistence: Sendable, Hashable, CaseIterable {
-        /// For the tasks that were waiting for it.
+        /// Only for the tasks that were waiting for it.
         case none
-        /// For all requests of its protection space, as long as the session is there.
+        /// For all requests in its protection space, for the lifetime of the session.
         case forSession
     }
 
-    /// In UTF-8 and Unicode's form C, as servers expect it (RFC 7616 section 4).
+    /// The user name. It is sent in UTF-8 and should be in Unicode Normalization Form C, which
+    /// servers expect (RFC 7616 section 4).
     public var user: String
-    /// As ``user``.
+    /// The password, with the same encoding as ``user``.
     public var password: String
-    /// How long it is used.
+    /// How long the credential is used.
     public var persistence: Persistence
 
-    /// A credential of these parts; see the properties.
+    /// Creates a credential.
     public init(user: String, password: String, persistence: Persistence = .forSession) {
         self.user = user
         self.password = password
@@ -32,7 +33,7 @@ public struct Credential: Sendable, Hashable {
     var credentials: UserCredentials { UserCredentials(user: user, password: password) }
 }
 
-/// The password is left out, so that it gets into no log.
+/// The password is omitted, so that it does not appear in logs.
 extension Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "Credential(user: \(user))" }
     public var debugDescription: String { description }
@@ -41,27 +42,28 @@ extension Credential: CustomStringConvertible, CustomDebugStringConvertible, Cus
     }
 }
 
-/// Where a credential is valid: a realm of an origin (RFC 9110 section 11.5;
-/// `NSURLProtectionSpace`). Nothing that is for one space is ever sent to another.
+/// The scope of a credential: a realm of an origin (RFC 9110 section 11.5; `NSURLProtectionSpace`).
+/// A credential for one space is never sent to another.
 public struct ProtectionSpace: Sendable, Hashable {
     /// `http` or `https`.
     public let scheme: String
-    /// In lower case; an address of IPv6 without brackets.
+    /// The host in lower case. An IPv6 address has no brackets.
     public let host: String
-    /// Said by the URL, or its scheme's own.
+    /// The port in the URL, or the scheme's default.
     public let port: UInt16
-    /// What the server calls it; empty where it has no name.
+    /// The name of the realm; empty if it has none.
     public let realm: String
-    /// A proxy asks (407), not an origin server (401). The spaces of the two are never equal.
+    /// Whether the challenges come from a proxy (407) and not from an origin server (401). The
+    /// space of a proxy is never equal to that of an origin server.
     public let isProxy: Bool
 
-    /// A realm of an origin.
+    /// Creates the protection space of an origin server.
     ///
     /// - Parameters:
-    ///   - url: Any URL of the origin; its path does not count.
-    ///   - realm: As the server writes it: letter case counts.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for no absolute http or
-    ///   https URL.
+    ///   - url: Any URL of the origin. Its path is ignored.
+    ///   - realm: The realm as the server writes it. The letter case matters.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` if the URL is not an
+    ///   absolute http or https URL.
     public init(_ url: String, realm: String) throws(ClientError) {
         guard let reference = URIReference(url), let scheme = reference.scheme,
             scheme == "http" || scheme == "https", let authority = reference.authority,
@@ -74,9 +76,11 @@ public struct ProtectionSpace: Sendable, Hashable {
         self.init(origin, realm: realm)
     }
 
-    /// A realm of a proxy, which asks by a 407.
+    /// Creates the protection space of a proxy.
     ///
-    /// - Parameter realm: As the proxy writes it: letter case counts.
+    /// - Parameters:
+    ///   - proxy: The proxy.
+    ///   - realm: The realm as the proxy writes it. The letter case matters.
     public init(_ proxy: Proxy, realm: String) {
         self.init(
             scheme: proxy.scheme.rawValue, host: proxy.host, port: proxy.port, realm: realm,

@@ -1,21 +1,21 @@
 import HTTPAuthentication
 import Locking
 
-/// The credentials of a session, by their protection spaces (`NSURLCredentialStorage`).
+/// A session's credentials by their protection spaces (`NSURLCredentialStorage`).
 ///
-/// They are sent to the origin that asks for them, and from then on without being asked: Basic
-/// below the path that asked, Digest where its challenge says. Those that a server refuses are
-/// forgotten. At most 1024 spaces are kept; what is set beyond that is not.
+/// They are sent to the origin that requires them, and from then on preemptively: for Basic, below
+/// the path of the challenged request; for Digest, where the challenge says so. Credentials that a
+/// server rejects are removed. The store holds at most 1024 spaces and ignores any more.
 public final class CredentialStore: Sendable {
-    /// What a hook is asked; two that are equal are one.
+    /// What a hook is asked for. Equal prompts are shared.
     struct Question: Hashable, Sendable {
-        /// Which credentials are missing.
+        /// The missing credentials.
         var offer: Authenticator.Offer
-        /// Those that were sent, and refused; nil: none were.
+        /// The credentials that were sent and rejected, or `nil` if there were none.
         var refused: UserCredentials?
     }
 
-    /// A question, and how many tasks want to know.
+    /// An unanswered prompt, and the number of tasks waiting for it.
     private struct OpenQuestion {
         let shared: SharedQuestion
         var askers: Int
@@ -30,40 +30,41 @@ public final class CredentialStore: Sendable {
 
     init() {}
 
-    /// Sets the credential of a space, in place of the one that it had; nil removes it.
+    /// Sets the credential of a space, replacing the existing one, or removes it if it is `nil`.
     ///
-    /// - Parameter credential: Its persistence does not count: it is kept as long as the session.
+    /// - Parameter credential: The credential. Its persistence is ignored: it is kept for the
+    ///   lifetime of the session.
     public func set(_ credential: Credential?, for space: ProtectionSpace) {
         state.withLock { $0.authenticator.set(credential?.credentials, for: space.space) }
     }
 
-    /// Forgets all credentials, and what was proved with them.
+    /// Removes all credentials, and what has been derived from them.
     public func removeAll() { state.withLock { $0.authenticator = Authenticator() } }
 
-    /// The credential of a space; nil: it has none.
+    /// Returns the credential of a space, or `nil` if it has none.
     public func credential(for space: ProtectionSpace) -> Credential? {
         state.withLock { $0.authenticator.credentials(for: space.space) }.map { Credential($0) }
     }
 
     // MARK: For tasks
 
-    /// What comes of a challenge.
+    /// The result of processing challenges.
     enum Outcome: Sendable {
         case decided(Authenticator.Decision)
-        /// The hook was asked, for this task or for others.
+        /// The hook was called, for this task or for others.
         case asked(Question, ChallengeDisposition)
         case cancelled
     }
 
-    /// Whether an origin has credentials, of whatever realm.
+    /// Whether there are credentials for any realm of an origin.
     func hasCredentials(for origin: Authenticator.Origin) -> Bool {
         state.withLock { $0.authenticator.hasCredentials(for: origin) }
     }
 
-    /// Whether some request takes credentials along unasked.
+    /// Whether any request may be authenticated preemptively.
     var answersUnasked: Bool { state.withLock { $0.authenticator.answersUnasked } }
 
-    /// What a request takes along unasked; nil: nothing.
+    /// Returns the credentials to send with a request preemptively, or `nil` if there are none.
     func authorization(
         for request: Authenticator.Request
     ) throws(AuthenticationError) -> Authenticator.Answer? {
@@ -72,25 +73,26 @@ public final class CredentialStore: Sendable {
         }
     }
 
-    /// Takes what a server says to an answer that it has accepted.
+    /// Processes the parameters of an Authentication-Info field.
     func take(info: [String: String], from origin: Authenticator.Origin) {
         state.withLock { $0.authenticator.take(info: info, from: origin) }
     }
 
-    /// Decides about the challenges of a response, and asks the hook where credentials are missing.
+    /// Decides what to do about a response's challenges, and calls the hook if credentials are
+    /// missing.
     ///
     /// - Parameters:
-    ///   - challenges: As for ``Authenticator``, as are the next three. What goes to a proxy is
-    ///     made by ``authorization(for:)`` when the engine sends it.
-    ///   - ask: Asks the hook; nil: there is none.
+    ///   - challenges: See ``Authenticator``, as for the next three parameters. The credentials for
+    ///     a proxy are created by ``authorization(for:)`` when the engine sends them.
+    ///   - ask: Calls the hook, or `nil` if there is none.
     func decide(
         _ challenges: [HTTPChallenge],
         for request: Authenticator.Request, sent: Authenticator.Answer?,
         excluding excluded: Set<Authenticator.Offer>,
         ask: (@Sendable (Question) async -> ChallengeDisposition)?
     ) async throws(AuthenticationError) -> Outcome {
-        // Whether there are credentials, and whether somebody is being asked for them, is looked
-        // at under one lock: else an answer that comes in between would be asked for again.
+        // Whether there are credentials, and whether a prompt for them is open, is checked under
+        // one lock: otherwise, an answer given in between would be prompted for again.
         let (decision, joined) = try state.withLock {
             (state) throws(AuthenticationError) -> (Authenticator.Decision, Joined?) in
             var generator = SystemRandom()
@@ -116,11 +118,11 @@ public final class CredentialStore: Sendable {
         return .asked(joined.question, answer)
     }
 
-    /// A question that a task waits for.
+    /// A prompt that a task waits for.
     private struct Joined: Sendable {
         let question: Question
         let shared: SharedQuestion
-        /// It is to be asked.
+        /// Whether the hook has to be called.
         let isFirst: Bool
     }
 
@@ -134,7 +136,7 @@ public final class CredentialStore: Sendable {
         return Joined(question: question, shared: shared, isFirst: open == nil)
     }
 
-    /// The hook has answered: whoever asks from now on finds the credential.
+    /// The hook has answered. From now on, tasks find the credential in the store.
     private func finish(
         _ question: Question, _ shared: SharedQuestion, _ answer: ChallengeDisposition
     ) {
@@ -150,7 +152,7 @@ public final class CredentialStore: Sendable {
         shared.answered(answer)
     }
 
-    /// A task that waited was cancelled.
+    /// A waiting task was cancelled.
     private func leave(_ question: Question, _ shared: SharedQuestion) {
         let isAbandoned = state.withLock { state in
             guard var open = state.questions[question], open.shared === shared else {

@@ -2,14 +2,14 @@ import PinfoldEngine
 import PinfoldTLS
 import Trust
 
-/// What a server has proved in the TLS handshake, and the session's ``SecurityPolicy`` has accepted
+/// What a server has proved in the TLS handshake, accepted by the session's ``SecurityPolicy``
 /// (`SecTrust`).
 public struct ServerTrust: Sendable, Hashable {
-    /// Certificates in DER: the chain that was verified, from the server's own up to the trust
-    /// anchor, whatever else the server has sent. The server's own alone where the policy asks for
-    /// no valid chain.
+    /// The verified chain in DER, from the server's own certificate up to the trust anchor,
+    /// regardless of what else the server has sent. Only the server's own certificate if the policy
+    /// does not require a valid chain.
     public let certificates: [[UInt8]]
-    /// A pin for the key of each, in the form that ``CertificatePin`` reads: `sha256/…`.
+    /// A pin for the key of each certificate, in the format of ``CertificatePin``: `sha256/…`.
     public let pins: [String]
 
     init(certificates: [[UInt8]]) {
@@ -19,7 +19,7 @@ public struct ServerTrust: Sendable, Hashable {
         }
     }
 
-    /// Asks a hook about each server, and for the certificate that it wants.
+    /// Calls a hook to confirm the trust in each server, and for the certificate that it requests.
     static func reviewer(_ hook: @escaping ChallengeHook) -> ServerReviewer {
         { server, answer in
             let task = Task { answer(await review(server, hook)) }
@@ -49,7 +49,7 @@ public struct ServerTrust: Sendable, Hashable {
 }
 
 extension ClientCertificate {
-    /// What a server is shown; nil: it is for others.
+    /// The identity to present to a server, or `nil` if the certificate is for other hosts.
     fileprivate func identity(for server: ReviewedServer) -> TLSClientIdentity? {
         guard patterns.contains(where: { $0.matches(host: server.host, port: server.port) }) else {
             return nil
@@ -59,7 +59,7 @@ extension ClientCertificate {
 }
 
 extension ProtectionSpace {
-    /// The space of a server without a realm.
+    /// The protection space of a server, without a realm.
     init(_ server: ReviewedServer) {
         self.init(
             scheme: "https", host: server.host, port: server.port, realm: "", isProxy: false)

@@ -1,6 +1,6 @@
 import Locking
 
-/// A question to a hook, and the tasks that wait for its answer.
+/// A call of the hook, and the tasks that wait for its answer.
 final class SharedQuestion: Sendable {
     private struct State {
         var answer: ChallengeDisposition?
@@ -12,9 +12,10 @@ final class SharedQuestion: Sendable {
 
     private let state = Locked(State())
 
-    /// Asks, in a task of its own: whoever waits may give up without the others losing the answer.
+    /// Calls the hook in a separate task, so that a waiting task can give up without affecting the
+    /// others.
     ///
-    /// - Parameter ask: Gets the answer, and tells it to ``answered(_:)``.
+    /// - Parameter ask: Gets the answer, and passes it to ``answered(_:)``.
     func begin(_ ask: @escaping @Sendable () async -> Void) {
         let work = Task { await ask() }
         let isAbandoned = state.withLock { state in
@@ -24,7 +25,7 @@ final class SharedQuestion: Sendable {
         if isAbandoned { work.cancel() }
     }
 
-    /// Nobody waits any longer.
+    /// Cancels the call, because no task waits for it any more.
     func abandon() {
         let work = state.withLock { state in
             state.isAbandoned = true
@@ -42,7 +43,7 @@ final class SharedQuestion: Sendable {
         for waiter in waiters { waiter.resume(returning: answer) }
     }
 
-    /// The answer; nil: the task was cancelled before it came.
+    /// Returns the answer, or `nil` if the task was cancelled first.
     func answer() async -> ChallengeDisposition? {
         let number = state.withLock { state in
             defer { state.nextWaiter += 1 }
@@ -51,7 +52,8 @@ final class SharedQuestion: Sendable {
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let (answer, isOver) = state.withLock { state in
-                    // Cancelled later, the task finds the continuation; before, it is seen here.
+                    // If the task is cancelled later, the handler finds the continuation; if
+                    // before, it is noticed here.
                     if state.answer == nil, !Task.isCancelled {
                         state.waiters[number] = continuation
                         return (nil as ChallengeDisposition?, false)

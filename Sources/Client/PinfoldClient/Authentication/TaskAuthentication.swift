@@ -2,26 +2,27 @@ import HTTPAuthentication
 import HTTPTypes
 import Locking
 
-/// The challenges of one task: what its requests take along, and what follows on a 401 or 407.
+/// The authentication state of a task: the credentials that its requests carry, and what to do
+/// about a 401 or 407.
 ///
-/// The fields go into what is sent only: the request that a task goes on with after a redirect or
-/// an error has none of them.
+/// The fields are added only to what is sent. The request with which a task continues after a
+/// redirect or an error does not contain them.
 final class TaskAuthentication: Sendable {
-    /// Challenges of one response that are decided about, one after the other.
+    /// The maximum number of decisions about the challenges of one response.
     private static let maximumDecisions = AuthenticationChallenge.Method.allCases.count * 4
 
     private struct State {
-        /// What is asked for now, as the task has it.
+        /// The task's current request.
         var request: HTTPRequest
-        /// What it took along for the server, and for the proxy.
+        /// The credentials sent with it to the server (`false`) and to the proxy (`true`).
         var sent: [Bool: Authenticator.Answer] = [:]
-        /// What the next request takes along instead.
+        /// The credentials that the next request carries instead.
         var next: [Bool: Authenticator.Answer] = [:]
-        /// Has credentials that are for this task alone.
+        /// Has the credentials for this task alone.
         var own = Authenticator()
-        /// Proxies that these are for, too.
+        /// The proxies to which these credentials apply, too.
         var ownProxies: Set<Authenticator.Origin> = []
-        /// What the hook does not want to answer.
+        /// The challenges that the hook has declined to answer.
         var rejected: Set<Authenticator.Offer> = []
         var failures = 0
     }
@@ -32,9 +33,11 @@ final class TaskAuthentication: Sendable {
     private let answersOrigin: (@Sendable (ProtectionSpace) -> Bool)?
     private let state: Locked<State>
 
+    /// Creates the state of a task.
+    ///
     /// - Parameters:
-    ///   - answersOrigin: As ``SessionConfiguration/answersOrigin``.
-    ///   - request: What is asked for now, as the task has it.
+    ///   - answersOrigin: See ``SessionConfiguration/answersOrigin``.
+    ///   - request: The task's first request.
     init(
         _ store: CredentialStore, hook: ChallengeHook?,
         answersOrigin: (@Sendable (ProtectionSpace) -> Bool)? = nil, task: TaskIdentifier,
@@ -47,11 +50,11 @@ final class TaskAuthentication: Sendable {
         state = Locked(State(request: request))
     }
 
-    /// What is asked for now, as the task has it.
+    /// The task's current request.
     private var request: HTTPRequest { state.withLock { $0.request } }
 
-    /// A request as it is sent. A field of the caller's own is left as it is. What is for a proxy
-    /// the engine adds: it knows whether a tunnel has to be asked for.
+    /// Returns the request as it is sent. If the caller has set the field, it is left unchanged.
+    /// The field for a proxy is added by the engine, which knows whether a tunnel is needed.
     func prepared(_ request: HTTPRequest, _ content: RequestContent?) -> HTTPRequest {
         var prepared = request
         let (next, ownAnswers) = state.withLock { state in
@@ -61,7 +64,7 @@ final class TaskAuthentication: Sendable {
             }
             return (state.next.isEmpty ? nil : takeNext(&state), state.own.answersUnasked)
         }
-        // Most requests have nobody to tell anything.
+        // Most requests need no credentials.
         guard next != nil || ownAnswers || store.answersUnasked,
             let asker = request.origin.map({ Asker($0, isProxy: false) }),
             !request.headerFields.contains(asker.field),
@@ -77,18 +80,19 @@ final class TaskAuthentication: Sendable {
         return state.next[false]
     }
 
-    /// Whether a proxy has asked this task for other credentials than all tasks send.
+    /// Whether this task has credentials for a proxy that differ from those of other tasks.
     func hasOwn(for proxy: Asker) -> Bool {
         state.withLock { $0.ownProxies.contains(proxy.origin) }
     }
 
-    /// What cannot be answered any more, as with a nonce that is used up, waits for a challenge.
+    /// Returns the credentials to send preemptively. If none can be created, for example because a
+    /// nonce has been used up, the request waits for a challenge.
     func unasked(_ question: Authenticator.Request) -> Authenticator.Answer? {
         let own = state.withLock { try? $0.own.authorization(for: question) }
         return own ?? (try? store.authorization(for: question)) ?? nil
     }
 
-    /// Takes in a response with Authentication-Info, from which the next answer is made.
+    /// Processes a response with Authentication-Info, which the next answer depends on.
     func received(_ response: HTTPResponse) {
         guard let asker = request.origin.map({ Asker($0, isProxy: false) }),
             let info = asker.info(of: response)
@@ -109,37 +113,38 @@ final class TaskAuthentication: Sendable {
 extension TaskAuthentication {
     private enum Step {
         case answer(Authenticator.Answer)
-        /// What is known has changed: the same challenges are looked at again.
+        /// The credentials have changed: look at the same challenges again.
         case again
-        /// The response with the challenges is the task's.
+        /// The task gets the response with the challenges.
         case none
     }
 
-    /// What is asked for after a response with challenges; nil: that response is the task's.
+    /// Returns the request that follows a response with challenges, or `nil` if the task gets that
+    /// response.
     ///
-    /// - Parameter proxy: Who asks, by a 407; nil: the server, by a 401.
-    /// - Throws: ``ClientError`` where the hook has the task cancelled, where it is cancelled
-    ///   meanwhile, and where credentials cannot be sent in the way that is asked for, or there are
-    ///   some for a server whose challenges nobody can read.
+    /// - Parameter proxy: The proxy that sent a 407, or `nil` if the server sent a 401.
+    /// - Throws: ``ClientError`` if the hook cancels the task, or it is cancelled in the meantime;
+    ///   if credentials cannot be sent in the required form; or if there are credentials for a
+    ///   server whose challenges cannot be parsed.
     func answer(
         to response: HTTPResponse, _ content: RequestContent?, proxy: Proxy?
     ) async throws(ClientError) -> HTTPRequest? {
         let request = state.withLock { $0.request }
         guard let asker = proxy?.asker ?? request.origin.map({ Asker($0, isProxy: false) })
         else { return nil }
-        // The caller's own was refused: that is for the caller to know. One for a proxy is not
-        // sent: the engine takes it for a field of the last hop.
+        // The field set by the caller was rejected, which the caller has to handle. A field for a
+        // proxy that the caller has set is not sent at all: the engine treats it as hop-by-hop.
         guard asker.isProxy || !request.headerFields.contains(asker.field) else { return nil }
         let challenges: [HTTPChallenge]
         do throws(UnreadableChallenges) { challenges = try asker.challenges(of: response) } catch {
-            // Who could not have answered it either way takes the response, as does whoever was
-            // asked by a proxy: its 407 says what is missing.
+            // If the task could not have answered anyway, it gets the response. It also does if the
+            // challenge came from a proxy: the 407 says what is missing.
             guard !asker.isProxy, error.isAnswerable, hasCredentials(for: asker) else {
                 return nil
             }
             throw ClientError(
                 .authenticationFailed,
-                "credentials are asked for (\(response.status.code)), but \(error)", of: request,
+                "credentials are required (\(response.status.code)), but \(error)", of: request,
                 underlying: error.error)
         }
         if let proxy { useCredentials(of: proxy, asker, challenges) }
@@ -155,14 +160,14 @@ extension TaskAuthentication {
         return nil
     }
 
-    /// Whether an origin has credentials, of whatever realm.
+    /// Whether there are credentials for any realm of an origin.
     private func hasCredentials(for asker: Asker) -> Bool {
         answersOrigin?(asker.space) == true || store.hasCredentials(for: asker.origin)
             || state.withLock { $0.own.hasCredentials(for: asker.origin) }
     }
 
-    /// The user that a proxy was named with is told by Digest, too, where it asks for that. Basic
-    /// went along already.
+    /// Uses the user and password of the proxy's URL for Digest, too, if the proxy requires it. For
+    /// Basic they have already been sent.
     private func useCredentials(
         of proxy: Proxy, _ asker: Asker,
         _ challenges: [HTTPChallenge]
@@ -198,7 +203,7 @@ extension TaskAuthentication {
                 ask: hook.map { asking($0, response, request) })
         } catch {
             throw ClientError(
-                .authenticationFailed, "credentials cannot be sent as asked for: \(error)",
+                .authenticationFailed, "credentials cannot be sent as required: \(error)",
                 of: request, underlying: error)
         }
         switch outcome {
@@ -230,7 +235,7 @@ extension TaskAuthentication {
         case .performDefaultHandling, .useCertificate: return .none
         case .cancel:
             throw ClientError(
-                .cancelled, "the challenge of \(question.offer.space.realm) was cancelled",
+                .cancelled, "the challenge for \(question.offer.space.realm) was cancelled",
                 of: request)
         case .rejectProtectionSpace:
             state.withLock { _ = $0.rejected.insert(question.offer) }

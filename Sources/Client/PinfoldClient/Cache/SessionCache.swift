@@ -1,34 +1,33 @@
 import CacheStore
 import Threads
 
-/// The responses that a session keeps to answer the same requests again: what `NSURLCache` is to
-/// AFNetworking.
+/// A session's cache of responses: the counterpart of `NSURLCache`.
 ///
-/// It is a private cache by RFC 9111: for one user, so that whoever signs another one in removes
-/// what the first was answered (``removeAll()``).
+/// It is a private cache according to RFC 9111, meant for a single user. When another user signs
+/// in, call ``removeAll()`` to remove the previous user's responses.
 public final class SessionCache: Sendable {
-    /// What the part on disk does.
+    /// The state of the disk cache.
     public enum DiskState: Sendable, Hashable {
-        /// There is none.
+        /// There is no disk cache.
         case none
         /// The file is being opened; nothing is found on disk yet.
         case opening
-        /// The file is open, and used.
+        /// The file is open and in use.
         case ready
-        /// It takes and gives nothing, for a reason in one word, such as `locked`, `folder` or
-        /// `full`. The part in memory goes on.
+        /// The disk cache is off, for a reason in one word, such as `locked`, `folder` or `full`.
+        /// The memory cache stays in use.
         case off(String)
     }
 
-    /// How much is kept.
+    /// The size of the cache.
     public struct Figures: Sendable, Hashable {
-        /// Responses in memory.
+        /// The number of responses in memory.
         public var memoryResponses: Int
-        /// Bytes that the responses in memory take.
+        /// The size of the responses in memory, in bytes.
         public var memoryBytes: Int
-        /// Responses on disk.
+        /// The number of responses on disk.
         public var diskResponses: Int
-        /// Bytes that the responses on disk take.
+        /// The size of the responses on disk, in bytes.
         public var diskBytes: Int64
     }
 
@@ -36,10 +35,10 @@ public final class SessionCache: Sendable {
     private let threads: ThreadPool
     private let hasDisk: Bool
 
-    /// How long the opening of the file is waited for at most, in milliseconds.
+    /// The maximum time to wait for the file to be opened, in milliseconds.
     private static let openMilliseconds = 60_000
 
-    /// Nil: the configuration asks for none.
+    /// Returns `nil` if the configuration has no cache.
     init?(_ configuration: SessionConfiguration, _ runtime: ClientRuntime) throws(ClientError) {
         guard configuration.cacheMemoryBytes > 0 else {
             guard configuration.cacheDiskBytes == 0 else {
@@ -63,7 +62,7 @@ public final class SessionCache: Sendable {
             }
             options.folder = folder
         }
-        // A small cache in one piece holds larger responses.
+        // A small cache that is not divided into shards can hold larger responses.
         options.memoryShards = 1
         options.readers = 1
         hasDisk = options.diskBytes > 0
@@ -71,15 +70,15 @@ public final class SessionCache: Sendable {
         store = CacheStore(options: options)
     }
 
-    /// The session has ended, its requests included: what is queued is written down, where that
-    /// may block.
+    /// The session and its requests have ended. Queued writes are completed on a thread that may
+    /// block.
     deinit {
         guard hasDisk else { return }
-        // Refused, it is done when the last reference is let go of.
+        // If the pool refuses the work, it is done when the last reference is released.
         _ = threads.run { [store] in store.close() }
     }
 
-    /// How much is kept now.
+    /// The current size of the cache.
     public var figures: Figures {
         let figures = store.statistics()
         return Figures(
@@ -87,7 +86,7 @@ public final class SessionCache: Sendable {
             diskResponses: figures.diskEntries, diskBytes: figures.diskBytes)
     }
 
-    /// What the part on disk does now.
+    /// The current state of the disk cache.
     public var disk: DiskState {
         guard hasDisk else { return .none }
         return switch store.statistics().diskState {
@@ -97,10 +96,11 @@ public final class SessionCache: Sendable {
         }
     }
 
-    /// Removes everything, from memory and disk.
+    /// Removes all responses from memory and disk.
     public func removeAll() { store.purgeAll() }
 
-    /// Waits until what an earlier process has kept on disk can be found, or is known not to be.
+    /// Waits until responses stored by an earlier process can be found, or it is known that they
+    /// cannot.
     public func waitUntilOpen() async {
         await awaiting { [store] done in
             _ = store.waitUntilDiskSettled(milliseconds: Self.openMilliseconds)
@@ -108,12 +108,12 @@ public final class SessionCache: Sendable {
         }
     }
 
-    /// Waits until everything kept by now is on disk, or has been given up.
+    /// Waits until everything stored so far is on disk or has been given up.
     public func flush() async {
         await awaiting { [store] done in store.flush { done.end(()) } }
     }
 
-    /// Begins something on a thread that may block, and waits for it.
+    /// Starts work on a thread that may block, and waits for it.
     private func awaiting(_ work: @escaping @Sendable (AwaitedWork<Void>) -> Void) async {
         _ = await withCheckedContinuation { continuation in
             let done = AwaitedWork<Void>(continuation)

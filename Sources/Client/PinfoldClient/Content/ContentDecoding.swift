@@ -2,21 +2,21 @@ import ContentCoding
 import HTTPTypes
 import Locking
 
-/// Which content codings are asked for, and which are undone.
+/// Which content codings are requested, and which are decoded.
 enum ContentDecoding {
-    /// What a request says that does not say it itself (RFC 9110 section 12.5.3). Ranges are of the
-    /// content as it is coded (section 14), so a request for one asks for it as it is.
+    /// The Accept-Encoding field for a request that has none (RFC 9110 section 12.5.3). Ranges
+    /// refer to the encoded content (section 14), so a range request asks for no coding.
     static func accept(in fields: HTTPFields) -> HTTPField {
         fields.contains(.range) ? identity : every
     }
 
-    // Made once: each value is looked through for what may not stand in it.
+    // Created once, because each value is checked for invalid characters.
     private static let identity = HTTPField(name: .acceptEncoding, value: "identity")
     private static let every = HTTPField(name: .acceptEncoding, value: "gzip, deflate, br")
 
-    /// The codings of a response that are undone; nil: it is handed on as it is. That is so where
-    /// there is no content, where it is a part of a whole, which cannot be decoded by itself, and
-    /// where a coding is not known.
+    /// Returns the codings of a response to be decoded, or `nil` if it is passed on unchanged:
+    /// because it has no content, because it is partial and so cannot be decoded by itself, or
+    /// because a coding is unknown.
     static func codings(of head: HTTPResponse, to request: HTTPRequest) -> [ContentCoding]? {
         guard head.headerFields.contains(.contentEncoding), request.method != .head,
             head.status.kind != .informational, ![204, 206, 304].contains(head.status.code)
@@ -26,7 +26,8 @@ enum ContentDecoding {
         return codings
     }
 
-    /// The head of the response as it is handed on: what describes the coded content is left out.
+    /// Returns the response's head as it is passed on, without the fields that describe the encoded
+    /// content.
     static func decoded(_ head: HTTPResponse) -> HTTPResponse {
         var head = head
         head.headerFields[.contentEncoding] = nil
@@ -35,7 +36,7 @@ enum ContentDecoding {
     }
 }
 
-/// Undoes the codings of one response, for its one reader.
+/// Decodes the content of one response for a single reader.
 final class ContentDecoder: Sendable {
     private let decoder: Locked<StreamDecoder>
 
@@ -45,7 +46,7 @@ final class ContentDecoder: Sendable {
 
     func feed(_ part: [UInt8]) { decoder.withLock { $0.feed(part) } }
 
-    /// The next block; nil: more of the content is needed for it.
+    /// Returns the next block, or `nil` if more encoded content is needed.
     func next() throws(ClientError) -> [UInt8]? {
         do throws(ContentCodingError) {
             return try decoder.withLock { (decoder) throws(ContentCodingError) in
@@ -56,7 +57,7 @@ final class ContentDecoder: Sendable {
         }
     }
 
-    /// There is no more content.
+    /// Marks the end of the encoded content.
     func finish() throws(ClientError) {
         do throws(ContentCodingError) {
             try decoder.withLock { (decoder) throws(ContentCodingError) in try decoder.finish() }

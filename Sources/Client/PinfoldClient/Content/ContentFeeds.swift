@@ -2,9 +2,9 @@ import Locking
 import Serialization
 import Threads
 
-/// Content from a source that may block, read by threads that may wait for it.
+/// Content from a source that may block, read by threads that may block.
 final class SourceFeed: ContentFeed {
-    /// An open source: whoever has taken it out of the state is the only one to use it.
+    /// An open source. It is used only by whoever has taken it out of the state.
     private final class Held: @unchecked Sendable {
         var source: any ByteSource
 
@@ -12,13 +12,13 @@ final class SourceFeed: ContentFeed {
     }
 
     private struct State {
-        /// Nil: there is none, or it is being read.
+        /// `nil` if there is no source, or it is being read.
         var held: Held?
         var read: Int64 = 0
         var isClosed = false
     }
 
-    /// Bytes of a part.
+    /// The size of a part in bytes.
     private static let partBytes = 64 << 10
 
     private let state = Locked(State())
@@ -27,7 +27,7 @@ final class SourceFeed: ContentFeed {
     private let length: Int64?
     let pauseMilliseconds: Int64
 
-    /// - Parameter length: it must come to so many bytes; nil: to any number.
+    /// - Parameter length: The exact length of the content in bytes, or `nil` for any length.
     init(
         length: Int64?, pauseMilliseconds: Int64, on readers: ThreadPool,
         open: @escaping @Sendable () throws -> any ByteSource
@@ -41,7 +41,7 @@ final class SourceFeed: ContentFeed {
     func next(_ deliver: @escaping @Sendable (ContentPart) -> Void) {
         let isTaken = readers.run { [self] in deliver(read()) }
         if !isTaken {
-            deliver(.failed(ClientError(.outOfResources, "too many contents are being read")))
+            deliver(.failed(ClientError(.outOfResources, "too many sources are being read")))
         }
     }
 
@@ -49,8 +49,8 @@ final class SourceFeed: ContentFeed {
         do { return try readPart() } catch { return .failed(error) }
     }
 
-    /// No lock is held while the source is read, for that may take for ever. There is one reader
-    /// at a time, which lets go of the source where the feed was closed meanwhile.
+    /// No lock is held while the source is read, because that may take forever. There is only one
+    /// reader at a time, and it releases the source if the feed was closed in the meantime.
     private func readPart() throws -> ContentPart {
         let (held, before, isClosed) = state.withLock { state in
             (state.held.take(), state.read, state.isClosed)
@@ -80,24 +80,24 @@ final class SourceFeed: ContentFeed {
             state.isClosed = true
             return state.held != nil
         }
-        // Not on the caller's thread: closing may wait for the disk.
+        // Not on the caller's thread, because closing may wait for the disk.
         if isHeld { _ = readers.run { [self] in state.withLock { $0.held = nil } } }
     }
 }
 
-/// Content from an asynchronous sequence, which a task reads one part at a time.
+/// Content from an asynchronous sequence, which a task reads part by part.
 final class SequenceFeed: ContentFeed {
     private enum Demand {
-        /// Nobody asks.
+        /// No part is requested.
         case none
         case asked(@Sendable (ContentPart) -> Void)
-        /// The task waits for somebody to ask.
+        /// The task waits for a part to be requested.
         case waiting(CheckedContinuation<(@Sendable (ContentPart) -> Void)?, Never>)
         case closed
     }
 
     private enum Reading {
-        /// Begins with the first part that is asked for.
+        /// Starts when the first part is requested.
         case ready(@Sendable (SequenceFeed) async -> Void)
         case running(Task<Void, Never>)
         case closed
@@ -111,7 +111,7 @@ final class SequenceFeed: ContentFeed {
         self.init(making: { parts })
     }
 
-    /// - Parameter make: makes the sequence when its first part is asked for.
+    /// - Parameter make: Creates the sequence when its first part is requested.
     init<Parts: AsyncSequence & Sendable>(making make: @escaping @Sendable () throws -> Parts)
     where Parts.Element == [UInt8] {
         reading = Locked(
@@ -137,7 +137,7 @@ final class SequenceFeed: ContentFeed {
         }
     }
 
-    /// Waits for somebody who asks; nil: nobody will.
+    /// Waits until a part is requested. Returns `nil` if none will be.
     private func asked() async -> (@Sendable (ContentPart) -> Void)? {
         await withCheckedContinuation { continuation in
             let result = demand.withLock { demand -> (@Sendable (ContentPart) -> Void)?? in
@@ -195,8 +195,8 @@ final class SequenceFeed: ContentFeed {
     }
 }
 
-/// Content whose length was promised: more or less than that is an error, for the server would take
-/// what is too much for the next request.
+/// Content with a declared length. A different length is an error, because the server would take
+/// any excess as the beginning of the next request.
 final class MeasuredFeed: ContentFeed {
     private let feed: any ContentFeed
     private let length: Int64?

@@ -1,20 +1,21 @@
 public import Serialization
 
-/// What is sent with a request.
+/// The content of a request.
 public struct RequestContent: Sendable {
     enum Source: Sendable {
         case bytes([UInt8])
-        /// - Parameter isForeign: It may wait for anything, and not just for the disk.
+        /// - Parameter isForeign: Whether reading may wait for anything, not only for the disk.
         case reader(isForeign: Bool, @Sendable () throws -> any ByteSource)
         case stream(@Sendable () -> any ContentFeed)
     }
 
     let source: Source
-    /// In bytes; nil: not known beforehand, so that it is sent in chunks (RFC 9112 section 7.1).
+    /// The length in bytes, or `nil` if it is not known in advance. The content is then sent in
+    /// chunks (RFC 9112 section 7.1).
     public let length: Int64?
     /// How long to wait after each part.
     let pause: Duration
-    /// It can be sent from its beginning again, as a redirect may ask.
+    /// Whether the content can be sent again from its beginning, for example after a redirect.
     public let isRepeatable: Bool
 
     private init(
@@ -26,20 +27,20 @@ public struct RequestContent: Sendable {
         self.isRepeatable = isRepeatable
     }
 
-    /// Content in memory.
+    /// Creates content from bytes in memory.
     public static func bytes(_ bytes: [UInt8]) -> RequestContent {
         RequestContent(.bytes(bytes), length: Int64(bytes.count))
     }
 
-    /// Text in UTF-8.
+    /// Creates content from text, encoded as UTF-8.
     public static func text(_ text: String) -> RequestContent { bytes(Array(text.utf8)) }
 
-    /// A file, read while it is sent, on a thread that may wait for the disk. It must not change
-    /// meanwhile: one that became shorter fails with ``ClientError/Reason/contentFailed``, of one
-    /// that became longer what was there is sent.
+    /// Creates content from a file, which is read while it is sent, on a thread that may wait for
+    /// the disk. The file must not change during that time: if it became shorter, the request fails
+    /// with ``ClientError/Reason/contentFailed``; if it became longer, the original length is sent.
     ///
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/contentFailed`` where there is no
-    ///   regular file of that name.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/contentFailed`` if there is no regular
+    ///   file at the path.
     public static func file(_ path: String) throws(ClientError) -> RequestContent {
         do throws(MultipartError) {
             let length = try FileSource.length(of: path)
@@ -53,33 +54,35 @@ public struct RequestContent: Sendable {
         RequestContent(.reader(isForeign: false) { try FileSource(path) }, length: length)
     }
 
-    /// A form of type `multipart/form-data`; its throttle is kept. The type of the content is the
-    /// form's, and to be put into the request's Content-Type.
+    /// Creates content of type `multipart/form-data`, including its throttle. Set the request's
+    /// Content-Type to the form's content type.
     public static func multipart(_ body: MultipartBody) -> RequestContent {
         RequestContent(
             .reader(isForeign: body.hasStreams) { body.makeReader() }, length: body.length,
             pause: body.throttle?.delay ?? .zero)
     }
 
-    /// Content that is read from a source, on a thread of the runtime's that may wait: one of 32,
-    /// on which no files are read. A source that gives nothing holds its thread until it does,
-    /// though the request has ended; ``stream(_:length:)`` takes none.
+    /// Creates content that is read from a source, on one of 32 threads of the runtime that may
+    /// block; files are not read on these. A source that blocks occupies its thread even after the
+    /// request has ended. ``stream(_:length:)`` does not use a thread.
     ///
     /// - Parameters:
-    ///   - length: In bytes, if it is known: it must come to so many.
-    ///   - open: Begins it anew; called each time that it is sent.
+    ///   - length: The exact length in bytes, if it is known.
+    ///   - open: Opens the source at its beginning. It is called each time the content is sent.
     public static func source(
         length: Int64? = nil, open: @escaping @Sendable () throws -> any ByteSource
     ) -> RequestContent {
         RequestContent(.reader(isForeign: true, open), length: length)
     }
 
-    /// Content that comes from a sequence: the next part is asked for when the server takes it.
+    /// Creates content from a sequence. The next element is requested when the server is ready to
+    /// receive it.
     ///
     /// - Parameters:
-    ///   - sequence: Read once. Where a redirect asks for it again, the task fails with
-    ///     ``ClientError/Reason/contentNotRepeatable``; see ``stream(length:repeating:)``.
-    ///   - length: In bytes, if it is known: it must come to so many.
+    ///   - sequence: The sequence, which is read once. If a redirect requires the content again,
+    ///     the task fails with ``ClientError/Reason/contentNotRepeatable``; see
+    ///     ``stream(length:repeating:)``.
+    ///   - length: The exact length in bytes, if it is known.
     public static func stream<Parts: AsyncSequence & Sendable>(
         _ sequence: Parts, length: Int64? = nil
     ) -> RequestContent where Parts.Element == [UInt8] {
@@ -87,13 +90,13 @@ public struct RequestContent: Sendable {
             .stream { SequenceFeed(sequence) }, length: length, isRepeatable: false)
     }
 
-    /// Content that comes from a sequence, which is made anew each time that it is sent: for the
-    /// first request, and for redirects, challenges and retries that ask for it again. What
-    /// `URLSession(_:task:needNewBodyStream:)` is for.
+    /// Creates content from a sequence that is created each time the content is sent: for the first
+    /// request, and for redirects, challenges and retries that need it again. This corresponds to
+    /// `URLSession(_:task:needNewBodyStream:)`.
     ///
     /// - Parameters:
-    ///   - length: In bytes, if it is known: it must come to so many each time.
-    ///   - make: Makes the sequence. What it throws fails the task with
+    ///   - length: The exact length in bytes, if it is known and always the same.
+    ///   - make: Creates the sequence. If it throws, the task fails with
     ///     ``ClientError/Reason/contentFailed``.
     public static func stream<Parts: AsyncSequence & Sendable>(
         length: Int64? = nil, repeating make: @escaping @Sendable () throws -> Parts
@@ -101,7 +104,7 @@ public struct RequestContent: Sendable {
         RequestContent(.stream { SequenceFeed(making: make) }, length: length)
     }
 
-    /// The content of a request that a serializer has made.
+    /// Creates content from the body of a serialized request.
     init?(_ body: RequestBody?) {
         switch body {
         case nil: return nil
@@ -111,10 +114,10 @@ public struct RequestContent: Sendable {
         }
     }
 
-    /// How its end is told.
+    /// How the end of the content is marked.
     var framing: RequestHeadText.Framing { length.map { .length($0) } ?? .chunked }
 
-    /// What the loop sends.
+    /// The content in the form that the loop sends.
     func outgoing(on runtime: ClientRuntime) -> OutgoingContent {
         guard length != 0 else { return .none }
         switch source {
@@ -131,7 +134,7 @@ public struct RequestContent: Sendable {
 }
 
 extension Duration {
-    /// In milliseconds, rounded up, between 0 and 35,000 years.
+    /// The duration in milliseconds, rounded up, between 0 and 35,000 years.
     var wholeMilliseconds: Int64 {
         let (seconds, attoseconds) = components
         guard seconds >= 0 else { return 0 }

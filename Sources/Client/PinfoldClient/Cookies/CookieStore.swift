@@ -3,21 +3,21 @@ public import Cookies
 import HTTPTypes
 import Locking
 
-/// The cookies of one session or several (`NSHTTPCookieStorage`), by RFC 6265: those that responses
-/// set, redirects and challenges included, are sent with the requests that they are for.
+/// The cookies of one or more sessions (`NSHTTPCookieStorage`), according to RFC 6265. Cookies set
+/// by responses, including redirects and challenges, are sent with the requests they match.
 ///
-/// They are in memory. A store that was made with a file reads it then, and writes it when
+/// Cookies are kept in memory. A store created with a file reads it on creation, and writes it when
 /// ``save()`` is called.
 public final class CookieStore: Sendable {
-    /// Which cookies of responses are taken (`NSHTTPCookieAcceptPolicy`). Those that are in the
-    /// store are sent in any case.
+    /// Which cookies are accepted from responses (`NSHTTPCookieAcceptPolicy`). Cookies in the store
+    /// are sent in any case.
     public enum Policy: String, Sendable, Hashable, CaseIterable {
-        /// All that RFC 6265 allows.
+        /// All cookies that RFC 6265 allows.
         case always
-        /// None.
+        /// No cookies.
         case never
-        /// Those of the site (``CookieRequest/site``) that the task's first request was
-        /// for: where a redirect leads to another one, that one sets none.
+        /// Only cookies from the site (``Cookies/CookieRequest/site``) of the task's first request.
+        /// If a redirect leads to another site, that site cannot set cookies.
         case onlyFromMainDocumentDomain
     }
 
@@ -27,30 +27,30 @@ public final class CookieStore: Sendable {
     }
 
     private let state: Locked<State>
-    /// What the file is written under, so that of two calls the later one's cookies stay.
+    /// Held while the file is written, so that of two calls the later one's cookies remain.
     private let writing = Locked(())
-    /// The file that the store was made with; nil: it is in memory alone.
+    /// The store's file, or `nil` if the store is only in memory.
     public let path: String?
-    /// Whether ``save()`` writes cookies that go with the session, too.
+    /// Whether ``save()`` also writes session cookies.
     public let keepsSessionCookies: Bool
 
-    /// An empty store, in memory.
+    /// Creates an empty store in memory.
     public init(policy: Policy = .always, limits: CookieJar.Limits = CookieJar.Limits()) {
         path = nil
         keepsSessionCookies = false
         state = Locked(State(jar: CookieJar(limits: limits), policy: policy))
     }
 
-    /// A store with the cookies of a file, in the format of curl (``CookieFile``). Where
-    /// there is none it is empty, and ``save()`` makes it.
+    /// Creates a store with the cookies in a file, in curl's format (``Cookies/CookieFile``). If
+    /// the file does not exist, the store is empty and ``save()`` creates the file.
     ///
     /// - Parameters:
-    ///   - path: Of the file, which is read before this returns.
-    ///   - keepsSessionCookies: Cookies without an end are written to the file, too, and so outlast
-    ///     the session, as with curl's `--cookie-jar`. By default they do not, as browsers and
-    ///     `NSHTTPCookieStorage` have it.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/contentFailed`` where the file cannot be
-    ///   read, or is something else; ``ClientError/underlying`` says the line.
+    ///   - path: The file's path. The file is read before this returns.
+    ///   - keepsSessionCookies: Whether cookies without an expiry time are written to the file,
+    ///     too, and so outlast the session, as with curl's `--cookie-jar`. By default they are not,
+    ///     as in browsers and `NSHTTPCookieStorage`.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/contentFailed`` if the file cannot be
+    ///   read or is not a cookie file; ``ClientError/underlying`` gives the line.
     public init(
         file path: String, keepsSessionCookies: Bool = false, policy: Policy = .always,
         limits: CookieJar.Limits = CookieJar.Limits()
@@ -65,11 +65,12 @@ public final class CookieStore: Sendable {
         }
     }
 
-    /// Replaces the file by the cookies that outlast the session, or all of them
-    /// (``keepsSessionCookies``); it is whole at any time, also after a loss of power. Does nothing
-    /// for a store in memory.
+    /// Replaces the file's content with the cookies that outlast the session, or with all cookies
+    /// (``keepsSessionCookies``). The file is complete at any time, even after a power failure.
+    /// Does nothing for a store in memory.
     ///
-    /// Waits for the disk: not to be called where that must not be.
+    /// This blocks until the file is written. Do not call it on a thread that must not wait for the
+    /// disk.
     ///
     /// - Throws: ``ClientError`` with ``ClientError/Reason/contentFailed``.
     public func save() throws(ClientError) {
@@ -86,13 +87,13 @@ public final class CookieStore: Sendable {
         }
     }
 
-    /// Which cookies of responses are taken from now on.
+    /// Which cookies are accepted from responses from now on.
     public var policy: Policy {
         get { state.withLock { $0.policy } }
         set { state.withLock { $0.policy = newValue } }
     }
 
-    /// All cookies, in the order of their making.
+    /// All cookies in the order of their creation.
     public var cookies: [Cookie] {
         state.withLock { state in
             state.jar.removeExpired(at: Clock.coarseWallSeconds())
@@ -100,20 +101,20 @@ public final class CookieStore: Sendable {
         }
     }
 
-    /// The cookies that a request for a URL takes along, in the order in which it names them; none
-    /// for what is no http or https URL.
+    /// Returns the cookies for a request to a URL, in the order in which they are sent; none if it
+    /// is not an http or https URL.
     public func cookies(for url: String) -> [Cookie] {
         guard let request = try? HTTPRequest(.get, url), let question = CookieRequest(request)
         else { return [] }
         return state.withLock { $0.jar.cookies(for: question, at: Clock.coarseWallSeconds()) }
     }
 
-    /// Puts a cookie in, in place of one with its name, domain and path.
+    /// Adds a cookie, replacing one with the same name, domain and path.
     public func set(_ cookie: Cookie) {
         state.withLock { $0.jar.insert(cookie, at: Clock.coarseWallSeconds()) }
     }
 
-    /// Takes a Set-Cookie field as of a response to a URL.
+    /// Processes a Set-Cookie field as if it were in a response from a URL.
     @discardableResult
     public func set(field: String, from url: String) -> CookieJar.Outcome? {
         guard let request = try? HTTPRequest(.get, url), let source = CookieRequest(request)
@@ -123,14 +124,14 @@ public final class CookieStore: Sendable {
         }
     }
 
-    /// Removes the cookies for which this is so.
+    /// Removes all cookies that match a predicate.
     public func removeAll(where isRemoved: @Sendable (Cookie) -> Bool = { _ in true }) {
         state.withLock { $0.jar.removeAll(where: isRemoved) }
     }
 
     // MARK: For tasks
 
-    /// The Cookie field of a request; nil: it has none.
+    /// Returns the Cookie field of a request, or `nil` if it has none.
     func field(for request: HTTPRequest) -> [UInt8]? {
         guard state.withLock({ $0.jar.count > 0 }), let request = CookieRequest(request) else {
             return nil
@@ -138,9 +139,9 @@ public final class CookieStore: Sendable {
         return state.withLock { $0.jar.fieldBytes(for: request, at: Clock.coarseWallSeconds()) }
     }
 
-    /// Takes what a response sets.
+    /// Processes the cookies set by a response.
     ///
-    /// - Parameter first: What the task asked for first.
+    /// - Parameter first: The task's first request.
     func take(_ fields: [[UInt8]], from request: HTTPRequest, ofTaskFor first: HTTPRequest) {
         guard !fields.isEmpty, let request = CookieRequest(request) else { return }
         state.withLock { state in
@@ -158,7 +159,7 @@ public final class CookieStore: Sendable {
 }
 
 extension CookieRequest {
-    /// Nil for a request that is for no URL.
+    /// Returns `nil` if the request has no valid URL.
     init?(_ request: HTTPRequest) {
         guard let origin = request.origin else { return nil }
         self.init(

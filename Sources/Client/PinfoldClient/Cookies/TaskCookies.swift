@@ -1,7 +1,7 @@
 import Cookies
 import HTTPTypes
 
-/// The cookies of one task.
+/// The cookies of a task.
 struct TaskCookies: Sendable {
     private let store: CookieStore
     /// The task's first request.
@@ -12,7 +12,7 @@ struct TaskCookies: Sendable {
         self.first = first
     }
 
-    /// A request as it is sent. A Cookie field of the caller's own is left as it is.
+    /// Returns a request as it is sent. If the caller has set a Cookie field, it is left unchanged.
     func prepared(_ request: HTTPRequest) -> HTTPRequest {
         guard !request.headerFields.contains(.cookie), let field = store.field(for: request) else {
             return request
@@ -22,7 +22,7 @@ struct TaskCookies: Sendable {
         return prepared
     }
 
-    /// A response to a request. One that the session's cache has answered sets nothing again.
+    /// Processes a response. A response from the session's cache does not set its cookies again.
     func received(_ response: HTTPResponse, for request: HTTPRequest, cache: CacheUse) {
         guard cache == .none || cache == .miss else { return }
         store.take(response.headerFields.bytes(of: .setCookie), from: request, ofTaskFor: first)

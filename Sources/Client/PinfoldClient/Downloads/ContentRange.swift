@@ -2,18 +2,18 @@ import HTTPCore
 import HTTPTypes
 import Serialization
 
-/// What a Content-Range field says (RFC 9110 section 14.4).
+/// A Content-Range field (RFC 9110 section 14.4).
 ///
 ///     Content-Range = range-unit SP ( range-resp / unsatisfied-range )
 ///     range-resp    = first-pos "-" last-pos "/" ( complete-length / "*" )
 ///     unsatisfied-range = "*/" complete-length
 enum ContentRange: Equatable {
-    /// Bytes from the first to the last one, of so many in all; nil: that is not said.
+    /// The first and last byte, and the complete length, or `nil` if it is unknown.
     case part(first: Int64, last: Int64, total: Int64?)
-    /// No such bytes, of so many in all.
+    /// The range is not satisfiable; with the complete length.
     case unsatisfied(total: Int64)
 
-    /// Nil for anything but one range of bytes in order, within its total.
+    /// Returns `nil` unless the text is a single valid range of bytes within its complete length.
     init?(_ text: String) {
         let words = text.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count == 2, words[0].lowercasedASCII == "bytes" else { return nil }
@@ -33,7 +33,7 @@ enum ContentRange: Equatable {
         self = .part(first: first, last: last, total: total)
     }
 
-    /// `1*DIGIT`, as far as a file can be long.
+    /// Parses `1*DIGIT`, up to the maximum length of a file.
     private static func number(_ text: Substring) -> Int64? {
         guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             return nil
@@ -43,19 +43,19 @@ enum ContentRange: Equatable {
 }
 
 extension HTTPResponse {
-    /// Its Content-Length, where there is one.
+    /// The value of Content-Length, if there is a valid one.
     var contentLength: Int64? {
         let text = try? headerFields.single(.contentLength)
         return text.flatMap { Int64($0) }
     }
 
-    /// Its Content-Range, where there is one that can be read.
+    /// The value of Content-Range, if there is a valid one.
     var contentRange: ContentRange? {
         let text = try? headerFields.single(.contentRange)
         return text.flatMap { ContentRange($0) }
     }
 
-    /// The content is coded (RFC 9110 section 8.4).
+    /// Whether the content is encoded (RFC 9110 section 8.4).
     var hasCodedContent: Bool {
         guard let coding = headerFields[.contentEncoding] else { return false }
         return !coding.isEmpty && coding.lowercasedASCII != "identity"

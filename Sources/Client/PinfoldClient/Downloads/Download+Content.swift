@@ -1,23 +1,24 @@
 import Clocks
 
-// A response's content on its way into the partial file.
+// Writes a response's content to the partial file.
 extension Download {
-    /// Bytes that are collected before they are written.
+    /// The number of bytes that are collected before they are written.
     private static let writtenBytes = 256 << 10
-    /// Milliseconds after which fewer are.
+    /// The number of milliseconds after which fewer bytes are written.
     private static let writtenMilliseconds: Int64 = 1000
 
     /// Writes a response's content.
     ///
     /// - Parameters:
-    ///   - offset: Where it belongs; nil: at the beginning, and nothing else is there.
-    ///   - count: Its bytes, if that is known.
+    ///   - offset: The offset at which the content belongs, or `nil` to start at the beginning of
+    ///     an empty file.
+    ///   - count: The length of the content, if it is known.
     mutating func take(
         _ response: StreamedResponse, from offset: Int64?, _ count: Int64?, of total: Int64?
     ) async throws(Stop) {
         try await choose(response)
         if let offset {
-            // What this call has fetched itself was not there before.
+            // What this call has downloaded itself does not count as resumed.
             resumedBytes = resumedBytes ?? offset
             try await change { file throws(DownloadProblem) in
                 try file.goOn(from: offset, of: total)

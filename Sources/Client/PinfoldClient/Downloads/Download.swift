@@ -2,34 +2,36 @@ import EventLoop
 import HTTPTypes
 import Locking
 
-/// One download, from its options to its file: it asks, lets a ``DownloadStep`` decide what
-/// follows, and carries that out. All that waits for the disk is done by the runtime's writers.
+/// A download, from its options to the finished file. It sends requests, lets a ``DownloadStep``
+/// decide what to do next, and carries that out. Anything that waits for the disk is done by the
+/// runtime's writer threads.
 struct Download {
-    /// Requests that one download sends: servers may answer ranges with less than was asked for.
+    /// The maximum number of requests for one download. Servers may send less than the requested
+    /// range.
     static let maximumRequests = 64
 
     let session: SessionManager
-    /// All of its requests are one task.
+    /// The handle of the task that covers all requests.
     let handle: TaskHandle
     let request: HTTPRequest
     let content: RequestContent?
     let destination: DownloadDestination
     let options: DownloadOptions
-    /// What the caller has handed in to go on with.
+    /// The resume data provided by the caller.
     let given: ResumeData?
     let control: DownloadControl?
 
-    /// Where the file goes, once that is known.
+    /// The destination, once it is known.
     private var path: String?
     var file: PartialFile?
     private var hasSteppedBack = false
     private var head: HTTPResponse?
-    /// What was asked last, after redirects.
+    /// The last request, after redirects.
     private var last: HTTPRequest?
     private var metrics: TaskMetrics?
-    /// From where on the first response was written; nil: none was.
+    /// The offset at which the first response was written, or `nil` if none was.
     var resumedBytes: Int64?
-    /// Requests sent again after a failure, and whether the next one is.
+    /// How many requests were repeated after a failure, and whether the next one is a repetition.
     private var retries = 0
     private var isRetry = false
 
@@ -45,23 +47,23 @@ struct Download {
         self.given = given
         self.control = control
         var (request, options) = (handle.request, options)
-        // A part of something coded cannot be told from a part of something else.
+        // A range of encoded content cannot be verified to belong to the same content.
         if !request.headerFields.contains(.acceptEncoding) {
             request.headerFields[.acceptEncoding] = "identity"
         }
-        // The file holds what the server has, which Content-Range and resume data count.
+        // The file contains the server's bytes, which Content-Range and resume data refer to.
         options.request.decodesContent = false
         options.folder = options.folder.map { FilePaths.absolute($0) }
         self.request = request
         self.options = options
     }
 
-    /// Why it stops.
+    /// Why the download stops.
     enum Stop: Error {
         case problem(DownloadProblem)
-        /// The request itself.
+        /// The request failed.
         case request(ClientError)
-        /// Its response broke off; what had come of it is written.
+        /// The response's content was interrupted. What had arrived is written.
         case content(ClientError)
     }
 
@@ -108,7 +110,7 @@ struct Download {
 
     // MARK: Files
 
-    /// Opens what can be opened before there is a response.
+    /// Opens the file if that is possible before there is a response.
     private mutating func begin() async throws(Stop) {
         let hasOwnRange = request.headerFields.contains(.range)
         if options.resumes || given != nil, hasOwnRange {
@@ -122,17 +124,18 @@ struct Download {
             if let given {
                 try await open(given.partialFile)
             } else if let folder = options.folder {
-                // By the URL: it is to be found again before the destination is known.
+                // Named after the URL, so that it can be found again before the destination is
+                // known.
                 let name = SuggestedName.name(disposition: nil, path: request.path ?? "/")
                 try await open("\(folder)/\(name)-\(Self.digest(of: request.url))")
             } else if options.resumes {
                 throw .problem(
-                    .options("to resume where the response chooses the destination, name a folder"))
+                    .options("to resume when the response chooses the destination, set a folder"))
             }
         }
     }
 
-    /// The destination is known.
+    /// Continues once the destination is known.
     private mutating func settle(on path: String) async throws(Stop) {
         let path = FilePaths.absolute(path)
         self.path = path
@@ -152,14 +155,14 @@ struct Download {
         }
     }
 
-    /// - Parameter base: The partial file's path, without its ending if it has none.
+    /// - Parameter base: The path of the partial file, without its suffix if it has none.
     private mutating func open(_ base: String) async throws(Stop) {
         let path =
             base.hasSuffix(PartialFile.suffix) && given != nil
             ? base : base + PartialFile.suffix
         let asked = session.completed(request, options.request)
         let (mayResume, given) = (options.resumes || given != nil, given)
-        // The caller's resume data says that the file is a download's, too.
+        // The caller's resume data is evidence that the file is a partial download, too.
         let replaces = options.replacesExisting || given != nil
         file = try await perform { () throws(DownloadProblem) in
             try PartialFile(path, replaces: replaces) { data in
@@ -169,7 +172,7 @@ struct Download {
         }
     }
 
-    /// Digits that stand for a text in the names of files (FNV-1a).
+    /// A hash of a text, in digits, for use in file names (FNV-1a).
     static func digest(of text: String) -> String {
         var value: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in text.utf8 { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
@@ -186,7 +189,7 @@ struct Download {
         do throws(DownloadProblem) { return try result.get() } catch { throw .problem(error) }
     }
 
-    /// Does something with the file.
+    /// Performs an operation on the partial file.
     mutating func change(
         _ work: @escaping @Sendable (inout PartialFile) throws(DownloadProblem) -> Void
     ) async throws(Stop) {
@@ -205,7 +208,7 @@ struct Download {
         await session.runtime.writers.perform { file.close() }
     }
 
-    /// What stays of it.
+    /// Stops the download. Returns the resume data, if it can be resumed.
     private mutating func leave(after stop: Stop) async -> ResumeData? {
         guard let file = file.take() else { return nil }
         var keeps = options.resumes || given != nil || control?.producesResumeData ?? false
@@ -220,21 +223,22 @@ struct Download {
             file.close()
             return data
         }
-        // Gone on with, it would only come to the same.
+        // Resuming would only lead to the same error.
         if case .problem(.range) = stop { return nil }
         return data
     }
 
     // MARK: Requests
 
-    /// Sends one request and writes what it brings. Nil: another one follows.
+    /// Sends a request and writes its response. Returns `nil` if another request is needed.
     private mutating func ask() async throws(Stop) -> DownloadResponse? {
         var request = request
         var question = DownloadStep.Question(
             hasOwnRange: request.headerFields.contains(.range), resume: file?.resume,
             hasSteppedBack: hasSteppedBack, acceptedStatus: options.acceptedStatus)
         if let resume = file?.resume, let length = file?.length, length > 0 {
-            // Where all is there, the last byte once more: so the server says whether it is valid.
+            // If all bytes are there, requests the last one again, so that the server confirms that
+            // they are valid.
             let isWhole = hasSteppedBack || length == resume.expectedBytes
             let offset = isWhole ? length - 1 : length
             question.offset = offset
@@ -269,7 +273,7 @@ struct Download {
             }
         }
         guard case .take(_, _, let total) = step, let file else { return nil }
-        // Of a part whose total nobody has said it is not known whether it was the last one.
+        // If no complete length is given, it is unknown whether this range was the last one.
         if question.offset != nil, response.head.status.code == 206,
             total.map({ file.length < $0 }) ?? true
         {
@@ -281,7 +285,7 @@ struct Download {
         return try await finish(response)
     }
 
-    /// Asks the session's policy whether the rest is asked for after a failure, and waits.
+    /// Asks the session's retry policy whether to request the rest after a failure, and waits.
     private mutating func retry(after failure: ClientError) async throws(Stop) {
         guard let file, file.resume != nil, file.length > 0 else { throw .content(failure) }
         let rules = AttemptRules(
@@ -299,7 +303,7 @@ struct Download {
         }
     }
 
-    /// Settles where it goes, and opens its file, if the response decides on that.
+    /// Chooses the destination and opens the file, if that depends on the response.
     mutating func choose(_ response: StreamedResponse) async throws(Stop) {
         guard path == nil, case .chosen(let choose) = destination else { return }
         let chosen: String
@@ -309,7 +313,7 @@ struct Download {
         try await settle(on: chosen)
     }
 
-    /// All requests of a download are one task's.
+    /// Adds up the metrics: all requests of a download belong to one task.
     private mutating func add(_ more: TaskMetrics) {
         guard metrics != nil else {
             metrics = more
@@ -344,7 +348,7 @@ struct Download {
     }
 }
 
-/// What the caller wants of a download when it is cancelled.
+/// What the caller wants to keep of a download when it is cancelled.
 final class DownloadControl: Sendable {
     private let produces = Locked(false)
 

@@ -1,51 +1,52 @@
 import CLinux
 public import HTTPTypes
 
-/// Why a download came to nothing: what ``ClientError/underlying`` is in the errors of downloads.
+/// A failed download. It is the ``ClientError/underlying`` error of errors from downloads.
 public struct DownloadFailure: Error, Sendable, CustomStringConvertible {
     /// What went wrong.
     public let problem: DownloadProblem
-    /// By which it can go on; nil where it cannot, and where its partial file was removed.
+    /// The data to resume the download with, or `nil` if it cannot be resumed or its partial file
+    /// was removed.
     public let resumeData: ResumeData?
-    /// The head of the response, where there was one.
+    /// The head of the response, if there was one.
     public let response: HTTPResponse?
-    /// What was wrong with the request, where the problem is ``DownloadProblem/transfer``: what
-    /// ``ClientError/underlying`` is where the same request is made for data.
+    /// The error of the request if the reason is ``DownloadProblem/transfer``: the value that
+    /// ``ClientError/underlying`` would have for the same request in a data task.
     public let underlying: (any Error)?
 
     public var description: String { problem.description }
 }
 
-/// What is wrong with a download.
+/// The reason why a download failed.
 public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The request failed, or its response broke off; or it was cancelled.
+    /// The request failed, its response was interrupted, or it was cancelled.
     case transfer
-    /// The response has a status that is not accepted.
+    /// The status of the response is not accepted.
     case status(Int)
-    /// The server sent another part of the content than the one asked for. Downloaded anew, without
-    /// being resumed, it may succeed.
+    /// The server sent a different range than was requested. The download may succeed if it is
+    /// started again without resuming.
     case range(String)
-    /// There are more or fewer bytes than the server had said.
+    /// The number of bytes differs from what the server had announced.
     case length(expected: Int64, found: Int64)
     /// A file could not be read or written.
     case file(FileProblem)
-    /// The disk is full, or a quota or limit of the user's is reached. What is there is kept.
+    /// The disk is full, or a quota or another limit was reached. What has been downloaded is kept.
     case noSpace(FileProblem)
-    /// There is a file at the destination, and it is not to be replaced.
+    /// There is a file at the destination, and it must not be replaced.
     case destinationExists(String)
-    /// The destination is none: an empty path, a folder.
+    /// The destination is not valid: an empty path or a folder.
     case destinationInvalid(String, expected: String)
-    /// The partial file is one of another user's, a link, or no regular file.
+    /// The partial file belongs to another user, is a link, or is not a regular file.
     case partialFileUnsafe(String)
-    /// Something is in the partial file's place, and no resume data lies beside it: it may be the
-    /// user's own.
+    /// There is something at the path of the partial file, but no resume data beside it. It may be
+    /// a file of the user's.
     case partialFileUnknown(String)
-    /// Somebody has moved, removed or replaced the partial file while it was being written. What
-    /// has its name now stays as it is.
+    /// The partial file was moved, removed or replaced while it was being written. Whatever has its
+    /// name now is left unchanged.
     case partialFileLost(String)
-    /// Another download, of this process or another one, is writing the same partial file.
+    /// Another download, in this process or another one, is writing the same partial file.
     case busy(String)
-    /// The caller's function that chooses the destination has failed.
+    /// The caller's closure that chooses the destination has thrown an error.
     case choosing(String)
     /// The options contradict each other.
     case options(String)
@@ -65,12 +66,12 @@ public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible 
         case .partialFileUnsafe(let path):
             "\(path) is not a regular file of this user; it is not written to"
         case .partialFileUnknown(let path):
-            "\(path) exists, and nothing says that it is of a download; expected no file there "
+            "\(path) exists and is not known to be a partial download; expected no file there "
                 + "(remove or rename it), or the option to replace it"
         case .partialFileLost(let path):
             "\(path) was moved, removed or replaced while it was being written"
         case .busy(let path): "\(path) is being written by another download"
-        case .choosing(let text): "no destination was chosen: \(text)"
+        case .choosing(let text): "the destination could not be chosen: \(text)"
         case .options(let text): text
         }
     }
@@ -87,31 +88,31 @@ public enum DownloadProblem: Error, Sendable, Hashable, CustomStringConvertible 
     }
 }
 
-/// A system call about a file that failed.
+/// A failed system call on a file.
 public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What was being done.
+    /// The operation that failed.
     public enum Operation: String, Sendable, Hashable, CaseIterable {
-        /// Opening or creating it.
+        /// Opening or creating the file.
         case open
-        /// Locking it, so that no other download writes it.
+        /// Locking the file, so that no other download writes it.
         case lock
-        /// Reading it, or what the system knows of it.
+        /// Reading the file or its attributes.
         case read
-        /// Writing to it.
+        /// Writing to the file.
         case write
-        /// Cutting off its end.
+        /// Truncating the file.
         case shorten
-        /// Having the disk keep what was written.
+        /// Flushing the file to disk.
         case sync
-        /// Giving it another name.
+        /// Renaming the file.
         case move
-        /// Removing it.
+        /// Removing the file.
         case remove
     }
 
-    /// What was being done.
+    /// The operation that failed.
     public let operation: Operation
-    /// The file that it was done to.
+    /// The path of the file.
     public let path: String
     /// The system's error number (errno(3)).
     public let code: Int32
@@ -120,9 +121,9 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
         "\(path): \(operation.rawValue): \(String(cString: strerror(code)))"
     }
 
-    /// A call that failed.
+    /// Creates an error for a failed call.
     ///
-    /// - Parameter code: the error number; that of the call that was just made.
+    /// - Parameter code: The error number; by default that of the last system call.
     static func last(
         _ operation: Operation, _ path: String, _ code: Int32 = __errno_location().pointee
     ) -> DownloadProblem {
@@ -135,10 +136,11 @@ public struct FileProblem: Error, Sendable, Hashable, CustomStringConvertible {
 }
 
 extension ClientError {
-    /// By which a download that failed can go on; nil where it cannot, or this is no error of one.
+    /// The data to resume a failed download with, or `nil` if it cannot be resumed or this error is
+    /// not from a download.
     public var resumeData: ResumeData? { (underlying as? DownloadFailure)?.resumeData }
 
-    /// A download's failure. Without a response nothing was sent.
+    /// Creates the error of a download. Without a response, nothing was sent.
     init(
         _ problem: DownloadProblem, of request: HTTPRequest, _ response: HTTPResponse?,
         _ resumeData: ResumeData?
@@ -149,12 +151,13 @@ extension ClientError {
         wasNotProcessed = response == nil
     }
 
-    /// The error of a download's request, as one of the download.
+    /// Converts the error of a download's request to the error of the download.
     func failing(_ response: HTTPResponse?, _ resumeData: ResumeData?) -> ClientError {
         var error = self
         error.underlying = DownloadFailure(
             problem: .transfer, resumeData: resumeData, response: response, underlying: underlying)
-        // The request failed that was the last; one before it had a response.
+        // It was the last request that failed. If there was a response, an earlier one was
+        // processed.
         if response != nil { error.wasNotProcessed = false }
         return error
     }

@@ -1,66 +1,69 @@
 public import HTTPTypes
 import Serialization
 
-/// Where a downloaded file goes.
+/// The destination of a download.
 public enum DownloadDestination: Sendable, ExpressibleByStringLiteral {
-    /// A path; a relative one is below the current folder.
+    /// A path. A relative path is resolved against the current folder.
     case path(String)
-    /// Chosen by the response that is to be written: called once, when its head has arrived.
-    /// ``DownloadResponse/suggestedName(for:_:)`` is what most use as the last part.
+    /// Chooses the destination based on the response. It is called once, when the head of the
+    /// response to be written has arrived. Most callers use
+    /// ``DownloadResponse/suggestedName(for:_:)`` as the last path component.
     case chosen(@Sendable (_ response: HTTPResponse, _ request: HTTPRequest) throws -> String)
 
     public init(stringLiteral path: String) { self = .path(path) }
 }
 
-/// How a download is written.
+/// Options for a download.
 public struct DownloadOptions: Sendable {
-    /// What is special about its request.
+    /// The options for the request.
     public var request = RequestOptions()
-    /// A file at the destination is replaced, and one in the place of the partial file of which
-    /// nothing says that it is a download's. Else the download fails: before it begins, if the file
-    /// is there by then.
+    /// Whether an existing file at the destination is replaced, and also a file at the path of the
+    /// partial file that is not known to be one. If `false` and such a file exists, the download
+    /// fails; before it begins, if the file already exists then.
     public var replacesExisting = false
-    /// Goes on with what an earlier download of the same URL to the same destination has left, be
-    /// it of this process or of one that was killed; and leaves something to go on with, however it
-    /// ends. Where nothing fits, it begins anew.
+    /// Whether to resume what an earlier download of the same URL to the same destination has left,
+    /// in this process or in one that was killed, and to leave resumable data however the download
+    /// ends. If nothing matches, the download starts from the beginning.
     ///
-    /// Only what GET asks for can go on, and only where the server names a strong validator.
+    /// Only GET requests can be resumed, and only if the server provides a strong validator.
     public var resumes = false
-    /// A download that fails leaves its partial file and ``ResumeData``, where it can go on. One
-    /// that is cancelled leaves it only by ``SessionTask/cancelProducingResumeData()``, or with
-    /// ``resumes``.
+    /// Whether a failed download leaves its partial file and ``ResumeData`` if it can be resumed. A
+    /// cancelled download leaves them only if ``SessionTask/cancelProducingResumeData()`` was
+    /// called or ``resumes`` is set.
     public var keepsPartialFile = true
-    /// The folder of the partial file; nil: the destination's. It must be on the same file system,
-    /// for the file is moved by renaming it. To resume where the destination is chosen by the
-    /// response, there must be one.
+    /// The folder for the partial file, or `nil` for the destination's folder. It must be on the
+    /// same file system as the destination, because the file is moved by renaming it. It is
+    /// required to resume downloads whose destination is chosen by the response.
     public var folder: String?
-    /// Any other status is an error, so that no error page is taken for the file.
+    /// The accepted status codes. Any other status is an error, so that an error page is not saved
+    /// as the file.
     public var acceptedStatus: ClosedRange<Int> = 200...299
 
-    /// Each option at its default.
+    /// Creates options with default values.
     public init() {}
 }
 
-/// A download that is complete.
+/// A completed download.
 public struct DownloadResponse: Sendable {
-    /// The head of the last response; of one with status 206, if it was resumed.
+    /// The head of the last response. If the download was resumed, it has status 206.
     public let head: HTTPResponse
-    /// What was asked last, after redirects.
+    /// The last request, after redirects.
     public let request: HTTPRequest
-    /// Where the file is, absolute.
+    /// The absolute path of the file.
     public let path: String
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     public let length: Int64
-    /// Of them, bytes that were there before the call.
+    /// The number of bytes that were there before the call.
     public let resumedBytes: Int64
-    /// One transaction for each request, redirects and beginnings anew included.
+    /// The metrics, with one transaction for each request, including redirects and restarts.
     public let metrics: TaskMetrics
 }
 
 extension DownloadResponse {
-    /// A file name for a response: that of its Content-Disposition (RFC 6266), else the last part
-    /// of the request's path; never one that leads to another folder. `download` where there is
-    /// none. A field that is not UTF-8 is read as ISO 8859-1; fields that differ say nothing.
+    /// Returns a file name for a response: the one in its Content-Disposition (RFC 6266), otherwise
+    /// the last component of the request's path, and `download` if there is neither. The name never
+    /// leads to another folder. A field that is not valid UTF-8 is decoded as ISO 8859-1; several
+    /// fields that differ are ignored.
     public static func suggestedName(
         for response: HTTPResponse, _ request: HTTPRequest
     ) -> String {

@@ -2,33 +2,36 @@ import HTTPCore
 import HTTPTypes
 import Serialization
 
-/// What follows on the head of a response to a download's request. A value, without any effect.
+/// What to do after the head of a response to a download's request. It is a value without side
+/// effects.
 enum DownloadStep: Equatable {
-    /// The content is written from an offset on. So many bytes follow, of so many in all; nil: that
-    /// is not known. What lies before the offset stays.
+    /// Write the content at an offset, and keep what is before it. The number of bytes to come and
+    /// the complete length are `nil` if they are unknown.
     case take(from: Int64, count: Int64?, total: Int64?)
-    /// The whole is asked for again, without a range.
+    /// Request the whole content again, without a range.
     case beginAnew
-    /// All bytes may be there already: the last one is asked for again, to have it confirmed.
+    /// All bytes may be there already: request the last one again to confirm that.
     case stepBack
     case refuse(DownloadProblem)
 
-    /// What was asked.
+    /// What was requested.
     struct Question: Equatable {
-        /// From which byte on; nil: for the whole.
+        /// The first byte of the range, or `nil` for the whole content.
         var offset: Int64?
-        /// The caller's own request has a Range field.
+        /// Whether the caller's request has a Range field.
         var hasOwnRange = false
-        /// How the part that is there can go on; nil where there is none.
+        /// How the existing part can be resumed, or `nil` if there is none.
         var resume: ResumeData?
-        /// The last byte has been asked for again before.
+        /// Whether the last byte has already been requested again.
         var hasSteppedBack = false
         var acceptedStatus: ClosedRange<Int> = 200...299
     }
 
+    /// Decides what to do after a response.
+    ///
     /// - Parameters:
-    ///   - response: The head.
-    ///   - responseURL: What answered, after redirects.
+    ///   - response: The head of the response.
+    ///   - responseURL: The URL of the response, after redirects.
     init(_ question: Question, _ response: HTTPResponse, from responseURL: String) {
         switch response.status.code {
         case 206: self = Self.part(question, response, responseURL)
@@ -41,21 +44,21 @@ enum DownloadStep: Equatable {
         }
     }
 
-    /// A part of the whole (RFC 9110 section 15.3.7).
+    /// Checks a partial response (RFC 9110 section 15.3.7).
     private static func part(
         _ question: Question, _ response: HTTPResponse, _ responseURL: String
     ) -> DownloadStep {
         guard let offset = question.offset, let resume = question.resume else {
             guard question.hasOwnRange else {
-                return .refuse(.range("206 Partial Content, though the whole was asked for"))
+                return .refuse(.range("206 Partial Content to a request without a range"))
             }
             return .take(from: 0, count: response.contentLength, total: response.contentLength)
         }
         let types = response.headerFields[values: .contentType].map(\.lowercasedASCII)
         guard !types.contains(where: { $0.hasPrefix("multipart/byteranges") }) else {
-            return .refuse(.range("several ranges (multipart/byteranges) in place of one"))
+            return .refuse(.range("several ranges (multipart/byteranges) instead of one"))
         }
-        // A tag says nothing about another resource's bytes.
+        // An entity tag says nothing about the bytes of another resource.
         guard resume.cameFrom(responseURL) else { return .beginAnew }
         let range: String?
         do throws(ConflictingFieldLines) {
@@ -67,23 +70,23 @@ enum DownloadStep: Equatable {
             return .refuse(.range("206 Partial Content without Content-Range"))
         }
         guard case .part(let first, let last, let total) = ContentRange(text) else {
-            return .refuse(.range("Content-Range: \(text), which is not one range of bytes"))
+            return .refuse(.range("Content-Range: \(text), which is not a single range of bytes"))
         }
         guard first == offset else {
-            return .refuse(.range("bytes from \(first) on; asked for from \(offset) on"))
+            return .refuse(.range("bytes from \(first); requested from \(offset)"))
         }
         if let total, let expected = resume.expectedBytes, total != expected {
-            return .refuse(.range("\(total) bytes in all, and \(expected) before"))
+            return .refuse(.range("a total of \(total) bytes; before, it was \(expected)"))
         }
         let count = last - first + 1
         if let length = response.contentLength, length != count {
             return .refuse(.range("\(length) bytes of content for a range of \(count)"))
         }
         guard !resume.validator.isContradicted(by: response) else {
-            return .refuse(.range("a part of something that has changed since"))
+            return .refuse(.range("a range of content that has changed"))
         }
         guard !response.hasCodedContent else {
-            return .refuse(.range("a part that is coded (Content-Encoding)"))
+            return .refuse(.range("a range of encoded content (Content-Encoding)"))
         }
         return .take(from: offset, count: count, total: total ?? resume.expectedBytes)
     }

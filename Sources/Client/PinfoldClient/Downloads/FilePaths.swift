@@ -1,9 +1,9 @@
 import CLinux
 import DurableFiles
 
-/// Paths, and what is at them.
+/// Operations on paths and the files at them.
 enum FilePaths {
-    /// A path from the root: a relative one is below the current folder.
+    /// Returns the absolute path. A relative path is resolved against the current folder.
     static func absolute(_ path: String) -> String {
         guard !path.hasPrefix("/") else { return path }
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
@@ -14,8 +14,9 @@ enum FilePaths {
         return folder == "/" ? "/\(path)" : "\(folder)/\(path)"
     }
 
-    /// The path that a file has by whatever path it is named: that of its folder without links, `.`
-    /// and `..`. The file itself may be missing; where the folder is, the path stays as it is.
+    /// Returns a canonical path: that of the folder without symbolic links, `.` and `..`, followed
+    /// by the file name. The file need not exist. If its folder does not exist, the path is
+    /// returned unchanged.
     static func resolved(_ path: String) -> String {
         var buffer = [CChar](repeating: 0, count: Int(PATH_MAX))
         guard realpath(folder(of: path), &buffer) != nil else { return path }
@@ -25,15 +26,15 @@ enum FilePaths {
         return folder == "/" ? "/\(name(of: path))" : "\(folder)/\(name(of: path))"
     }
 
-    /// The folder of an absolute path.
+    /// Returns the folder of an absolute path.
     static func folder(of path: String) -> String { Folder.of(path) }
 
-    /// The last part of a path.
+    /// Returns the last component of a path.
     static func name(of path: String) -> String {
         String(path.split(separator: "/").last ?? "")
     }
 
-    /// Has the names in a folder on the disk.
+    /// Flushes a folder's entries to disk.
     static func sync(folder: String) throws(DownloadProblem) {
         do throws(FileError) {
             try Folder.sync(folder)
@@ -42,11 +43,11 @@ enum FilePaths {
         }
     }
 
-    /// Looks at a destination before anything is written for it.
+    /// Checks a destination before anything is written.
     ///
     /// - Parameters:
-    ///   - path: absolute.
-    ///   - folder: where the partial file is; nil: in the same folder.
+    ///   - path: The absolute path of the destination.
+    ///   - folder: The folder of the partial file, or `nil` if it is the same.
     static func check(
         destination path: String, replaces: Bool, partialIn folder: String?
     ) throws(DownloadProblem) {
@@ -58,7 +59,7 @@ enum FilePaths {
             switch Int32(status.st_mode) & S_IFMT {
             case S_IFREG: break
             case S_IFDIR:
-                throw .destinationInvalid(path, expected: "the path of a file, and no folder")
+                throw .destinationInvalid(path, expected: "the path of a file, not a folder")
             default:
                 throw .destinationInvalid(path, expected: "a regular file, or none")
             }
@@ -75,7 +76,7 @@ enum FilePaths {
         }
     }
 
-    /// Gives a file another name in one step.
+    /// Renames a file atomically.
     static func move(
         _ path: String, to destination: String, replaces: Bool
     ) throws(DownloadProblem) {
@@ -85,7 +86,7 @@ enum FilePaths {
             }
             return
         }
-        // A second name is refused where there is one; a rename would replace it.
+        // A hard link fails if the name exists; a rename would replace the file.
         if link(path, destination) == 0 {
             unlink(path)
             return
@@ -97,7 +98,7 @@ enum FilePaths {
         }
     }
 
-    /// The same where files have one name only, as on FAT: an empty file holds the place.
+    /// The same for file systems without hard links, such as FAT: an empty file reserves the name.
     private static func claim(
         _ path: String, _ destination: String
     ) throws(DownloadProblem) {
@@ -112,13 +113,13 @@ enum FilePaths {
         guard rename(path, destination) == 0 else { throw FileProblem.last(.move, destination) }
     }
 
-    /// Which start of the machine this is; empty where the system does not say.
+    /// Identifies the current boot of the machine; empty if the system does not provide it.
     static let boot: String = {
         let bytes = contents(of: "/proc/sys/kernel/random/boot_id", most: 64) ?? []
         return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
     }()
 
-    /// The bytes of a file of this user's; nil where it cannot be read, or is longer.
+    /// Returns the content of a file of this user, or `nil` if it cannot be read or is too long.
     static func contents(of path: String, most: Int) -> [UInt8]? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = open_with_mode(path, flags, 0)
@@ -140,7 +141,7 @@ enum FilePaths {
 }
 
 extension FileProblem {
-    /// What a download's failure says of such an error.
+    /// Converts the error of a file operation.
     static func of(_ error: FileError) -> DownloadProblem {
         let operation: Operation =
             switch error.operation {

@@ -2,9 +2,9 @@ import Locking
 import Threads
 
 extension ThreadPool {
-    /// Does work that may wait for the disk on one of the threads, and suspends the task meanwhile.
-    /// Where the pool is closed, it is done on the caller's thread: what was begun comes to its
-    /// end, its files are closed.
+    /// Performs work that may wait for the disk on one of the threads, while the task is suspended.
+    /// If the pool is closed, the work is done on the caller's thread, so that what was begun is
+    /// completed and its files are closed.
     func perform<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async -> Value {
         let job = PooledJob<Value>()
         await Waiter.wait { waiter in
@@ -29,7 +29,7 @@ private final class PooledJob<Value: Sendable>: Sendable {
 
     func begin(_ waiter: Waiter) { state.withLock { $0.waiter = waiter } }
 
-    /// - Parameter value: nil: the work will not be done.
+    /// - Parameter value: The result, or `nil` if the work will not be done.
     func end(_ value: Value?) {
         let waiter = state.withLock { state in
             if let value { state.value = value }
@@ -39,7 +39,8 @@ private final class PooledJob<Value: Sendable>: Sendable {
     }
 }
 
-/// Is with the work while that waits: where the work is let go of undone, nobody waits any more.
+/// Travels with the work while it is queued. If the work is dropped without being done, it resumes
+/// the waiting task.
 private final class PooledTicket<Value: Sendable>: Sendable {
     let job: PooledJob<Value>
 

@@ -1,32 +1,33 @@
 import CLinux
 import DurableFiles
 
-/// The file that a download is written to, until it is complete and gets its name; beside it lies
-/// its resume data. Locked while it is open: one download writes it.
+/// The file to which a download is written until it is complete and gets its final name, together
+/// with its resume data in a file beside it. It is locked while it is open, so that only one
+/// download writes it.
 ///
-/// Each call may wait for the disk, and is made on a thread that may. What is written is in this
-/// order, so that wherever the process or the machine stops, resume data never stands beside bytes
-/// of something else:
+/// Calls may wait for the disk, and must be made on a thread that may block. Writes are ordered so
+/// that wherever the process or the machine stops, resume data never belongs to other bytes than
+/// those in the partial file:
 ///
-///     anew:    note ──► bytes removed ──► bytes ──► resume data ──► bytes …
-///     at end:  bytes synced ──► renamed ──► folder synced ──► resume data or note removed
+///     start:   note ──► bytes removed ──► bytes ──► resume data ──► bytes …
+///     end:     bytes synced ──► renamed ──► folder synced ──► resume data or note removed
 ///
-/// The note lies where resume data does, and says only that the file is a download's: bytes beside
-/// which nothing lies are somebody else's.
+/// The note takes the place of resume data, and only says that the file is a partial download: a
+/// file without anything beside it belongs to somebody else.
 struct PartialFile: Sendable {
     let path: String
     private let descriptor: Int32
-    /// Bytes that belong to the download.
+    /// The number of bytes that belong to the download.
     private(set) var length: Int64 = 0
-    /// By which it can go on; nil: it cannot.
+    /// The resume data, or `nil` if the download cannot be resumed.
     private(set) var resume: ResumeData?
-    /// Bytes that are on the disk whatever happens.
+    /// The number of bytes that are safely on disk.
     private var durable: Int64 = 0
-    /// What lies beside it.
+    /// What the file beside it contains.
     private var beside = Beside.nothing
-    /// What this download has found or written beside it last.
+    /// The content of the file beside it, as last read or written by this download.
     private var known: [UInt8]?
-    /// Its bytes are this download's, or there are none.
+    /// Whether the bytes are this download's, or there are none.
     private var isOwn: Bool
 
     private enum Beside {
@@ -35,21 +36,21 @@ struct PartialFile: Sendable {
         case old
     }
 
-    /// Behind the name of the destination.
+    /// The suffix after the destination's name.
     static let suffix = ".part"
-    /// Behind the name of the partial file: its resume data.
+    /// The suffix of the file with resume data, after the partial file's name.
     static let sidecarSuffix = ".resume"
-    /// Bytes between two times that they are brought to the disk: as much as a loss of power costs.
+    /// The number of bytes between two syncs: the most that a power failure can cost.
     static let syncedBytes: Int64 = 64 << 20
 
     static func sidecar(of path: String) -> String { path + sidecarSuffix }
     private var sidecar: String { Self.sidecar(of: path) }
 
-    /// Opens the file of a path, or makes it.
+    /// Opens or creates the file at a path.
     ///
     /// - Parameters:
-    ///   - replaces: What is there may be anybody's.
-    ///   - fits: Whether resume data that lies beside it is of this download.
+    ///   - replaces: Whether an existing file may be replaced, whoever owns it.
+    ///   - fits: Whether the resume data found beside the file belongs to this download.
     init(
         _ path: String, replaces: Bool = false, resumingIf fits: (ResumeData) -> Bool
     ) throws(DownloadProblem) {
@@ -65,7 +66,7 @@ struct PartialFile: Sendable {
             throw .partialFileUnknown(path)
         }
         guard size > 0, let data = Self.resumeData(beside: path), fits(data) else { return }
-        // After a restart of the machine only what was synced is sure to be what was written.
+        // After a reboot, only what was synced is certain to be what was written.
         let isSameBoot = !data.boot.isEmpty && data.boot == FilePaths.boot
         let usable = isSameBoot ? size : min(size, data.durableBytes)
         guard usable > 0, usable <= data.expectedBytes ?? .max else { return }
@@ -75,8 +76,8 @@ struct PartialFile: Sendable {
         isOwn = true
     }
 
-    /// Opens and locks the file that the path means: another download may have moved it away
-    /// between the two.
+    /// Opens and locks the file that currently has this name: another download may move it away
+    /// between the two steps.
     private static func open(_ path: String) throws(DownloadProblem) -> (Int32, Int64) {
         for _ in 0..<16 {
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
@@ -96,7 +97,7 @@ struct PartialFile: Sendable {
         throw .busy(path)
     }
 
-    /// The file's size; nil: it is no longer the one of that name.
+    /// Locks the file and returns its size, or `nil` if another file has its name now.
     private static func lock(
         _ descriptor: Int32, _ path: String
     ) throws(DownloadProblem) -> Int64? {
@@ -112,8 +113,8 @@ struct PartialFile: Sendable {
         guard lstat(path, &named) == 0, named.st_ino == opened.st_ino,
             named.st_dev == opened.st_dev, fstat(descriptor, &opened) == 0
         else { return nil }
-        // With two names it may be something else of this user's, or a destination to which the
-        // move was broken off: only this name goes.
+        // If it has two names, the other one may be something else of the user's, or a destination
+        // whose move was interrupted: only this name is removed.
         guard opened.st_nlink == 1 else {
             unlink(path)
             return nil
@@ -121,10 +122,11 @@ struct PartialFile: Sendable {
         return Int64(opened.st_size)
     }
 
-    /// Nil where there is none that can be read: the download begins anew then.
+    /// Returns the resume data beside a file, or `nil` if there is none that can be read: the
+    /// download then starts from the beginning.
     ///
-    /// The path that it names does not count: the same file has others, and its folder may have
-    /// been moved.
+    /// The path in the resume data is ignored, because a file has several paths and its folder may
+    /// have been moved.
     static func resumeData(beside path: String) -> ResumeData? {
         guard let bytes = contents(beside: path),
             let text = String(validating: bytes, as: UTF8.self),
@@ -138,13 +140,13 @@ struct PartialFile: Sendable {
         FilePaths.contents(of: sidecar(of: path), most: ResumeData.maximumTextBytes)
     }
 
-    /// Whether this is resume data or a note. A note may be empty after a loss of power.
+    /// Whether the content is resume data or a note. A note may be empty after a power failure.
     private static func isOfDownload(_ beside: [UInt8]) -> Bool {
         beside.isEmpty || beside.starts(with: #"{"pinfold"#.utf8)
     }
 
-    /// Whether its path still means the file that is open: nobody has moved, removed or replaced
-    /// it.
+    /// Whether the path still refers to the open file, which then has not been moved, removed or
+    /// replaced.
     private var isNamed: Bool {
         var (opened, named) = (stat(), stat())
         return fstat(descriptor, &opened) == 0 && lstat(path, &named) == 0
@@ -157,13 +159,13 @@ struct PartialFile: Sendable {
 
     // MARK: Writing
 
-    /// What is there is not gone on with; it stays until something else is written.
+    /// Disregards the existing content. It is kept until something else is written.
     mutating func forget() {
         if resume != nil { isOwn = false }
         (resume, length, durable) = (nil, 0, 0)
     }
 
-    /// Begins from the first byte.
+    /// Starts from the first byte.
     mutating func reset(_ resume: ResumeData?) throws(DownloadProblem) {
         try checkName()
         try keepNote()
@@ -171,7 +173,7 @@ struct PartialFile: Sendable {
         (self.resume, length, durable, isOwn) = (resume, 0, 0, true)
     }
 
-    /// Goes on from a byte that is there, or follows on the last one.
+    /// Continues at a byte that exists or follows the last one.
     mutating func goOn(from offset: Int64, of total: Int64?) throws(DownloadProblem) {
         guard ftruncate(descriptor, off_t(offset)) == 0 else {
             throw FileProblem.last(.shorten, path)
@@ -181,14 +183,14 @@ struct PartialFile: Sendable {
         if let total { resume?.expectedBytes = total }
     }
 
-    /// What is there is all that there is.
+    /// Records that the existing content is complete.
     mutating func isWhole() {
         if resume?.expectedBytes == nil { resume?.expectedBytes = length }
     }
 
-    /// Writes behind what is there.
+    /// Appends content.
     ///
-    /// - Parameter isLast: Nothing follows: there is no need for resume data.
+    /// - Parameter isLast: Whether this is the end, so that no resume data is needed.
     mutating func write(_ parts: [[UInt8]], isLast: Bool) throws(DownloadProblem) {
         for part in parts { try write(part) }
         guard resume != nil, !isLast else { return }
@@ -220,7 +222,7 @@ struct PartialFile: Sendable {
         durable = length
     }
 
-    /// Writes the resume data of what is there, in place of the one before.
+    /// Replaces the resume data with that of the current content.
     private mutating func keepResumeData() throws(DownloadProblem) {
         resume?.receivedBytes = length
         resume?.durableBytes = durable
@@ -229,7 +231,7 @@ struct PartialFile: Sendable {
         beside = .resumeData
     }
 
-    /// Writes that the file is a download's, in place of resume data that lies there.
+    /// Writes the note that this is a partial download, replacing existing resume data.
     private mutating func keepNote() throws(DownloadProblem) {
         var status = stat()
         fstat(descriptor, &status)
@@ -242,11 +244,11 @@ struct PartialFile: Sendable {
         beside = .note
     }
 
-    /// Has it on the disk.
+    /// Replaces the file beside it and flushes it to disk.
     private mutating func replaceSidecar(by bytes: [UInt8]) throws(DownloadProblem) {
         try checkName()
-        // One name for all of them, so that processes that were killed leave one file at most:
-        // nobody else writes it while the partial file is locked.
+        // There is one temporary name for all processes, so that processes that were killed leave
+        // at most one file. Nobody else writes it while the partial file is locked.
         do throws(FileError) {
             try DurableFile.replace(
                 sidecar, by: bytes, mode: 0o600, temporaryPath: sidecar + ".new")
@@ -256,7 +258,7 @@ struct PartialFile: Sendable {
         known = bytes
     }
 
-    /// Where nothing lies there, nothing has to be on the disk: most downloads end soon.
+    /// If the file did not exist before, it need not be flushed: most downloads end soon.
     private mutating func make(_ note: [UInt8]) throws(DownloadProblem) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = open_with_mode(sidecar, flags, 0o600)
@@ -270,7 +272,7 @@ struct PartialFile: Sendable {
 
     // MARK: The end
 
-    /// Gives the complete file its name. It stays open.
+    /// Gives the complete file its final name. The file stays open.
     mutating func finish(
         at destination: String, replaces: Bool
     ) throws(DownloadProblem) {
@@ -283,10 +285,10 @@ struct PartialFile: Sendable {
         removeSidecar()
     }
 
-    /// The download does not go on now.
+    /// Stops the download.
     ///
-    /// - Parameter keeping: What can be gone on with stays. Anything else of this download goes.
-    /// - Returns: By which it can go on.
+    /// - Parameter keeping: Whether to keep what can be resumed. Anything else is removed.
+    /// - Returns: The data to resume the download with.
     mutating func leave(keeping: Bool) -> ResumeData? {
         guard isOwn else { return nil }
         guard isNamed else {
@@ -298,7 +300,7 @@ struct PartialFile: Sendable {
             return nil
         }
         do throws(DownloadProblem) {
-            // Where the disk is full, what stands there from before is right, too.
+            // If the disk is full, the earlier resume data is still correct.
             try sync()
             try keepResumeData()
         } catch {
@@ -310,19 +312,19 @@ struct PartialFile: Sendable {
         return resume
     }
 
-    /// Another download may have the path by now, and with it what lies beside.
+    /// Another download may use the path by now, and so the file beside it.
     private func removeSidecar() {
         if let known, Self.contents(beside: path) == known { unlink(sidecar) }
     }
 
-    /// Removes it, so that wherever that is broken off no bytes stay of which nothing is known.
+    /// Removes both files in an order that never leaves bytes without a note.
     private func remove() {
         ftruncate(descriptor, 0)
         unlink(sidecar)
         unlink(path)
     }
 
-    /// To be called once, whatever became of it; unlocks it.
+    /// Closes and unlocks the file. Must be called exactly once.
     func close() { CLinux.close(descriptor) }
 
     private static func close(_ descriptor: Int32) { CLinux.close(descriptor) }

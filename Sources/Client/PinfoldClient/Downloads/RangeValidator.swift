@@ -3,29 +3,30 @@ import HTTPCore
 import HTTPTypes
 import Serialization
 
-/// What tells whether bytes that arrive later are of the same representation, byte for byte: a
-/// strong validator (RFC 9110 section 8.8.1), as If-Range takes it.
+/// A strong validator (RFC 9110 section 8.8.1) for If-Range. It shows whether later bytes belong to
+/// the same representation, byte for byte.
 public enum RangeValidator: Sendable, Hashable {
-    /// A strong entity tag, with its quotes.
+    /// A strong entity tag, including its quotation marks.
     case entityTag(String)
-    /// A date of last modification, as the server wrote it.
+    /// A last modification date, as the server wrote it.
     case lastModified(String)
 
-    /// Seconds that Last-Modified must lie before Date to count as strong.
+    /// How many seconds Last-Modified must precede Date to count as a strong validator.
     ///
-    /// RFC 9110 section 8.8.2.2 asks for one second where both are by the same clock, else for
-    /// enough of a difference; RFC 7232 had named a minute. Whether a clock is the same is nothing
-    /// that a client knows.
+    /// RFC 9110 section 8.8.2.2 requires one second if both come from the same clock, and otherwise
+    /// a sufficient difference; RFC 7232 required a minute. A client cannot know whether both come
+    /// from the same clock.
     static let secondsBeforeDate: Int64 = 60
 
-    /// The strong validator of a response; nil: it has none. Where there is a tag, it alone counts,
-    /// though it be weak: it says that the bytes may differ. Lines of one of these fields that
-    /// differ prove nothing.
+    /// Returns the strong validator of a response, or `nil` if it has none. If there is an entity
+    /// tag, only the tag counts, even if it is weak: it then says that the bytes may differ. If one
+    /// of the fields has several lines that differ, it proves nothing.
     ///
     /// - Parameters:
-    ///   - isStored: It comes from the session's cache, whose Date may be the time of its arrival
-    ///     (RFC 9110 section 6.6.1), where the server had sent none: only a tag counts.
-    ///   - now: seconds since 1970, for years that are written with two digits.
+    ///   - isStored: Whether the response comes from the session's cache. If the server sent no
+    ///     Date, the cache uses the time of arrival (RFC 9110 section 6.6.1), so only an entity tag
+    ///     counts.
+    ///   - now: The current time in seconds since 1970, for years with two digits.
     init?(
         _ response: HTTPResponse, isStored: Bool = false, now: Int64 = Clock.coarseWallSeconds()
     ) {
@@ -50,8 +51,8 @@ public enum RangeValidator: Sendable, Hashable {
         }
     }
 
-    /// Whether a response to a request with this validator may be of another representation, as far
-    /// as its fields say.
+    /// Whether the fields of a response to a request with this validator show that it may be
+    /// another representation.
     func isContradicted(by response: HTTPResponse) -> Bool {
         switch self {
         case .entityTag(let tag):
@@ -61,7 +62,8 @@ public enum RangeValidator: Sendable, Hashable {
         }
     }
 
-    /// `DQUOTE *etagc DQUOTE` (RFC 9110 section 8.8.3), without the mark of weakness.
+    /// Whether a text matches `DQUOTE *etagc DQUOTE` (RFC 9110 section 8.8.3), without the weakness
+    /// prefix.
     static func isStrong(_ tag: String) -> Bool {
         let bytes = Array(tag.utf8)
         let quote = UInt8(ascii: "\"")
@@ -75,6 +77,6 @@ public enum RangeValidator: Sendable, Hashable {
         HTTPDate.parse(Array(text.utf8).span, now: now)
     }
 
-    /// Whether a text is a date by HTTP's rules.
+    /// Whether a text is a valid HTTP date.
     static func isDate(_ text: String) -> Bool { seconds(text, 0) != nil }
 }

@@ -1,18 +1,18 @@
 import HTTPCore
 import HTTPTypes
 
-// The form in which resume data is stored: one JSON object.
+// The format in which resume data is stored: a JSON object.
 //
 //     {"pinfoldResumeData":1,"method":"GET","url":"https://example.com/a","responseURL":"…",
 //      "fields":[["accept","*/*"]],"entityTag":"\"1\"","receivedBytes":10,"durableBytes":0,
 //      "expectedBytes":20,"partialFile":"/tmp/a.part","boot":"…"}
 extension ResumeData {
-    /// The version of the form that is written, and the only one that is read.
+    /// The version of the format that is written, and the only one that can be read.
     public static let version = 1
-    /// Bytes of a text that is read.
+    /// The maximum size of a text that is read, in bytes.
     public static let maximumTextBytes = 256 << 10
 
-    /// It as text: JSON on one line.
+    /// The resume data as text: JSON on a single line.
     public var text: String {
         var object = JSONObject()
         object.add("pinfoldResumeData", Self.version)
@@ -35,9 +35,9 @@ extension ResumeData {
         return object.text
     }
 
-    /// Reads what ``text`` has written.
+    /// Parses a text written by ``text``.
     ///
-    /// - Throws: ``ResumeDataError`` for anything else, a later version's form included.
+    /// - Throws: ``ResumeDataError`` for anything else, including later versions of the format.
     public init(text: String) throws(ResumeDataError) {
         let bytes = Array(text.utf8)
         guard bytes.count <= Self.maximumTextBytes else {
@@ -81,7 +81,7 @@ extension ResumeData {
             partialFile: file, boot: try members.text("boot"))
     }
 
-    /// Takes members out of the object.
+    /// Reads the members of the object.
     private struct Members {
         let object: JSONValue
 
@@ -146,15 +146,15 @@ extension ResumeData {
     }
 }
 
-/// Why a text is no resume data.
+/// An error in parsing resume data.
 public enum ResumeDataError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// It has more bytes than this.
+    /// The text has more than this number of bytes.
     case tooLong(maximumBytes: Int)
-    /// It is no JSON, or no object of resume data.
+    /// The text is not JSON, or not the JSON of resume data.
     case malformed(String)
-    /// Its version is this one, as it is written there.
+    /// The version is not supported; its value as written.
     case version(String)
-    /// A member is missing, or not what is expected.
+    /// A member is missing or invalid.
     case member(String, expected: String)
 
     public var description: String {
@@ -162,7 +162,7 @@ public enum ResumeDataError: Error, Sendable, Hashable, CustomStringConvertible 
         case .tooLong(let maximum):
             "the resume data is longer than \(maximum) bytes"
         case .malformed(let problem):
-            "this is no resume data: \(problem)"
+            "this is not resume data: \(problem)"
         case .version(let found):
             "the resume data has version \(found); expected \(ResumeData.version)"
         case .member(let name, let expected):

@@ -1,39 +1,39 @@
 import HTTPCore
 public import HTTPTypes
 
-/// How a download that was broken off can go on: what was asked, what is there of it, and by what
-/// the server tells whether the rest still belongs to it.
+/// The data needed to resume an interrupted download: what was requested, how much of it has been
+/// downloaded, and how the server can tell whether the rest still belongs to it.
 ///
-/// It is in the error of a download that failed, and lies beside its partial file, from its first
-/// bytes to its end. It holds no credentials; its URL may be one that is to be kept secret.
+/// The error of a failed download contains it, and it is stored beside the partial file from the
+/// first bytes until the end. It contains no credentials, but its URL may be a secret.
 ///
 ///     let data = try ResumeData(text: stored)
 ///     let response = try await session.download(resuming: data, to: "image.iso")
 public struct ResumeData: Sendable, Hashable {
-    /// GET: only its responses have ranges (RFC 9110 section 14.2).
+    /// The method: always GET, because only its responses have ranges (RFC 9110 section 14.2).
     public let method: HTTPRequest.Method
-    /// What was asked, before redirects; it is asked again.
+    /// The URL that was requested, before redirects. It is requested again.
     public let url: String
-    /// What answered, after redirects.
+    /// The URL of the response, after redirects.
     public let responseURL: String
-    /// The fields of the request by which the server chose this representation among others:
-    /// Accept, Accept-Language, Accept-Charset, and what Vary names. Credentials are left out.
+    /// The request fields by which the server selected this representation: Accept,
+    /// Accept-Language, Accept-Charset, and the fields named by Vary. Credentials are not included.
     public let fields: HTTPFields
-    /// Goes along in If-Range.
+    /// The validator for If-Range.
     public let validator: RangeValidator
-    /// Bytes that were written. What is in the file counts, where that is more or less.
+    /// The number of bytes written. If the file has more or fewer, the file's size is used.
     public internal(set) var receivedBytes: Int64
-    /// Of them, bytes that were known to be on the disk, whatever happens to the machine.
+    /// The number of bytes that were safely on disk.
     public internal(set) var durableBytes: Int64
-    /// Bytes of the whole; nil: the server did not say.
+    /// The complete length in bytes, or `nil` if the server did not say.
     public internal(set) var expectedBytes: Int64?
-    /// The path of the file with what is there, absolute.
+    /// The absolute path of the partial file.
     public internal(set) var partialFile: String
-    /// The start of the machine in which the bytes were written. In a later one only the durable
-    /// ones count: the rest may have been lost with its memory. Empty: not known.
+    /// The boot of the machine during which the bytes were written. After a reboot, only the
+    /// durable bytes count, because the rest may have been lost. Empty if it is unknown.
     let boot: String
 
-    /// Fields by which representations are chosen, whether the server says so or not.
+    /// The fields that select a representation, even if Vary does not name them.
     static let choosing: [HTTPField.Name] = [.accept, .acceptLanguage, acceptCharset]
     private static let acceptCharset = HTTPField.Name("Accept-Charset") ?? .accept
     private static let credentials: Set<HTTPField.Name> = [
@@ -57,12 +57,12 @@ public struct ResumeData: Sendable, Hashable {
         self.boot = boot
     }
 
-    /// What a response can be gone on with; nil: with nothing.
+    /// Returns the data to resume a response with, or `nil` if it cannot be resumed.
     ///
     /// - Parameters:
-    ///   - request: with the fields that the session adds.
-    ///   - response: with status 200.
-    ///   - isStored: It comes from the session's cache.
+    ///   - request: The request, including the fields added by the session.
+    ///   - response: The response, with status 200.
+    ///   - isStored: Whether the response comes from the session's cache.
     init?(
         of request: HTTPRequest, _ response: HTTPResponse, from responseURL: String,
         in partialFile: String, boot: String, isStored: Bool = false
@@ -87,15 +87,16 @@ public struct ResumeData: Sendable, Hashable {
         return HTTPFields(request.headerFields.filter { names.contains($0.name) })
     }
 
-    /// Whether a request asks for the same: its URL and the fields that choose.
+    /// Whether a request asks for the same representation: its URL and its selecting fields are
+    /// equal.
     func isOf(_ request: HTTPRequest) -> Bool {
         let names = Set(Self.choosing + fields.map(\.name))
         return request.method == method && request.url == url
             && names.allSatisfy { request.headerFields[values: $0] == fields[values: $0] }
     }
 
-    /// Whether a URL leads to where the bytes came from. Queries may differ: they often hold a
-    /// signature that is another one each time.
+    /// Whether the bytes came from the same resource as a URL. Queries may differ, because they
+    /// often contain a signature that changes each time.
     func cameFrom(_ responseURL: String) -> Bool {
         func place(_ url: String) -> Substring { url.prefix { $0 != "?" } }
         return place(responseURL) == place(self.responseURL)

@@ -1,25 +1,25 @@
 public import HTTPTypes
 
-// Responses into files.
+// Downloads to files.
 extension SessionManager {
-    /// Downloads to a file: what AFNetworking's `downloadTaskWithRequest:` does.
+    /// Downloads to a file. This corresponds to AFNetworking's `downloadTaskWithRequest:`.
     ///
     ///     let response = try await session.download(
     ///         HTTPRequest(.get, "https://example.com/image.iso"), to: "image.iso")
     ///
-    /// The content is written to a partial file, and that gets the destination's name when all of
-    /// it is there and on the disk: whoever looks finds the whole file, or none. Content is read
-    /// from the server no faster than the disk takes it.
+    /// The content is written to a partial file, which gets the destination's name once it is
+    /// complete and on disk. So the destination is always either the whole file or absent. Content
+    /// is read from the server no faster than it can be written.
     ///
-    /// The request asks for content that is not coded, unless it has an Accept-Encoding of its own.
+    /// The request asks for unencoded content unless it has an Accept-Encoding field.
     ///
     /// - Parameters:
-    ///   - request: As for ``response(for:content:options:)``.
-    ///   - content: What is sent with it; nil: nothing.
-    ///   - destination: Where the file goes.
-    ///   - options: How it is written.
-    /// - Throws: ``ClientError``, whose ``ClientError/underlying`` is a ``DownloadFailure``. Its
-    ///   ``ClientError/resumeData`` is there where the download can go on.
+    ///   - request: The request, as for ``response(for:content:options:)``.
+    ///   - content: The content of the request, or `nil` for none.
+    ///   - destination: The destination of the file.
+    ///   - options: The options for the download.
+    /// - Throws: ``ClientError``, whose ``ClientError/underlying`` error is a ``DownloadFailure``.
+    ///   If the download can be resumed, ``ClientError/resumeData`` is not `nil`.
     public func download(
         _ request: HTTPRequest, content: RequestContent? = nil, to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions()
@@ -29,17 +29,17 @@ extension SessionManager {
         return try await download.run()
     }
 
-    /// Goes on with a download that failed or was cancelled.
+    /// Resumes a download that failed or was cancelled.
     ///
-    /// The server is asked for the rest on the condition that nothing has changed (If-Range); else
-    /// it sends the whole, and the file is written anew. So it is, too, where the partial file or
-    /// the resume data beside it is gone.
+    /// The server is asked for the rest on the condition that nothing has changed (If-Range). If it
+    /// has, the server sends the whole content, and the file is written from the beginning. The
+    /// same happens if the partial file or the resume data beside it is missing.
     ///
     /// - Parameters:
-    ///   - data: What the download has left.
-    ///   - fields: Fields that the request needs beside those that the resume data keeps, such as
-    ///     credentials.
-    ///   - destination: As for ``download(_:content:to:options:)``, as is what follows.
+    ///   - data: The resume data of the earlier download.
+    ///   - fields: Additional fields for the request, which the resume data does not contain, such
+    ///     as credentials.
+    ///   - destination: As for ``download(_:content:to:options:)``, like the following parameters.
     public func download(
         resuming data: ResumeData, fields: HTTPFields = [:], to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions()
@@ -50,13 +50,12 @@ extension SessionManager {
         return try await download.run()
     }
 
-    /// A download whose outcome a completion handler is given. It is to be begun:
-    /// ``SessionTask/resume()``.
+    /// Creates a download task with a completion handler. Start it with ``SessionTask/resume()``.
     ///
     /// - Parameters:
-    ///   - request: As for ``download(_:content:to:options:)``, as are the following.
+    ///   - request: As for ``download(_:content:to:options:)``, like the following parameters.
     ///   - progress: As for ``dataTask(for:content:options:progress:completion:)``.
-    ///   - completion: Called once.
+    ///   - completion: The completion handler, which is called once.
     public func downloadTask(
         _ request: HTTPRequest, content: RequestContent? = nil, to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions(),
@@ -66,12 +65,12 @@ extension SessionManager {
         downloadTask(request, content, to: destination, options, nil, progress, completion)
     }
 
-    /// The rest of a download, whose outcome a completion handler is given. See
-    /// ``download(resuming:fields:to:options:)``. What was there before counts as received as soon
-    /// as the server goes on behind it.
+    /// Creates a task with a completion handler that resumes a download. See
+    /// ``download(resuming:fields:to:options:)``. The bytes that are already there count as
+    /// received as soon as the server continues after them.
     ///
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` where fields and resume
-    ///   data make no request.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` if fields and resume
+    ///   data do not form a valid request.
     public func downloadTask(
         resuming data: ResumeData, fields: HTTPFields = [:], to destination: DownloadDestination,
         options: DownloadOptions = DownloadOptions(),
@@ -107,9 +106,9 @@ extension SessionManager {
 }
 
 extension SessionTask where Output == DownloadResponse {
-    /// Ends the download, and leaves what is there of it: the completion handler is given an error
-    /// with ``ClientError/Reason/cancelled`` and ``ClientError/resumeData``, which is nil where the
-    /// server named nothing by which it could go on, or nothing had arrived.
+    /// Cancels the download and keeps what has been downloaded. The completion handler gets an
+    /// error with ``ClientError/Reason/cancelled`` and ``ClientError/resumeData``, which is `nil`
+    /// if the server provided no validator or nothing had arrived.
     public func cancelProducingResumeData() {
         download?.produceResumeData()
         cancel()
@@ -117,7 +116,7 @@ extension SessionTask where Output == DownloadResponse {
 }
 
 extension ResumeData {
-    /// The request that brings the rest.
+    /// Returns the request for the rest.
     func request(with fields: HTTPFields) throws(ClientError) -> HTTPRequest {
         var request = try HTTPRequest(method, url, fields: self.fields)
         for field in fields { request.headerFields[field.name] = nil }

@@ -1,8 +1,9 @@
 import HTTPCore
 
-/// File names out of what servers say, which may be anything.
+/// Derives file names from untrusted data of a server.
 enum SuggestedName {
-    /// Bytes of a name; file systems take 255, and the partial file's is longer.
+    /// The maximum length of a name in bytes. File systems allow 255, and the partial file's name
+    /// is longer.
     static let maximumBytes = 200
     private static let fallback = "download"
 
@@ -13,19 +14,19 @@ enum SuggestedName {
         return safe(decoded(last) ?? last) ?? fallback
     }
 
-    /// The last part of a name, where that is one that can be a file's.
+    /// Returns the last component of a name, if it is valid as a file name.
     private static func safe(_ text: String) -> String? {
         let last = text.split { $0 == "/" || $0 == "\\" }.last.map(String.init) ?? ""
         var name = String(
             String.UnicodeScalarView(
                 last.unicodeScalars.filter { $0.value >= 0x20 && !(0x7F...0x9F ~= $0.value) }))
         while name.utf8.count > maximumBytes { name.removeLast() }
-        // A leading dot would hide it, or make it a folder's name.
+        // A leading dot would hide the file, or make it the name of a folder.
         let visible = name.drop { $0 == "." || $0 == " " }
         return visible.isEmpty ? nil : String(visible)
     }
 
-    /// `filename*` (RFC 8187, in UTF-8), else `filename` (RFC 6266 section 4.3).
+    /// The parameter `filename*` (RFC 8187, in UTF-8), otherwise `filename` (RFC 6266 section 4.3).
     private static func parameter(of disposition: String) -> String? {
         var plain: String?
         for part in parts(of: disposition).dropFirst() {
@@ -47,7 +48,7 @@ enum SuggestedName {
         return plain
     }
 
-    /// What stands between semicolons that are not within quotes.
+    /// The parts between semicolons outside quotation marks.
     private static func parts(of text: String) -> [String] {
         var parts = [""]
         var (isQuoted, isEscaped) = (false, false)
@@ -78,7 +79,7 @@ enum SuggestedName {
         return name
     }
 
-    /// Percent-encoding undone; nil where it is broken, or the bytes are no UTF-8.
+    /// Decodes percent-encoding. Returns `nil` if it is malformed or the result is not valid UTF-8.
     private static func decoded(_ text: String) -> String? {
         PercentCoding.decode(text.utf8).flatMap { String(validating: $0, as: UTF8.self) }
     }

@@ -2,24 +2,24 @@ public import HTTPTypes
 import Locking
 public import Serialization
 
-/// An image that was asked for.
+/// A downloaded image.
 public struct ImageDownload: Sendable {
-    /// The image, decoded where the downloader's serializer decodes it.
+    /// The image, decoded if the downloader's serializer decodes it.
     public let image: DecodedImage
-    /// What was asked for.
+    /// The request.
     public let request: HTTPRequest
-    /// The response's head; nil: the image was in the cache, and nothing was sent.
+    /// The head of the response, or `nil` if the image came from the cache and no request was sent.
     public let response: HTTPResponse?
 }
 
-/// What a caller of a download has in hand to cancel its part in it.
+/// Identifies a caller's part in a download, in order to cancel it.
 public struct ImageDownloadReceipt: Sendable, Hashable {
     /// The URL of the request.
     public let url: String
     let number: UInt64
 }
 
-/// Work on another thread that somebody waits for: its result, or nil where it is never done.
+/// Work on another thread that a task waits for: its result, or `nil` if it is never done.
 final class AwaitedWork<Value: Sendable>: Sendable {
     private let continuation: Locked<CheckedContinuation<Value?, Never>?>
 

@@ -3,33 +3,38 @@ import ImageCache
 import Locking
 public import Serialization
 
-/// Fetches and decodes images, each only once however many ask for it: what AFNetworking's
-/// `AFImageDownloader` is.
+/// Downloads and decodes images, each only once even if it is requested several times. This
+/// corresponds to AFNetworking's `AFImageDownloader`.
 ///
-/// - Requests that are the same (URL, fields, cache policy) are merged while one is under way.
-///   Each caller has a receipt, and cancels only its own part; with the last one the transfer ends.
-/// - So many are under way at a time; more wait, first or last in first out, those of a higher
-///   priority before all others. A caller of a higher priority lifts the download it joins.
-/// - An image in the cache is handed out with no response and no receipt, unless the request's
+/// - Identical requests (same URL, fields and cache policy) are merged while one is in progress.
+///   Each caller has its own receipt and cancels only its own part; the transfer ends when the last
+///   one is cancelled.
+/// - The number of active downloads is limited. Others wait in first-in-first-out or
+///   last-in-first-out order, with higher priorities first. A caller with a higher priority raises
+///   the priority of the download that it joins.
+/// - A cached image is returned without a response and without a receipt, unless the request's
 ///   policy ignores caches.
 /// - Images are decoded on a thread that may block, not on the loop.
 public final class ImageDownloader: Sendable {
-    /// What carries out the requests.
+    /// The session that sends the requests.
     public let session: SessionManager
-    /// Decoded images; nil: none are kept.
+    /// The cache of decoded images, or `nil` for none.
     public let cache: ImageMemoryCache?
-    /// Checks and decodes.
+    /// Validates responses and decodes images.
     public let serializer: ImageResponseSerializer
     private let state: Locked<ImageDownloads>
 
+    /// Creates a downloader.
+    ///
     /// - Parameters:
-    ///   - session: What carries out the requests; its completion handlers run where its
+    ///   - session: The session that sends the requests. Completion handlers run where its
     ///     configuration says. ``SessionConfiguration/images(cacheDirectory:)`` has AFNetworking's
-    ///     capacities.
-    ///   - cache: Decoded images; nil: none are kept.
-    ///   - serializer: Checks and decodes. Its limits hold for content and pixels.
-    ///   - maximumActiveDownloads: Under way at a time, at least 1.
-    ///   - order: Which of those that wait is next, among those of one priority.
+    ///     cache capacities.
+    ///   - cache: The cache of decoded images, or `nil` for none.
+    ///   - serializer: Validates responses and decodes images. Its limits apply to content and
+    ///     pixels.
+    ///   - maximumActiveDownloads: The maximum number of simultaneous downloads, at least 1.
+    ///   - order: The order in which waiting downloads of the same priority are started.
     public init(
         session: SessionManager, cache: ImageMemoryCache? = ImageMemoryCache(),
         serializer: ImageResponseSerializer = ImageResponseSerializer(),
@@ -41,25 +46,25 @@ public final class ImageDownloader: Sendable {
         state = Locked(ImageDownloads(maximumActive: maximumActiveDownloads, order: order))
     }
 
-    /// Downloads under way, and those that wait.
+    /// The number of active and of waiting downloads.
     public var downloads: (active: Int, waiting: Int) {
         state.withLock { ($0.activeCount, $0.waitingCount) }
     }
 
     // MARK: Asking
 
-    /// The image of a request, or why there is none.
+    /// Requests an image.
     ///
     /// - Parameters:
-    ///   - request: An image's URL.
-    ///   - options: Where it joins a download that has begun, only the cache policy and the
-    ///     priority are looked at.
-    ///   - completion: Called exactly once, where the session's
-    ///     ``SessionConfiguration/callbacks`` say. A response that the serializer refuses is
-    ///     ``ClientError/Reason/serialization``; one whose receipt is cancelled ends with
+    ///   - request: The request for the image.
+    ///   - options: The options. If the request joins a download in progress, only the cache policy
+    ///     and the priority have an effect.
+    ///   - completion: The completion handler, called exactly once and where the session's
+    ///     ``SessionConfiguration/callbacks`` says. A response rejected by the serializer is
+    ///     reported as ``ClientError/Reason/serialization``, and a cancelled receipt as
     ///     ``ClientError/Reason/cancelled``.
-    /// - Returns: What ``cancel(_:)`` takes; nil where nothing is under way: the image was in the
-    ///   cache, or the request has no http or https URL.
+    /// - Returns: The receipt for ``cancel(_:)``, or `nil` if no download is in progress: the image
+    ///   was in the cache, or the request has no http or https URL.
     @discardableResult
     public func download(
         _ request: HTTPRequest, options: RequestOptions = RequestOptions(),
@@ -70,10 +75,10 @@ public final class ImageDownloader: Sendable {
         }
     }
 
-    /// The image of a request. Cancelling the task cancels its part in the download.
+    /// Returns the image of a request. Cancelling the task cancels its part in the download.
     ///
-    /// - Parameters: as for ``download(_:options:completion:)``.
-    /// - Throws: ``ClientError``, as there.
+    /// - Parameters: See ``download(_:options:completion:)``.
+    /// - Throws: ``ClientError``, with the same reasons.
     public func image(
         for request: HTTPRequest, options: RequestOptions = RequestOptions()
     ) async throws(ClientError) -> ImageDownload {
@@ -82,7 +87,7 @@ public final class ImageDownloader: Sendable {
             await withCheckedContinuation { continuation in
                 let taken = ask(for: request, options) { continuation.resume(returning: $0) }
                 receipt.withLock { $0 = taken }
-                // One that came before the receipt was there has found nothing to cancel.
+                // A cancellation before the receipt was set had nothing to cancel.
                 if Task.isCancelled, let taken { cancel(taken) }
             }
         } onCancel: {
@@ -91,8 +96,8 @@ public final class ImageDownloader: Sendable {
         return try result.get()
     }
 
-    /// The image that a request would be answered with from the cache; nil: there is none, or the
-    /// policy ignores caches.
+    /// Returns the cached image for a request, or `nil` if there is none or the policy ignores
+    /// caches.
     public func cachedImage(
         for request: HTTPRequest, options: RequestOptions = RequestOptions()
     ) -> DecodedImage? {
@@ -100,8 +105,8 @@ public final class ImageDownloader: Sendable {
         return cache?.image(for: .init(url: request.url))
     }
 
-    /// Ends a caller's part in a download; its completion gets
-    /// ``ClientError/Reason/cancelled``. Nothing happens for one that is over.
+    /// Cancels a caller's part in a download. Its completion handler gets
+    /// ``ClientError/Reason/cancelled``. Has no effect if the download has ended.
     public func cancel(_ receipt: ImageDownloadReceipt) {
         guard let departed = state.withLock({ $0.leave(receipt.number) }) else { return }
         departed.task?.cancel()
@@ -158,7 +163,7 @@ public final class ImageDownloader: Sendable {
     private func decode(_ response: DataResponse) async throws(ClientError) -> DecodedImage {
         let decoded = await withCheckedContinuation { continuation in
             let work = AwaitedWork<SerializedResponse<DecodedImage>>(continuation)
-            // Where it is refused, the work is let go of.
+            // If the pool refuses the work, it is released.
             _ = session.runtime.readers.run { [serializer] in
                 work.end(serializer.serialize(response.head, content: response.content))
             }
@@ -187,8 +192,8 @@ public final class ImageDownloader: Sendable {
 }
 
 extension SessionConfiguration {
-    /// For an ``ImageDownloader``: a cache of 20 MB in memory, and 150 MB on disk where a directory
-    /// is named.
+    /// A configuration for an ``ImageDownloader``: a cache of 20 MB in memory, and of 150 MB on
+    /// disk if a directory is given.
     public static func images(cacheDirectory: String? = nil) -> SessionConfiguration {
         var configuration = SessionConfiguration()
         configuration.cacheMemoryBytes = 20 << 20

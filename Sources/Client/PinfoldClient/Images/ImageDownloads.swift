@@ -1,12 +1,12 @@
 import HTTPTypes
 import Serialization
 
-/// The downloads of an ``ImageDownloader``: which callers wait for which, and which are under way.
-/// A value: it carries nothing out.
+/// The state of an ``ImageDownloader``: which callers wait for which downloads, and which of those
+/// are active. It is a value without side effects.
 struct ImageDownloads {
     typealias Delivery = @Sendable (Result<ImageDownload, ClientError>) -> Void
 
-    /// What must be the same for two callers to have one download.
+    /// The properties in which two requests must be equal to share a download.
     private struct Key: Hashable {
         let request: HTTPRequest
         let policy: RequestProperties.CachePolicy
@@ -16,7 +16,7 @@ struct ImageDownloads {
         let options: RequestOptions
         let origin: RequestOrigin
         var priority: TaskPriorityLevel
-        /// Its number in the queue.
+        /// The download's number in the queue.
         var ticket: UInt64
         var hasBegun: Bool
         var task: Task<Void, Never>?
@@ -25,9 +25,9 @@ struct ImageDownloads {
 
     private var queue: RequestQueue
     private var downloads: [Key: Download] = [:]
-    /// Of the downloads that have callers.
+    /// The tickets of the downloads that have callers.
     private var tickets: [UInt64: Key] = [:]
-    /// Begun and not ended, callers or not.
+    /// The downloads that have begun and not ended, with or without callers.
     private var active: [UInt64: RequestOrigin] = [:]
     private var receipts: [UInt64: Key] = [:]
     private var last: UInt64 = 0
@@ -44,9 +44,9 @@ struct ImageDownloads {
         return last
     }
 
-    /// A caller more.
+    /// Adds a caller.
     ///
-    /// - Returns: the caller's number, and the ticket of the download if it is to begin now.
+    /// - Returns: The caller's number, and the ticket of the download if it is to begin now.
     mutating func join(
         _ request: HTTPRequest, _ options: RequestOptions, _ origin: RequestOrigin,
         _ deliver: @escaping Delivery
@@ -68,13 +68,13 @@ struct ImageDownloads {
         return (number, begins ? ticket : nil)
     }
 
-    /// A waiting download takes its place among those of a higher priority.
+    /// Moves a waiting download to a higher priority.
     private mutating func lift(_ key: Key, to priority: TaskPriorityLevel) {
         guard var download = downloads[key], !download.hasBegun,
             priority.index < download.priority.index
         else { return }
         let ticket = nextNumber()
-        // All places are taken, else it would not wait: it does not begin.
+        // The limit has been reached, or the download would not be waiting: so it does not begin.
         guard !queue.add(ticket, to: download.origin, priority: priority) else { return }
         _ = queue.remove(download.ticket, of: download.origin)
         tickets[download.ticket] = nil
@@ -84,7 +84,7 @@ struct ImageDownloads {
         downloads[key] = download
     }
 
-    /// What a download that may begin asks for.
+    /// Returns the request of a download that may begin.
     func order(_ ticket: UInt64) -> (HTTPRequest, RequestOptions)? {
         guard let key = tickets[ticket], let download = downloads[key] else { return nil }
         var options = download.options
@@ -99,10 +99,10 @@ struct ImageDownloads {
         downloads[key]?.task = task
     }
 
-    /// A caller less.
+    /// Removes a caller.
     ///
-    /// - Returns: how it is told, and what is to be cancelled where it was the last one; nil: its
-    ///   download is over.
+    /// - Returns: How to deliver the result to the caller, and the task to cancel if it was the
+    ///   last caller; or `nil` if the download has ended.
     mutating func leave(
         _ number: UInt64
     ) -> (request: HTTPRequest, deliver: Delivery, task: Task<Void, Never>?)? {
@@ -114,14 +114,15 @@ struct ImageDownloads {
         guard download.callers.count == 1 else { return (key.request, deliver, nil) }
         downloads[key] = nil
         tickets[download.ticket] = nil
-        // One that has begun keeps its place until it has ended.
+        // A download that has begun counts as active until it has ended.
         if !download.hasBegun { _ = queue.remove(download.ticket, of: download.origin) }
         return (key.request, deliver, download.task)
     }
 
-    /// A download is over.
+    /// Ends a download.
     ///
-    /// - Returns: those who wait for it, and the tickets of those that are to begin now.
+    /// - Returns: The callers that wait for it, and the tickets of the downloads that are to begin
+    ///   now.
     mutating func end(_ ticket: UInt64) -> (callers: [Delivery], next: [UInt64]) {
         var callers: [Delivery] = []
         if let key = tickets.removeValue(forKey: ticket),

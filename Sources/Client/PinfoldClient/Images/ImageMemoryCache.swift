@@ -2,13 +2,14 @@ public import ImageCache
 import Locking
 public import Serialization
 
-/// Decoded images in memory, shared by tasks: what AFNetworking's `AFAutoPurgingImageCache` is.
+/// An in-memory cache of decoded images, shared by tasks. This corresponds to AFNetworking's
+/// `AFAutoPurgingImageCache`.
 ///
-/// Once they are more than the capacity, those that were not accessed for longest go until what
-/// remains is no more than the preferred usage. When the kernel says that memory runs short, all
-/// of them go; whether it says so is in ``memoryPressure``.
+/// When the capacity is exceeded, the least recently used images are purged until memory usage is
+/// at or below the preferred usage. Under memory pressure, all images are purged;
+/// ``memoryPressure`` says whether the kernel reports it.
 public final class ImageMemoryCache: Sendable {
-    /// An image's URL, and the filter that it went through.
+    /// Identifies an image by its URL and the filter that was applied to it.
     public typealias Key = AutoPurgingImageCache<DecodedImage>.Key
 
     private struct Watch {
@@ -20,12 +21,16 @@ public final class ImageMemoryCache: Sendable {
     private let images: Locked<AutoPurgingImageCache<DecodedImage>>
     private let watch = Locked(Watch(state: .unavailable([])))
 
+    /// Creates an empty cache.
+    ///
     /// - Parameters:
-    ///   - memoryCapacity: In bytes, of pixels and of content.
-    ///   - preferredMemoryUsageAfterPurge: In bytes; no more than the capacity.
-    ///   - pressure: Where memory pressure is heard of: the first that this process may use. None
-    ///     of them: images go for want of room only.
-    ///   - runtime: The thread that hears of it; nil: ``ClientRuntime/shared()``.
+    ///   - memoryCapacity: The capacity in bytes of pixels and of content.
+    ///   - preferredMemoryUsageAfterPurge: The memory usage in bytes after a purge; at most the
+    ///     capacity.
+    ///   - pressure: The sources of memory pressure events. The first one that this process may use
+    ///     is used. If it is empty, images are purged only if the capacity is exceeded.
+    ///   - runtime: The runtime whose thread watches the source, or `nil` for
+    ///     ``ClientRuntime/shared()``.
     public convenience init(
         memoryCapacity: Int = 100 << 20, preferredMemoryUsageAfterPurge: Int = 60 << 20,
         pressure: [MemoryPressureSource.Origin] = MemoryPressureSource.Origin.ofThisProcess,
@@ -57,37 +62,37 @@ public final class ImageMemoryCache: Sendable {
         watch.runtime?.post(.work { [number = watch.number] in $0.removeWatch(number) })
     }
 
-    /// What an image takes up: its pixels, and the content that it was read from.
+    /// The memory that an image takes up: its pixels, and the content that it was read from.
     @Sendable private static func bytes(of image: DecodedImage) -> Int {
         (image.pixels?.rgba.count ?? 0) + (image.pixels?.profile.count ?? 0) + image.content.count
     }
 
     // MARK: Images
 
-    /// In bytes.
+    /// The capacity in bytes.
     public var memoryCapacity: Int { images.withLock { $0.memoryCapacity } }
 
-    /// In bytes.
+    /// The memory usage in bytes down to which a purge goes.
     public var preferredMemoryUsageAfterPurge: Int {
         images.withLock { $0.preferredMemoryUsageAfterPurge }
     }
 
-    /// Bytes of all images.
+    /// The size of all images in bytes.
     public var memoryUsage: Int { images.withLock { $0.memoryUsage } }
 
-    /// How many images there are.
+    /// The number of images.
     public var count: Int { images.withLock { $0.count } }
 
-    /// The image of a key; counts as an access.
+    /// Returns the image for a key and marks it as used.
     public func image(for key: Key) -> DecodedImage? { images.withLock { $0.image(for: key) } }
 
-    /// Adds an image, in place of the one that has its key. One that is larger than the capacity
-    /// alone is not kept.
+    /// Adds an image, replacing any image with the same key. An image that is larger than the
+    /// capacity is not stored.
     public func add(_ image: DecodedImage, for key: Key) {
         images.withLock { _ = $0.add(image, for: key) }
     }
 
-    /// Removes an image. False: there was none.
+    /// Removes an image. Returns `false` if there was none.
     @discardableResult
     public func remove(_ key: Key) -> Bool { images.withLock { $0.remove(key) } }
 
@@ -96,10 +101,10 @@ public final class ImageMemoryCache: Sendable {
 
     // MARK: Memory pressure
 
-    /// Whether the kernel says when memory runs short.
+    /// Whether memory pressure is monitored.
     public var memoryPressure: MemoryPressureState { watch.withLock { $0.state } }
 
-    /// Removes all images whenever the source tells of pressure.
+    /// Removes all images whenever the source reports memory pressure.
     func hear(of source: PressureSource, on given: ClientRuntime?) {
         guard let runtime = try? given ?? ClientRuntime.shared() else {
             return watch.withLock { $0.state = .ended }

@@ -2,30 +2,31 @@ public import HTTPTypes
 import Locking
 public import Serialization
 
-/// A place where one image at a time is shown: the rules of AFNetworking's image views, without the
+/// A slot that displays one image at a time: the behaviour of AFNetworking's image views without a
 /// view.
 ///
-/// - A load cancels the one before it; one of the URL that is being loaded is ignored.
-/// - An image in the downloader's cache is shown at once; else the placeholder until the image is
-///   there, and again where there is none.
-/// - What an earlier load brings late is not shown.
+/// - Loading an image cancels the previous load. Loading the URL that is already being loaded has
+///   no effect.
+/// - An image in the downloader's cache is displayed at once. Otherwise the placeholder is
+///   displayed until the image has been loaded, or permanently if loading fails.
+/// - A late result of an earlier load is ignored.
 public final class ImageSlot: Sendable {
-    /// What is to be shown.
+    /// The content to display.
     public enum Content: Sendable, Equatable {
-        /// Nothing was asked for.
+        /// Nothing has been loaded.
         case empty
-        /// The place's own picture: the image is being loaded, or there is none.
+        /// The placeholder, because the image is being loaded or could not be loaded.
         case placeholder
-        /// The image that was asked for.
+        /// The loaded image.
         case image(DecodedImage)
     }
 
     private struct State {
         var content = Content.empty
         var error: ClientError?
-        /// Of the last load: an earlier one counts no more.
+        /// The number of the last load. Results of earlier ones are ignored.
         var generation: UInt64 = 0
-        /// What is being loaded.
+        /// The URL that is being loaded.
         var url: String?
         var receipt: ImageDownloadReceipt?
     }
@@ -34,8 +35,10 @@ public final class ImageSlot: Sendable {
     private let state = Locked(State())
     private let feed: ChangeFeed<Content>
 
+    /// Creates an empty slot.
+    ///
     /// - Parameters:
-    ///   - downloader: Where the images come from.
+    ///   - downloader: The downloader that loads the images.
     ///   - callbacks: Where ``onChange`` is called.
     public init(downloader: ImageDownloader, callbacks: CallbackExecution = .serial) {
         self.downloader = downloader
@@ -47,31 +50,31 @@ public final class ImageSlot: Sendable {
         feed.finish()
     }
 
-    /// What is to be shown now.
+    /// The content to display now.
     public var content: Content { state.withLock { $0.content } }
 
-    /// Why the last load brought no image; nil: it did, or has not ended, or was cancelled.
+    /// Why the last load failed, or `nil` if it succeeded, is in progress, or was cancelled.
     public var error: ClientError? { state.withLock { $0.error } }
 
     /// Whether an image is being loaded.
     public var isLoading: Bool { state.withLock { $0.url != nil } }
 
-    /// Called with what is to be shown, each time it changes.
+    /// Called with the content to display each time it changes.
     public var onChange: (@Sendable (Content) -> Void)? {
         get { feed.handler }
         set { feed.handler = newValue }
     }
 
-    /// What is to be shown: what was told last, then each change. The slot is kept while somebody
-    /// follows.
+    /// Returns the content to display: the current one, then each change. The sequence keeps the
+    /// slot alive.
     public func updates() -> AsyncStream<Content> { feed.updates(of: self) }
 
-    /// Loads an image in place of what there is.
+    /// Loads an image, replacing the current content.
     ///
     /// - Parameters:
-    ///   - request: The image's; nil: none, and the placeholder is shown.
-    ///   - options: As for ``ImageDownloader/download(_:options:completion:)``.
-    /// - Returns: false where that URL is being loaded already.
+    ///   - request: The request for the image, or `nil` to display the placeholder.
+    ///   - options: The options; see ``ImageDownloader/download(_:options:completion:)``.
+    /// - Returns: `false` if that URL is already being loaded.
     @discardableResult
     public func load(
         _ request: HTTPRequest?, options: RequestOptions = RequestOptions()
@@ -96,16 +99,16 @@ public final class ImageSlot: Sendable {
         guard let receipt else { return true }
         let isCurrent = state.withLock { state in
             guard state.generation == generation else { return false }
-            // It may have ended by now.
+            // The load may already have ended.
             if state.url != nil { state.receipt = receipt }
             return true
         }
-        // Another load, or a cancellation, has found no receipt.
+        // Another load, or a cancellation, came before the receipt was set.
         if !isCurrent { downloader.cancel(receipt) }
         return true
     }
 
-    /// Ends loading; what is shown stays.
+    /// Cancels loading. The displayed content does not change.
     public func cancel() {
         let receipt = state.withLock { state in
             state.generation += 1
@@ -131,7 +134,7 @@ public final class ImageSlot: Sendable {
     private func show(_ content: Content, _ state: inout State) {
         guard state.content != content else { return }
         state.content = content
-        // Under the lock, so that changes are told in their order.
+        // Within the lock, so that changes are published in order.
         feed.tell(content)
     }
 }

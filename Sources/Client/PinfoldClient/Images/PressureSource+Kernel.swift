@@ -3,9 +3,10 @@ public import ImageCache
 import Locking
 
 extension MemoryPressureSource.Origin {
-    /// Where this process can hear of pressure, the most telling first: stalls of the whole
-    /// machine, which those of its control groups are among; stalls of the process's own group, for
-    /// containers that hide the machine's; and the group's events, for kernels without stalls.
+    /// The sources that this process may be able to use, the best one first: stalls of the whole
+    /// machine, which include those of its control groups; stalls of the process's own group, for
+    /// containers that hide the machine's; and the group's events, for kernels without stall
+    /// information.
     public static var ofThisProcess: [MemoryPressureSource.Origin] {
         guard let group = ownGroup else { return [.machine] }
         return [
@@ -17,7 +18,7 @@ extension MemoryPressureSource.Origin {
         ]
     }
 
-    /// The folder of the process's control group, of version 2.
+    /// The folder of the process's control group (version 2).
     private static var ownGroup: String? {
         let file = open_with_mode("/proc/self/cgroup", O_RDONLY | O_CLOEXEC, 0)
         guard file >= 0 else { return nil }
@@ -28,7 +29,7 @@ extension MemoryPressureSource.Origin {
         return group(in: String(decoding: bytes[..<count], as: UTF8.self))
     }
 
-    /// The folder that `/proc/self/cgroup` names; nil: there is no group of version 2.
+    /// The folder named in `/proc/self/cgroup`, or `nil` if there is no version 2 group.
     static func group(in text: String) -> String? {
         let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix("0::/") }
         guard let path = line?.dropFirst("0::".count), !path.hasPrefix("/..") else { return nil }
@@ -37,7 +38,7 @@ extension MemoryPressureSource.Origin {
 }
 
 extension PressureSource {
-    /// A source of the kernel's, which is closed with the last copy of this value.
+    /// Opens a kernel source, which is closed with the last copy of this value.
     init(_ origin: MemoryPressureSource.Origin) throws(MemoryPressureError) {
         let source = try MemoryPressureSource(origin)
         let descriptor = source.descriptor
@@ -47,7 +48,7 @@ extension PressureSource {
         }
     }
 
-    /// Used on the loop's thread; the lock says so to the compiler.
+    /// Used only on the loop's thread; the lock is there for the compiler.
     private final class Holder: Sendable {
         private let source: Locked<MemoryPressureSource>
 

@@ -1,34 +1,34 @@
 import EventLoop
 public import ImageCache
 
-/// Whether a cache hears of memory running short.
+/// Whether a cache is notified of memory pressure.
 public enum MemoryPressureState: Sendable, Hashable {
-    /// It does, from there.
+    /// The cache is notified by this source.
     case watched(MemoryPressureSource.Origin)
-    /// It does not: the kernel lets this process use none of these, each with its error number.
+    /// The cache is not notified, because the kernel does not let this process use any source.
     case unavailable([Refusal])
-    /// It did, and does no more: the source has failed, or the runtime is closed.
+    /// The cache is no longer notified, because the source has failed or the runtime was closed.
     case ended
 
     /// A source that cannot be used.
     public struct Refusal: Sendable, Hashable {
-        /// Where it would have told.
+        /// The source.
         public let origin: MemoryPressureSource.Origin
         /// The system's error number.
         public let code: Int32
     }
 }
 
-/// What tells of memory running short.
+/// A source of memory pressure events.
 struct PressureSource: Sendable {
     let origin: MemoryPressureSource.Origin
-    /// Has something out of the ordinary when there may be pressure.
+    /// Becomes ready with `EPOLLPRI` when there may be memory pressure.
     let descriptor: Int32
-    /// Whether it is so.
+    /// Returns whether there is memory pressure.
     let acknowledge: @Sendable () throws(MemoryPressureError) -> Bool
 }
 
-/// Watches for memory running short on a runtime's loop.
+/// Watches for memory pressure on a runtime's loop.
 final class PressureWatch: EventHandler {
     private let source: PressureSource
     private let number: UInt64
@@ -51,7 +51,7 @@ final class PressureWatch: EventHandler {
     }
 
     override func ready(_ readiness: Readiness) {
-        // An error alone: what the file was about is gone.
+        // An error without data: the file's subject no longer exists.
         guard readiness.contains(.urgent) else { return runtime.removeWatch(number) }
         do throws(MemoryPressureError) {
             if try source.acknowledge() { isShort() }

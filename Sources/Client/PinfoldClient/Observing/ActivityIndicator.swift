@@ -1,21 +1,21 @@
 import Activity
 import Locking
 
-/// Says when to show that requests are under way: what AFNetworking's
-/// `AFNetworkActivityIndicatorManager` is.
+/// Determines when to show a network activity indicator. This corresponds to AFNetworking's
+/// `AFNetworkActivityIndicatorManager`.
 ///
 ///     ActivityIndicator.shared.onChange = { isVisible in spinner.isHidden = !isVisible }
 ///     ActivityIndicator.shared.isEnabled = true
 ///
-/// It is slow to show and slow to hide: a request that is over soon shows nothing, and a short
-/// pause between two hides nothing. The tasks of sessions that are not suspended are counted by
-/// themselves (``SessionConfiguration/activityIndicator``), whatever requests they make; other work
-/// by ``increment()`` and ``decrement()``.
+/// Showing and hiding are delayed: a request that ends soon does not show the indicator, and a
+/// short pause between two requests does not hide it. Tasks of sessions that are not suspended are
+/// counted automatically (``SessionConfiguration/activityIndicator``), one each however many
+/// requests they make. Count other work with ``increment()`` and ``decrement()``.
 ///
-/// With each change ``isVisible`` has the new value first; then ``onChange`` is called, and then
-/// those who follow ``updates()`` are told.
+/// On each change, ``isVisible`` has the new value first, then ``onChange`` is called, and then the
+/// sequences from ``updates()`` receive the value.
 public final class ActivityIndicator: Sendable {
-    /// Calls a function after a while, unless what it returns is called before.
+    /// Calls a function after a delay, unless the returned function is called before.
     typealias Timer =
         @Sendable (
             _ milliseconds: Int64, _ fired: @escaping @Sendable () -> Void
@@ -23,7 +23,7 @@ public final class ActivityIndicator: Sendable {
 
     private struct State {
         var machine: Activity.ActivityIndicator
-        /// Of the last timer: an earlier one that fires late counts no more.
+        /// The number of the last timer. An earlier one that fires late is ignored.
         var generation: UInt64 = 0
         var cancel: (@Sendable () -> Void)?
     }
@@ -32,14 +32,14 @@ public final class ActivityIndicator: Sendable {
     private let feed: ChangeFeed<Bool>
     private let startTimer: Timer
 
-    /// The one that sessions count their requests in, if they are given no other one.
+    /// The indicator that sessions use by default.
     public static let shared = ActivityIndicator()
 
-    /// An indicator that is off.
+    /// Creates an indicator that is disabled.
     ///
     /// - Parameters:
-    ///   - activationDelay: How long something must be under way before it is shown.
-    ///   - completionDelay: How long nothing must be under way before it is hidden.
+    ///   - activationDelay: How long there must be activity before it is shown.
+    ///   - completionDelay: How long there must be no activity before it is hidden.
     ///   - callbacks: Where ``onChange`` is called.
     public convenience init(
         activationDelay: Duration = .seconds(1), completionDelay: Duration = .milliseconds(170),
@@ -75,37 +75,37 @@ public final class ActivityIndicator: Sendable {
 
     // MARK: What it shows
 
-    /// Whether it shows anything; off in the beginning. Switching it off hides what is shown at
-    /// once. Requests are counted all the same.
+    /// Whether the indicator is enabled; `false` by default. Disabling it hides it at once.
+    /// Requests are counted in any case.
     public var isEnabled: Bool {
         get { state.withLock { $0.machine.isEnabled } }
         set { change { $0.setEnabled(newValue) } }
     }
 
-    /// Whether activity is to be shown.
+    /// Whether activity should be shown.
     public var isVisible: Bool { state.withLock { $0.machine.isVisible } }
 
-    /// Requests, and other work, under way.
+    /// The number of active requests and other activities.
     public var count: Int { state.withLock { $0.machine.count } }
 
-    /// Called once for each change of ``isVisible``, with the new value.
+    /// Called for each change of ``isVisible`` with the new value.
     public var onChange: (@Sendable (Bool) -> Void)? {
         get { feed.handler }
         set { feed.handler = newValue }
     }
 
-    /// Whether activity is to be shown: the value told last, then each change.
+    /// Returns whether activity should be shown: the current value, then each change.
     ///
-    /// The indicator is kept while somebody follows. Of more than 64 values that are not read the
+    /// The sequence keeps the indicator alive. At most 64 values are buffered; beyond that, the
     /// oldest are dropped.
     public func updates() -> AsyncStream<Bool> { feed.updates(of: self) }
 
     // MARK: What it counts
 
-    /// Something begins.
+    /// Marks the start of an activity.
     public func increment() { change { $0.begin() } }
 
-    /// Something that began has ended. The count never goes below zero.
+    /// Marks the end of an activity. The count never drops below zero.
     public func decrement() { change { $0.end() } }
 
     private func change(
@@ -113,7 +113,7 @@ public final class ActivityIndicator: Sendable {
     ) {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             let actions = body(&state.machine)
-            // Under the lock, so that changes are told in their order.
+            // Within the lock, so that changes are published in order.
             if let isVisible = actions.visibilityChanged { feed.tell(isVisible) }
             switch actions.timer {
             case .none: return nil
@@ -136,7 +136,7 @@ public final class ActivityIndicator: Sendable {
             state.cancel = nil
             return true
         }
-        // What happens in between has begun a timer of its own, or is no event for the machine.
+        // Any event in between has started its own timer, or is irrelevant to the state machine.
         if isCurrent { change { $0.timerFired() } }
     }
 }

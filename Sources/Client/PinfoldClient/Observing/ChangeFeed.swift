@@ -1,25 +1,26 @@
 import Locking
 
-/// Tells of changes of a value, in their order: first a handler, then those who follow it as a
-/// sequence.
+/// Publishes the changes of a value in order: first to a handler, then to sequences.
 final class ChangeFeed<Value: Sendable>: Sendable {
     private struct State {
         var handler: (@Sendable (Value) -> Void)?
-        /// The value of which everybody has been told.
+        /// The value that was published last.
         var told: Value
         var followers: [Int: AsyncStream<Value>.Continuation] = [:]
         var next = 0
         var isFinished = false
     }
 
-    /// Values that wait for one follower; of more the oldest are dropped.
+    /// The maximum number of buffered values per sequence; beyond that, the oldest are dropped.
     private static var waitingValues: Int { 64 }
 
     private let state: Locked<State>
     private let line: CallbackLine
 
+    /// Creates a feed.
+    ///
     /// - Parameters:
-    ///   - value: The present one.
+    ///   - value: The current value.
     ///   - execution: Where the handler runs.
     init(_ value: Value, _ execution: CallbackExecution) {
         state = Locked(State(told: value))
@@ -32,9 +33,10 @@ final class ChangeFeed<Value: Sendable>: Sendable {
         set { state.withLock { $0.handler = newValue } }
     }
 
-    /// Tells of a change, after those told of before.
+    /// Publishes a change, after all earlier ones.
     ///
-    /// - Parameter isWanted: Asked when its turn has come; false: nobody is told.
+    /// - Parameter isWanted: Called when it is the change's turn. If it returns `false`, the change
+    ///   is not published.
     func tell(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
         line.run { [state] in
             guard isWanted() else { return }
@@ -47,7 +49,7 @@ final class ChangeFeed<Value: Sendable>: Sendable {
         }
     }
 
-    /// Nothing more is told.
+    /// Ends all sequences.
     func finish() {
         line.run { [state] in
             let followers = state.withLock { state in
@@ -58,9 +60,9 @@ final class ChangeFeed<Value: Sendable>: Sendable {
         }
     }
 
-    /// The value told last, and the changes from then on.
+    /// Returns the current value and all changes from now on.
     ///
-    /// - Parameter owner: Kept while somebody follows.
+    /// - Parameter owner: Kept alive by the sequence.
     func updates(of owner: any AnyObject & Sendable) -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Value.self, bufferingPolicy: .bufferingNewest(Self.waitingValues))
@@ -85,7 +87,7 @@ final class ChangeFeed<Value: Sendable>: Sendable {
     }
 }
 
-/// Does something when nobody holds it any more, wherever it was on its way to.
+/// Runs a closure when its last reference is released, wherever that is.
 final class Tie: Sendable {
     private let atEnd: @Sendable () -> Void
 

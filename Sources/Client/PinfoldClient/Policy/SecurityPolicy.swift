@@ -2,53 +2,55 @@ import HTTPCore
 import PinfoldConfiguration
 import Trust
 
-/// Whom a session trusts: what AFNetworking calls a security policy.
+/// Determines which servers a session trusts, like AFNetworking's security policy.
 ///
-/// Every connection by TLS is judged by it before a byte of a request is sent. Pins are compared
-/// with the chain that was *verified*, never with what the server merely sent. The order of the
-/// checks is AFNetworking's; it is written down at the gateway's page "Pinning".
+/// Every TLS connection is evaluated before a byte of a request is sent. Pins are compared with the
+/// *verified* chain, never with the certificates that the server merely sent. The order of the
+/// checks is AFNetworking's; it is described on the gateway's page "Pinning".
 public struct SecurityPolicy: Sendable, Hashable {
-    /// What of the server is compared with the pins (`AFSSLPinningMode`).
+    /// What is compared with the pins (`AFSSLPinningMode`).
     public enum Mode: String, Sendable, Hashable, CaseIterable {
-        /// Nothing: the chain must be valid, and name the host.
+        /// Nothing. The chain must be valid and the certificate must match the host name.
         case none
-        /// The key of some certificate of the chain must be pinned.
+        /// The public key of a certificate in the chain must be pinned.
         case publicKey
-        /// The pinned certificates are the only trust anchors: one of them must be in the chain.
+        /// The pinned certificates are the only trust anchors, so one of them must be in the chain.
         case certificate
     }
 
-    /// What the pins are compared with.
+    /// What is compared with the pins.
     public var mode: Mode
-    /// Any one of them is enough. A mode other than ``Mode/none`` without pins lets nobody pass,
-    /// and is refused when a session is made.
+    /// The pins. A match with one of them is sufficient. A mode other than ``Mode/none`` without
+    /// any pins would reject every server, and is an error when a session is created.
     public var pins: [CertificatePin]
-    /// The chain need not be valid under the trust anchors: the pins alone decide. In mode
-    /// ``Mode/publicKey`` only the server's own key counts then.
+    /// Whether chains that are not valid under the trust anchors are allowed, so that only the pins
+    /// decide. In mode ``Mode/publicKey``, only the server's own key is then compared.
     public var allowsInvalidCertificates = false
-    /// The certificate must name the host.
+    /// Whether the certificate must match the host name.
     public var validatesDomainName = true
-    /// Certificates in DER that are trust anchors beside the system's: a private authority.
+    /// Additional trust anchors in DER, such as those of a private authority.
     public var anchors: [[UInt8]] = []
-    /// The system's trust anchors count, too. Without them and without ``anchors`` nobody is
-    /// trusted.
+    /// Whether the system's trust anchors are used. Without them and without ``anchors``, no server
+    /// is trusted.
     public var trustsSystem = true
 
+    /// Creates a security policy.
+    ///
     /// - Parameters:
-    ///   - mode: ``Mode/none`` is what every client does.
-    ///   - pins: See ``CertificatePin``.
+    ///   - mode: What is compared with the pins. ``Mode/none`` is what clients usually do.
+    ///   - pins: The pins; see ``CertificatePin``.
     public init(mode: Mode = .none, pins: [CertificatePin] = []) {
         self.mode = mode
         self.pins = pins
     }
 
-    /// Valid chains of the system's anchors, and the host's name.
+    /// The default policy: a valid chain to one of the system's anchors, and a matching host name.
     public static let `default` = SecurityPolicy()
 
-    /// Whether any server but one with a valid chain for its host passes, or not even that one.
+    /// Whether the policy never accepts a server without a valid chain for its host.
     var isPlain: Bool { mode == .none && !allowsInvalidCertificates && validatesDomainName }
 
-    /// What the engine judges by; nil where nothing is asked beyond a valid chain.
+    /// The policy in the engine's form, or `nil` if it requires no more than a valid chain.
     var pinset: Pinset? {
         guard !isPlain else { return nil }
         let mode: PinningMode =
@@ -65,7 +67,7 @@ public struct SecurityPolicy: Sendable, Hashable {
 
     var roots: [PinfoldConfiguration.TrustRoots] {
         var roots: [PinfoldConfiguration.TrustRoots] = trustsSystem ? [.system] : []
-        // An empty list is one that trusts nobody.
+        // An empty list means that no server is trusted.
         if !anchors.isEmpty || !trustsSystem {
             roots.append(.file(path: "SecurityPolicy.anchors", certificates: anchors))
         }
@@ -73,13 +75,13 @@ public struct SecurityPolicy: Sendable, Hashable {
     }
 }
 
-/// A key or a certificate that a server is expected to have.
+/// A public key or certificate that a server is expected to have.
 public struct CertificatePin: Sendable, Hashable {
     let pin: Pin
 
-    /// A pin as text: `sha256/` and the Base64 of the SHA-256 of a SubjectPublicKeyInfo (the form
-    /// of RFC 7469 and of curl), or the SHA-256 of a certificate in hexadecimal digits with or
-    /// without colons.
+    /// Creates a pin from text: either `sha256/` and the Base64 encoding of the SHA-256 of a
+    /// SubjectPublicKeyInfo (the format of RFC 7469 and of curl), or the SHA-256 of a certificate
+    /// in hexadecimal digits, with or without colons.
     ///
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy``.
     public init(_ text: String) throws(ClientError) {
@@ -92,7 +94,7 @@ public struct CertificatePin: Sendable, Hashable {
             throw ClientError(
                 .invalidSecurityPolicy, "the pin \(text): \(error.problem)", underlying: error)
         } catch {
-            // Said below: no file is expected here.
+            // The error below is thrown instead: no file is expected here.
         }
         throw ClientError(
             .invalidSecurityPolicy, "the pin \(text): expected one sha256/BASE64 or fingerprint")
@@ -100,10 +102,11 @@ public struct CertificatePin: Sendable, Hashable {
 
     private init(_ pin: Pin) { self.pin = pin }
 
-    /// The pins that a file holds: every certificate and public key in PEM, or one in DER.
+    /// Returns the pins in a file: of all certificates and public keys in PEM, or of a single one
+    /// in DER.
     ///
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy`` where there is
-    ///   none, or something else stands beside them.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy`` if there are
+    ///   none, or the file contains anything else.
     public static func pins(in contents: [UInt8]) throws(ClientError) -> [CertificatePin] {
         do throws(PinError) {
             return try Pin.decode(file: contents).map(CertificatePin.init)
@@ -112,7 +115,7 @@ public struct CertificatePin: Sendable, Hashable {
         }
     }
 
-    /// The DER of the certificate that is pinned; nil for a key or a digest.
+    /// The pinned certificate in DER, or `nil` for a key or a digest.
     public var certificate: [UInt8]? {
         if case .certificate(let der) = pin { der } else { nil }
     }

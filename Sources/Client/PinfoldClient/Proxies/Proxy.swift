@@ -1,42 +1,44 @@
 import HTTPAuthentication
 import HTTPCore
 
-/// A proxy for HTTP: where it is, how it is reached, and who one is to it.
+/// An HTTP proxy: its address, how to connect to it, and credentials for it.
 ///
-/// Requests for `http` URLs are given to it as they are (RFC 9112 section 3.2.2); for `https` URLs
-/// it is asked for a tunnel (RFC 9110 section 9.3.6), in which the server is judged by the
-/// session's ``SecurityPolicy`` as without a proxy. Only the proxy's name is looked up, not the
-/// servers'.
+/// Requests for `http` URLs are forwarded by the proxy (RFC 9112 section 3.2.2). For `https` URLs,
+/// the proxy is asked for a tunnel (RFC 9110 section 9.3.6), in which the server is evaluated by
+/// the session's ``SecurityPolicy`` as without a proxy. Only the proxy's name is resolved, not
+/// those of the servers.
 public struct Proxy: Sendable, Hashable, CustomStringConvertible {
-    /// How a proxy is reached.
+    /// How to connect to the proxy.
     public enum Scheme: String, Sendable, Hashable, CaseIterable {
-        /// In clear text: what is not within a tunnel can be read on the way, the password too.
+        /// In clear text. Anything outside a tunnel can be read on the way, including the password.
         case http
-        /// By TLS: its certificate must be valid under the session's trust anchors, and name it.
-        /// Pins do not apply to it.
+        /// By TLS. The proxy's certificate must be valid under the session's trust anchors and
+        /// match its name. Pins are not applied to it.
         case https
 
-        /// What a URL means that names no port.
+        /// The port if the URL does not name one.
         public var defaultPort: UInt16 { self == .http ? 80 : 443 }
     }
 
-    /// How it is reached.
+    /// How to connect to the proxy.
     public let scheme: Scheme
-    /// In lower case, an address without brackets.
+    /// The host in lower case. An IPv6 address has no brackets.
     public let host: String
-    /// Not 0.
+    /// The port; never 0.
     public let port: UInt16
-    /// Nil: it is given no credentials unless it asks.
+    /// The user name, or `nil` if no credentials are sent unless the proxy requires them.
     public let user: String?
-    /// In clear text.
+    /// The password in clear text.
     public let password: String?
     /// The value of Proxy-Authorization.
     let authorization: String?
 
+    /// Creates a proxy.
+    ///
     /// - Parameters:
-    ///   - host: A name, or an address with or without brackets.
-    ///   - user: Sent with the password along with each request to the proxy, by the Basic scheme
-    ///     (RFC 7617); without a colon.
+    ///   - host: A host name, or an IP address with or without brackets.
+    ///   - user: The user name, without a colon. It is sent together with the password in each
+    ///     request to the proxy, by the Basic scheme (RFC 7617).
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy``.
     public init(
         scheme: Scheme = .http, host: String, port: UInt16, user: String? = nil,
@@ -62,13 +64,14 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// A proxy by its URL: `http://proxy.example:3128`, `https://user:password@[2001:db8::1]:8443`.
+    /// Creates a proxy from its URL: `http://proxy.example:3128`,
+    /// `https://user:password@[2001:db8::1]:8443`.
     ///
-    /// - Parameter url: Without a scheme it is `http`, without a port the scheme's own: 80 for
-    ///   `http`, where curl takes 1080, and 443 for `https`. In user name and password `%` begins
-    ///   an octet in hexadecimal digits (RFC 3986 section 2.1).
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy``; the message has no part
-    ///   of the URL before `@`.
+    /// - Parameter url: The URL. Without a scheme, it is `http`. Without a port, it is the scheme's
+    ///   default: 80 for `http` (where curl uses 1080), and 443 for `https`. User name and password
+    ///   are percent-decoded (RFC 3986 section 2.1).
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy``. The message contains no
+    ///   part of the URL before `@`.
     public init(_ url: String) throws(ClientError) {
         do throws(ClientError) {
             try self.init(parsing: url)
@@ -102,7 +105,7 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
             rest = rest[rest.index(after: sign)...]
         }
         guard !rest.contains(where: { "/?#".contains($0) }) else {
-            throw Self.invalid("expected nothing behind its host and port")
+            throw Self.invalid("expected nothing after its host and port")
         }
         let (host, port) = try Self.authority(rest, scheme)
         try self.init(scheme: scheme, host: host, port: port, user: user, password: password)
@@ -122,11 +125,11 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         let digits = text[text.index(after: colon)...]
         if digits.isEmpty { return (String(host), scheme.defaultPort) }
         guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let port = UInt16(digits)
-        else { throw invalid("its port is no number from 1 to 65535") }
+        else { throw invalid("its port is not a number from 1 to 65535") }
         return (String(host), port)
     }
 
-    /// A host in the form in which it is kept; nil: it is none.
+    /// Returns the host in canonical form, or `nil` if it is not valid.
     private static func checked(_ text: String) -> String? {
         var host = text.lowercasedASCII
         if host.hasPrefix("["), host.hasSuffix("]") {
@@ -148,10 +151,10 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
 
     private static func decoded(_ text: Substring) throws(ClientError) -> String {
         guard let bytes = PercentCoding.decode(text.utf8) else {
-            throw invalid("behind a % of its user name or password are no two digits")
+            throw invalid("a % in its user name or password is not followed by two digits")
         }
         guard let decoded = String(validating: bytes, as: UTF8.self) else {
-            throw invalid("its user name or password is no UTF-8")
+            throw invalid("its user name or password is not valid UTF-8")
         }
         return decoded
     }
@@ -162,16 +165,16 @@ public struct Proxy: Sendable, Hashable, CustomStringConvertible {
         ClientError(.invalidProxy, explanation, underlying: underlying)
     }
 
-    /// Its URL, without user name and password.
+    /// The proxy's URL without user name and password.
     public var description: String {
         "\(scheme.rawValue)://\(HostText.text(host, port: port))"
     }
 }
 
 extension Proxy: CustomReflectable, CustomDebugStringConvertible {
-    /// As ``description``.
+    /// The same as ``description``.
     public var debugDescription: String { description }
 
-    /// What is dumped has no password.
+    /// Omits the password.
     public var customMirror: Mirror { Mirror(self, children: ["url": description]) }
 }

@@ -1,22 +1,22 @@
 import HTTPCore
 
-/// The hosts that are reached without a proxy: what `no_proxy` lists.
+/// The hosts that are contacted without a proxy, as in `no_proxy`.
 ///
-/// Between commas or spaces:
-/// - a name, which is the host's own and that of its domain: `example.com`, `.example.com` and
-///   `*.example.com` are all for `example.com` and `api.example.com`, not for `badexample.com`;
-/// - an address, or a network: `127.0.0.1`, `::1`, `10.0.0.0/8`, `fd00::/8`. Names are not looked
-///   up for it;
-/// - `*`, for all;
-/// - each of them with a port, for that port only: `example.com:8080`, `.example.com:443`,
-///   `[::1]:443`, `10.0.0.0/8:80`, `*:8080`. An address of IPv6 is in brackets then.
+/// Elements are separated by commas or spaces:
+/// - A name stands for a host and all hosts in that domain: `example.com`, `.example.com` and
+///   `*.example.com` all match `example.com` and `api.example.com`, but not `badexample.com`.
+/// - An address or a network: `127.0.0.1`, `::1`, `10.0.0.0/8`, `fd00::/8`. Host names are not
+///   resolved for comparison.
+/// - `*` matches all hosts.
+/// - Any of these with a port applies to that port only: `example.com:8080`, `.example.com:443`,
+///   `[::1]:443`, `10.0.0.0/8:80`, `*:8080`. An IPv6 address must then be in brackets.
 public struct ProxyBypass: Sendable, Hashable {
-    /// Elements of a list.
+    /// The maximum number of elements in a list.
     public static let maximumElements = 4096
 
     private enum Host: Sendable, Hashable {
         case every
-        /// In lower case, without dots around it.
+        /// A domain in lower case, without leading and trailing dots.
         case domain(String)
         case network(IPNetwork)
     }
@@ -28,12 +28,14 @@ public struct ProxyBypass: Sendable, Hashable {
 
     private let elements: [Element]
 
-    /// No host.
+    /// Creates an empty list.
     public init() { elements = [] }
 
+    /// Creates a list.
+    ///
     /// - Parameter list: See ``ProxyBypass``.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy`` for an element that is
-    ///   none of these.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy`` if an element is not
+    ///   valid.
     public init(_ list: String) throws(ClientError) {
         var elements: [Element] = []
         for text in Self.split(list) {
@@ -53,15 +55,15 @@ public struct ProxyBypass: Sendable, Hashable {
         self.elements = elements
     }
 
-    /// The environment's list, of which other programs may understand more: what is not understood
-    /// here is for no host.
+    /// Creates a list from the environment. Other programs may support more kinds of elements;
+    /// those that are not supported here match no host.
     init(lenient list: String) {
         elements = Self.split(list).prefix(Self.maximumElements).compactMap { Self.element($0) }
     }
 
-    /// Whether a host is reached without a proxy.
+    /// Whether a host is contacted without a proxy.
     ///
-    /// - Parameter host: In any case, an address with or without brackets.
+    /// - Parameter host: The host in any letter case. An IPv6 address may have brackets.
     func contains(host: String, port: UInt16) -> Bool {
         guard !elements.isEmpty else { return false }
         let host = Self.bare(host.lowercasedASCII[...])
@@ -87,16 +89,16 @@ public struct ProxyBypass: Sendable, Hashable {
             let port = UInt16(text[text.index(after: colon)...]),
             let host = host(text[..<colon])
         else { return nil }
-        // Whose last group the port would be is not guessed.
+        // Whether the last group is a port would be a guess.
         if case .network = host, text[..<colon].contains(":"), !text.hasPrefix("[") { return nil }
         return Element(host: host, port: port)
     }
 
-    /// Nil for what is neither a name nor an address nor a network.
+    /// Returns `nil` if the text is not a name, an address or a network.
     private static func host(_ text: Substring) -> Host? {
         if text == "*" { return .every }
         if let network = try? IPNetwork(parsing: bare(text)) { return .network(network) }
-        // Bits behind the prefix are set: other programs do not mind.
+        // Address bits after the prefix may be set; other programs ignore them, too.
         if let slash = text.firstIndex(of: "/"), let address = IPAddress(bare(text[..<slash])),
             let length = Int(text[text.index(after: slash)...]),
             let network = IPNetwork(masking: address, prefixLength: length)
@@ -113,7 +115,7 @@ public struct ProxyBypass: Sendable, Hashable {
         return .domain(domain)
     }
 
-    /// Without brackets, and without the dot that ends a name.
+    /// The host without brackets and without a trailing dot.
     private static func bare(_ host: Substring) -> String {
         if host.hasPrefix("["), host.hasSuffix("]") { return String(host.dropFirst().dropLast()) }
         return String(host.hasSuffix(".") ? host.dropLast() : host)

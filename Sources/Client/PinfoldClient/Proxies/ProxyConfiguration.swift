@@ -2,7 +2,7 @@ import CLinux
 public import HTTPTypes
 import PinfoldEngine
 
-/// Which requests go through which proxy.
+/// Determines which proxy a request uses.
 public struct ProxyConfiguration: Sendable, Hashable {
     enum Source: Sendable, Hashable {
         case direct
@@ -13,59 +13,64 @@ public struct ProxyConfiguration: Sendable, Hashable {
 
     let source: Source
 
-    /// None does: they go to their servers.
+    /// No proxy: requests go directly to their servers.
     public static let direct = ProxyConfiguration(source: .direct)
 
-    /// What the process's environment says when the session is made (for
-    /// ``RequestOptions/proxies``: when the request begins), read as curl reads it, but for a
-    /// proxy without a port:
+    /// The proxies in the process's environment, which is read when the session is created (for
+    /// ``RequestOptions/proxies``: when the request begins). They are interpreted as by curl,
+    /// except for a proxy without a port:
     ///
-    /// | variable | names the proxy for |
+    /// | variable | proxy for |
     /// |---|---|
     /// | `http_proxy` | `http` URLs; only in lower case |
     /// | `https_proxy`, else `HTTPS_PROXY` | `https` URLs |
-    /// | `all_proxy`, else `ALL_PROXY` | URLs whose scheme has no variable of its own |
-    /// | `no_proxy`, else `NO_PROXY` | lists the hosts without a proxy (``ProxyBypass``) |
+    /// | `all_proxy`, else `ALL_PROXY` | URLs whose scheme has no variable |
+    /// | `no_proxy`, else `NO_PROXY` | the hosts without a proxy (``ProxyBypass``) |
     ///
     /// | a proxy without a port | here | curl |
     /// |---|---|---|
     /// | `proxy.example`, `http://proxy.example` | 80 | 1080 |
     /// | `https://proxy.example` | 443 | 443 |
     ///
-    /// `HTTP_PROXY` is not read: in a CGI program a client sets it, by a field `Proxy`.
-    /// An empty variable is as none. One that names no proxy that can be used, such as one for
-    /// SOCKS, is an error of the requests that it is for (``ClientError/Reason/invalidProxy``):
-    /// they do not go around it.
+    /// `HTTP_PROXY` is ignored, because in a CGI program a client can set it by a `Proxy` field. An
+    /// empty variable counts as not set. If a variable names a proxy that cannot be used, such as a
+    /// SOCKS proxy, the requests to which it applies fail (``ClientError/Reason/invalidProxy``):
+    /// they do not bypass the proxy.
     public static let environment = ProxyConfiguration(source: .environment)
 
-    /// The same for variables that are given.
+    /// Proxies from given variables, interpreted as those in the ``environment``.
     public static func variables(_ variables: [String: String]) -> ProxyConfiguration {
         ProxyConfiguration(source: .variables(variables))
     }
 
-    /// One proxy for all requests.
+    /// A single proxy for all requests.
     ///
-    /// - Parameter bypass: The hosts that are reached without it.
+    /// - Parameters:
+    ///   - proxy: The proxy.
+    ///   - bypass: The hosts that are contacted without it.
     public static func fixed(
         _ proxy: Proxy, bypass: ProxyBypass = ProxyBypass()
     ) -> ProxyConfiguration {
         ProxyConfiguration(source: .fixed(http: proxy, https: proxy, bypass))
     }
 
-    /// A proxy for each scheme; nil: none.
+    /// A proxy for each scheme, or `nil` for none.
     ///
-    /// - Parameter bypass: The hosts that are reached without them.
+    /// - Parameters:
+    ///   - http: The proxy for `http` URLs.
+    ///   - https: The proxy for `https` URLs.
+    ///   - bypass: The hosts that are contacted without a proxy.
     public static func fixed(
         http: Proxy?, https: Proxy?, bypass: ProxyBypass = ProxyBypass()
     ) -> ProxyConfiguration {
         ProxyConfiguration(source: .fixed(http: http, https: https, bypass))
     }
 
-    /// The proxy that a request goes through; nil: none.
+    /// Returns the proxy for a request, or `nil` for none.
     ///
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy`` where a variable of the
-    ///   environment names none that can be used; with ``ClientError/Reason/invalidRequest`` for a
-    ///   request without scheme and authority.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidProxy`` if a variable in the
+    ///   environment names a proxy that cannot be used, or with
+    ///   ``ClientError/Reason/invalidRequest`` if the request has no scheme or no authority.
     public func proxy(for request: HTTPRequest) throws(ClientError) -> Proxy? {
         guard let origin = request.origin else {
             throw ClientError(
@@ -75,7 +80,7 @@ public struct ProxyConfiguration: Sendable, Hashable {
     }
 }
 
-/// A configuration with what it takes from the environment.
+/// A configuration together with the values from the environment.
 struct ProxyRules: Sendable {
     private let http: Result<Proxy?, ClientError>
     private let https: Result<Proxy?, ClientError>
@@ -121,7 +126,7 @@ struct ProxyRules: Sendable {
             ProxyBypass(lenient: value("no_proxy", "NO_PROXY")?.text ?? ""))
     }
 
-    /// What a variable names.
+    /// Returns the proxy that a variable names.
     private static func proxy(
         _ variable: (name: String, text: String)?
     ) -> Result<Proxy?, ClientError> {
@@ -145,8 +150,9 @@ struct ProxyRules: Sendable {
 }
 
 extension SessionManager {
-    /// The way of a request; nil: to the server itself. One that asks for another protocol gets a
-    /// tunnel also in clear text: proxies that forward do not switch (RFC 6455 section 4.1).
+    /// Returns the route of a request, or `nil` if it goes directly to the server. An upgrade
+    /// request gets a tunnel even in clear text, because forwarding proxies do not switch protocols
+    /// (RFC 6455 section 4.1).
     func proxyRoute(
         of request: HTTPRequest, to origin: RequestOrigin, _ options: RequestOptions,
         _ authentication: TaskAuthentication?
@@ -157,9 +163,10 @@ extension SessionManager {
             tunnelsClearText: request.headerFields.contains(.upgrade))
     }
 
-    /// The proxy that asks for credentials; nil: none can have asked.
+    /// Returns the proxy that can have sent a challenge, or `nil` if there is none.
     ///
-    /// - Parameter tunnel: It was asked for one; else it was given the request itself.
+    /// - Parameter tunnel: Whether the proxy was asked for a tunnel rather than sent the request
+    ///   itself.
     func askingProxy(
         of request: HTTPRequest, forTunnel tunnel: Bool, _ options: RequestOptions
     ) throws(ClientError) -> Proxy? {
@@ -184,19 +191,20 @@ extension SessionManager {
 }
 
 extension Proxy {
-    /// Whose credentials it asks for.
+    /// The sender of the proxy's challenges.
     var asker: Asker {
         Asker(
             .init(scheme: scheme.rawValue, host: host, port: Int(port), isProxy: true),
             isProxy: true)
     }
 
-    /// What the engine knows of it. Connections are shared by requests with the same credentials:
-    /// those of the session's store, those that the proxy was named with, or a task's own.
+    /// The proxy in the engine's form. Connections are shared by requests with the same
+    /// credentials: those in the session's store, those given with the proxy, or those of a single
+    /// task.
     ///
     /// - Parameters:
-    ///   - authentication: The task's; nil: it has no credentials of its own.
-    ///   - store: The session's.
+    ///   - authentication: The task's state, or `nil` if it has no credentials of its own.
+    ///   - store: The session's credentials.
     func upstream(
         _ authentication: TaskAuthentication?, _ store: CredentialStore
     ) -> UpstreamProxy {
@@ -209,7 +217,7 @@ extension Proxy {
         } else if let given {
             value = { _, _ in given }
         } else {
-            // The engine keeps it for all tasks.
+            // The engine keeps this closure for all tasks.
             value = { (try? store.authorization(for: asker.question($0, $1)))??.value }
         }
         return UpstreamProxy(
@@ -219,7 +227,7 @@ extension Proxy {
 }
 
 extension HTTPResponse {
-    /// What a proxy answered to CONNECT.
+    /// Creates a response from a proxy's answer to CONNECT.
     init(_ answer: ProxyAnswer) {
         var fields = HTTPFields()
         for field in answer.fields {

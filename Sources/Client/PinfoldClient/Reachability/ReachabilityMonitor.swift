@@ -2,23 +2,23 @@ import HTTPCore
 import Locking
 public import Reachability
 
-/// Follows whether a host, an address or the Internet can be reached by the kernel's routes: what
-/// AFNetworking's `AFNetworkReachabilityManager` is.
+/// Monitors whether a host, an address or the Internet is reachable according to the kernel's
+/// routes. This corresponds to AFNetworking's `AFNetworkReachabilityManager`.
 ///
 ///     let monitor = ReachabilityMonitor(host: "api.example.com")
 ///     monitor.onChange = { print("now \($0)") }
 ///     try monitor.start()
 ///
-/// The kernel tells of each change to links, addresses and routes, so that a lost route is seen at
-/// once, and not by the next request that fails. Nothing is sent to the host: a route says that
-/// packets would leave this machine, not that anybody answers.
+/// The kernel reports each change to links, addresses and routes, so a lost route is noticed at
+/// once, and not only when the next request fails. Nothing is sent to the host: a route means that
+/// packets would leave this machine, not that anyone answers.
 ///
-/// With each change ``status`` has the new value first; then ``onChange`` is called, and then those
-/// who follow ``updates()`` are told.
+/// On each change, ``status`` has the new value first, then ``onChange`` is called, and then the
+/// sequences from ``updates()`` receive the value.
 public final class ReachabilityMonitor: Sendable {
     private struct State {
         var status = NetworkStatus.unknown
-        /// Of the last start: what an earlier one reports counts no more.
+        /// The number of the last start. Reports of earlier ones are ignored.
         var generation: UInt64 = 0
         var watch: (runtime: ClientRuntime, number: UInt64)?
     }
@@ -29,14 +29,14 @@ public final class ReachabilityMonitor: Sendable {
     private let state = Locked(State())
     private let feed: ChangeFeed<NetworkStatus>
 
-    /// Follows whether the Internet can be reached; one for the whole process, to be started by
-    /// whoever wants to know.
+    /// The monitor of Internet reachability for the whole process. It has to be started.
     public static let shared = ReachabilityMonitor()
 
-    /// Whether the Internet can be reached: some address that is not of this network.
+    /// Creates a monitor of whether the Internet is reachable, that is, addresses outside this
+    /// network.
     ///
     /// - Parameters:
-    ///   - runtime: The thread that watches; nil: ``ClientRuntime/shared()``.
+    ///   - runtime: The runtime whose thread watches, or `nil` for ``ClientRuntime/shared()``.
     ///   - callbacks: Where ``onChange`` is called.
     public convenience init(
         runtime: ClientRuntime? = nil, callbacks: CallbackExecution = .serial
@@ -44,26 +44,27 @@ public final class ReachabilityMonitor: Sendable {
         self.init(.internet, runtime, callbacks)
     }
 
-    /// Whether one of a host's addresses can be reached.
+    /// Creates a monitor of whether one of a host's addresses is reachable.
     ///
-    /// A name without any address is not reachable. It is looked up anew with each change of the
-    /// network, and, as long as that fails, after some seconds.
+    /// A name without an address is not reachable. The name is resolved again after each change of
+    /// the network and, if that fails, again after some seconds.
     ///
     /// - Parameters:
-    ///   - host: A name, or an address.
-    ///   - runtime: As for ``init(runtime:callbacks:)``, as is the last.
+    ///   - host: A host name or an IP address.
+    ///   - runtime: See ``init(runtime:callbacks:)``, as for the last parameter.
     public convenience init(
         host: String, runtime: ClientRuntime? = nil, callbacks: CallbackExecution = .serial
     ) {
         self.init(.host(host), runtime, callbacks)
     }
 
-    /// Whether an address can be reached.
+    /// Creates a monitor of whether an address is reachable.
     ///
     /// - Parameters:
-    ///   - address: IPv4, or IPv6 without brackets.
-    ///   - runtime: As for ``init(runtime:callbacks:)``, as is the last.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for any other text.
+    ///   - address: An IPv4 address, or an IPv6 address without brackets.
+    ///   - runtime: See ``init(runtime:callbacks:)``, as for the last parameter.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` if the text is not an
+    ///   address.
     public convenience init(
         address: String, runtime: ClientRuntime? = nil, callbacks: CallbackExecution = .serial
     ) throws(ClientError) {
@@ -94,34 +95,35 @@ public final class ReachabilityMonitor: Sendable {
 
     // MARK: The status
 
-    /// What was found last; unknown before the first report.
+    /// The current status; unknown before the first report.
     public var status: NetworkStatus { state.withLock { $0.status } }
 
-    /// Whether it can be reached, by whatever interface.
+    /// Whether the target is reachable through any interface.
     public var isReachable: Bool { status.isReachable }
 
-    /// Whether it has been started, and not stopped since.
+    /// Whether the monitor has been started and not stopped.
     public var isMonitoring: Bool { state.withLock { $0.watch != nil } }
 
-    /// Called once for the first report of each start, and once for each change.
+    /// Called for the first report after each start, and for each change.
     public var onChange: (@Sendable (NetworkStatus) -> Void)? {
         get { feed.handler }
         set { feed.handler = newValue }
     }
 
-    /// The status told of last, then each report as ``onChange`` has it, whenever it is started.
+    /// Returns the current status, then each report as passed to ``onChange``, across starts and
+    /// stops.
     ///
-    /// The monitor is kept while somebody follows. The sequence ends with the runtime. Of more than
-    /// 64 values that are not read the oldest are dropped.
+    /// The sequence keeps the monitor alive, and ends with the runtime. At most 64 values are
+    /// buffered; beyond that, the oldest are dropped.
     public func updates() -> AsyncStream<NetworkStatus> { feed.updates(of: self) }
 
     // MARK: Start and stop
 
-    /// Begins to watch; where it does already, that ends first. The first report comes later, not
-    /// in this call.
+    /// Starts monitoring, or restarts it. The first report arrives after this method has returned.
     ///
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/outOfResources`` where the system gives
-    ///   no socket, or with ``ClientError/Reason/sessionInvalidated`` where the runtime is closed.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/outOfResources`` if the system cannot
+    ///   provide a socket, or with ``ClientError/Reason/sessionInvalidated`` if the runtime was
+    ///   closed.
     public func start() throws(ClientError) {
         let runtime = if let runtime { runtime } else { try ClientRuntime.shared() }
         let source: RouteSource
@@ -137,7 +139,7 @@ public final class ReachabilityMonitor: Sendable {
             return (state.generation, previous)
         }
         Self.remove(previous)
-        // Held by the watch, wherever that is: its end is the watch's end.
+        // Held by the watch, wherever that is: when it is released, the watch has ended.
         let tie = Tie { [weak self] in self?.watchEnded(generation) }
         let report: @Sendable (NetworkStatus) -> Void = { [weak self, tie] status in
             withExtendedLifetime(tie) { self?.report(status, generation) }
@@ -151,8 +153,8 @@ public final class ReachabilityMonitor: Sendable {
         guard isTaken else { throw ClientError.sessionInvalidated() }
     }
 
-    /// Ends watching; ``status`` stays as it is. Nothing more is reported, unless a report is being
-    /// made at this moment.
+    /// Stops monitoring. ``status`` keeps its value. Nothing more is reported, except for a report
+    /// already in progress.
     public func stop() {
         let previous = state.withLock { state in
             state.generation += 1
@@ -180,7 +182,7 @@ public final class ReachabilityMonitor: Sendable {
         state.withLock { $0.generation == generation }
     }
 
-    /// The watch is gone without having been stopped: with its runtime.
+    /// The watch has ended without having been stopped, because its runtime has ended.
     private func watchEnded(_ generation: UInt64) {
         let isOver = state.withLock { state in
             guard state.generation == generation else { return false }

@@ -1,15 +1,15 @@
 import HTTPCore
 import Reachability
 
-/// What is asked of the kernel about routes, and what tells of their changes.
+/// The kernel's routing information, and a notification of its changes.
 struct RouteSource: Sendable {
-    /// Is readable when there are changes to take.
+    /// Becomes readable when there are changes.
     let descriptor: Int32
-    /// Takes what has changed since the last time; false: nothing has.
+    /// Reads the changes since the last call. Returns `false` if there are none.
     let takeChanges: @Sendable () throws(NetlinkError) -> Bool
-    /// How an address can be reached now.
+    /// Returns how an address can be reached now.
     let status: @Sendable (IPAddress) throws(NetlinkError) -> NetworkStatus
-    /// Whether the Internet can be reached now.
+    /// Returns whether the Internet can be reached now.
     let statusOfInternet: @Sendable () throws(NetlinkError) -> NetworkStatus
 
     init(
@@ -23,7 +23,7 @@ struct RouteSource: Sendable {
         self.statusOfInternet = statusOfInternet
     }
 
-    /// The kernel itself: a route socket, which is closed with the last copy of this value.
+    /// A route socket of the kernel, which is closed with the last copy of this value.
     static func kernel() throws(NetlinkError) -> RouteSource {
         let holder = Holder(try RouteSocket())
         return RouteSource(

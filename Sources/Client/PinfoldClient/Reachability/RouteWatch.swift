@@ -3,15 +3,15 @@ import HTTPCore
 import PinfoldResolver
 import Reachability
 
-/// What a monitor asks about.
+/// What a monitor monitors.
 enum ReachabilityTarget: Sendable, Hashable {
     case internet
     case address(IPAddress)
     case host(String)
 }
 
-/// Watches the kernel's routes and links on a runtime's loop, and reports what they mean for one
-/// target: once at first, then each change.
+/// Watches the kernel's routes and links on a runtime's loop, and reports what they mean for a
+/// target: once at the beginning, then each change.
 final class RouteWatch: EventHandler {
     private let source: RouteSource
     private let target: ReachabilityTarget
@@ -19,20 +19,20 @@ final class RouteWatch: EventHandler {
     private unowned let runtime: RuntimeLoop
     private let resolver: Resolver
     private let report: @Sendable (NetworkStatus) -> Void
-    /// Of a host; nil: its name has not been looked up yet.
+    /// The host's addresses, or `nil` if its name has not been resolved yet.
     private var addresses: [IPAddress]?
     private var isLookingUp = false
-    /// The network changed while the name was being looked up.
+    /// Whether the network changed while the name was being resolved.
     private var mustLookUpAgain = false
     private var reported: NetworkStatus?
-    /// The source failed: it is not watched until the deadline.
+    /// Whether the source has failed and is not watched until the deadline.
     private var isPaused = false
     private var lookupDelay = RouteWatch.shortestDelay
 
-    /// Addresses of a host that are asked about; more are passed over.
+    /// The maximum number of a host's addresses that are checked; more are ignored.
     private static let maximumAddresses = 16
-    /// After a question to the kernel that failed, in milliseconds, and after a lookup that did:
-    /// then twice as long each time, up to the longest.
+    /// The delay after a failed request to the kernel, in milliseconds, and after the first failed
+    /// lookup; then it doubles each time up to the longest.
     private static let shortestDelay: Int64 = 1000
     private static let longestDelay: Int64 = 60_000
 
@@ -49,7 +49,7 @@ final class RouteWatch: EventHandler {
         self.report = report
     }
 
-    /// Goes onto the loop, and reports as soon as it knows.
+    /// Starts on the loop, and reports as soon as the status is known.
     func begin() throws(Errno) {
         try runtime.loop.add(self, descriptor: source.descriptor, trigger: .levelReadable)
         runtime.keep(self, of: source.descriptor, as: number)
@@ -61,10 +61,10 @@ final class RouteWatch: EventHandler {
         do throws(NetlinkError) {
             guard try source.takeChanges() else { return }
         } catch {
-            // Else it would be told of the failure again at once, and for ever.
+            // Otherwise the loop would report the failure again at once, forever.
             pause()
         }
-        // What is known of the host's addresses tells of a lost route at once.
+        // With the known addresses, a lost route is noticed at once.
         evaluate()
         lookUp()
     }
@@ -101,7 +101,7 @@ final class RouteWatch: EventHandler {
             guard let found = try present() else { return }
             status = found
         } catch {
-            // No descriptor to ask with, for example: it is asked again.
+            // For example, no descriptor is left for the request: try again.
             return runtime.loop.setDeadline(self, after: Self.shortestDelay)
         }
         guard status != reported else { return }
@@ -109,7 +109,7 @@ final class RouteWatch: EventHandler {
         report(status)
     }
 
-    /// Nil: nothing is known yet.
+    /// Returns `nil` if nothing is known yet.
     private func present() throws(NetlinkError) -> NetworkStatus? {
         switch target {
         case .internet: return try source.statusOfInternet()
@@ -148,7 +148,7 @@ final class RouteWatch: EventHandler {
         case .failed(let failure):
             switch failure {
             case .nxdomain, .noData, .badName: addresses = []
-            // It says nothing of the host: what was known of it goes on.
+            // These say nothing about the host, so the known addresses remain in use.
             case .timeout, .serverFailure, .refused, .unreachable, .badResponse, .overloaded,
                 .clientLimit, .zoneLimit, .cancelled:
                 addresses = addresses ?? []

@@ -3,11 +3,11 @@ import HTTPTypes
 import Serialization
 
 extension RequestProperties.CachePolicy {
-    /// Whatever is stored answers, also what its server wants to be asked about. No directive says
-    /// that: the engine is told.
+    /// Whether any stored response is used, even if its server requires validation. There is no
+    /// directive for that: the engine has an option.
     var takesWhatIsStored: Bool { self == .returnCacheElseLoad || self == .returnCacheDontLoad }
 
-    /// The directives that say it, as far as any do (RFC 9111 section 5.2.1); nil: none do.
+    /// The corresponding directives (RFC 9111 section 5.2.1), or `nil` if there are none.
     private var directives: String? {
         switch self {
         case .useProtocol: nil
@@ -17,13 +17,13 @@ extension RequestProperties.CachePolicy {
         }
     }
 
-    /// Directives about which a policy decides.
+    /// The directives that a policy replaces.
     private static let decided: Set<String> = [
         "no-cache", "max-age", "min-fresh", "max-stale", "only-if-cached",
     ]
 
-    /// Puts the policy in place of what the fields say about the same; other directives, such as
-    /// `no-store` and `no-transform`, stay.
+    /// Replaces the directives that the policy decides. Others, such as `no-store` and
+    /// `no-transform`, are kept.
     func apply(to fields: inout HTTPFields) {
         guard let directives else { return }
         let others = fields[values: .cacheControl].flatMap { value in

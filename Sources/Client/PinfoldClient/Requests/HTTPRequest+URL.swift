@@ -2,17 +2,18 @@ import HTTPCore
 public import HTTPTypes
 
 extension HTTPRequest {
-    /// A request for a URL.
+    /// Creates a request for a URL.
     ///
     /// - Parameters:
-    ///   - method: GET by default.
-    ///   - url: Absolute, `http` or `https`. What may not stand in a URL, such as a space or a
-    ///     character outside of ASCII, is percent-encoded, and in the name of the host put in
-    ///     A-labels (`xn--`, IDNA 2008); a fragment is left out.
-    ///   - fields: Header fields. Host, Content-Length and Transfer-Encoding are written by the
-    ///     client and need not be among them; a Host other than the URL's is refused when the
-    ///     request is sent (``ClientError/Reason/invalidRequest``).
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for any other text.
+    ///   - method: The method; GET by default.
+    ///   - url: An absolute `http` or `https` URL. Characters that are not allowed in a URL, such
+    ///     as spaces and characters outside ASCII, are percent-encoded; in the host name they are
+    ///     converted to A-labels (`xn--`, IDNA 2008). A fragment is removed.
+    ///   - fields: The header fields. The client adds Host, Content-Length and Transfer-Encoding. A
+    ///     Host that differs from the URL's is an error when the request is sent
+    ///     (``ClientError/Reason/invalidRequest``).
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` if the URL is not
+    ///   valid.
     public init(
         _ method: HTTPRequest.Method = .get, _ url: String, fields: HTTPFields = [:]
     ) throws(ClientError) {
@@ -25,7 +26,7 @@ extension HTTPRequest {
         self = request
     }
 
-    /// A request for an absolute URI of one of the two schemes; nil for any other.
+    /// Creates a request for an absolute http or https URI. Returns `nil` for any other URI.
     init?(_ method: HTTPRequest.Method, _ reference: URIReference, _ fields: HTTPFields) {
         guard let scheme = reference.scheme, scheme == "http" || scheme == "https",
             let authority = reference.authority, !authority.isEmpty, !authority.contains("@")
@@ -33,7 +34,7 @@ extension HTTPRequest {
         self.init(method, whatever: reference, fields)
     }
 
-    /// A request for a URI of any scheme, be there an authority or not.
+    /// Creates a request for a URI of any scheme, with or without an authority.
     init(_ method: HTTPRequest.Method, whatever reference: URIReference, _ fields: HTTPFields) {
         var path = reference.path
         if path.isEmpty, reference.authority != nil { path = "/" }
@@ -43,22 +44,22 @@ extension HTTPRequest {
             headerFields: fields)
     }
 
-    /// It is for an http or https URL without credentials.
+    /// Whether the request has an http or https URL without credentials.
     var canBeAsked: Bool {
         guard let origin, origin.scheme == "http" || origin.scheme == "https" else { return false }
         return !origin.host.isEmpty && !origin.host.contains("@")
     }
 
-    /// What it is for, as a URI.
+    /// The request's URL as a URI reference.
     var reference: URIReference? {
         guard let scheme, let authority else { return nil }
         return URIReference("\(scheme)://\(authority)\(path ?? "/")")
     }
 
-    /// The URL that it is for; empty where it does not say.
+    /// The request's URL; empty if it is incomplete.
     package var url: String { Self.url(scheme: scheme, authority: authority, path: path) }
 
-    /// The same for the parts of a request.
+    /// The URL for the parts of a request.
     static func url(scheme: String?, authority: String?, path: String?) -> String {
         guard let scheme, let authority else { return path ?? "" }
         var text = scheme
@@ -69,27 +70,28 @@ extension HTTPRequest {
         return URIReference(text)?.description ?? path ?? ""
     }
 
-    /// Scheme, host in lower case, and port: what RFC 6454 calls the origin.
+    /// The origin according to RFC 6454: scheme, host in lower case, and port.
     var origin: RequestOrigin? {
         guard let scheme = scheme?.lowercasedASCII, let authority else { return nil }
         return RequestOrigin(scheme: scheme, authority: authority.lowercasedASCII)
     }
 }
 
-/// Where a request goes: requests of one origin share connections, credentials are of one.
+/// The origin of a request. Requests to the same origin share connections, and credentials belong
+/// to an origin.
 struct RequestOrigin: Hashable, Sendable {
     var scheme: String
-    /// In lower case, an address in brackets if it is one of IPv6.
+    /// The host in lower case. An IPv6 address has brackets.
     let host: String
     let port: UInt16
 
-    /// As in a URL, without the scheme's usual port.
+    /// The origin as in a URL, without the scheme's default port.
     var text: String {
         let isSecure = scheme == "https" || scheme == "wss"
         return "\(scheme)://\(host)" + (port == (isSecure ? 443 : 80) ? "" : ":\(port)")
     }
 
-    /// Nil for an authority with a port that is none, and for one that is not in ASCII.
+    /// Returns `nil` if the port is not valid or the authority is not ASCII.
     init?(scheme: String, authority: String) {
         self.scheme = scheme
         let usual: UInt16 = scheme == "https" ? 443 : 80
@@ -100,7 +102,8 @@ struct RequestOrigin: Hashable, Sendable {
         host = colon.map { String(decoding: authority.utf8.prefix($0), as: UTF8.self) } ?? authority
     }
 
-    /// Where the colon before a port is, nil without one; and the port, nil if it is none.
+    /// The position of the colon before the port, or `nil` without one; and the port, or `nil` if
+    /// it is not valid.
     private static func port(
         in authority: UnsafeBufferPointer<UInt8>, _ usual: UInt16
     ) -> (colon: Int?, port: UInt16?) {

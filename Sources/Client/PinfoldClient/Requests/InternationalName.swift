@@ -1,13 +1,13 @@
 import CInternationalNames
 import HTTPCore
 
-/// Names of hosts outside of ASCII, as they are looked up and sent: by their A-labels (RFC 5890),
-/// after the mapping that browsers do (UTS 46, not transitional).
+/// Converts internationalized host names to A-labels (RFC 5890) for lookup and sending, after the
+/// mapping that browsers apply (UTS 46, non-transitional).
 enum InternationalName {
-    /// An authority whose host is in A-labels; nil: its host is no name.
+    /// Returns an authority with its host in A-labels, or `nil` if the host is not valid.
     ///
-    /// - Parameter text: what is outside of ASCII is percent-encoded as UTF-8 (RFC 3986 section
-    ///   3.2.2).
+    /// - Parameter text: The authority, with characters outside ASCII percent-encoded as UTF-8 (RFC
+    ///   3986 section 3.2.2).
     static func authority(_ text: String) -> String? {
         let percent = UInt8(ascii: "%")
         guard text.utf8.contains(percent) else { return text }
@@ -15,7 +15,7 @@ enum InternationalName {
         let rest = text[(start ?? text.startIndex)...].utf8
         let end = rest.lastIndex(of: UInt8(ascii: ":")) ?? rest.endIndex
         let host = rest[..<end]
-        // Addresses of IPv6 have a percent sign before their zone.
+        // IPv6 addresses have a percent sign before their zone.
         guard host.contains(percent), host.first != UInt8(ascii: "[") else { return text }
         let bytes = decoded(host)
         guard bytes.contains(where: { $0 >= 0x80 }) else { return text }
@@ -24,7 +24,7 @@ enum InternationalName {
         return text[..<host.startIndex] + labels + text[host.endIndex...]
     }
 
-    /// The bytes of a text in which those outside of ASCII were percent-encoded.
+    /// Decodes percent-encoded bytes outside ASCII.
     private static func decoded(_ text: Substring.UTF8View) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = text
@@ -42,7 +42,7 @@ enum InternationalName {
         return bytes
     }
 
-    /// Nil for what is no name, or has characters that would mean something else in a URI.
+    /// Returns `nil` if the name is not valid, or contains characters with a meaning in URIs.
     private static func labels(of name: String) -> String? {
         var found: UnsafeMutablePointer<UInt8>?
         let code = idn2_lookup_u8(name, &found, pinfold_IDN2_LOOKUP)

@@ -1,21 +1,24 @@
 import HTTPCore
 import HTTPTypes
 
-/// A request's head in the form in which the engine takes it in: HTTP/1.1, absolute-form
+/// A request's head in the form that the engine expects: HTTP/1.1 with the target in absolute-form
 /// (RFC 9112 section 3.2.2).
 enum RequestHeadText {
-    /// How the end of a request's content is told.
+    /// How the end of the content is marked.
     enum Framing: Equatable {
         case none
         case length(Int64)
         case chunked
     }
 
-    /// A Host field of the caller's own must name the authority: connection, trust, cookies and the
-    /// cache go by the URL, and a server that is told of another host would answer for that.
+    /// Creates the head.
     ///
-    /// - Parameter asksForUpgrade: Upgrade, which the request has, is meant for the server that it
-    ///   is sent to (RFC 9110 section 7.8).
+    /// If the caller sets a Host field, it must match the URL's authority: connection, trust,
+    /// cookies and the cache depend on the URL, and a server would respond for the host that is
+    /// named in the field.
+    ///
+    /// - Parameter asksForUpgrade: Whether the request has an Upgrade field that is meant for the
+    ///   server (RFC 9110 section 7.8).
     static func make(
         of request: HTTPRequest, framing: Framing, asksForUpgrade: Bool = false
     ) throws(ClientError) -> [UInt8] {
@@ -28,13 +31,13 @@ enum RequestHeadText {
         where host.lowercasedASCII != authority.lowercasedASCII && !isAuthority(host, of: request) {
             throw ClientError(
                 .invalidRequest,
-                "Host: \(host.prefix(200)) is not sent: the host is that of the URL, \(authority)",
+                "Host: \(host.prefix(200)) does not match the host of the URL, \(authority)",
                 of: request)
         }
         let path = request.path ?? "/"
         guard request.method != .connect, path.hasPrefix("/") else {
             throw ClientError(
-                .invalidRequest, "\(request.method) \(path) cannot be asked for by a URL",
+                .invalidRequest, "\(request.method) \(path) cannot be requested by a URL",
                 of: request)
         }
         var text = Text(
@@ -59,11 +62,11 @@ enum RequestHeadText {
         return text.finished()
     }
 
-    /// Whether a Host names a request's origin in other words: with the scheme's usual port or
-    /// without it, or a name outside of ASCII as it is or in A-labels.
+    /// Whether a Host field is another spelling of a request's origin: with or without the scheme's
+    /// default port, or an internationalized name in Unicode or in A-labels.
     private static func isAuthority(_ host: String, of request: HTTPRequest) -> Bool {
         guard let scheme = request.scheme, let origin = request.origin,
-            // Which end an authority, or stand within one before the host.
+            // These would end an authority, or separate the host from what precedes it.
             !host.utf8.contains(where: { "/?#@\\".utf8.contains($0) }),
             let reference = URIReference("\(scheme)://\(host)"),
             let named = HTTPRequest(request.method, reference, [:])
@@ -108,8 +111,8 @@ enum RequestHeadText {
     }
 
     private static func append(_ fields: HTTPFields, to text: inout Text) {
-        // HTTP types have one field for each cookie; a request has one for all (RFC 6265 section
-        // 5.4).
+        // HTTP types have one field per cookie, but a request has one field for all of them (RFC
+        // 6265 section 5.4).
         if fields.contains(.cookie) {
             text.append("Cookie: ")
             for (index, cookie) in fields[fields: .cookie].enumerated() {
@@ -121,13 +124,14 @@ enum RequestHeadText {
         for field in fields where !isWritten(field.name.canonicalName) {
             text.append(field.name.rawName)
             text.append(": ")
-            // Which need not be UTF-8.
+            // The value need not be valid UTF-8.
             field.withUnsafeBytesOfValue { text.append($0) }
             text.append("\r\n")
         }
     }
 
-    /// Fields that belong to the connection or to the content's framing, and are written anew.
+    /// Whether the client writes this field: it belongs to the connection or to the framing of the
+    /// content.
     private static func isWritten(_ name: String) -> Bool {
         switch name {
         case "content-length", "transfer-encoding", "connection", "cookie", "host": true

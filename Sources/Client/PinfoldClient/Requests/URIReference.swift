@@ -1,23 +1,24 @@
 import HTTPCore
 
-/// A URI, or a reference relative to one, taken apart (RFC 3986 section 4.1).
+/// A parsed URI or relative reference (RFC 3986 section 4.1).
 struct URIReference: Equatable, Sendable, CustomStringConvertible {
-    /// In lower case, without the colon.
+    /// The scheme in lower case, without the colon.
     var scheme: String?
-    /// What stands between `//` and the path.
+    /// The text between `//` and the path.
     var authority: String?
     var path = ""
-    /// Without `?`.
+    /// The query without `?`.
     var query: String?
-    /// Without `#`.
+    /// The fragment without `#`.
     var fragment: String?
 
-    /// Reads a text; nil where it holds control characters, or its scheme or its host is none.
-    /// What may not stand in a URI (spaces, quotes, anything outside of ASCII) is percent-encoded
-    /// as UTF-8, as browsers do, but in the name of a host, which is put in A-labels.
+    /// Parses a text. Returns `nil` if it contains control characters, or the scheme or host is not
+    /// valid. Characters that are not allowed in a URI (spaces, quotation marks, anything outside
+    /// ASCII) are percent-encoded as UTF-8, as in browsers; in the host name, they are converted to
+    /// A-labels.
     init?(_ text: String) {
         guard let text = Self.encoded(text) else { return nil }
-        // From here on every byte is a character.
+        // All characters are single bytes from here on.
         let slash = UInt8(ascii: "/")
         var rest = text[...].utf8
         if let hash = rest.firstIndex(of: UInt8(ascii: "#")) {
@@ -45,7 +46,8 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         path = Self.text(rest)
     }
 
-    /// Reads bytes, which need not be UTF-8: each that may not stand in a URI is percent-encoded.
+    /// Parses bytes that need not be UTF-8. Bytes that are not allowed in a URI are
+    /// percent-encoded.
     init?(_ bytes: [UInt8]) {
         guard !Self.hasControl(bytes) else { return nil }
         let text = PercentCoding.encode(bytes, mayStand: Self.mayStand)
@@ -54,8 +56,8 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
 
     private static func text(_ bytes: Substring.UTF8View) -> String { String(Substring(bytes)) }
 
-    /// A text that may be a URI, for messages: with `***` for what stands before the `@` of its
-    /// authority, be it well-formed or not.
+    /// A text that may be a URI, for use in messages: anything before `@` in its authority is
+    /// replaced by `***`, even if the URI is malformed.
     static func withoutCredentials(_ text: String) -> String {
         var start = text.startIndex
         if let slashes = text.firstRange(of: "//"),
@@ -68,7 +70,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         return text[..<start] + "***" + text[sign...]
     }
 
-    /// Whether everything in a text may stand in a URI.
+    /// Whether a text contains only characters that are allowed in a URI.
     static func isEncoded(_ text: String) -> Bool {
         text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(mayStand) }
             ?? text.utf8.allSatisfy(mayStand)
@@ -94,7 +96,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         bytes.contains { $0 < 0x20 || $0 == 0x7F }
     }
 
-    /// RFC 3986 section 3.1.
+    /// Returns the scheme if it is valid (RFC 3986 section 3.1).
     private static func scheme(_ text: Substring) -> String? {
         let isScheme = text.utf8.enumerated().allSatisfy { index, byte in
             switch byte {
@@ -108,7 +110,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         return isScheme && !text.isEmpty ? text.lowercasedASCII : nil
     }
 
-    /// The URI that this reference means from a base (RFC 3986 section 5.2.2).
+    /// Resolves the reference against a base URI (RFC 3986 section 5.2.2).
     func resolved(against base: URIReference) -> URIReference {
         var result = self
         guard scheme == nil else {
@@ -132,14 +134,14 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
         return result
     }
 
-    /// RFC 3986 section 5.2.3.
+    /// Merges paths (RFC 3986 section 5.2.3).
     private func merged(with relative: String) -> String {
         if authority != nil, path.isEmpty { return "/" + relative }
         guard let slash = path.lastIndex(of: "/") else { return relative }
         return path[...slash] + relative
     }
 
-    /// Without the segments `.` and `..` (RFC 3986 section 5.2.4).
+    /// Removes the segments `.` and `..` (RFC 3986 section 5.2.4).
     private static func withoutDots(_ path: String) -> String {
         guard path.contains(".") else { return path }
         var kept: [Substring] = []
@@ -151,7 +153,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
             case ".":
                 if isLast { kept.append("") }
             case "..":
-                // Never above the root, which is the empty segment before the first slash.
+                // Never removes the empty segment before the first slash.
                 if kept.count > (isAbsolute ? 1 : 0) { kept.removeLast() }
                 if isLast { kept.append("") }
             default: kept.append(segment)

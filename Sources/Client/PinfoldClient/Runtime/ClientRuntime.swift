@@ -5,48 +5,47 @@ import PinfoldTLS
 import Synchronization
 import Threads
 
-/// The thread that carries out the requests of sessions: one event loop, its name lookups, and a
-/// few threads that read files for it.
+/// The threads that carry out the requests of sessions: an event loop with name resolution, and a
+/// few threads for blocking file access.
 ///
-/// All sessions use
-/// ``shared()`` unless they are given another one: not a thread per request, nor one
-/// per session. A runtime of one's own is for work that must not be held up by others, or that
-/// ends with its threads joined.
+/// All sessions use ``shared()`` by default; there is no thread per request or per session. Create
+/// another runtime for work that must not be delayed by other requests, or whose threads must be
+/// joined at the end.
 public final class ClientRuntime: Sendable {
     private let mailbox: Mailbox<RuntimeMessage>
-    /// Whether the loop still takes messages.
+    /// Whether the loop still accepts messages.
     private let isOpen = Locked(true)
     let resolver: Resolver
-    /// Read files and forms, and decode images.
+    /// Threads that read files and forms, and decode images.
     let readers: ThreadPool
-    /// Read the caller's own sources, which may block for long: they hold up one another only.
+    /// Threads that read sources provided by the caller. These may block for long, and so can delay
+    /// only each other.
     let sources: ThreadPool
-    /// Write files.
+    /// Threads that write files.
     let writers: ThreadPool
-    /// The tasks to be woken at the end of a turn of the loop; each one wakes the next.
+    /// The tasks to be resumed at the end of a turn of the loop. Each one resumes the next.
     let woken = WakeLine()
     private let thread: Thread
     private let isClosed = Atomic(false)
     private let numbers = Atomic<UInt64>(0)
 
-    /// Threads that read files at a time.
+    /// The number of threads that read files.
     private static let readerThreads = 4
-    /// Reads that wait at most: each transfer has one at a time.
+    /// The maximum number of waiting reads; each transfer has at most one.
     private static let readerLimit = 1 << 16
-    /// Threads that read the caller's own sources at a time, each blocked for as long as its source
-    /// gives nothing.
+    /// The number of threads that read sources provided by the caller. Each is blocked for as long
+    /// as its source is.
     private static let sourceThreads = 32
-    /// Threads that write files at a time.
+    /// The number of threads that write files.
     private static let writerThreads = 4
-    /// Writes that wait at most: each download has one at a time.
+    /// The maximum number of waiting writes; each download has at most one.
     private static let writerLimit = 1 << 16
 
     private static let made = Locked<ClientRuntime?>(nil)
 
-    /// The runtime of every session that names none: made when it is first asked for, and never
-    /// closed.
+    /// Returns the default runtime of sessions. It is created on first use and never closed.
     ///
-    /// - Throws: as ``init(name:)``; the next call tries again.
+    /// - Throws: The errors of ``init(name:)``. The next call tries again.
     public static func shared() throws(ClientError) -> ClientRuntime {
         let result = made.withLock { made -> Result<ClientRuntime, ClientError> in
             if let made { return .success(made) }
@@ -59,11 +58,11 @@ public final class ClientRuntime: Sendable {
         return try result.get()
     }
 
-    /// Starts the threads.
+    /// Creates a runtime and starts its threads.
     ///
-    /// - Parameter name: what ps(1) shows of the loop's thread, cut to 15 bytes.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/outOfResources`` where the system gives
-    ///   no thread or no descriptor.
+    /// - Parameter name: The name of the loop's thread in ps(1), truncated to 15 bytes.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/outOfResources`` if the system cannot
+    ///   provide a thread or a descriptor.
     public init(name: String = "pinfold-client") throws(ClientError) {
         LibraryLifetime.lastUntilExit()
         do {
@@ -93,10 +92,10 @@ public final class ClientRuntime: Sendable {
 
     deinit { close() }
 
-    /// Ends the sessions, whose tasks fail with ``ClientError/Reason/sessionInvalidated``, and
-    /// waits until the threads have ended: for as long as a source of content blocks its reader. To
-    /// be called by whoever made the runtime; it must not be called by a callback of its own
-    /// sessions.
+    /// Closes the runtime and waits until its threads have ended, including those that are blocked
+    /// by a source of content. Tasks in its sessions fail with
+    /// ``ClientError/Reason/sessionInvalidated``. Only the creator of the runtime may call this,
+    /// and never from a callback of one of its sessions.
     public func close() {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         _ = post(.stop)
@@ -107,11 +106,11 @@ public final class ClientRuntime: Sendable {
         resolver.close()
     }
 
-    /// Tells the loop. False: it has ended.
+    /// Sends a message to the loop. Returns `false` if the loop has ended.
     @discardableResult
     func post(_ message: RuntimeMessage) -> Bool { Self.post(message, mailbox, isOpen) }
 
-    /// Does the same, without keeping the runtime alive.
+    /// Sends messages without keeping the runtime alive.
     var poster: @Sendable (RuntimeMessage) -> Void {
         { [mailbox, isOpen] in _ = Self.post($0, mailbox, isOpen) }
     }
@@ -125,7 +124,7 @@ public final class ClientRuntime: Sendable {
         }
     }
 
-    /// Transfers that have not ended; asked for on the loop, behind what it was told before.
+    /// The number of transfers that have not ended, counted on the loop after all earlier messages.
     var transferCount: Int {
         get async {
             await withCheckedContinuation { continuation in
@@ -135,6 +134,6 @@ public final class ClientRuntime: Sendable {
         }
     }
 
-    /// A number that no session or transfer of this runtime has.
+    /// Returns a number that is unique within this runtime.
     func nextNumber() -> UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 }

@@ -1,16 +1,16 @@
-/// The requests under way that hold the places which others wait for.
+/// The active requests that occupy the slots for which others wait.
 struct QueueHolders {
-    /// For how many times the patience of the request that waits content of unknown length counts
-    /// as coming nearer to its end.
+    /// Content of unknown length counts as progress for this many times the patience of the waiting
+    /// request.
     private static let longestStream: Int64 = 10
 
-    /// What makes the others wait.
+    /// The limit that makes others wait.
     let limit: QueueTimeout.Limit
-    /// Of the request that waits.
+    /// The origin of the waiting request.
     let origin: RequestOrigin
-    /// How long it may wait while none of them comes nearer to its end, in milliseconds.
+    /// How long the request may wait without progress of any of the active ones, in milliseconds.
     let patience: Int64
-    /// When one of them last came nearer to its end, in the loop's milliseconds.
+    /// When one of them last made progress, in the loop's milliseconds.
     private(set) var advancedAt: Int64 = 0
     private var (unread, suspended, unanswered, unending, ofUnknownLength) = (0, 0, 0, 0, 0)
     private var counts: [RequestOrigin: Int] = [:]
@@ -19,7 +19,7 @@ struct QueueHolders {
         (self.limit, self.origin, self.patience) = (limit, origin, patience)
     }
 
-    /// Adds a request under way, if it holds one of these places.
+    /// Adds an active request, if it occupies one of these slots.
     mutating func add(_ transfer: Transfer) {
         switch limit {
         case .requests: break
@@ -42,7 +42,7 @@ struct QueueHolders {
         }
     }
 
-    /// What a request is told that they have made wait for too long.
+    /// The error for a request that has waited too long.
     func timeout(of order: TransferOrder) -> QueueTimeout {
         let origin = counts.max { $0.value < $1.value }?.key ?? origin
         return QueueTimeout(

@@ -1,55 +1,57 @@
-/// Which requests of a session are carried out, and which wait: so many at a time to one origin,
-/// and so many in all.
+/// Determines which requests of a session are active and which wait. The number of active requests
+/// is limited per origin and in total.
 ///
-/// Of those that wait, the one with the highest priority comes first, and of equals the oldest
-/// (or the youngest). A value: it knows numbers only, which grow with time.
+/// Waiting requests are started by descending priority; among equal priorities, the oldest (or the
+/// youngest) comes first. It is a value that knows only increasing numbers.
 struct RequestQueue: Sendable {
-    /// Requests to one origin.
+    /// The requests to one origin.
     private struct Line {
         var active = 0
-        /// By the priorities, the highest first.
+        /// The waiting requests by priority, the highest first.
         var waiting = Array(
             repeating: WaitingNumbers(), count: TaskPriorityLevel.allCases.count)
 
         var isEmpty: Bool { active == 0 && level == nil }
 
-        /// The highest priority with somebody who waits.
+        /// The highest priority with a waiting request.
         var level: Int? { waiting.indices.first { !waiting[$0].isEmpty } }
     }
 
     let perOrigin: Int
     let total: Int
     let order: QueueOrder
-    /// All lines but the latest one.
+    /// The queues of all origins except the most recent one.
     private var lines: [RequestOrigin: Line] = [:]
-    /// The line that was asked for last: many requests in a row are for one origin.
+    /// The most recently used origin: many consecutive requests go to the same one.
     private var latestOrigin: RequestOrigin?
     private var latestLine = Line()
-    /// Origins with somebody who waits.
+    /// The origins with waiting requests.
     private var crowded: Set<RequestOrigin> = []
     private var active: Set<UInt64> = []
 
+    /// Creates an empty queue.
+    ///
     /// - Parameters:
-    ///   - perOrigin: at least 1.
-    ///   - total: at least 1.
+    ///   - perOrigin: The maximum number of active requests per origin; at least 1.
+    ///   - total: The maximum number of active requests; at least 1.
     init(perOrigin: Int, total: Int, order: QueueOrder) {
         self.perOrigin = max(1, perOrigin)
         self.total = max(1, total)
         self.order = order
     }
 
-    /// Nothing is active and nothing waits.
+    /// Whether no request is active or waiting.
     var isEmpty: Bool {
         lines.isEmpty && latestLine.isEmpty && crowded.isEmpty && active.isEmpty
     }
 
-    /// Whether a request has been given its turn, and has not ended.
+    /// Whether a request is active.
     func isActive(_ number: UInt64) -> Bool { active.contains(number) }
 
-    /// Those that have their turn, in no order.
+    /// The active requests, unordered.
     var activeNumbers: Set<UInt64> { active }
 
-    /// Which limit makes the requests to an origin wait.
+    /// Returns the limit that makes the requests to an origin wait.
     func limit(at origin: RequestOrigin) -> QueueTimeout.Limit {
         let most = most(at: origin)
         guard line(of: origin)?.active ?? 0 >= most else { return .requests(total) }
@@ -58,7 +60,8 @@ struct RequestQueue: Sendable {
 
     private func most(at origin: RequestOrigin) -> Int { origin.isOfHandshakes ? 1 : perOrigin }
 
-    /// Whether the request begins at once; else ``remove(_:of:)`` names it when it may.
+    /// Adds a request. Returns whether it begins at once; otherwise ``remove(_:of:)`` returns it
+    /// when it may begin.
     mutating func add(
         _ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel
     ) -> Bool {
@@ -77,7 +80,7 @@ struct RequestQueue: Sendable {
         return isActive
     }
 
-    /// Changes the line of an origin, which is the latest one from then on.
+    /// Modifies the queue of an origin, which becomes the most recent one.
     private mutating func change<Answer>(
         _ origin: RequestOrigin, _ body: (inout Line) -> Answer
     ) -> Answer {
@@ -93,8 +96,8 @@ struct RequestQueue: Sendable {
         latestOrigin == origin ? latestLine : lines[origin]
     }
 
-    /// A request has ended, or is given up while it waits: those that may begin instead. Nothing
-    /// happens for one that is not known.
+    /// Removes a request that has ended or is no longer waiting, and returns the requests that may
+    /// begin in its place. Has no effect for an unknown request.
     mutating func remove(_ number: UInt64, of origin: RequestOrigin) -> [UInt64] {
         guard active.remove(number) != nil else {
             giveUp(number, of: origin)
@@ -132,8 +135,8 @@ struct RequestQueue: Sendable {
         return number
     }
 
-    /// Whose turn it is: the origin with room whose next request has the highest priority, and of
-    /// equals the oldest (or the youngest).
+    /// Returns the origin whose request is next: among those below their limit, the one whose next
+    /// request has the highest priority; if equal, the oldest (or the youngest).
     private func nextOrigin() -> RequestOrigin? {
         var best: (origin: RequestOrigin, level: Int, number: UInt64)?
         for origin in crowded {

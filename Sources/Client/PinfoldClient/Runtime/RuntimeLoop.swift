@@ -1,23 +1,23 @@
 import EventLoop
 import Locking
 
-/// The loop of a runtime with the sessions on it. Nothing of it is touched by another thread.
+/// A runtime's event loop and its sessions. It is used only on the loop's thread.
 final class RuntimeLoop {
     let loop: EventLoop
     let fieldLineCache = FieldLineCache()
-    /// Wakes the tasks that read what transfers bring.
+    /// Resumes the tasks that read from transfers.
     let wakes: WakeBatch
     private var sessions: [UInt64: SessionLoop] = [:]
-    /// The one that was asked for last: many requests in a row are of one.
+    /// The most recently used session: many consecutive requests belong to the same one.
     private var latestSession: SessionLoop?
-    /// Transfers of all sessions that have not ended.
+    /// The transfers of all sessions that have not ended.
     private var transfers: [UInt64: Transfer] = [:]
-    /// Handlers of descriptors that belong to no session, such as the route socket.
+    /// The handlers of descriptors that belong to no session, such as the route socket.
     private var watches: [UInt64: (handler: EventHandler, descriptor: Int32)] = [:]
-    /// Nothing is taken in any more.
+    /// Whether new messages are rejected.
     private var isClosing = false
 
-    /// Tells the loop something from another thread.
+    /// Sends a message to the loop from another thread.
     let post: @Sendable (RuntimeMessage) -> Void
 
     private init(
@@ -28,10 +28,11 @@ final class RuntimeLoop {
         post = { mailbox.post($0) }
     }
 
-    /// What the thread does.
+    /// The thread's main function.
+    ///
     /// - Parameters:
-    ///   - isOpen: set to false when nothing is taken any more.
-    ///   - woken: the tasks to wake at the end of a turn.
+    ///   - isOpen: Set to `false` when messages are no longer accepted.
+    ///   - woken: The tasks to resume at the end of a turn.
     static func run(
         _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeLine,
         telling start: Monitor<Result<Void, Errno>?>
@@ -82,16 +83,16 @@ final class RuntimeLoop {
 
     // MARK: Watches
 
-    /// Keeps a handler that is on the loop, until it is removed or the runtime closes.
+    /// Keeps a handler that is registered with the loop until it is removed or the runtime closes.
     func keep(_ watch: EventHandler, of descriptor: Int32, as number: UInt64) {
         watches[number] = (watch, descriptor)
         if isClosing { removeWatch(number) }
     }
 
-    /// The handler of a number; nil once it is removed.
+    /// Returns the handler with a number, or `nil` if it has been removed.
     func watch(_ number: UInt64) -> EventHandler? { watches[number]?.handler }
 
-    /// Takes a handler off the loop and lets go of it.
+    /// Unregisters and releases a handler.
     func removeWatch(_ number: UInt64) {
         guard let watch = watches.removeValue(forKey: number) else { return }
         loop.remove(watch.handler, keepingOpen: watch.descriptor)
@@ -100,7 +101,7 @@ final class RuntimeLoop {
     private func open(_ parts: SessionParts) {
         guard !isClosing else { return Self.refuse(.open(parts)) }
         guard let session = SessionLoop(parts, on: self) else {
-            return parts.ended(ClientError(.outOfResources, "the session got no descriptor"))
+            return parts.ended(ClientError(.outOfResources, "no file descriptor for the session"))
         }
         sessions[parts.number] = session
     }
@@ -114,14 +115,14 @@ final class RuntimeLoop {
         session.enqueue(transfer)
     }
 
-    /// A transfer that has not ended.
+    /// Returns a transfer that has not ended.
     func transfer(_ number: UInt64) -> Transfer? { transfers[number] }
 
     func transfers(of session: SessionLoop) -> [Transfer] {
         transfers.values.filter { $0.session === session }
     }
 
-    /// False: it had ended before.
+    /// Returns `false` if the transfer had already ended.
     func transferEnded(_ number: UInt64) -> Bool { transfers.removeValue(forKey: number) != nil }
 
     private func session(_ number: UInt64) -> SessionLoop? {
@@ -138,9 +139,10 @@ final class RuntimeLoop {
     private func close() {
         isClosing = true
         for session in Array(sessions.values) { session.end(cancelling: true, .runtimeClosed()) }
-        // A turn closes a portion of them.
+        // A turn closes some of them.
         while !sessions.isEmpty { loop.turn(waitingAtMost: 0) }
-        // What ends after a turn: two, for what the first puts off itself.
+        // Runs what was deferred to after a turn: twice, because deferred work may itself defer
+        // more.
         for _ in 0..<2 { loop.turn(waitingAtMost: 0) }
         wakes.wake()
         for handler in loop.handlers { loop.remove(handler) }

@@ -1,25 +1,25 @@
 import PinfoldEngine
 
-/// What the loop's thread is told by others.
+/// A message to the loop from another thread.
 enum RuntimeMessage: Sendable {
-    /// A session begins.
+    /// Opens a session.
     case open(SessionParts)
-    /// A transfer of a session begins, as soon as the session's limits allow.
+    /// Starts a transfer as soon as the session's limits allow.
     case begin(TransferOrder)
-    /// Nobody waits for a transfer any more.
+    /// Cancels a transfer.
     case cancel(transfer: UInt64)
-    /// A transfer neither reads nor sends anything further, until it is resumed.
+    /// Suspends a transfer, which then neither reads nor sends until it is resumed.
     case suspend(transfer: UInt64)
     case resume(transfer: UInt64)
-    /// Who reads a transfer's content takes more.
+    /// The reader of a transfer's content can take more.
     case taken(transfer: UInt64)
-    /// The next part of a request's content.
+    /// Provides the next part of a request's content.
     case content(transfer: UInt64, ContentPart)
-    /// A session ends: at once, or when its transfers have ended.
+    /// Closes a session: at once, or when its transfers have ended.
     case close(session: UInt64, cancelling: Bool)
-    /// Something to be done on the loop's thread, which is neither a session's nor a transfer's.
+    /// Runs a closure on the loop's thread, independently of sessions and transfers.
     case work(@Sendable (RuntimeLoop) -> Void)
-    /// Asks how many transfers have not ended.
+    /// Requests the number of transfers that have not ended.
     case count(@Sendable (Int) -> Void)
     case stop
 }

@@ -3,23 +3,23 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 
-/// What a session is made of, off the loop: nothing of it changes.
+/// The immutable parts of a session, usable on any thread.
 struct SessionParts: Sendable {
     let number: UInt64
     let policy: PolicySnapshot
     let shared: SharedEnvironment
     let metrics: WorkerMetrics
     let queue: RequestQueue
-    /// WebSockets at a time.
+    /// The maximum number of simultaneous WebSockets.
     let webSockets: Int
-    /// Streams of events at a time.
+    /// The maximum number of simultaneous event streams.
     let eventStreams: Int
     let cache: SessionCache?
-    /// Told when the session has ended, with an error where nobody asked for it.
+    /// Called when the session has ended, with an error if it was not ended on request.
     let ended: @Sendable (ClientError?) -> Void
 }
 
-/// A session on the loop's thread: its environment, and the transfers that wait or are under way.
+/// A session on the loop's thread: its environment, and its waiting and active transfers.
 final class SessionLoop {
     let number: UInt64
     let environment: Environment
@@ -29,32 +29,32 @@ final class SessionLoop {
     private var queue: RequestQueue
     /// Kept until the last request has ended.
     private let cache: SessionCache?
-    /// How many transfers have not ended, waiting ones included: the runtime has them.
+    /// The number of transfers that have not ended, including waiting ones. The runtime holds them.
     private var transferCount = 0
-    /// Those of them that are, or are to become, WebSockets, and how many there may be.
+    /// The number of them that are or will become WebSockets, and the maximum.
     private var webSockets = 0
     private let maximumWebSockets: Int
-    /// Transfers that are, or are to become, streams of events, and how many there may be.
+    /// The number of transfers that are or will become event streams, and the maximum.
     private var eventStreams = 0
     private let maximumEventStreams: Int
-    /// What was found last to hold the places that others wait for: many ask at the same moment.
+    /// The most recent result for the requests that occupy the slots: many ask at the same time.
     private var latestHolders: (at: Int64, holders: QueueHolders)?
     private(set) var isEnding = false
     private var hasEnded = false
     private var lastServer: (endpoint: Endpoint, text: String)?
-    /// Why it ends, if nobody asked for it.
+    /// Why the session ends, if it was not on request.
     private var error: ClientError?
     private let whenEnded: @Sendable (ClientError?) -> Void
 
     var loop: EventLoop { runtime.loop }
     /// Reads the fields of responses.
     var fieldLineCache: FieldLineCache { runtime.fieldLineCache }
-    /// Wakes the tasks that read what transfers bring.
+    /// Resumes the tasks that read from transfers.
     var wakes: WakeBatch { runtime.wakes }
-    /// Tells the loop something from another thread.
+    /// Sends a message to the loop from another thread.
     var post: @Sendable (RuntimeMessage) -> Void { runtime.post }
 
-    /// Nil where the system has no descriptor left for its mailbox.
+    /// Returns `nil` if the system has no descriptor left for the mailbox.
     init?(_ parts: SessionParts, on runtime: RuntimeLoop) {
         guard let own = Endpoint("127.0.0.1:0") else { return nil }
         self.runtime = runtime
@@ -74,9 +74,9 @@ final class SessionLoop {
         do throws(Errno) { try environment.start() } catch { return nil }
     }
 
-    /// Where requests come in that take a way.
+    /// Returns the engine's entry point for requests with a given route.
     ///
-    /// - Parameter takesWhatIsStored: Whatever the cache has answers them.
+    /// - Parameter takesWhatIsStored: Whether any stored response is used.
     func ingress(through proxy: ProxyRoute?, takingWhatIsStored takesWhatIsStored: Bool) -> Ingress
     {
         guard proxy != nil || takesWhatIsStored else { return ingress }
@@ -86,7 +86,7 @@ final class SessionLoop {
             takesWhatIsStored: takesWhatIsStored)
     }
 
-    /// A server's address as text: many requests in a row are for the same.
+    /// The text of a server's address: many consecutive requests go to the same one.
     func text(of server: Endpoint) -> String {
         if let last = lastServer, last.endpoint == server { return last.text }
         let text = "\(server)"
@@ -94,7 +94,7 @@ final class SessionLoop {
         return text
     }
 
-    /// Takes a transfer in; it begins now, or when another one has made room.
+    /// Accepts a transfer. It begins now, or when another one has ended.
     func enqueue(_ transfer: Transfer) {
         transferCount += 1
         if transfer.takesProtocols {
@@ -115,7 +115,7 @@ final class SessionLoop {
         joinQueue(transfer)
     }
 
-    /// False: there are as many as there may be.
+    /// Returns `false` if the maximum number has been reached.
     private func takeEventStream(_ transfer: Transfer) -> Bool {
         guard !transfer.isEventStream else { return true }
         guard eventStreams < maximumEventStreams else { return false }
@@ -124,8 +124,8 @@ final class SessionLoop {
         return true
     }
 
-    /// A response turns out to be a stream of events: no request under way, if there may be one
-    /// more.
+    /// Handles a response that turns out to be an event stream: it no longer counts as an active
+    /// request, if there may be another event stream.
     func becomesEventStream(_ transfer: Transfer) {
         if takeEventStream(transfer) { leavesQueue(transfer) }
     }
@@ -138,11 +138,10 @@ final class SessionLoop {
         if started { transfer.begin() } else { transfer.wait() }
     }
 
-    /// Whether a transfer was given its turn already, and begins as soon as this turn of the loop
-    /// is over.
+    /// Whether a transfer is already active, and begins as soon as this turn of the loop has ended.
     func hasTurn(_ transfer: Transfer) -> Bool { queue.isActive(transfer.number) }
 
-    /// The requests under way whose end a transfer waits for.
+    /// Returns the active requests for which a transfer waits.
     func holders(ahead transfer: Transfer) -> QueueHolders {
         let origin = transfer.order.origin
         let limit = queue.limit(at: origin)
@@ -160,17 +159,17 @@ final class SessionLoop {
         return holders
     }
 
-    /// A transfer is suspended: one that has not begun no longer waits for its turn.
+    /// Handles the suspension of a transfer. If it has not begun, it leaves the queue.
     func suspended(_ transfer: Transfer) {
         if transfer.state == .waiting { leavesQueue(transfer) }
     }
 
-    /// A transfer goes on, or waits for its turn again.
+    /// Resumes a transfer, or puts it back into the queue.
     func resumed(_ transfer: Transfer) {
         if transfer.state == .waiting { joinQueue(transfer) }
     }
 
-    /// A transfer is over, whether it had begun or not.
+    /// Handles the end of a transfer, whether it had begun or not.
     func ended(_ transfer: Transfer) {
         guard runtime.transferEnded(transfer.number) else { return }
         transferCount -= 1
@@ -180,8 +179,7 @@ final class SessionLoop {
         if isEnding, transferCount == 0 { loop.afterTurn { [self] in close() } }
     }
 
-    /// A transfer neither waits for its turn any more nor counts as a request under way; others
-    /// may begin.
+    /// Removes a transfer from the queue, so that others may begin.
     func leavesQueue(_ transfer: Transfer) {
         guard transfer.isInQueue else { return }
         transfer.isInQueue = false
@@ -190,19 +188,20 @@ final class SessionLoop {
 
     private func begin(_ next: [UInt64]) {
         guard !next.isEmpty else { return }
-        // On a stack of their own: this one may be deep in an exchange that is ending.
+        // On a separate stack, because this one may be deep within an exchange that is ending.
         loop.afterTurn { [self] in
-            // One that was suspended meanwhile has given its turn back.
+            // A transfer suspended in the meantime is no longer active.
             for number in next where queue.isActive(number) {
                 runtime.transfer(number)?.begin()
             }
         }
     }
 
-    /// No further transfer begins.
+    /// Ends the session. No further transfers begin.
+    ///
     /// - Parameters:
-    ///   - cancelling: those under way fail; else they go on to their end.
-    ///   - error: why, if nobody asked for it.
+    ///   - cancelling: Whether active transfers fail; otherwise they continue to their end.
+    ///   - error: The reason, if it was not on request.
     func end(cancelling: Bool, _ error: ClientError? = nil) {
         isEnding = true
         self.error = self.error ?? error

@@ -1,7 +1,7 @@
-/// The system's random numbers, which no one can predict.
+/// The system's cryptographically secure random number generator.
 struct SystemRandom: RandomNumberGenerator {
-    // ThreadSanitizer follows `inout` arguments by their address, and what passes for that of an
-    // empty value, as `SystemRandomNumberGenerator` is, crashes it. An existential has one.
+    // ThreadSanitizer tracks `inout` arguments by their address, and crashes on the address of an
+    // empty value such as `SystemRandomNumberGenerator`. An existential has a real address.
     private var system: any RandomNumberGenerator = SystemRandomNumberGenerator()
 
     mutating func next() -> UInt64 { system.next() }

@@ -1,6 +1,6 @@
-/// A task that waits until the loop, or another task, resumes it: once.
+/// A task that is suspended until the loop, or another task, resumes it exactly once.
 ///
-/// In a debug build the library says where one is resumed twice or forgotten, at the price of an
+/// In a debug build, the library reports if one is resumed twice or never, at the cost of an
 /// allocation each.
 #if DEBUG
     typealias Waiter = CheckedContinuation<Void, Never>
@@ -9,7 +9,7 @@
 #endif
 
 extension Waiter {
-    /// Waits until the waiter that `body` is given is resumed.
+    /// Suspends the task until the waiter passed to `body` is resumed.
     @inline(__always)
     static func wait(_ body: (Waiter) -> Void) async {
         #if DEBUG

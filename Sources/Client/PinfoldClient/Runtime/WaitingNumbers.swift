@@ -1,6 +1,6 @@
-/// Numbers in ascending order, taken from either end; any of them can be given up.
+/// Numbers in ascending order that can be taken from either end, and of which any can be removed.
 struct WaitingNumbers: Sendable {
-    /// Those before ``taken`` are no longer there.
+    /// The numbers; those before ``taken`` have been removed.
     private var numbers: [UInt64] = []
     private var taken = 0
 
@@ -9,7 +9,7 @@ struct WaitingNumbers: Sendable {
     var first: UInt64? { isEmpty ? nil : numbers[taken] }
     var last: UInt64? { isEmpty ? nil : numbers.last }
 
-    /// Where a number is, or would be.
+    /// The index at which a number is or would be.
     private func index(of number: UInt64) -> Int {
         var (low, high) = (taken, numbers.count)
         while low < high {
@@ -19,7 +19,7 @@ struct WaitingNumbers: Sendable {
         return low
     }
 
-    /// Adds a number that is not there; most are greater than all others.
+    /// Inserts a new number. Most are greater than all others.
     mutating func insert(_ number: UInt64) {
         if let last, last > number {
             numbers.insert(number, at: index(of: number))
@@ -28,7 +28,7 @@ struct WaitingNumbers: Sendable {
         }
     }
 
-    /// False: it was not there.
+    /// Returns `false` if the number was not there.
     mutating func remove(_ number: UInt64) -> Bool {
         if number == first { return removeFirst() != nil }
         let index = index(of: number)
@@ -42,7 +42,8 @@ struct WaitingNumbers: Sendable {
     mutating func removeFirst() -> UInt64? {
         guard let first else { return nil }
         taken += 1
-        // Now and then, so that taking from the front costs the same however many there are.
+        // Compacts the array now and then, so that the cost of taking from the front does not
+        // depend on the number of elements.
         if taken > 32 && taken * 2 >= numbers.count || isEmpty {
             numbers.removeFirst(taken)
             taken = 0

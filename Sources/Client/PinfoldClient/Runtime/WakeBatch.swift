@@ -2,13 +2,13 @@ import EventLoop
 import Locking
 import Synchronization
 
-/// Wakes the tasks of a loop's turn together, at its end.
+/// Resumes the tasks of a turn of the loop together, at the end of the turn.
 ///
-/// A thread of the concurrency library that is woken for one task has often done its part before
-/// the loop comes to the next, and sleeps again: many sleeps and wakes, each with a system call.
-/// Those that are woken together find the thread awake.
+/// A thread of the concurrency library that is woken for one task has often finished its part
+/// before the loop gets to the next task, and goes back to sleep: many sleeps and wake-ups, each
+/// with a system call. If tasks are resumed together, they find the thread awake.
 final class WakeBatch {
-    /// Tasks that wait at most until they are woken: the first of them is not to wait for long.
+    /// The maximum number of tasks that wait, so that the first one does not wait for long.
     static let most = 64
 
     private unowned let loop: EventLoop
@@ -26,7 +26,7 @@ final class WakeBatch {
         if waiters.count >= Self.most { wake() }
     }
 
-    /// Wakes those there are.
+    /// Resumes the waiting tasks.
     func wake() {
         line.append(waiters)
         waiters.removeAll(keepingCapacity: true)
@@ -34,24 +34,24 @@ final class WakeBatch {
     }
 }
 
-/// Tasks due to be woken, by the loop or by any of them that is already awake.
+/// Tasks due to be resumed, by the loop or by one of them that is already running.
 ///
-/// The system may let a thread that was woken run in place of the loop that woke it. So each woken
-/// task wakes the next before it goes on: its thread then finds more work when it is done, and need
-/// not sleep until the loop runs again. The loop itself wakes every task that no other has taken
-/// out of the line; one that was taken out waits for whoever took it.
+/// The system may run a woken thread in place of the loop that woke it. So each resumed task
+/// resumes the next one before it continues: its thread then finds more work when it has finished,
+/// and need not sleep until the loop runs again. The loop resumes every task that no other has
+/// taken from the queue. A task that was taken waits for the one that took it.
 final class WakeLine: Sendable {
     private struct State {
         var waiters: [Waiter] = []
-        /// The index of the first that has not been woken.
+        /// The index of the first task that has not been resumed.
         var next = 0
     }
 
     private let state = Locked(State())
-    /// How many there are: mostly none, which is seen without taking the lock.
+    /// The number of tasks: mostly zero, which can be read without the lock.
     private let count = Atomic(0)
 
-    /// Adds tasks behind those that are there.
+    /// Appends tasks.
     func append(_ waiters: [Waiter]) {
         guard !waiters.isEmpty else { return }
         state.withLock { state in
@@ -60,9 +60,9 @@ final class WakeLine: Sendable {
         }
     }
 
-    /// Wakes the task that has waited longest.
+    /// Resumes the task that has waited longest.
     ///
-    /// - Returns: false if there is none.
+    /// - Returns: `false` if there is none.
     @discardableResult
     func wakeNext() -> Bool {
         guard count.load(ordering: .relaxed) > 0, let waiter = takeNext() else { return false }

@@ -1,13 +1,13 @@
 /// Where a session's completion handlers run.
 public enum CallbackExecution: Sendable {
-    /// On the concurrency library's threads, one after the other, as tasks end.
+    /// On the threads of Swift's concurrency library, one after another, as tasks end.
     case serial
-    /// Wherever the function runs them: it must keep their order, if that matters. It is called
-    /// with one handler after the other, and returns when the handler may be taken for run.
+    /// Wherever the given function runs them. It is called with one handler after another, must
+    /// preserve their order if that matters, and returns when the handler can be regarded as run.
     case custom(@Sendable (_ handler: @escaping @Sendable () -> Void) async -> Void)
 }
 
-/// Runs handlers one after the other.
+/// Runs handlers one after another.
 final class CallbackLine: Sendable {
     private let handlers: AsyncStream<@Sendable () -> Void>.Continuation
 
@@ -24,7 +24,7 @@ final class CallbackLine: Sendable {
         }
     }
 
-    /// The task above ends when it has run what is queued.
+    /// The task above ends once it has run all queued handlers.
     deinit { handlers.finish() }
 
     func run(_ handler: @escaping @Sendable () -> Void) { handlers.yield(handler) }

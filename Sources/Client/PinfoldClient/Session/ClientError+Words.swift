@@ -2,17 +2,17 @@ import PinfoldEngine
 import PinfoldTLS
 import Trust
 
-// What is said of faults to whoever uses the library. The engine's own texts are for whoever runs a
-// gateway: some of them name keys of its file.
+// Explanations of faults for users of the library. The engine's own texts are for operators of a
+// gateway, and some of them name configuration keys.
 extension ClientError {
-    /// One sentence: what was wrong, and what was expected where that helps.
+    /// A sentence that says what is wrong and, if that helps, what was expected.
     static func explanation(of fault: ExchangeFault) -> String {
         switch fault {
         case .tlsFailed(let error): "no secure connection to the server: \(words(for: error))"
         case .proxy(.unreachable(.connectFailed)): fault.explanation
         case .proxy(.unreachable(let inner)):
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
-        // They tell what this exchange has met, in terms of HTTP and of the system.
+        // These describe what the exchange has met, in terms of HTTP and of the system.
         case .request, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
         case .upstreamUnanswered(let error):
             (error.map { ExchangeFault.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
@@ -22,23 +22,23 @@ extension ClientError {
         }
     }
 
-    /// What a reason means where a library's user meets it.
-    static func meaning(of reason: PinfoldEngine.Reason) -> String {
+    /// What a reason means for a user of the library.
+    static func meaning(of reason: Engine.Reason) -> String {
         switch reason {
         case .access(.clearTextRefused), .access(.pinnedPortRefused):
             "the security policy has pins, which prove nothing without TLS; expected an https URL"
-        case .access(.destinationRefused): "the address is not one that may be connected to"
-        // Of a gateway that others use, and of its rules: no session has any.
+        case .access(.destinationRefused): "connections to the address are not allowed"
+        // These concern gateways with several clients, and their rules. No session has any.
         case .access, .tunnel, .transformation, .profile, .revocation:
             "the request was refused"
         case .gateway(let reason): meaning(of: reason)
         case .name(.clientLimit): "too many names are being looked up"
         case .name(.cancelled): "the runtime was closed"
         case .server(.eventStreamTimeout):
-            "the server sent nothing in its stream of events for too long"
+            "the server sent nothing on its event stream for too long"
         case .trust: "the server is not trusted"
         case .tls(.clientCertificateRequired):
-            "the server asks for a client certificate, and the session has none for its host"
+            "the server requires a client certificate, and the session has none for its host"
         case .tls(.clientCertificateRejected):
             "the server does not accept the session's client certificate"
         case .request, .response, .name, .tls, .server, .proxy: reason.entry.meaning
@@ -47,29 +47,29 @@ extension ClientError {
 
     private static func meaning(of reason: GatewayReason) -> String {
         switch reason {
-        case .descriptorsExhausted: "the process has no file descriptor left"
+        case .descriptorsExhausted: "the process has no file descriptors left"
         case .superseded: "the session ended while the request was waiting"
-        case .clientTimeout: "nothing of the response was taken for too long"
+        case .clientTimeout: "the response was not read for too long"
         case .tunnelIdleTimeout, .tunnelPolicyChanged: "the tunnel was closed"
-        case .headBuffersFull: "the memory for what is unfinished is full"
+        case .headBuffersFull: "the memory for incomplete messages is full"
         case .clientExchangeLimit: "too many requests are under way"
         default: reason.entry.meaning
         }
     }
 
-    /// The error's own, without the name that the engine has for the session's pins.
+    /// The error's text without the engine's name for the session's pins.
     private static func words(for error: TLSError) -> String {
         guard case .trust(var failure) = error else { return "\(error)" }
         failure.pinset = nil
         return "\(failure)"
     }
 
-    /// A policy that nobody could pass.
+    /// Creates the error for a policy that would reject every server.
     init(_ problem: PinsetProblem) {
         let text =
             switch problem {
             case .pinsetWithoutPins:
-                "a mode that compares pins needs some; expected at least one, or mode none"
+                "the mode compares pins; expected at least one pin, or mode none"
             case .keyPinInCertificateMode:
                 "mode certificate compares certificates; expected pins that are certificates or "
                     + "fingerprints, or mode publicKey"
@@ -80,7 +80,7 @@ extension ClientError {
         self.init(.invalidSecurityPolicy, text)
     }
 
-    /// A policy whose pins or anchors cannot be used.
+    /// Creates the error for a policy whose pins or anchors cannot be used.
     init(_ error: TLSContextError) {
         let text =
             switch error {

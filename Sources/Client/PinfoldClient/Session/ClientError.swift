@@ -2,114 +2,115 @@ import HTTPCore
 public import HTTPTypes
 import PinfoldEngine
 
-/// Why a request came to nothing.
+/// An error in carrying out a request.
 ///
-/// A response with a status of 400 or more is none of these: it has arrived. Whether it counts as
-/// an error is up to a response serializer.
+/// A response with a status of 400 or more is not an error in this sense. Whether it counts as one
+/// is decided by a response serializer.
 public struct ClientError: Error, Sendable, CustomStringConvertible {
-    /// What kind of failure it is, for code that decides what to do.
+    /// The kind of failure, for code that decides how to react.
     public enum Reason: String, Sendable, Hashable, CaseIterable {
-        /// The request cannot be sent as it is: no absolute URL, a field that is none.
+        /// The request cannot be sent: for example, its URL is not absolute, or a field is not
+        /// valid.
         case invalidRequest
-        /// The security policy can let nobody pass, or does not suit the URL.
+        /// The security policy would reject every server, or does not suit the URL.
         case invalidSecurityPolicy
-        /// A client certificate or its key cannot be read or used.
+        /// A client certificate or its key cannot be parsed or used.
         case invalidClientCertificate
-        /// The session's configuration contradicts itself, or names what cannot be used.
+        /// The session's configuration is contradictory, or refers to something that cannot be
+        /// used.
         case invalidConfiguration
-        /// The policy refuses to send in clear text what is pinned.
+        /// The policy does not allow clear text for a pinned host.
         case clearTextRefused
-        /// The host's name has no address, or could not be looked up.
+        /// The host name has no address, or could not be resolved.
         case nameNotResolved
-        /// No connection came about.
+        /// No connection could be established.
         case cannotConnect
-        /// What names a proxy cannot be understood, in the environment for instance.
+        /// The proxy's specification is not valid, for example in the environment.
         case invalidProxy
-        /// The proxy could not be reached, is not trusted, or did not let the request through;
-        /// ``ClientError/proxyResponse`` is what it answered, if it did.
+        /// The proxy could not be reached, is not trusted, or did not allow the request. If it has
+        /// sent a response, that is ``ClientError/proxyResponse``.
         case proxyFailed
-        /// The proxy asks for a user's name and password, or does not accept what it got.
+        /// The proxy requires a user name and password, or has rejected them.
         case proxyAuthenticationRequired
-        /// There is no trust in the server, or no TLS with it (`NSURLErrorSecureConnectionFailed`).
+        /// The server is not trusted, or the TLS handshake failed
+        /// (`NSURLErrorSecureConnectionFailed`).
         case secureConnectionFailed
-        /// The server asks for a client's certificate, and the session has none for it.
+        /// The server requires a client certificate, and the session has none for it.
         case clientCertificateRequired
-        /// The server does not accept the session's client certificate.
+        /// The server has rejected the session's client certificate.
         case clientCertificateRejected
-        /// Credentials cannot be sent in the way that the server asks for, or its challenge cannot
-        /// be read.
+        /// Credentials cannot be sent in the form that the server requires, or its challenge cannot
+        /// be parsed.
         case authenticationFailed
-        /// The connection ended before the response did.
+        /// The connection was closed before the end of the response.
         case connectionLost
-        /// Nothing moved for too long, or all of it took too long, or the request waited for its
-        /// turn for too long: ``ClientError/underlying`` is a ``QueueTimeout`` then, of a download
-        /// the ``DownloadFailure/underlying`` of its ``DownloadFailure``.
+        /// The request was idle for too long, took too long in total, or was queued for too long.
+        /// In the last case, ``ClientError/underlying`` is a ``QueueTimeout``; for downloads, that
+        /// is the ``DownloadFailure/underlying`` error of the ``DownloadFailure``.
         case timedOut
-        /// What the server sent is no response by the rules of HTTP.
+        /// The server's response is not valid HTTP.
         case badResponse
-        /// The response has a status with which its content is not taken for what was asked for.
+        /// The status of the response is not one with which its content is accepted.
         case unacceptableStatus
-        /// The response is none of the kind that was asked for: ``ClientError/underlying`` is an
+        /// The response is not of the requested kind: ``ClientError/underlying`` is an
         /// ``UnexpectedResponse``.
         case unexpectedResponse
-        /// The server breaks the rules of a WebSocket; ``ClientError/underlying`` says which.
+        /// The server has violated the WebSocket protocol; ``ClientError/underlying`` says how.
         case protocolViolation
-        /// The content of the response is not what its Content-Encoding says, or breaks off.
+        /// The content does not match its Content-Encoding, or is incomplete.
         case contentUndecodable
-        /// The content is longer than the caller takes.
+        /// The content is longer than the caller allows.
         case contentTooLong
         /// There were more redirects than allowed.
         case tooManyRedirects
-        /// A redirect leads to where it cannot be followed.
+        /// A redirect cannot be followed.
         case redirectRefused
-        /// Content that can be read once only would have to be sent again.
+        /// The request's content would have to be sent again, but can be read only once.
         case contentNotRepeatable
-        /// The content to be sent could not be read.
+        /// The request's content could not be read.
         case contentFailed
-        /// A file could not be written, or was not to be.
+        /// A file could not be written, or must not be written.
         case fileFailed
-        /// Only a stored response was wanted, and there is none.
+        /// Only a stored response was allowed, and there is none.
         case notCached
         /// The task was cancelled.
         case cancelled
-        /// The session was invalidated, or its runtime closed.
+        /// The session was invalidated, or its runtime was closed.
         case sessionInvalidated
-        /// The process has no descriptors or no memory left for it.
+        /// The process has no descriptors or no memory left.
         case outOfResources
-        /// The parameters could not be made part of the request, or the response is not what the
-        /// serializer accepts; ``ClientError/underlying`` says why.
+        /// The parameters could not be encoded into the request, or the serializer does not accept
+        /// the response; ``ClientError/underlying`` says why.
         case serialization
     }
 
-    /// Why the request came to nothing.
+    /// The kind of failure.
     public let reason: Reason
-    /// What happened, in one sentence for a person.
+    /// What happened, as one sentence for a person.
     public internal(set) var explanation: String
-    /// A word for logs and metrics: that of the gateway's page "Reasons" where it knows one.
+    /// A token for logs and metrics: the one on the gateway's page "Reasons" if there is one.
     public let token: String
-    /// The URL that was asked for, after redirects; empty where there was none. Credentials in it
-    /// are left out.
+    /// The URL of the request, after redirects, or empty if there was none. Credentials in it are
+    /// omitted.
     public private(set) var url: String
-    /// The host that was to be asked; nil before it was known.
+    /// The host of the request, or `nil` if it was not known yet.
     public private(set) var host: String?
-    /// The pins of the chain that the server showed, from its own certificate upwards, in the form
-    /// `sha256/…` (or fingerprints in certificate mode), where none of them was expected. Else
-    /// empty.
+    /// The pins of the server's chain, from its own certificate upwards, if none of them is
+    /// expected: in the form `sha256/…`, or fingerprints in certificate mode. Otherwise empty.
     public let presentedPins: [String]
-    /// What a proxy answered that was asked for a tunnel, and opened none: status and fields. Nil
-    /// where that is not what happened.
+    /// The status and fields with which a proxy refused a tunnel; otherwise `nil`.
     public let proxyResponse: HTTPResponse?
-    /// What was wrong further down, where that says more; of a download always a
-    /// ``DownloadFailure``.
+    /// The underlying error, if it says more. For a download, it is always a ``DownloadFailure``.
     public internal(set) var underlying: (any Error)?
-    /// Nothing of the request had been sent to its server, in none of the task's attempts: it has
-    /// not been processed. False where that is not known.
+    /// Whether it is certain that nothing of the request was sent to its server, in any of the
+    /// task's attempts, so that it has not been processed.
     public internal(set) var wasNotProcessed = false
-    /// The exchange had sent the request before it failed, on this connection or, where it was then
-    /// sent again by itself, on one before it.
+    /// Whether the exchange had sent the request before it failed, on this connection or, if it was
+    /// then repeated automatically, on an earlier one.
     private(set) var wasSent = false
-    /// The connection had carried requests before, and its server closed it without a byte of an
-    /// answer: most probably because it had been idle for too long, though nobody can tell.
+    /// Whether the connection had carried requests before, and the server closed it without sending
+    /// a byte of a response: most probably because it had been idle for too long, but nobody can
+    /// tell.
     private(set) var wasLeftUnanswered = false
 
     init(
@@ -136,7 +137,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
             underlying: underlying)
     }
 
-    /// The same about the request that it is of.
+    /// Returns the same error for a given request.
     func about(_ request: HTTPRequest) -> ClientError {
         guard url.isEmpty else { return self }
         var error = self
@@ -158,7 +159,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ClientError {
-    /// What an exchange's fault is for its caller.
+    /// Creates the error for a fault of an exchange.
     init(_ fault: ExchangeFault) {
         var presented: [String] = []
         if case .tlsFailed(.trust(let failure)) = fault,
@@ -175,7 +176,7 @@ extension ClientError {
 }
 
 extension ClientError {
-    /// Why an exchange has failed.
+    /// Creates the error for an exchange that has failed.
     init(_ fault: ExchangeFault, of exchange: Exchange) {
         self.init(fault)
         wasLeftUnanswered = exchange.wasLeftUnanswered
@@ -190,7 +191,7 @@ extension ClientError {
         wasSent = exchange.wasSent
     }
 
-    /// Nothing of the request had been sent when the attempt failed.
+    /// Whether nothing of the request had been sent when the attempt failed.
     var isBeforeSending: Bool {
         guard !wasSent else { return false }
         switch reason {
@@ -198,7 +199,7 @@ extension ClientError {
             .clearTextRefused, .notCached:
             return true
         case .secureConnectionFailed:
-            // Others may come in the middle of a connection.
+            // Others may occur in the middle of a connection.
             guard case .tlsFailed(.trust) = underlying as? ExchangeFault else { return false }
             return true
         default: return retryFailure == .notConnected
@@ -207,8 +208,8 @@ extension ClientError {
 }
 
 extension ClientError {
-    /// A text that may be a URL, for messages: without credentials, also where it is malformed, by
-    /// a missing slash, or one within the password.
+    /// A text that may be a URL, for use in messages: without credentials, even if it is malformed
+    /// by a missing slash, or by a slash in the password.
     package static func shown(_ url: String) -> String {
         let text = URIReference.withoutCredentials(url)
         guard let sign = text.lastIndex(of: "@"), let colon = text.firstIndex(of: ":"),
@@ -224,7 +225,7 @@ extension ClientError {
         return text[...colon] + rest.prefix { "/\\".contains($0) } + "***" + text[sign...]
     }
 
-    /// That of the gateway's page, but for what no gateway does.
+    /// The token on the gateway's page, except for faults that no gateway has.
     private static func token(of fault: ExchangeFault) -> String {
         if case .tlsFailed(.refusedByReview) = fault { return "server-trust-refused" }
         return fault.reason.token

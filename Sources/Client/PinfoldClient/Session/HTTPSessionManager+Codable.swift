@@ -1,30 +1,28 @@
 public import HTTPTypes
 public import Serialization
 
-// JSON as types of the caller's own.
+// JSON as `Decodable` types.
 extension HTTPSessionManager {
-    /// Another manager of the same session, which reads responses in another way.
+    /// Returns a manager of the same session that reads responses with another serializer.
     public func reading<Others: ResponseSerializer>(
         _ responses: Others
     ) -> HTTPSessionManager<Others> {
         HTTPSessionManager<Others>(self, responses: responses)
     }
 
-    /// Asks for JSON with GET, and reads it into a type.
+    /// Sends a GET request for JSON and decodes the response.
     ///
     ///     struct User: Decodable { var name: String }
     ///     let user = try await api.get("users/7", as: User.self)
     ///
     /// - Parameters:
-    ///   - url: As for
-    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as are those not
-    ///     named here.
-    ///   - type: What the content is decoded into, by ``DecodableResponseSerializer`` with
-    ///     ``decoder``. Where it is an optional type, no content (204) is nil.
-    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` where the response is
-    ///   not accepted, or the content is none of that type, or there is none. Which statuses are
-    ///   accepted the manager's ``responses`` say, and which types of content, too, where these are
-    ///   read as JSON.
+    ///   - url: See ``get(_:parameters:fields:options:)``, as for the parameters not named here.
+    ///   - type: The type to decode, using ``DecodableResponseSerializer`` with ``decoder``. If it
+    ///     is an optional type, a response without content (204) is decoded as `nil`.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` if the response is not
+    ///   accepted, has no content, or its content does not match the type. The manager's
+    ///   ``responses`` determine the accepted statuses and, if they read JSON, also the accepted
+    ///   content types.
     public func get<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -33,8 +31,8 @@ extension HTTPSessionManager {
             .get, url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters as content with POST, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// Sends a POST request with parameters as content, and decodes the JSON response. See
+    /// ``get(_:parameters:fields:options:as:)``.
     public func post<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -43,8 +41,8 @@ extension HTTPSessionManager {
             .post, url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters as content with PUT, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// Sends a PUT request with parameters as content, and decodes the JSON response. See
+    /// ``get(_:parameters:fields:options:as:)``.
     public func put<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -53,8 +51,8 @@ extension HTTPSessionManager {
             .put, url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters as content with PATCH, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// Sends a PATCH request with parameters as content, and decodes the JSON response. See
+    /// ``get(_:parameters:fields:options:as:)``.
     public func patch<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -63,8 +61,8 @@ extension HTTPSessionManager {
             .patch, url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Asks to delete something, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// Sends a DELETE request, and decodes the JSON response. See
+    /// ``get(_:parameters:fields:options:as:)``.
     public func delete<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -73,8 +71,8 @@ extension HTTPSessionManager {
             .delete, url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends a request of any method, and reads the JSON of the response into a type. See
-    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// Sends a request with any method, and decodes the JSON response. See
+    /// ``get(_:parameters:fields:options:as:)``.
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
@@ -84,16 +82,14 @@ extension HTTPSessionManager {
             .required()
     }
 
-    /// Sends a value as JSON, and reads the JSON of the response into a type.
+    /// Sends a value as JSON, and decodes the JSON response.
     ///
     ///     let saved = try await api.send(.put, "users/7", json: user, as: User.self)
     ///
     /// - Parameters:
-    ///   - value: Encoded by ``EncodableRequestSerializer``.
-    ///   - type: As for ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
-    /// - Throws: as for
-    ///   ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``; the same reason
-    ///   where the value
+    ///   - value: The value, encoded by ``EncodableRequestSerializer``.
+    ///   - type: See ``get(_:parameters:fields:options:as:)``.
+    /// - Throws: As ``get(_:parameters:fields:options:as:)``, with the same reason if the value
     ///   cannot be encoded.
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
@@ -103,7 +99,7 @@ extension HTTPSessionManager {
             .send(method, url, json: value, fields: fields, options: options).required()
     }
 
-    /// Sends a value as JSON; the response is read as the manager's responses are.
+    /// Sends a value as JSON. The response is read with the manager's serializer.
     public func send(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil
@@ -125,7 +121,8 @@ extension HTTPSessionManager {
         }
     }
 
-    /// A manager of the same session that reads JSON into a type, and accepts what this one does.
+    /// Returns a manager of the same session that decodes JSON and accepts the same responses as
+    /// this one.
     private func decoding<Value: Decodable & Sendable>(
         _ type: Value.Type
     ) -> HTTPSessionManager<DecodableResponseSerializer<Value>> {
@@ -141,7 +138,7 @@ extension HTTPSessionManager {
     }
 }
 
-/// A type with a value that says that there is none.
+/// A type with a value that represents absence.
 private protocol Absentable {
     static var absent: Self { get }
 }
@@ -151,7 +148,7 @@ extension Optional: Absentable {
 }
 
 extension HTTPSessionManager.Reply {
-    /// The value, where there must be one.
+    /// Returns the value, or throws if there is none.
     fileprivate func required() throws(ClientError) -> Responses.Output {
         guard let value else {
             if let type = Responses.Output.self as? any Absentable.Type,

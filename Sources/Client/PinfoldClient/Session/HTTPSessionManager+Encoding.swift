@@ -1,23 +1,23 @@
 public import HTTPTypes
 public import Serialization
 
-// Parameters of the caller's own: texts and numbers in variables, dictionaries, structures. The
-// methods are those of ``HTTPSessionManager`` whose parameters are ``RequestParameters``, which
-// literals are where they can be; where they cannot, the compiler comes to these.
+// Parameters of other types than `RequestParameters`: variables with strings and numbers,
+// dictionaries, structures. The methods correspond to those of ``HTTPSessionManager`` with
+// ``RequestParameters``, which the compiler prefers for literals; for anything else, it uses these.
 //
 //     try await api.get("users", parameters: ["name": name, "page": page, "tags": tags])
 //     try await api.get("users", parameters: search)     // a dictionary, or any Encodable type
 //
-// There are two of each. What is Encodable is encoded as a whole. A dictionary of values of several
-// types is not Encodable: each of its values is. A literal within a literal whose values are of
-// several types needs its type said, as it would for Swift's own dictionaries:
+// There are two of each. An `Encodable` value is encoded as a whole. A dictionary whose values have
+// several types is not `Encodable`, but each of its values is. A literal within a literal with
+// values of several types needs an explicit type, as Swift's own dictionaries do:
 //
 //     try await api.post("orders", parameters: [
 //         "user": RequestParameters(["name": name, "age": age]), "express": true,
 //     ])
 
 extension HTTPSessionManager {
-    /// Nil for what is encoded as null: there are none.
+    /// Returns `nil` for parameters that are encoded as null, which means none.
     func encoded(
         _ parameters: some Encodable, for url: String
     ) throws(ClientError) -> RequestParameters? {
@@ -49,7 +49,7 @@ extension HTTPSessionManager {
 // MARK: Members of any types
 
 extension HTTPSessionManager {
-    /// Asks for something with GET. The parameters are encoded.
+    /// Sends a GET request. The parameters are encoded.
     @_disfavoredOverload
     public func get(
         _ url: String, parameters: [String: any Encodable & Sendable]?,
@@ -59,7 +59,7 @@ extension HTTPSessionManager {
         return try await get(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for the head of a response with HEAD. The parameters are encoded.
+    /// Sends a HEAD request. The parameters are encoded.
     @_disfavoredOverload
     public func head(
         _ url: String, parameters: [String: any Encodable & Sendable]?,
@@ -69,7 +69,7 @@ extension HTTPSessionManager {
         return try await head(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with POST. The parameters are encoded.
+    /// Sends a POST request with parameters as content. The parameters are encoded.
     @_disfavoredOverload
     public func post(
         _ url: String, parameters: [String: any Encodable & Sendable]?,
@@ -79,7 +79,7 @@ extension HTTPSessionManager {
         return try await post(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PUT. The parameters are encoded.
+    /// Sends a PUT request with parameters as content. The parameters are encoded.
     @_disfavoredOverload
     public func put(
         _ url: String, parameters: [String: any Encodable & Sendable]?,
@@ -89,7 +89,7 @@ extension HTTPSessionManager {
         return try await put(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PATCH. The parameters are encoded.
+    /// Sends a PATCH request with parameters as content. The parameters are encoded.
     @_disfavoredOverload
     public func patch(
         _ url: String, parameters: [String: any Encodable & Sendable]?,
@@ -99,7 +99,7 @@ extension HTTPSessionManager {
         return try await patch(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks to delete something. The parameters are encoded.
+    /// Sends a DELETE request. The parameters are encoded.
     @_disfavoredOverload
     public func delete(
         _ url: String, parameters: [String: any Encodable & Sendable]?,
@@ -109,7 +109,7 @@ extension HTTPSessionManager {
         return try await delete(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a request of any method. The parameters are encoded.
+    /// Sends a request with any method. The parameters are encoded.
     @_disfavoredOverload
     public func send(
         _ method: HTTPRequest.Method, _ url: String,
@@ -120,7 +120,7 @@ extension HTTPSessionManager {
         return try await send(method, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a form with files with POST. The parameters, its first fields, are encoded.
+    /// Sends a POST request with a multipart form. The parameters, its first fields, are encoded.
     @_disfavoredOverload
     public func post(
         multipart url: String, parameters: [String: any Encodable & Sendable]?,
@@ -137,7 +137,7 @@ extension HTTPSessionManager {
 // MARK: Any value
 
 extension HTTPSessionManager {
-    /// Asks for something with GET. The parameters are encoded.
+    /// Sends a GET request. The parameters are encoded.
     @_disfavoredOverload
     public func get(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -147,7 +147,7 @@ extension HTTPSessionManager {
         return try await get(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for the head of a response with HEAD. The parameters are encoded.
+    /// Sends a HEAD request. The parameters are encoded.
     @_disfavoredOverload
     public func head(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -157,7 +157,7 @@ extension HTTPSessionManager {
         return try await head(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with POST. The parameters are encoded.
+    /// Sends a POST request with parameters as content. The parameters are encoded.
     @_disfavoredOverload
     public func post(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -167,7 +167,7 @@ extension HTTPSessionManager {
         return try await post(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PUT. The parameters are encoded.
+    /// Sends a PUT request with parameters as content. The parameters are encoded.
     @_disfavoredOverload
     public func put(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -177,7 +177,7 @@ extension HTTPSessionManager {
         return try await put(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PATCH. The parameters are encoded.
+    /// Sends a PATCH request with parameters as content. The parameters are encoded.
     @_disfavoredOverload
     public func patch(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -187,7 +187,7 @@ extension HTTPSessionManager {
         return try await patch(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks to delete something. The parameters are encoded.
+    /// Sends a DELETE request. The parameters are encoded.
     @_disfavoredOverload
     public func delete(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -197,7 +197,7 @@ extension HTTPSessionManager {
         return try await delete(url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a request of any method. The parameters are encoded.
+    /// Sends a request with any method. The parameters are encoded.
     @_disfavoredOverload
     public func send(
         _ method: HTTPRequest.Method, _ url: String, parameters: some Encodable,
@@ -207,7 +207,7 @@ extension HTTPSessionManager {
         return try await send(method, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a form with files with POST. The parameters, its first fields, are encoded.
+    /// Sends a POST request with a multipart form. The parameters, its first fields, are encoded.
     @_disfavoredOverload
     public func post(
         multipart url: String, parameters: some Encodable, fields: HTTPFields = [:],

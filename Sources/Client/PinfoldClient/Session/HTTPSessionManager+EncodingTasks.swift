@@ -1,12 +1,12 @@
 public import HTTPTypes
 public import Serialization
 
-// Parameters of the caller's own for tasks with completion handlers: as for the calls that wait.
+// Other types of parameters for tasks with completion handlers; see HTTPSessionManager+Encoding.
 
 // MARK: Members of any types
 
 extension HTTPSessionManager {
-    /// A task of any method, which is to be begun. The parameters are encoded.
+    /// Creates a task with any method, which has to be started. The parameters are encoded.
     @_disfavoredOverload
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String,
@@ -20,7 +20,7 @@ extension HTTPSessionManager {
             progress: progress, completion: completion)
     }
 
-    /// A task that has begun, with GET. The parameters are encoded.
+    /// Creates and starts a task with GET. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func get(
@@ -34,7 +34,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with HEAD. The parameters are encoded.
+    /// Creates and starts a task with HEAD. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func head(
@@ -47,7 +47,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
 
-    /// A task that has begun, with POST. The parameters are encoded.
+    /// Creates and starts a task with POST. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func post(
@@ -61,7 +61,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with PUT. The parameters are encoded.
+    /// Creates and starts a task with PUT. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func put(
@@ -75,7 +75,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with PATCH. The parameters are encoded.
+    /// Creates and starts a task with PATCH. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func patch(
@@ -89,7 +89,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with DELETE. The parameters are encoded.
+    /// Creates and starts a task with DELETE. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func delete(
@@ -102,7 +102,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
 
-    /// A task that has begun, which sends a form with files with POST. The parameters, its first
+    /// Creates and starts a task that sends a multipart form with POST. The parameters, its first
     /// fields, are encoded.
     @discardableResult
     @_disfavoredOverload
@@ -122,7 +122,7 @@ extension HTTPSessionManager {
 // MARK: Any value
 
 extension HTTPSessionManager {
-    /// A task of any method, which is to be begun. The parameters are encoded.
+    /// Creates a task with any method, which has to be started. The parameters are encoded.
     @_disfavoredOverload
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String, parameters: some Encodable,
@@ -135,7 +135,7 @@ extension HTTPSessionManager {
             progress: progress, completion: completion)
     }
 
-    /// A task that has begun, with GET. The parameters are encoded.
+    /// Creates and starts a task with GET. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func get(
@@ -149,7 +149,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with HEAD. The parameters are encoded.
+    /// Creates and starts a task with HEAD. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func head(
@@ -162,7 +162,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
 
-    /// A task that has begun, with POST. The parameters are encoded.
+    /// Creates and starts a task with POST. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func post(
@@ -176,7 +176,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with PUT. The parameters are encoded.
+    /// Creates and starts a task with PUT. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func put(
@@ -190,7 +190,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with PATCH. The parameters are encoded.
+    /// Creates and starts a task with PATCH. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func patch(
@@ -204,7 +204,7 @@ extension HTTPSessionManager {
             completion: completion)
     }
 
-    /// A task that has begun, with DELETE. The parameters are encoded.
+    /// Creates and starts a task with DELETE. The parameters are encoded.
     @discardableResult
     @_disfavoredOverload
     public func delete(
@@ -217,7 +217,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, completion: completion)
     }
 
-    /// A task that has begun, which sends a form with files with POST. The parameters, its first
+    /// Creates and starts a task that sends a multipart form with POST. The parameters, its first
     /// fields, are encoded.
     @discardableResult
     @_disfavoredOverload

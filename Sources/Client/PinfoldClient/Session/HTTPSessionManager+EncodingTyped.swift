@@ -1,11 +1,11 @@
 public import HTTPTypes
 
-// Parameters of the caller's own, and a response that is read into a type of the caller's own.
+// Other types of parameters, and a response that is decoded; see HTTPSessionManager+Encoding.
 
 // MARK: Members of any types
 
 extension HTTPSessionManager {
-    /// Asks for JSON with GET, and reads it into a type. The parameters are encoded.
+    /// Sends a GET request for JSON and decodes the response. The parameters are encoded.
     @_disfavoredOverload
     public func get<Value: Decodable & Sendable>(
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
@@ -16,8 +16,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters with POST, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a POST request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func post<Value: Decodable & Sendable>(
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
@@ -28,8 +27,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters with PUT, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a PUT request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func put<Value: Decodable & Sendable>(
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
@@ -40,8 +38,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters with PATCH, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a PATCH request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func patch<Value: Decodable & Sendable>(
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
@@ -52,8 +49,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Asks to delete something, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a DELETE request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func delete<Value: Decodable & Sendable>(
         _ url: String, parameters: [String: any Encodable & Sendable]?, fields: HTTPFields = [:],
@@ -64,8 +60,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends a request of any method, and reads the JSON of the response into a type. The
-    /// parameters are encoded.
+    /// Sends a request with any method and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String,
@@ -81,7 +76,7 @@ extension HTTPSessionManager {
 // MARK: Any value
 
 extension HTTPSessionManager {
-    /// Asks for JSON with GET, and reads it into a type. The parameters are encoded.
+    /// Sends a GET request for JSON and decodes the response. The parameters are encoded.
     @_disfavoredOverload
     public func get<Value: Decodable & Sendable>(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -92,8 +87,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters with POST, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a POST request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func post<Value: Decodable & Sendable>(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -104,8 +98,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters with PUT, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a PUT request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func put<Value: Decodable & Sendable>(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -116,8 +109,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends parameters with PATCH, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a PATCH request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func patch<Value: Decodable & Sendable>(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -128,8 +120,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Asks to delete something, and reads the JSON of the response into a type. The parameters
-    /// are encoded.
+    /// Sends a DELETE request and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func delete<Value: Decodable & Sendable>(
         _ url: String, parameters: some Encodable, fields: HTTPFields = [:],
@@ -140,8 +131,7 @@ extension HTTPSessionManager {
             url, parameters: parameters, fields: fields, options: options, as: type)
     }
 
-    /// Sends a request of any method, and reads the JSON of the response into a type. The
-    /// parameters are encoded.
+    /// Sends a request with any method and decodes the JSON response. The parameters are encoded.
     @_disfavoredOverload
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, parameters: some Encodable,

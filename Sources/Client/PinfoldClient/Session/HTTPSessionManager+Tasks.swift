@@ -1,32 +1,29 @@
 public import HTTPTypes
 public import Serialization
 
-// Requests as tasks with completion handlers, as AFNetworking has them.
+// Requests as tasks with completion handlers, as in AFNetworking.
 extension HTTPSessionManager {
-    /// Is given what came of a task, once, where ``SessionConfiguration/callbacks`` say.
+    /// Receives the result of a task, once, and where ``SessionConfiguration/callbacks`` says.
     public typealias Completion = @Sendable (Result<Reply, ClientError>) -> Void
-    /// Is told how far a task is, where completion handlers are called. See
+    /// Receives the progress of a task, where completion handlers are called. See
     /// ``SessionManager/dataTask(for:content:options:progress:completion:)``.
     public typealias ProgressHandler = @Sendable (TransferProgress.Value) -> Void
 
-    /// A task of any method (`dataTaskWithHTTPMethod:`). It is to be begun:
+    /// Creates a task with any method (`dataTaskWithHTTPMethod:`). Start it with
     /// ``SessionTask/resume()``.
     ///
     ///     try api.dataTask(.get, "users/7") { result in print(result) }.resume()
     ///
-    /// Responses are read into a type of the caller's own by ``reading(_:)`` with a
-    /// ``DecodableResponseSerializer``.
+    /// To decode responses, use ``reading(_:)`` with a ``DecodableResponseSerializer``.
     ///
     /// - Parameters:
-    ///   - url: As for
-    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as are the next
-    ///     three.
-    ///   - progress: Is told how far it is; the last time before `completion` is called.
-    ///   - completion: Gets the reply, or the error, that of a response that its serializer refuses
-    ///     included.
-    /// - Throws: ``ClientError`` where the request cannot be made of these, with
-    ///   ``ClientError/Reason/serialization`` where its serializer refuses them. There is no task
-    ///   then, and `completion` is not called.
+    ///   - url: See ``get(_:parameters:fields:options:)``, as for the next three parameters.
+    ///   - progress: Receives the progress, for the last time before `completion` is called.
+    ///   - completion: Receives the reply, or an error; also if the serializer rejects the
+    ///     response.
+    /// - Throws: ``ClientError`` if no request can be created from the parameters, with
+    ///   ``ClientError/Reason/serialization`` if the serializer rejects them. There is then no
+    ///   task, and `completion` is not called.
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
@@ -35,8 +32,8 @@ extension HTTPSessionManager {
         task(try serialized(method, url, parameters, fields), options, progress, completion)
     }
 
-    /// A task that sends a value as JSON. See
-    /// `dataTask(_:_:parameters:fields:options:progress:completion:)`.
+    /// Creates a task that sends a value as JSON. See
+    /// ``dataTask(_:_:parameters:fields:options:progress:completion:)``.
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
@@ -57,12 +54,12 @@ extension HTTPSessionManager {
 
     // MARK: Begun at once
 
-    /// A task that asks with GET, and has begun.
+    /// Creates and starts a task with GET.
     ///
     ///     try api.get("users/7", parameters: ["fields": "name"]) { result in print(result) }
     ///
-    /// - Parameters: as for `dataTask(_:_:parameters:fields:options:progress:completion:)`, as is
-    ///   what is thrown.
+    /// Parameters and errors are those of
+    /// ``dataTask(_:_:parameters:fields:options:progress:completion:)``.
     @discardableResult
     public func get(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -72,8 +69,8 @@ extension HTTPSessionManager {
         begun(try serialized(.get, url, parameters, fields), options, progress, completion)
     }
 
-    /// A task that asks with HEAD, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
+    /// Creates and starts a task with HEAD. See
+    /// ``get(_:parameters:fields:options:progress:completion:)``.
     @discardableResult
     public func head(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -82,8 +79,8 @@ extension HTTPSessionManager {
         begun(try serialized(.head, url, parameters, fields), options, nil, completion)
     }
 
-    /// A task that sends parameters with POST, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
+    /// Creates and starts a task that sends parameters with POST. See
+    /// ``get(_:parameters:fields:options:progress:completion:)``.
     @discardableResult
     public func post(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -93,8 +90,8 @@ extension HTTPSessionManager {
         begun(try serialized(.post, url, parameters, fields), options, progress, completion)
     }
 
-    /// A task that sends parameters with PUT, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
+    /// Creates and starts a task that sends parameters with PUT. See
+    /// ``get(_:parameters:fields:options:progress:completion:)``.
     @discardableResult
     public func put(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -104,8 +101,8 @@ extension HTTPSessionManager {
         begun(try serialized(.put, url, parameters, fields), options, progress, completion)
     }
 
-    /// A task that sends parameters with PATCH, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
+    /// Creates and starts a task that sends parameters with PATCH. See
+    /// ``get(_:parameters:fields:options:progress:completion:)``.
     @discardableResult
     public func patch(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -115,8 +112,8 @@ extension HTTPSessionManager {
         begun(try serialized(.patch, url, parameters, fields), options, progress, completion)
     }
 
-    /// A task that asks to delete something, and has begun. See
-    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
+    /// Creates and starts a task with DELETE. See
+    /// ``get(_:parameters:fields:options:progress:completion:)``.
     @discardableResult
     public func delete(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -125,12 +122,11 @@ extension HTTPSessionManager {
         begun(try serialized(.delete, url, parameters, fields), options, nil, completion)
     }
 
-    /// A task that sends a form with files with POST, and has begun.
+    /// Creates and starts a task that sends a multipart form with POST.
     ///
-    /// - Parameters: as for ``post(multipart:parameters:fields:throttle:options:build:)`` and
-    ///   ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``;
-    ///   `build` has returned when this
-    ///   does.
+    /// The parameters are those of ``post(multipart:parameters:fields:throttle:options:build:)``
+    /// and ``get(_:parameters:fields:options:progress:completion:)``. `build` is called before this
+    /// method returns.
     @discardableResult
     public func post(
         multipart url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],

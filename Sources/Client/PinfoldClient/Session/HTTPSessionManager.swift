@@ -1,49 +1,52 @@
 public import HTTPTypes
 public import Serialization
 
-/// Asks one service: URLs relative to a base, parameters put into requests, responses read into
-/// values. What AFNetworking's `AFHTTPSessionManager` is.
+/// Sends requests to a service: with URLs relative to a base, serialized parameters, and responses
+/// converted to values. This corresponds to AFNetworking's `AFHTTPSessionManager`.
 ///
 ///     let api = try HTTPSessionManager(
 ///         baseURL: "https://api.example.com/v1", responses: JSONResponseSerializer())
 ///     let user = try await api.get("users/7", parameters: ["fields": "name"]).value
 ///
-/// A value: a copy with other serializers uses the same session.
+/// It is a value: a copy with other serializers uses the same session.
 public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
-    /// What came of a request.
+    /// The result of a request.
     public struct Reply: Sendable {
-        /// What the serializer made of the content; nil where it found none.
+        /// The value from the response serializer, or `nil` if there was no content.
         public let value: Responses.Output?
-        /// The response that it was made of.
+        /// The response.
         public let response: DataResponse
     }
 
-    /// What carries the requests out.
+    /// The session that sends the requests.
     public let session: SessionManager
-    /// Ends in `/`, so that relative URLs are below it; nil: only absolute URLs can be asked for.
+    /// The base URL. It ends in `/`, so that relative URLs are below it. If it is `nil`, only
+    /// absolute URLs can be requested.
     public let baseURL: String?
     fileprivate let base: URIReference?
-    /// Puts parameters into requests; forms and queries by default.
+    /// Serializes parameters into requests; by default as queries and forms.
     public var requests: any RequestSerializer
-    /// Checks and reads responses.
+    /// Validates and reads responses.
     public var responses: Responses
-    /// Makes the encoder of values that are sent as JSON (`json:`); nil: as
-    /// ``EncodableRequestSerializer`` does.
+    /// Creates the encoder for values that are sent as JSON (`json:`), or `nil` for that of
+    /// ``EncodableRequestSerializer``.
     public var encoder: JSONEncoderFactory?
-    /// Makes the decoder of responses that are read into types (`as:`); nil: one with Foundation's
-    /// own strategies.
+    /// Creates the decoder for responses that are decoded (`as:`), or `nil` for one with
+    /// Foundation's default strategies.
     public var decoder: JSONDecoderFactory?
 
+    /// Creates a manager with its own session.
+    ///
     /// - Parameters:
-    ///   - baseURL: What URLs are relative to: `http` or `https`. One whose path does not end in
-    ///     `/` is taken for one that does.
-    ///   - configuration: Of the session that is made.
-    ///   - runtime: The thread that carries it out; nil: ``ClientRuntime/shared()``.
-    ///   - requests: See ``requests``.
-    ///   - responses: See ``responses``.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` for a base that is no
-    ///   such URL, with ``ClientError/Reason/invalidSecurityPolicy`` for a policy with pins where
-    ///   the base is not https, and what ``SessionManager/init(configuration:runtime:)`` throws.
+    ///   - baseURL: The `http` or `https` URL to which URLs are relative. If its path does not end
+    ///     in `/`, a `/` is appended.
+    ///   - configuration: The configuration of the session.
+    ///   - runtime: The session's runtime, or `nil` for ``ClientRuntime/shared()``.
+    ///   - requests: The request serializer; see ``requests``.
+    ///   - responses: The response serializer; see ``responses``.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` if the base URL is not
+    ///   valid, or with ``ClientError/Reason/invalidSecurityPolicy`` if the policy has pins but the
+    ///   base URL is not https; and the errors of ``SessionManager/init(configuration:runtime:)``.
     public init(
         baseURL: String? = nil, configuration: SessionConfiguration = SessionConfiguration(),
         runtime: ClientRuntime? = nil,
@@ -68,7 +71,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         session = try SessionManager(configuration: configuration, runtime: runtime)
     }
 
-    /// A copy that reads responses in another way.
+    /// Creates a copy with another response serializer.
     init<Others>(_ other: HTTPSessionManager<Others>, responses: Responses) {
         (session, baseURL, base) = (other.session, other.baseURL, other.base)
         (requests, self.responses) = (other.requests, responses)
@@ -77,17 +80,17 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
 
     // MARK: Requests
 
-    /// Asks for something with GET; the parameters are its query.
+    /// Sends a GET request with the parameters in its query.
     ///
     /// - Parameters:
-    ///   - url: Absolute, or relative to the base (RFC 3986 section 5): `users` is below it,
-    ///     `/users` is below its host.
-    ///   - parameters: What the request serializer makes part of the request.
-    ///   - fields: They win over the serializer's.
-    ///   - options: What is special about it; by default what the serializer's properties say.
-    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` where the request or
-    ///   the response is refused by its serializer; ``ClientError/underlying`` is its error, that
-    ///   of a response with head and content.
+    ///   - url: An absolute URL, or one relative to the base URL (RFC 3986 section 5): `users` is
+    ///     resolved below the base URL, `/users` at the root of its host.
+    ///   - parameters: The parameters, encoded by the request serializer.
+    ///   - fields: Header fields. They take precedence over those of the serializer.
+    ///   - options: The options, or `nil` to use the serializer's properties.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` if a serializer rejects
+    ///   the request or the response; ``ClientError/underlying`` is then the serializer's error,
+    ///   which for a response includes head and content.
     public func get(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -95,8 +98,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.get, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks for the head of a response with HEAD. See
-    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
+    /// Sends a HEAD request. See ``get(_:parameters:fields:options:)``.
     public func head(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -104,8 +106,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.head, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with POST. See
-    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
+    /// Sends a POST request with the parameters as content. See
+    /// ``get(_:parameters:fields:options:)``.
     public func post(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -113,8 +115,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.post, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PUT. See
-    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
+    /// Sends a PUT request with the parameters as content. See
+    /// ``get(_:parameters:fields:options:)``.
     public func put(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -122,8 +124,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.put, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends parameters as content with PATCH. See
-    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
+    /// Sends a PATCH request with the parameters as content. See
+    /// ``get(_:parameters:fields:options:)``.
     public func patch(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -131,8 +133,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.patch, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Asks to delete something. See
-    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
+    /// Sends a DELETE request. See ``get(_:parameters:fields:options:)``.
     public func delete(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -140,8 +141,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.delete, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a request of any method. See
-    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
+    /// Sends a request with any method. See ``get(_:parameters:fields:options:)``.
     public func send(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil
@@ -149,16 +149,14 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(try serialized(method, url, parameters, fields), options)
     }
 
-    /// Sends a form with files (`multipart/form-data`) with POST.
+    /// Sends a POST request with a multipart form (`multipart/form-data`).
     ///
     /// - Parameters:
-    ///   - url: As for
-    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as are those not
-    ///     named here.
-    ///   - parameters: Fields that come before the parts that `build` appends.
-    ///   - throttle: How fast the form is sent.
-    ///   - build: Appends parts. What it throws is ``ClientError/underlying`` of the error, within
-    ///     a ``RequestSerializationError``.
+    ///   - url: See ``get(_:parameters:fields:options:)``, as for the parameters not named here.
+    ///   - parameters: The form's first fields, before the parts that `build` appends.
+    ///   - throttle: The rate at which the form is sent.
+    ///   - build: Appends parts. An error that it throws becomes the ``ClientError/underlying``
+    ///     error, within a ``RequestSerializationError``.
     public func post(
         multipart url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         throttle: Throttle? = nil, options: RequestOptions? = nil,
@@ -222,7 +220,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
                 options: options ?? RequestOptions(serialized.properties)))
     }
 
-    /// What the serializer makes of a response.
+    /// Reads a response with the serializer.
     func reply(to response: DataResponse) throws(ClientError) -> Reply {
         let result = responses.serialize(response.head, content: response.content)
         if let error = result.error {

@@ -1,36 +1,39 @@
-/// What held the places that a request waited for in vain: ``ClientError/underlying`` of
-/// ``ClientError/Reason/timedOut``, where ``SessionConfiguration/queueTimeout`` was over; of a
-/// download ``DownloadFailure/underlying``. Nothing of the request was sent.
+/// A request was queued for too long, because other requests occupied the slots that it needed. It
+/// is the ``ClientError/underlying`` error of ``ClientError/Reason/timedOut`` if
+/// ``SessionConfiguration/queueTimeout`` has expired; for a download, it is
+/// ``DownloadFailure/underlying``. Nothing of the request was sent.
 public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What makes requests wait.
+    /// The limit that makes requests wait.
     public enum Limit: Hashable, Sendable {
         /// ``SessionConfiguration/maximumRequestsPerOrigin``.
         case requestsPerOrigin(Int)
         /// ``SessionConfiguration/maximumRequests``.
         case requests(Int)
-        /// One WebSocket at a time is opened with a server (RFC 6455 section 4.1).
+        /// Only one WebSocket at a time may be opened to a server (RFC 6455 section 4.1).
         case handshakes
     }
 
-    /// What made the request wait.
+    /// The limit that made the request wait.
     public let limit: Limit
-    /// For how long none of the requests ahead of it came nearer to its end, as
-    /// ``SessionConfiguration/queueTimeout`` counts that.
+    /// How long none of the requests ahead of it made progress, in the sense of
+    /// ``SessionConfiguration/queueTimeout``.
     public let waited: Duration
-    /// Where most of these requests go, as in `https://example.com`.
+    /// The origin of most of these requests, as in `https://example.com`.
     public let origin: String
-    /// Those with a response of which something has come that nobody reads.
+    /// The number of requests whose response has data that nobody reads.
     public let unreadResponses: Int
-    /// Those whose tasks are suspended.
+    /// The number of requests whose tasks are suspended.
     public let suspendedTasks: Int
-    /// Those that have no response yet.
+    /// The number of requests without a response so far.
     public let unansweredRequests: Int
-    /// Those with a response of which all is read that comes, and which does not end.
+    /// The number of requests whose response has been read as far as it has arrived, but does not
+    /// end.
     public let unendingResponses: Int
-    /// Those of ``unendingResponses`` whose length is not known: content may still come of them.
+    /// The number among ``unendingResponses`` whose length is unknown, so that more content may
+    /// arrive.
     public let responsesOfUnknownLength: Int
 
-    /// What it is called in logs.
+    /// The token used in logs.
     package static let token = "queue-timeout"
 
     public var description: String {
@@ -44,14 +47,13 @@ public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
         let milliseconds = waited.wholeMilliseconds
         return switch limit {
         case .requestsPerOrigin(let most):
-            "for \(milliseconds) ms none of the \(most) requests to \(origin) that may be under "
-                + "way at a time (maximumRequestsPerOrigin) has come nearer to its end: \(held)"
+            "for \(milliseconds) ms, none of the \(most) requests to \(origin) that may be active "
+                + "at a time (maximumRequestsPerOrigin) has made progress: \(held)"
         case .requests(let most):
-            "for \(milliseconds) ms none of the \(most) requests that may be under way at a time "
-                + "(maximumRequests) has come nearer to its end: \(held), most of them to "
-                + origin
+            "for \(milliseconds) ms, none of the \(most) requests that may be active at a time "
+                + "(maximumRequests) has made progress: \(held), most of them to \(origin)"
         case .handshakes:
-            "for \(milliseconds) ms another WebSocket has been being opened with \(origin)"
+            "for \(milliseconds) ms, another WebSocket to \(origin) has been in its handshake"
         }
     }
 }
@@ -59,7 +61,7 @@ public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
 extension ClientError {
     init(_ timeout: QueueTimeout) {
         self.init(
-            .timedOut, "it waited for its turn in vain: \(timeout)", token: QueueTimeout.token,
+            .timedOut, "it was queued for too long: \(timeout)", token: QueueTimeout.token,
             underlying: timeout)
     }
 }

@@ -1,63 +1,64 @@
 public import HTTPTypes
 import Serialization
 
-/// What a session does with responses that say that something is elsewhere.
+/// Determines what a session does with redirects.
 public struct RedirectRule: Sendable {
     /// A redirect that is about to be followed.
     public struct Proposal: Sendable {
-        /// What was asked.
+        /// The request that was sent.
         public let request: HTTPRequest
-        /// The response that redirects.
+        /// The redirect response.
         public let response: HTTPResponse
-        /// What would be asked next. Where the response leads to another scheme, or to a URL with
-        /// credentials, this cannot be asked for: a hook that returns it makes the task fail with
-        /// ``ClientError/Reason/redirectRefused``, as does having no hook.
+        /// The proposed next request. If the response leads to another scheme, or to a URL with
+        /// credentials, this request cannot be sent: if the hook returns it, or there is no hook,
+        /// the task fails with ``ClientError/Reason/redirectRefused``.
         public let next: HTTPRequest
-        /// Redirects so far, this one included.
+        /// The number of redirects so far, including this one.
         public let count: Int
     }
 
-    /// What is to be asked in place of the proposal's; nil: nothing, and the redirect itself is the
-    /// response.
+    /// Returns the request to send instead of the proposed one, or `nil` to send none, so that the
+    /// redirect itself is the response.
     public typealias Hook = @Sendable (Proposal) async -> HTTPRequest?
 
     let maximum: Int
     let hook: Hook?
-    /// Else each one is the response, wherever it leads.
+    /// Whether redirects are followed. Otherwise each redirect is the response, wherever it leads.
     var followsAny = true
 
-    /// Redirects are followed.
+    /// Follows redirects.
     ///
     /// - Parameters:
-    ///   - maximum: One more is an error, ``ClientError/Reason/tooManyRedirects``.
-    ///   - hook: Sees each one, and may change or refuse it. It runs in a task that is cancelled
-    ///     with the request's, and is then waited for.
+    ///   - maximum: The maximum number of redirects. More are an error,
+    ///     ``ClientError/Reason/tooManyRedirects``.
+    ///   - hook: Receives each redirect, and may change or reject it. It runs in a task that is
+    ///     cancelled together with the request's task, which then waits for it.
     public static func follow(maximum: Int = 20, hook: Hook? = nil) -> RedirectRule {
         RedirectRule(maximum: max(0, maximum), hook: hook)
     }
 
-    /// Redirects are responses like others.
+    /// Treats redirects like any other response.
     public static let none = RedirectRule(maximum: 0, hook: nil, followsAny: false)
 
-    /// Where a response leads to.
+    /// The target of a redirect.
     struct Target: Sendable {
-        /// What is to be asked for; ``HTTPRequest/canBeAsked`` says whether it can.
+        /// The next request; ``HTTPRequest/canBeAsked`` says whether it can be sent.
         var request: HTTPRequest
-        /// The content is sent there, too.
+        /// Whether the content is sent again.
         var keepsContent: Bool
     }
 
-    /// What a redirect asks for (RFC 9110 section 15.4); nil for any other response.
+    /// Returns the target of a redirect (RFC 9110 section 15.4), or `nil` for any other response.
     ///
-    /// - 303 becomes GET, or stays HEAD; 301 and 302 turn POST into GET, as browsers do; 307 and
-    ///   308 keep method and content.
-    /// - The target is resolved against what was asked.
-    /// - Host is left out, which is that of the URL;
-    ///   where it is of another origin, Authorization, Cookie and Proxy-Authorization are left out;
-    ///   with the content, what describes it.
+    /// - After 303, the method becomes GET, or stays HEAD; after 301 and 302, POST becomes GET, as
+    ///   in browsers; after 307 and 308, method and content are kept.
+    /// - The target is resolved against the URL of the request.
+    /// - Host is removed, as it follows from the URL. If the origin is different, Authorization,
+    ///   Cookie and Proxy-Authorization are removed. If the content is not kept, the fields that
+    ///   describe it are removed.
     ///
-    /// - Throws: ``ConflictingFieldLines`` for Locations that differ: to follow either would be to
-    ///   guess.
+    /// - Throws: ``ConflictingFieldLines`` if there are several different Location fields:
+    ///   following any of them would be a guess.
     static func target(
         of response: HTTPResponse, after request: HTTPRequest
     ) throws(ConflictingFieldLines) -> Target? {
@@ -78,7 +79,7 @@ public struct RedirectRule: Sendable {
                 method: method, scheme: nil, authority: nil,
                 path: String(decoding: location, as: UTF8.self),
                 headerFields: request.headerFields)
-        // It named the host of the URL that was asked.
+        // It named the host of the previous URL.
         if let host = HTTPField.Name.host { next.headerFields[host] = nil }
         let keepsContent = method == request.method && response.status.code != 303
         if !keepsContent {

@@ -1,14 +1,15 @@
 public import HTTPTypes
 
-/// A response whose content is in memory.
+/// A response with its content in memory.
 public struct DataResponse: Sendable {
     /// Status and fields.
     public let head: HTTPResponse
-    /// Without its codings, unless ``SessionConfiguration/decodesContent`` says otherwise.
+    /// The content. It has been decoded unless ``SessionConfiguration/decodesContent`` says
+    /// otherwise.
     public let content: [UInt8]
-    /// What was asked last, after redirects.
+    /// The last request, after redirects.
     public let request: HTTPRequest
-    /// How long its parts took.
+    /// How long the parts of the task took.
     public let metrics: TaskMetrics
 }
 
@@ -16,13 +17,13 @@ public struct DataResponse: Sendable {
 public struct StreamedResponse: Sendable {
     /// Status and fields.
     public let head: HTTPResponse
-    /// What was asked last, after redirects.
+    /// The last request, after redirects.
     public let request: HTTPRequest
-    /// The content, part by part.
+    /// The content, which arrives in parts.
     public let content: ResponseContent
     private let record: AttemptRecord
 
-    /// - Parameter record: Of the attempt that it is of.
+    /// - Parameter record: The record of the attempt that got the response.
     init(
         head: HTTPResponse, _ record: AttemptRecord, _ guardian: ResponseGuard,
         _ decoder: ContentDecoder?
@@ -33,7 +34,7 @@ public struct StreamedResponse: Sendable {
         content = ResponseContent(guardian, record.request, decoder)
     }
 
-    /// It comes from the session's cache.
+    /// Whether the response comes from the session's cache.
     var isStored: Bool {
         switch record.channel.times?.cache ?? CacheUse.none {
         case .hit, .stale, .confirmed: true
@@ -41,19 +42,19 @@ public struct StreamedResponse: Sendable {
         }
     }
 
-    /// How long it took: to the head, until the content has ended.
+    /// How long the task took: up to the head, until the content has ended.
     public var metrics: TaskMetrics { record.metrics(status: head.status.code) }
 }
 
-/// The content of a response, part by part as it arrives: the server is read no faster than the
-/// parts are taken. It is read once, by one task.
+/// The content of a response, part by part as it arrives. Data is read from the server no faster
+/// than the parts are consumed. It can be read once, by one task.
 public struct ResponseContent: AsyncSequence, Sendable {
     public typealias Element = [UInt8]
     public typealias Failure = ClientError
 
     let guardian: ResponseGuard
     private let request: HTTPRequest
-    /// Nil: the content is handed on as it is.
+    /// The decoder, or `nil` if the content is passed on unchanged.
     private let decoder: ContentDecoder?
 
     init(_ guardian: ResponseGuard, _ request: HTTPRequest, _ decoder: ContentDecoder?) {
@@ -62,17 +63,17 @@ public struct ResponseContent: AsyncSequence, Sendable {
         self.decoder = decoder
     }
 
-    /// Another iterator goes on where the last one stopped.
+    /// Returns an iterator. A further iterator continues where the previous one stopped.
     public func makeAsyncIterator() -> Iterator { Iterator(content: self) }
 
-    /// Waits for one part after another.
+    /// Iterates over the parts as they arrive.
     public struct Iterator: AsyncIteratorProtocol {
         let content: ResponseContent
 
-        /// The next part, which is not empty; nil at the end.
+        /// Returns the next part, which is never empty, or `nil` at the end.
         ///
-        /// - Throws: ``ClientError`` where the content breaks off; what came before it is not all
-        ///   of it.
+        /// - Throws: ``ClientError`` if the content is interrupted. The parts before it are then
+        ///   not the whole content.
         public mutating func next() async throws(ClientError) -> [UInt8]? {
             try await content.next()
         }
@@ -100,7 +101,7 @@ public struct ResponseContent: AsyncSequence, Sendable {
     private func decodedPart() async throws(ClientError) -> [UInt8]? {
         guard let decoder else { return try await guardian.channel.part() }
         while true {
-            // A little content may become many blocks.
+            // A small amount of encoded content may become many blocks.
             try await guardian.channel.turn()
             if let block = try decoder.next() { return block }
             guard let part = try await guardian.channel.part() else {
@@ -111,9 +112,9 @@ public struct ResponseContent: AsyncSequence, Sendable {
         }
     }
 
-    /// All of it.
+    /// Collects the whole content.
     ///
-    /// - Parameter maximum: In bytes; more is an error.
+    /// - Parameter maximum: The maximum size in bytes. More is an error.
     public func collect(atMost maximum: Int) async throws(ClientError) -> [UInt8] {
         if decoder == nil, let whole = guardian.channel.wholePart(atMost: maximum) {
             guardian.isOver(nil)

@@ -4,120 +4,127 @@ import PinfoldConfiguration
 public import Retries
 public import Serialization
 
-/// How a session sends requests. A value: sessions keep the copy that they were made with.
+/// Configures how a session sends requests. It is a value: a session keeps the copy with which it
+/// was created.
 public struct SessionConfiguration: Sendable {
-    /// Whom the session trusts.
+    /// Determines which servers the session trusts.
     public var securityPolicy = SecurityPolicy.default
-    /// Which requests go through a proxy. By default what the environment says counts, as for
-    /// other programs; ``securityPolicy`` applies to the servers behind a proxy all the same.
+    /// Determines which requests use a proxy. By default, the environment's variables do, as in
+    /// other programs. ``securityPolicy`` applies to the servers behind a proxy as well.
     public var proxies = ProxyConfiguration.environment
-    /// The oldest version of TLS that is spoken.
+    /// The minimum TLS version.
     public var minimumTLS = TLSMinimumVersion.tls12
-    /// Fields for requests that do not have them.
+    /// Fields that are added to requests that do not have them.
     public var fields: HTTPFields = [:]
-    /// How long a connection may take to be made, TLS included, in each of its two steps.
+    /// The maximum time to establish a connection, for each of its two steps (TCP and TLS).
     public var connectTimeout = Duration.seconds(10)
-    /// How long nothing may move between client and server, from a request's beginning on. The time
-    /// in which the caller does not read is not counted.
+    /// The maximum time without progress between client and server, counted from the beginning of a
+    /// request. Time during which the caller does not read is not counted.
     public var requestTimeout = Duration.seconds(60)
-    /// How long a request may wait for its turn, where it has to: counted from when one of those
-    /// that it waits for last came nearer to its end, that is ended, began, had the head of its
-    /// response, or moved content. Content whose length is not known (chunked, for instance) counts
-    /// for ten times as long, since the request began or the head of the response came: it may have
-    /// no end; and of a response only while it is read. Then it fails with
-    /// ``ClientError/Reason/timedOut`` and a ``QueueTimeout``. Nil: the request's
-    /// ``requestTimeout``.
+    /// The maximum time that a request is queued without progress by the requests it waits for, or
+    /// `nil` for the request's ``requestTimeout``. It is counted from when one of those requests
+    /// last made progress: it ended, began, got the head of its response, or transferred content.
+    /// For content of unknown length (such as chunked content), which may never end, progress
+    /// counts only for ten times as long, from the beginning of the request or from the head of the
+    /// response; for a response, also only while it is being read. When the time is over, the
+    /// request fails with ``ClientError/Reason/timedOut`` and a ``QueueTimeout``.
     public var queueTimeout: Duration?
-    /// How long a task may take in all: waiting for its turn, redirects, retries with the waits
+    /// The maximum total time of a task: in the queue, with redirects, retries and the delays
     /// before them, and the content of the response.
     public var resourceTimeout = Duration.seconds(7 * 24 * 3600)
-    /// How long a connection is kept for another request.
+    /// How long a connection is kept open for another request.
     public var idleConnectionTimeout = Duration.seconds(60)
-    /// Requests under way to one origin (scheme, host and port) at a time, and so connections. More
-    /// wait, for ``queueTimeout``. A request is under way until its response has been read, or is
-    /// let go of. Event streams and open WebSockets do not count.
+    /// The maximum number of active requests, and so of connections, to an origin (scheme, host and
+    /// port). Further requests wait, up to ``queueTimeout``. A request is active until its response
+    /// has been read or released. Event streams and open WebSockets are not counted.
     public var maximumRequestsPerOrigin = 6
-    /// Requests under way at a time in all; event streams and open WebSockets do not count.
+    /// The maximum number of active requests in total. Event streams and open WebSockets are not
+    /// counted.
     public var maximumRequests = 256
-    /// Event streams (``EventSource``, and responses of type `text/event-stream`) at a time, over
-    /// all origins: one ``EventSource`` more fails with ``ClientError/Reason/outOfResources``, and
-    /// any other response counts as a request under way.
+    /// The maximum number of event streams (``EventSource``, and responses of type
+    /// `text/event-stream`) to all origins. A further ``EventSource`` fails with
+    /// ``ClientError/Reason/outOfResources``; any other such response counts as an active request.
     public var maximumEventStreams = 256
-    /// WebSockets that are open, or being opened, at a time: one more fails with
+    /// The maximum number of WebSockets that are open or being opened. A further one fails with
     /// ``ClientError/Reason/outOfResources``.
     public var maximumWebSockets = 256
-    /// Which of the requests that wait is next, among those of one priority.
+    /// The order in which queued requests of the same priority are started.
     public var queueOrder = QueueOrder.firstInFirstOut
-    /// What is done with redirects.
+    /// Determines what is done with redirects.
     public var redirects = RedirectRule.follow()
-    /// Which failures and statuses make a task send its request again, and when. By default none
-    /// does, as with AFNetworking and Alamofire: the caller knows best what may be done twice.
-    /// `RetryPolicy()` is a policy with sensible limits. Content that can be read once only is not
-    /// sent again. A download whose content breaks off asks for the rest alone, where it can.
+    /// Determines after which failures and statuses a request is sent again, and when. By default
+    /// it never is, as in AFNetworking and Alamofire: the caller knows best what may be repeated.
+    /// `RetryPolicy()` is a policy with sensible limits. Content that can be read only once is not
+    /// sent again. If the content of a download is interrupted, only the rest is requested where
+    /// possible.
     public var retries = RetryPolicy.never
-    /// A request whose kept connection its server closes without a byte of an answer is sent again,
-    /// once and on a new connection, whatever its method, where its content can be sent again: as
-    /// curl and browsers do. Mostly the server had closed an idle connection and has seen nothing;
-    /// it may have failed in the middle of the work, too, which is then done twice. Requests whose
-    /// method is idempotent (RFC 9110 section 9.2.2) are sent again in any case.
+    /// Whether a request is sent again, once and on a new connection, if the server closes its
+    /// reused connection without sending a byte of a response. This applies to any method, if the
+    /// content can be sent again, as in curl and browsers. Usually the server had closed an idle
+    /// connection and never saw the request; but it may also have failed while processing it, and
+    /// then the request is processed twice. Requests with an idempotent method (RFC 9110 section
+    /// 9.2.2) are sent again in any case.
     public var resendsUnanswered = false
-    /// Asked when a server wants credentials that the session does not have
-    /// (``SessionManager/credentials``); nil: responses with challenges are the tasks' responses.
+    /// Called if a server requires credentials that the session does not have
+    /// (``SessionManager/credentials``). If it is `nil`, tasks get the responses with the
+    /// challenges.
     ///
-    /// Servers that redirects lead to ask, too, and proxies: a hook answers by
+    /// Servers that redirects lead to and proxies can send challenges, too. A hook must check
     /// ``AuthenticationChallenge/space`` (see ``ChallengeHook``).
     ///
-    /// Basic is answered in clear text, too, as NSURLSession does: anybody on the way reads the
-    /// password. A hook sees the scheme of ``AuthenticationChallenge/space`` and may refuse; with
-    /// pins nothing is sent in clear text at all.
+    /// Basic credentials are also sent in clear text, as NSURLSession does, where anyone on the
+    /// path can read the password. A hook can check the scheme of ``AuthenticationChallenge/space``
+    /// and refuse. With pins, nothing is ever sent in clear text.
     public var challenges: ChallengeHook?
-    /// Whether ``challenges`` has credentials for a server, whatever the realm: a challenge of its
-    /// that cannot be read is then an error. Nil: nobody knows, and the response is the task's.
+    /// Returns whether ``challenges`` has credentials for a server, whatever the realm. If it has,
+    /// a challenge of that server that cannot be parsed is an error. If this closure is `nil`, it
+    /// is unknown, and the task gets the response.
     package var answersOrigin: (@Sendable (ProtectionSpace) -> Bool)?
-    /// What the session proves itself with to servers that ask for it, the first one that is for
-    /// the server's host.
+    /// The client certificates. A server that requests one gets the first one for its host.
     public var clientCertificates: [ClientCertificate] = []
-    /// Where cookies are kept; nil: nowhere, and none are sent. By default in memory, in a store of
-    /// this configuration and its copies. A Cookie field of the caller's own is sent as it is, in
-    /// place of the store's cookies.
+    /// Where cookies are stored, or `nil` to store and send none. By default, they are in memory,
+    /// in a store shared by this configuration and its copies. A Cookie field set by the caller is
+    /// sent unchanged, instead of the store's cookies.
     public var cookies: CookieStore? = CookieStore()
-    /// Bytes of responses kept in memory to answer the same requests again, by the rules of RFC
-    /// 9111 for private caches; 0: none are, and there is no cache at all. A response is kept if it
-    /// is no larger than an eighth of this, or fits on disk.
+    /// The size of the memory cache in bytes, or 0 for no cache at all. Responses are reused
+    /// according to the rules of RFC 9111 for private caches. A response is stored if it is no
+    /// larger than an eighth of this size, or fits on disk.
     ///
-    /// What was answered to one Authorization does not answer another. A response that sets a
-    /// cookie is not kept.
+    /// A response to a request with one Authorization is not reused for another one. A response
+    /// that sets a cookie is not stored.
     public var cacheMemoryBytes = 0
-    /// Bytes of the cache's file below ``cacheDirectory``; 0: nothing is kept on disk.
+    /// The size of the cache file in ``cacheDirectory``, in bytes, or 0 for no disk cache.
     public var cacheDiskBytes = 0
-    /// The folder of the cache's file, as an absolute path; it is made, for this user alone, where
-    /// it is not there. One process at a time uses it, and one session: others go on in memory.
+    /// The absolute path of the folder for the cache file. If it does not exist, it is created,
+    /// accessible only to this user. Only one session of one process can use it at a time; others
+    /// use memory only.
     public var cacheDirectory: String?
-    /// Content codings (gzip, deflate, br) are asked for by Accept-Encoding, where a request does
-    /// not have that field, and undone while the content arrives, whoever asked for them. The head
-    /// of such a response has no Content-Encoding and no Content-Length. Parts of a whole (206) and
-    /// codings that are not known are handed on as they are. Downloads leave codings as they are.
+    /// Whether content codings are requested and decoded. A request without Accept-Encoding then
+    /// gets that field (gzip, deflate, br). Encoded content is decoded while it arrives, whoever
+    /// requested the encoding, and the response's head has no Content-Encoding and no
+    /// Content-Length. Partial content (206) and unknown codings are passed on unchanged. Downloads
+    /// are never decoded.
     public var decodesContent = true
-    /// Bytes of content that is collected in memory, once it is decoded, if the caller does not
-    /// say another number.
+    /// The maximum size of content collected in memory, after decoding, in bytes. It can be changed
+    /// for a request.
     public var maximumContentBytes = 256 << 20
-    /// The longest head of a response, in bytes, and its fields.
+    /// The maximum size of a response's head, and of its fields, in bytes.
     public var maximumHeadBytes = 64 << 10
-    /// Fields that the head of a response has at most.
+    /// The maximum number of fields in a response's head.
     public var maximumFields = 256
-    /// Counts the session's tasks from when they begin to their end, those that are suspended
-    /// left out; nil: none does. Nothing is shown until it is enabled.
+    /// The indicator that counts the session's tasks from beginning to end, without suspended ones,
+    /// or `nil` for none. It shows nothing until it is enabled.
     public var activityIndicator: ActivityIndicator? = .shared
-    /// Where completion handlers run, one after the other.
+    /// Where completion handlers run, one after another.
     public var callbacks = CallbackExecution.serial
-    /// Is told what happens, in order with the completion handlers and where these are called; see
-    /// ``SessionManager/events()``, too.
+    /// Receives the session's events, in order with the completion handlers and where these are
+    /// called. See also ``SessionManager/events()``.
     public var observer: (@Sendable (SessionEvent) -> Void)?
 
-    /// Each setting at its default.
+    /// Creates a configuration with default values.
     public init() {}
 
-    /// What the engine is told: one entry, for all hosts.
+    /// The configuration for the engine: one entry for all hosts.
     func snapshot() throws(ClientError) -> ConfigurationSnapshot {
         var tls = UpstreamTLS(
             minimum: minimumTLS == .tls13 ? .tls13 : .tls12, roots: securityPolicy.roots)
@@ -126,7 +133,7 @@ public struct SessionConfiguration: Sendable {
         entry.name = "session"
         entry.cacheStores = cacheMemoryBytes > 0
         entry.cacheKeyFields = ["authorization"]
-        // What proves nothing by TLS is not asked for it.
+        // If TLS would prove nothing, clear text is allowed.
         if securityPolicy.mode == .none { entry.clearText = .allow }
         var pinsets: [PinsetEntry] = []
         if let pinset = securityPolicy.pinset {
@@ -136,7 +143,7 @@ public struct SessionConfiguration: Sendable {
             pinsets = [PinsetEntry(pinset: pinset)]
             entry.pinsets = [0]
         }
-        // Entries that differ by what their hosts are shown; the last one is for all others.
+        // Entries that differ in their client certificate. The last one is for all other hosts.
         var entries = clientCertificates.map { certificate in
             var shown = entry
             shown.match = certificate.patterns
@@ -163,17 +170,17 @@ public struct SessionConfiguration: Sendable {
         var limits = LimitsConfiguration()
         limits.headBytes = maximumHeadBytes
         limits.fields = maximumFields
-        // The session's own queue decides who waits. The engine keeps connections for requests that
-        // arrive whole: twice as many, and none of ours waits for that. A proxy that forwards is
-        // one host for the requests to all origins.
+        // The session's own queue decides which requests wait. The engine keeps connections for
+        // requests that arrive at once: twice as many, so that none of ours waits for one. A
+        // forwarding proxy counts as one host for the requests to all origins.
         let most = max(1, maximumRequests).addingReportingOverflow(max(0, maximumEventStreams))
         limits.connections = 2 * (most.overflow ? 1 << 20 : min(most.partialValue, 1 << 20)) + 2
         limits.upstreamPerHost = limits.connections
         return limits
     }
 
-    /// How long nothing moves is looked at by each transfer, whose time may be another one; the
-    /// engine's own times stand behind it.
+    /// Each transfer checks its idle time itself, because it may differ between requests. The
+    /// engine's timeouts are only a backstop.
     private static let longMilliseconds: Int64 = 30 * 24 * 3600 * 1000
 
     private var timeouts: TimeoutsConfiguration {
@@ -183,13 +190,14 @@ public struct SessionConfiguration: Sendable {
         timeouts.firstByteMilliseconds = Self.longMilliseconds
         timeouts.bodyMilliseconds = Self.longMilliseconds
         timeouts.eventStreamMilliseconds = Self.longMilliseconds
-        // Tasks do not depend on one another: what one asks for may come late, or be suspended.
+        // Tasks are independent: the request of one may be late, or suspended, and others must not
+        // wait for it.
         timeouts.collapseMilliseconds = 0
         return timeouts
     }
 }
 
-/// The oldest version of TLS that is spoken.
+/// The minimum TLS version.
 public enum TLSMinimumVersion: String, Sendable, Hashable, CaseIterable {
     /// TLS 1.2 (RFC 5246).
     case tls12 = "1.2"
@@ -197,24 +205,24 @@ public enum TLSMinimumVersion: String, Sendable, Hashable, CaseIterable {
     case tls13 = "1.3"
 }
 
-/// Which of the requests that wait is next.
+/// The order in which queued requests are started.
 public enum QueueOrder: Sendable, Hashable, CaseIterable {
-    /// The one that has waited longest.
+    /// The request that has waited longest is next.
     case firstInFirstOut
-    /// The one that came last.
+    /// The request that was queued last is next.
     case lastInFirstOut
 }
 
-/// How soon a request that has to wait is sent, among those of its session.
+/// The priority of a queued request among those of its session.
 public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
-    /// After all others.
+    /// Started after all others.
     case low
-    /// After ``high``, before ``low``.
+    /// Started after ``high`` and before ``low``.
     case normal
-    /// Before all others.
+    /// Started before all others.
     case high
 
-    /// The highest is 0.
+    /// The index of the priority; the highest is 0.
     var index: Int {
         switch self {
         case .high: 0
@@ -224,40 +232,40 @@ public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
     }
 }
 
-/// What is special about one request.
+/// Options for a single request.
 public struct RequestOptions: Sendable {
-    /// In place of ``SessionConfiguration/requestTimeout``.
+    /// Overrides ``SessionConfiguration/requestTimeout``.
     public var timeout: Duration?
-    /// In place of ``SessionConfiguration/queueTimeout``.
+    /// Overrides ``SessionConfiguration/queueTimeout``.
     public var queueTimeout: Duration?
-    /// What the session's cache may answer.
+    /// How the session's cache may be used.
     public var cachePolicy = RequestProperties.CachePolicy.useProtocol
-    /// How soon it is sent where it has to wait.
+    /// The request's priority while it is queued.
     public var priority = TaskPriorityLevel.normal
-    /// In place of ``SessionConfiguration/proxies``.
+    /// Overrides ``SessionConfiguration/proxies``.
     public var proxies: ProxyConfiguration?
-    /// In place of ``SessionConfiguration/redirects``.
+    /// Overrides ``SessionConfiguration/redirects``.
     public var redirects: RedirectRule?
-    /// In place of ``SessionConfiguration/retries``.
+    /// Overrides ``SessionConfiguration/retries``.
     public var retries: RetryPolicy?
-    /// In place of ``SessionConfiguration/resendsUnanswered``.
+    /// Overrides ``SessionConfiguration/resendsUnanswered``.
     public var resendsUnanswered: Bool?
-    /// Cookies of ``SessionConfiguration/cookies`` are sent, and those of responses kept
-    /// (`HTTPShouldHandleCookies`).
+    /// Whether cookies of ``SessionConfiguration/cookies`` are sent, and those of the response
+    /// stored (`HTTPShouldHandleCookies`).
     public var handlesCookies = true
-    /// In place of ``SessionConfiguration/decodesContent``.
+    /// Overrides ``SessionConfiguration/decodesContent``.
     public var decodesContent: Bool?
-    /// In place of ``SessionConfiguration/maximumContentBytes``.
+    /// Overrides ``SessionConfiguration/maximumContentBytes``.
     public var maximumContentBytes: Int?
-    /// Is told what moves.
+    /// Receives the progress of the transfer.
     public var progress: TransferProgress?
-    /// What the response is for, where that lasts; nil: it ends by itself.
+    /// The kind of stream if the response has no defined end, otherwise `nil`.
     var stream: StreamKind?
 
-    /// What the session does with any request.
+    /// Creates options with default values.
     public init() {}
 
-    /// What a serializer's properties say.
+    /// Creates options from a serializer's properties.
     init(_ properties: RequestProperties) {
         timeout = properties.timeout
         cachePolicy = properties.cachePolicy ?? .useProtocol

@@ -1,17 +1,18 @@
 public import HTTPTypes
 
-// Requests as calls that wait.
+// Requests as asynchronous calls.
 extension SessionManager {
-    /// Sends a request, follows its redirects, and returns when the head of the response is there.
+    /// Sends a request, follows its redirects, and returns when the head of the response has
+    /// arrived.
     ///
-    /// What comes after the head is read by whoever iterates over ``StreamedResponse/content``; a
-    /// response that is let go of unread is cancelled. Cancelling the task cancels the request.
+    /// Read the content by iterating over ``StreamedResponse/content``. If the response is released
+    /// unread, it is cancelled. Cancelling the task cancels the request.
     ///
     /// - Parameters:
-    ///   - request: Its scheme, authority and path say where it goes.
-    ///   - content: What is sent with it; nil: nothing.
-    ///   - options: What is special about it.
-    /// - Throws: ``ClientError``. Any status is a response, and no error.
+    ///   - request: The request. Its scheme, authority and path determine where it is sent.
+    ///   - content: The content of the request, or `nil` for none.
+    ///   - options: Options for the request.
+    /// - Throws: ``ClientError``. No status is an error.
     public func response(
         for request: HTTPRequest, content: RequestContent? = nil,
         options: RequestOptions = RequestOptions()
@@ -25,16 +26,16 @@ extension SessionManager {
             handle: TaskHandle(request, registry, options.progress))
     }
 
-    /// How much content of a response is collected.
+    /// The maximum size of collected content.
     func maximumContentBytes(_ options: RequestOptions) -> Int {
         options.maximumContentBytes ?? configuration.maximumContentBytes
     }
 
     /// Sends a request, and collects the content of its response in memory.
     ///
-    /// - Parameters: as for ``response(for:content:options:)``.
-    /// - Throws: ``ClientError``; ``ClientError/Reason/contentTooLong`` where the content is longer
-    ///   than ``RequestOptions/maximumContentBytes``: what there is of it is let go of at once.
+    /// - Parameters: See ``response(for:content:options:)``.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/contentTooLong`` if the content is
+    ///   longer than ``RequestOptions/maximumContentBytes``. The rest is discarded at once.
     public func data(
         for request: HTTPRequest, content: RequestContent? = nil,
         options: RequestOptions = RequestOptions()

@@ -7,45 +7,47 @@ import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
 
-/// Sends requests that share connections, trust, a cache and limits: what AFNetworking's
-/// `AFURLSessionManager` is.
+/// Sends requests that share connections, a security policy, a cache and limits. This corresponds
+/// to AFNetworking's `AFURLSessionManager`.
 ///
 ///     let session = try SessionManager()
 ///     let response = try await session.data(for: HTTPRequest(.get, "https://example.com/"))
 ///     print(response.head.status, response.content.count)
 ///
-/// It is used by any number of tasks at a time. When nobody holds it any more, its connections are
-/// closed as soon as its last request has ended.
+/// It can be used by any number of tasks concurrently. When its last reference is released, its
+/// connections are closed as soon as its last request has ended.
 public final class SessionManager: Sendable {
-    /// What it was made with.
+    /// The configuration with which the session was created.
     public let configuration: SessionConfiguration
-    /// What the session answers challenges with.
+    /// The credentials with which the session answers challenges.
     public let credentials = CredentialStore()
     let runtime: ClientRuntime
     let number: UInt64
-    /// The environment's variables are those of the session's beginning.
+    /// The proxy rules, with the environment's variables as of the session's creation.
     let proxyRules: ProxyRules
-    /// Responses kept to answer the same requests again; nil where
-    /// ``SessionConfiguration/cacheMemoryBytes`` is 0.
+    /// The cache of responses, or `nil` if ``SessionConfiguration/cacheMemoryBytes`` is 0.
     public let cache: SessionCache?
     /// Runs completion handlers.
     let callbacks: CallbackLine
-    /// What servers' certificates are held to, among others.
+    /// The policy in the engine's form. Among other things, server certificates are evaluated with
+    /// it.
     let policy: PolicySnapshot
-    /// The tasks under way.
+    /// The active tasks.
     let registry: TaskRegistry
-    /// The configuration's timeouts, in milliseconds.
+    /// The configuration's timeouts in milliseconds.
     private let requestMilliseconds: Int64
     private let queueMilliseconds: Int64?
     private let resourceMilliseconds: Int64
 
+    /// Creates a session.
+    ///
     /// - Parameters:
-    ///   - configuration: By default that of every client: valid chains of the system's trust
-    ///     anchors, no cache, redirects are followed.
-    ///   - runtime: The thread that carries it out; nil: ``ClientRuntime/shared()``.
-    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy`` for a policy
-    ///   that nobody could pass, with ``ClientError/Reason/outOfResources`` where the system gives
-    ///   no thread or descriptor.
+    ///   - configuration: The configuration. The default requires valid chains to the system's
+    ///     trust anchors, has no cache, and follows redirects.
+    ///   - runtime: The session's runtime, or `nil` for ``ClientRuntime/shared()``.
+    /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidSecurityPolicy`` if the policy
+    ///   would reject every server, or with ``ClientError/Reason/outOfResources`` if the system
+    ///   cannot provide a thread or a descriptor.
     public init(
         configuration: SessionConfiguration = SessionConfiguration(),
         runtime: ClientRuntime? = nil
@@ -73,10 +75,10 @@ public final class SessionManager: Sendable {
 
     deinit { registry.invalidate() }
 
-    /// Ends the session: no further task begins, and connections are closed when the last one has
-    /// ended. Tasks that begin later fail with ``ClientError/Reason/sessionInvalidated``.
+    /// Invalidates the session: no more tasks are started, and connections are closed when the last
+    /// task has ended. Tasks started later fail with ``ClientError/Reason/sessionInvalidated``.
     ///
-    /// - Parameter cancelling: Tasks under way fail, too, instead of going on to their end.
+    /// - Parameter cancelling: Whether active tasks fail, too, instead of continuing to their end.
     public func invalidate(cancelling: Bool = false) {
         registry.invalidate()
         guard cancelling else { return }
@@ -113,7 +115,7 @@ public final class SessionManager: Sendable {
             activity: ActivityMonitor(
                 delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
             reviewer: configuration.challenges.map { ServerTrust.reviewer($0) })
-        // Nobody reads these counters; the engine's code writes them.
+        // Nobody reads these counters, but the engine's code writes them.
         let dimensions = MetricsDimensions(reasons: Reason.tokens.count)
         return SessionParts(
             number: number, policy: policy, shared: shared,
@@ -128,8 +130,8 @@ public final class SessionManager: Sendable {
 
     // MARK: Sending
 
-    /// A request with the fields that the session and its options add to it. It is asked for once,
-    /// before redirects: what these leave out stays out.
+    /// Returns a request with the fields added by the session and the options. It is called once,
+    /// before redirects: fields removed by these are not added again.
     func completed(_ request: HTTPRequest, _ options: RequestOptions) -> HTTPRequest {
         var completed = request
         let present = completed.headerFields
@@ -145,12 +147,13 @@ public final class SessionManager: Sendable {
         return completed
     }
 
-    /// Begins one exchange of a task.
+    /// Starts an exchange of a task.
     ///
     /// - Parameters:
-    ///   - authentication: Nil: the task has no credentials of its own.
-    ///   - remainingTime: How long it may take, waiting for its turn included.
-    ///   - fresh: Only a connection that carried no request before will do.
+    ///   - authentication: The task's authentication state, or `nil` if it has no credentials of
+    ///     its own.
+    ///   - remainingTime: The maximum time for the exchange, including the time in the queue.
+    ///   - fresh: Whether only a connection that has carried no request yet may be used.
     func transfer(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
         _ authentication: TaskAuthentication?, remainingTime: Duration, fresh: Bool = false
@@ -162,7 +165,7 @@ public final class SessionManager: Sendable {
                 of: request)
         }
         let proxy = try proxyRoute(of: request, to: origin, options, authentication)
-        // Here, and not on the loop, which others wait for.
+        // Here and not on the loop, for which others wait.
         if origin.scheme == "https" {
             policy.prepareTLS(host: origin.host, port: UInt16(origin.port))
         }
@@ -192,7 +195,7 @@ public final class SessionManager: Sendable {
         return channel
     }
 
-    /// Methods whose requests usually have content say that they have none (RFC 9110 section 8.6).
+    /// A method that usually has content declares that there is none (RFC 9110 section 8.6).
     private static func framing(of method: HTTPRequest.Method) -> RequestHeadText.Framing {
         method == .post || method == .put || method == .patch ? .length(0) : .none
     }

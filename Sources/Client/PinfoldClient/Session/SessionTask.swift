@@ -1,23 +1,23 @@
 public import HTTPTypes
 
-/// A request whose outcome a completion handler is given: what `NSURLSessionDataTask` is.
+/// A request with a completion handler. This corresponds to `NSURLSessionDataTask`.
 ///
-/// It is suspended once when it is made, and begins with ``resume()``. The completion handler is
-/// called exactly once, where the session's ``SessionConfiguration/callbacks`` say; whatever
-/// becomes of the session meanwhile.
+/// A new task is suspended, and starts with ``resume()``. The completion handler is called exactly
+/// once, where the session's ``SessionConfiguration/callbacks`` says, whatever happens to the
+/// session in the meantime.
 public final class SessionTask<Output: Sendable>: Sendable {
-    /// What it is doing.
+    /// The state of a task.
     public typealias State = TaskState
 
-    /// What can be done to it.
+    /// Controls the task.
     public let handle: TaskHandle
-    /// How far it is.
+    /// The progress of the transfer.
     public let progress: TransferProgress
-    /// What is wanted of a download that is cancelled; nil for any other task.
+    /// What to keep of a cancelled download, or `nil` for any other task.
     let download: DownloadControl?
 
-    /// - Parameter work: What it does; it ends by calling ``TaskHandle/complete(_:)``, if it calls
-    ///   that at all.
+    /// - Parameter work: The task's work. It ends by calling ``TaskHandle/complete(_:)``, if at
+    ///   all.
     init(
         _ request: HTTPRequest, _ progress: TransferProgress, _ registry: TaskRegistry,
         _ callbacks: CallbackLine,
@@ -37,36 +37,38 @@ public final class SessionTask<Output: Sendable>: Sendable {
             })
     }
 
-    /// No other task has it.
+    /// The unique identifier of the task.
     public var identifier: TaskIdentifier { handle.identifier }
 
-    /// What was asked for.
+    /// The task's first request.
     public var request: HTTPRequest { handle.request }
 
-    /// What it is doing now.
+    /// The current state.
     public var state: TaskState { handle.state }
 
-    /// Begins, or goes on, when it was called as often as ``suspend()``, and once more to begin.
+    /// Starts or continues the task. It must be called once to start the task, and once for each
+    /// call of ``suspend()``.
     public func resume() { handle.resume() }
 
-    /// See ``TaskHandle``.
+    /// Suspends the task. See ``TaskHandle``.
     public func suspend() { handle.suspend() }
 
-    /// Ends it, with ``ClientError/Reason/cancelled`` for the completion handler, whether it had
-    /// begun or not. Nothing happens to one that is completed.
+    /// Cancels the task, whether or not it has started. Its completion handler receives
+    /// ``ClientError/Reason/cancelled``. Has no effect on a completed task.
     public func cancel() { handle.cancel() }
 }
 
 extension SessionManager {
-    /// A task that collects the content of the response in memory. It is to be begun:
+    /// Creates a task that collects the content of the response in memory. Start it with
     /// ``SessionTask/resume()``.
     ///
     /// - Parameters:
-    ///   - request: As for ``data(for:content:options:)``, as are the following.
-    ///   - progress: Is told how far it is, where completion handlers are called. Of values that
-    ///     change faster than they are taken, the latest is told; the last one is the finished one,
-    ///     before the completion handler is called.
-    ///   - completion: Gets the response or the error.
+    ///   - request: The request; see ``data(for:content:options:)``, as for the next two
+    ///     parameters.
+    ///   - progress: Receives the progress, where completion handlers are called. If values change
+    ///     faster than they can be delivered, only the latest one is. The last value is the
+    ///     finished one, before the completion handler is called.
+    ///   - completion: Receives the response or the error.
     public func dataTask(
         for request: HTTPRequest, content: RequestContent? = nil,
         options: RequestOptions = RequestOptions(),
@@ -78,7 +80,7 @@ extension SessionManager {
         }
     }
 
-    /// - Parameter read: Makes of the response what the completion handler gets.
+    /// - Parameter read: Converts the response to the completion handler's argument.
     func dataTask<Output: Sendable>(
         _ request: HTTPRequest, _ content: RequestContent?, _ options: RequestOptions,
         _ progress: (@Sendable (TransferProgress.Value) -> Void)?,
@@ -99,8 +101,8 @@ extension SessionManager {
         }
     }
 
-    /// A task that sends content, a file's for example, and collects the response in memory. See
-    /// ``dataTask(for:content:options:progress:completion:)``.
+    /// Creates a task that sends content, for example of a file, and collects the response in
+    /// memory. See ``dataTask(for:content:options:progress:completion:)``.
     public func uploadTask(
         for request: HTTPRequest, content: RequestContent,
         options: RequestOptions = RequestOptions(),
@@ -114,7 +116,7 @@ extension SessionManager {
 }
 
 extension Result where Failure == ClientError, Success: Sendable {
-    /// What a call that waits returns or throws.
+    /// Captures what an asynchronous call returns or throws.
     init(_ work: @Sendable () async throws(ClientError) -> Success) async {
         do throws(ClientError) { self = .success(try await work()) } catch {
             self = .failure(error)

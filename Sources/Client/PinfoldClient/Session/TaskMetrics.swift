@@ -1,78 +1,82 @@
 import HTTPTypes
 
-/// What a session's cache had to do with a response.
+/// How a response relates to the session's cache.
 public enum CacheUse: String, Sendable, Hashable, CaseIterable {
-    /// There is no cache, or it was not asked.
+    /// There is no cache, or it was not used.
     case none
-    /// It had nothing that fits.
+    /// The cache had no matching response.
     case miss
-    /// It answered.
+    /// The response came from the cache.
     case hit
-    /// It answered with something stale, as the request or the response allowed.
+    /// The response came from the cache although it was stale, as the request or the response
+    /// allowed.
     case stale
-    /// It answered after the server had said that nothing changed.
+    /// The response came from the cache after the server had confirmed it.
     case confirmed
 }
 
-/// How long a task took, and why.
+/// How long a task took, and for which requests.
 public struct TaskMetrics: Sendable, Hashable {
-    /// Why a request was sent.
+    /// The reason why a request was sent.
     public enum Cause: String, Sendable, Hashable, CaseIterable {
-        /// It is the task's first.
+        /// It is the task's first request.
         case task
-        /// The response before it led there.
+        /// The previous response was a redirect.
         case redirect
-        /// The response before it asked for credentials.
+        /// The previous response required credentials.
         case challenge
-        /// The one before it failed, or its response said to try again, and the session's
-        /// ``SessionConfiguration/retries`` let it be sent again.
+        /// The previous request failed, or its response allowed it to be tried again, and
+        /// ``SessionConfiguration/retries`` allowed a repetition.
         case retry
-        /// The kept connection of the one before it was closed without an answer
-        /// (``SessionConfiguration/resendsUnanswered``). One that is sent again because its method
-        /// is idempotent is no request of its own.
+        /// The reused connection of the previous request was closed without a response
+        /// (``SessionConfiguration/resendsUnanswered``). If it is sent again because its method is
+        /// idempotent, it does not count as a separate request.
         case resend
     }
 
-    /// One request and its response: there is one more for each redirect, each challenge that was
-    /// answered, each retry, and each request that is sent again.
+    /// A request and its response. There is one more for each redirect, answered challenge, retry,
+    /// and request that is sent again.
     public struct Transaction: Sendable, Hashable {
-        /// The URL that was asked for.
+        /// The URL of the request.
         public var url: String {
             HTTPRequest.url(scheme: scheme, authority: authority, path: path)
         }
-        // Put together only where somebody looks.
+        // Assembled only on demand.
         private let scheme: String?
         private let authority: String?
         private let path: String?
-        /// Why the request was made.
+        /// The reason for the request.
         public var cause: Cause
-        /// The status of the response; nil where there was none.
+        /// The status of the response, or `nil` if there was none.
         public var status: Int?
-        /// How long it waited for others of its session.
+        /// How long the request was queued.
         public var queued: Duration
-        /// How long the name was looked up; nil where it was not, or a connection was used again.
+        /// The duration of the name resolution, or `nil` if there was none or a connection was
+        /// reused.
         public var lookup: Duration?
-        /// How long the connection took to be made, without lookup and handshake; nil as above.
+        /// The duration of connecting, without name resolution and handshake; `nil` in the same
+        /// cases.
         public var connect: Duration?
-        /// How long a proxy took to open a tunnel, TLS with the proxy included; nil as above, and
-        /// where there is no tunnel.
+        /// How long a proxy took to open a tunnel, including TLS with the proxy; `nil` in the same
+        /// cases, and without a tunnel.
         public var tunnel: Duration?
-        /// How long the TLS handshake took; nil as above, and for clear text.
+        /// The duration of the TLS handshake; `nil` in the same cases, and in clear text.
         public var handshake: Duration?
-        /// From the request's turn to the head of the response.
+        /// The time from when the request became active to the head of the response.
         public var firstByte: Duration?
-        /// From the request to the end of the response; to its head where that is all there is yet.
+        /// The time from the request to the end of the response, or to its head if no more has
+        /// arrived yet.
         public var total: Duration
         /// Whether the connection had carried other requests before.
         public var reusedConnection: Bool
-        /// What the session's cache had to do with it.
+        /// How the response relates to the session's cache.
         public var cache: CacheUse
-        /// The address and port of the server, or of the proxy that was asked in its place; nil
-        /// where none was.
+        /// The address and port of the server, or of the proxy used instead; `nil` if there was no
+        /// connection.
         public var server: String?
-        /// Bytes of content.
+        /// The number of bytes of content sent.
         public var sentBytes: Int64
-        /// Bytes of the response's content, as they were transferred.
+        /// The number of bytes of content received, as they were transferred.
         public var receivedBytes: Int64
 
         init(
@@ -96,22 +100,22 @@ public struct TaskMetrics: Sendable, Hashable {
         }
     }
 
-    /// Whose they are.
+    /// The identifier of the task.
     public let task: TaskIdentifier
-    /// In the order of the requests; at least one for a task that had a response.
+    /// The transactions in order of the requests. There is at least one if the task got a response.
     public var transactions: [Transaction] = []
-    /// Redirects that were followed.
+    /// The number of redirects that were followed.
     public var redirects: Int { count(of: .redirect) }
-    /// Requests that were sent again after a failure, as the session's
-    /// ``SessionConfiguration/retries`` say.
+    /// The number of requests repeated after a failure (``SessionConfiguration/retries``).
     public var retries: Int { count(of: .retry) }
-    /// Requests that were sent again as their kept connection was closed without an answer
-    /// (``SessionConfiguration/resendsUnanswered``).
+    /// The number of requests repeated because their reused connection was closed without a
+    /// response (``SessionConfiguration/resendsUnanswered``).
     public var resends: Int { count(of: .resend) }
 
     private func count(of cause: Cause) -> Int { transactions.count { $0.cause == cause } }
 
-    /// From the first request to the end of the last response, waits between them left out.
+    /// The time from the first request to the end of the last response, without the delays between
+    /// them.
     public var total: Duration {
         transactions.reduce(.zero) { $0 + $1.total }
     }

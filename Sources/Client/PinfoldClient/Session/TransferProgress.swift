@@ -1,28 +1,28 @@
 import HTTPTypes
 import Locking
 
-/// How far a request's content and its response's have come, as an observable value.
+/// The progress of a request's content and of its response's content, as an observable value.
 ///
-/// Give one to ``RequestOptions/progress``, and read ``value`` whenever you like, or follow
-/// ``updates()``. With a redirect, or a retry, both begin again. The task can be paused and
-/// cancelled through it, too, as through an `NSProgress` of AFNetworking.
+/// Set ``RequestOptions/progress`` to it, then read ``value`` at any time or follow ``updates()``.
+/// Both restart with a redirect or a retry. It can also be used to pause and cancel the task, like
+/// an `NSProgress` from AFNetworking.
 public final class TransferProgress: Sendable {
-    /// Bytes of content moved, and how many there will be.
+    /// The number of bytes transferred and expected.
     public struct Value: Sendable, Hashable {
-        /// Bytes of the request's content that were sent.
+        /// The number of bytes of the request's content that were sent.
         public var sent: Int64 = 0
-        /// Nil: not known.
+        /// The length of the request's content, or `nil` if it is unknown.
         public var expectedToSend: Int64?
-        /// Bytes of the response's content that have arrived.
+        /// The number of bytes of the response's content that have arrived.
         public var received: Int64 = 0
-        /// Nil: not known, or not yet.
+        /// The length of the response's content, or `nil` if it is unknown, or not yet known.
         public var expectedToReceive: Int64?
-        /// Nothing follows any more.
+        /// Whether the transfer has finished.
         public var isFinished = false
 
-        /// The share of what is received, 0 to 1; nil where its length is not known.
+        /// The fraction received, from 0 to 1, or `nil` if the length is unknown.
         public var fractionReceived: Double? { Self.fraction(received, of: expectedToReceive) }
-        /// The share of what is sent, 0 to 1; nil where its length is not known.
+        /// The fraction sent, from 0 to 1, or `nil` if the length is unknown.
         public var fractionSent: Double? { Self.fraction(sent, of: expectedToSend) }
 
         private static func fraction(_ count: Int64, of total: Int64?) -> Double? {
@@ -34,15 +34,15 @@ public final class TransferProgress: Sendable {
         var value = Value()
         var observers: [Int: AsyncStream<Value>.Continuation] = [:]
         var next = 0
-        /// Of the request that counts now.
+        /// The number of the current request.
         var part = 0
-        /// Bytes that were there before, if the server goes on behind them.
+        /// The number of bytes that were there before, if the server continues after them.
         var offset: Int64 = 0
-        /// Told that the value has changed.
+        /// Called when the value has changed.
         var callback: (@Sendable () -> Void)?
         var isPaused = false
         var isCancelled = false
-        /// Whose progress it is now.
+        /// The current task.
         weak var task: TaskHandle?
 
         mutating func expectsReceived(_ response: HTTPResponse) {
@@ -57,7 +57,7 @@ public final class TransferProgress: Sendable {
         }
     }
 
-    /// A change, and those who are told of it.
+    /// A change, and the observers to notify of it.
     private struct Told: Sendable {
         let value: Value
         let observers: [AsyncStream<Value>.Continuation]
@@ -66,15 +66,15 @@ public final class TransferProgress: Sendable {
 
     private let state = Locked(State())
 
-    /// Progress that nothing has been made of yet.
+    /// Creates progress for a transfer that has not started.
     public init() {}
 
-    /// How far it is now.
+    /// The current value.
     public var value: Value { state.withLock { $0.value } }
 
-    /// The values as they change, the latest only where they change faster than they are read; the
-    /// sequence ends with the transfer, its last value being the finished one. Each call makes
-    /// another one, which begins with the present value.
+    /// Returns the values as they change, or only the latest if they change faster than they are
+    /// read. The sequence ends with the transfer; its last value is the finished one. Each call
+    /// returns another sequence, which starts with the current value.
     public func updates() -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Value.self, bufferingPolicy: .bufferingNewest(1))
@@ -91,16 +91,16 @@ public final class TransferProgress: Sendable {
 
     // MARK: The task
 
-    /// Its task is suspended, or will be when it begins.
+    /// Whether the task is suspended, or will be when it starts.
     public var isPaused: Bool { state.withLock { $0.isPaused } }
-    /// Its task is cancelled, as is each that it is given to.
+    /// Whether the task, and each task that this is given to, is cancelled.
     public var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-    /// Suspends the task, apart from calls of ``TaskHandle/suspend()``: both have to be taken back.
-    /// Not counted.
+    /// Suspends the task. This is independent of ``TaskHandle/suspend()``: both have to be undone.
+    /// Calls are not counted.
     public func pause() { control { $0.isPaused = true } }
 
-    /// Takes ``pause()`` back.
+    /// Undoes ``pause()``.
     public func resume() { control { $0.isPaused = false } }
 
     /// Cancels the task.
@@ -122,8 +122,8 @@ public final class TransferProgress: Sendable {
         if isFollowed { task.follow(self) }
     }
 
-    /// Calls a function with the values as they change, the latest only where they change faster
-    /// than it is called.
+    /// Calls a function with the values as they change, or only with the latest if they change
+    /// faster than it can be called.
     func tell(on callbacks: CallbackLine, _ function: @escaping @Sendable (Value) -> Void) {
         let isAsked = Locked(false)
         let observer = { @Sendable [weak self] in
@@ -146,9 +146,10 @@ public final class TransferProgress: Sendable {
         _ = state.withLock { $0.observers.removeValue(forKey: number) }
     }
 
-    /// One request's share: what it says counts until the next request begins, or all is finished.
+    /// The part of a single request. Its values count until the next request begins or everything
+    /// has finished.
     ///
-    /// Observers are told under no lock of a transfer's: whoever follows the progress may cancel
+    /// Observers are notified without holding a lock of a transfer, because an observer may cancel
     /// the task at the same time.
     struct Part: Sendable {
         fileprivate let progress: TransferProgress
@@ -165,7 +166,7 @@ public final class TransferProgress: Sendable {
         }
     }
 
-    /// - Parameter number: Whose change it is; nil: the task's.
+    /// - Parameter number: The request that has changed, or `nil` for the task.
     private func change(of number: Int? = nil, _ body: (inout State) -> Void) {
         let told = state.withLock { state -> Told? in
             if let number, number != state.part || state.value.isFinished { return nil }
@@ -182,7 +183,7 @@ public final class TransferProgress: Sendable {
         }
     }
 
-    /// A request begins, or the next one after a redirect.
+    /// Starts a request, or the next one after a redirect.
     func begins(sending length: Int64?) -> Part {
         var number = 0
         change { state in
@@ -195,6 +196,6 @@ public final class TransferProgress: Sendable {
 
     func finished() { change { $0.value.isFinished = true } }
 
-    /// The next request asks for what lies behind so many bytes, which count as received.
+    /// The next request asks for what follows this number of bytes, which count as received.
     func resumes(at offset: Int64) { state.withLock { $0.offset = offset } }
 }

@@ -2,36 +2,36 @@ public import EventStreams
 public import HTTPTypes
 import Serialization
 
-/// Server-sent events (WHATWG HTML, "Server-sent events"), as they come: what `EventSource` is in
+/// Server-sent events (WHATWG HTML, "Server-sent events") as they arrive, like `EventSource` in
 /// browsers.
 ///
 ///     for try await event in session.events(for: try HTTPRequest(.get, url)) {
 ///         print(event.type, event.data)
 ///     }
 ///
-/// Where the connection breaks off or ends, also in the midst of a chunk or of a content coding,
-/// the stream is asked for again after a while, with Last-Event-ID. It ends with a 204. It fails
-/// with any response that is no stream of events, after ``EventSourceOptions/maximumFailures``, and
-/// with an event or a line that is too large, behind the events that came before it. Cancelling the
-/// task ends it at any stage.
+/// If the connection is interrupted or ends, even within a chunk or a content coding, the stream is
+/// requested again after a delay, with Last-Event-ID. It ends with status 204. It fails with any
+/// response that is not an event stream, after ``EventSourceOptions/maximumFailures``, and with an
+/// event or line that is too large, after the events before it. Cancelling the task ends it at any
+/// time.
 ///
-/// Each iterator has a connection of its own, which does not count as a request under way; so many
-/// streams may be open at a time (``SessionConfiguration/maximumEventStreams``). The server is read
-/// no faster than events are taken.
+/// Each iterator has its own connection, which does not count as an active request. The number of
+/// open streams is limited (``SessionConfiguration/maximumEventStreams``). Data is read from the
+/// server no faster than events are consumed.
 public struct EventSource: AsyncSequence, Sendable {
     public typealias Element = ServerSentEvent
     public typealias Failure = ClientError
 
-    /// What an iterator does.
+    /// The state of an iterator.
     public enum State: Sendable {
-        /// The stream is asked for.
+        /// The stream is being requested.
         case connecting
-        /// It is there, with this head.
+        /// The stream is open, with this response.
         case open(HTTPResponse)
-        /// It will be asked for again after this time. The error says why there is none; nil: the
-        /// server has ended it.
+        /// The stream will be requested again after this delay. The error says why there is no
+        /// stream, or is `nil` if the server has ended it.
         case waiting(Duration, ClientError?)
-        /// It is over.
+        /// The stream is closed.
         case closed
     }
 
@@ -42,7 +42,7 @@ public struct EventSource: AsyncSequence, Sendable {
 
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// Waits for one event after another.
+    /// Iterates over the events as they arrive.
     public struct Iterator: AsyncIteratorProtocol {
         private struct Stream {
             var content: ResponseContent.Iterator
@@ -52,9 +52,9 @@ public struct EventSource: AsyncSequence, Sendable {
         private let source: EventSource
         private var reconnection: Reconnection
         private var stream: Stream?
-        /// Read and not yet taken: the last is the next.
+        /// The events that have been read but not consumed, in reverse order.
         private var events: [ServerSentEvent] = []
-        /// Follows on the events.
+        /// The error that follows the events.
         private var error: ClientError?
         private var isOver = false
 
@@ -66,9 +66,9 @@ public struct EventSource: AsyncSequence, Sendable {
                 isRepeated: isRepeated && source.content?.isRepeatable ?? true)
         }
 
-        /// The next event; nil: there are no more.
+        /// Returns the next event, or `nil` at the end.
         ///
-        /// - Throws: ``ClientError``; nothing follows on it.
+        /// - Throws: ``ClientError``, after which there are no more events.
         public mutating func next() async throws(ClientError) -> ServerSentEvent? {
             try await next(isolation: nil)
         }
@@ -122,7 +122,7 @@ public struct EventSource: AsyncSequence, Sendable {
             source.options.stateChanged?(.open(response.head))
         }
 
-        /// A response that is not kept is cancelled.
+        /// If the response is not kept, it is cancelled.
         private static func check(_ response: StreamedResponse) throws(ClientError) {
             guard response.head.status.code == 200 else {
                 throw ClientError(response.head, .status, of: response.request)
@@ -188,7 +188,7 @@ extension EventSource {
     fileprivate var requestOptions: RequestOptions {
         var requestOptions = options.request
         requestOptions.cachePolicy = .reloadIgnoringCache
-        // What to do after a failure is decided here.
+        // The iterator itself decides what to do after a failure.
         requestOptions.retries = .never
         requestOptions.stream = .content(
             idleMilliseconds: options.idleTimeout.map { Swift.max(1, $0.wholeMilliseconds) })
@@ -201,58 +201,58 @@ extension HTTPField.Name {
 }
 
 extension HTTPRequest {
-    /// The request for events behind the one with an ID; empty: for those from now on.
+    /// Returns the request for events after the one with an ID, or if that is empty, for events
+    /// from now on.
     fileprivate func asking(from lastEventID: String) -> HTTPRequest {
         var request = self
         if !request.headerFields.contains(.accept) {
             request.headerFields[.accept] = ServerSentEventParser.mediaType
         }
         guard let name = HTTPField.Name.lastEventID else { return request }
-        // What can be no field's value is not sent.
+        // An ID that is not a valid field value is not sent.
         let isValue = !lastEventID.isEmpty && HTTPField.isValidValue(lastEventID)
         request.headerFields[name] = isValue ? lastEventID : nil
         return request
     }
 }
 
-/// How a stream of events is asked for, and what it may take.
+/// Options for an event stream.
 public struct EventSourceOptions: Sendable {
-    /// What holds for each request: its time-out is that for the head. Requests are not repeated by
-    /// its retry policy, nor answered by a cache.
+    /// Options for each request. The timeout applies to the head of the response. Requests are not
+    /// repeated by the retry policy, and are not answered by a cache.
     public var request = RequestOptions()
-    /// What Last-Event-ID says at first: where an earlier stream is to be gone on from. Empty: it
-    /// is not sent.
+    /// The initial Last-Event-ID, to continue an earlier stream. If it is empty, it is not sent.
     public var lastEventID = ""
-    /// Whether the stream is asked for again where it ends; nil: where the method is GET.
-    /// Content that can be read once only is not sent again.
+    /// Whether the stream is requested again when it ends, or `nil` if that depends on the method
+    /// being GET. Content that can be read only once is not sent again.
     public var reconnects: Bool?
-    /// How long to wait before that, unless the server says another time (`retry`).
+    /// The delay before that, unless the server specifies one (`retry`).
     public var reconnectionTime = Duration.seconds(3)
-    /// What a server may ask for, and what the waits grow to while attempts fail: each is twice as
-    /// long as the one before at most.
+    /// The bounds for the delay that the server specifies, and for the increasing delays while
+    /// attempts fail: each is at most twice as long as the previous one.
     public var reconnectionBounds = Duration.milliseconds(250)...Duration.seconds(60)
-    /// Attempts in a row that come to no stream, until the last one's error is thrown; nil: there
-    /// is no limit, as in browsers.
+    /// The number of consecutive failed attempts after which the last error is thrown, or `nil` for
+    /// no limit, as in browsers.
     public var maximumFailures: Int? = 10
-    /// How long nothing may come, comments included, before the stream counts as broken off; nil:
-    /// for ever.
+    /// How long nothing may arrive, not even comments, before the stream counts as interrupted, or
+    /// `nil` for no limit.
     public var idleTimeout: Duration?
-    /// Bytes of an event, and of a line.
+    /// The maximum sizes of an event and of a line.
     public var limits = ServerSentEventParser.Limits()
-    /// Is told what an iterator does, by the task that iterates.
+    /// Receives the state of an iterator, in the task that iterates.
     public var stateChanged: (@Sendable (EventSource.State) -> Void)?
 
-    /// Each option at its default.
+    /// Creates options with default values.
     public init() {}
 }
 
 extension SessionManager {
-    /// The events of a stream, which is asked for when they are iterated over.
+    /// Returns the events of a stream, which is requested when iteration starts.
     ///
     /// - Parameters:
-    ///   - request: Mostly a GET. Accept is added where it has none.
-    ///   - content: What is sent with it each time; nil: nothing.
-    ///   - options: When it is asked for again, and what it may take.
+    ///   - request: The request, usually a GET. If it has no Accept field, that is added.
+    ///   - content: The content to send with each request, or `nil` for none.
+    ///   - options: Options for reconnecting and for limits.
     public func events(
         for request: HTTPRequest, content: RequestContent? = nil,
         options: EventSourceOptions = EventSourceOptions()

@@ -2,10 +2,10 @@ import ContentCoding
 import HTTPCore
 import PinfoldEngine
 
-/// When a stream of events is asked for again (WHATWG HTML, "Server-sent events", processing
-/// model): a value, which neither waits nor asks.
+/// Decides when an event stream is requested again (WHATWG HTML, "Server-sent events", processing
+/// model). It is a value that neither waits nor sends requests.
 struct Reconnection: Sendable {
-    /// What follows when a connection has ended, or none came about.
+    /// What to do when a connection has ended or could not be established.
     enum Step: Sendable {
         case reconnect(after: Duration)
         case end
@@ -13,13 +13,13 @@ struct Reconnection: Sendable {
     }
 
     let options: EventSourceOptions
-    /// The stream is asked for again at all.
+    /// Whether the stream is requested again at all.
     let isRepeated: Bool
-    /// What Last-Event-ID says; empty: it is not sent.
+    /// The value of Last-Event-ID. If it is empty, the field is not sent.
     var lastEventID: String
-    /// How long to wait, as the server has said.
+    /// The delay specified by the server.
     private var time: Duration
-    /// Attempts that have failed since there was a stream.
+    /// The number of failed attempts since there was a stream.
     private(set) var failures = 0
 
     init(_ options: EventSourceOptions, isRepeated: Bool) {
@@ -29,13 +29,13 @@ struct Reconnection: Sendable {
         time = options.reconnectionTime
     }
 
-    /// There is a stream.
+    /// Records that there is a stream.
     mutating func opened() { failures = 0 }
 
-    /// The server says how long to wait.
+    /// Sets the delay specified by the server.
     mutating func setTime(milliseconds: Int64) { time = .milliseconds(milliseconds) }
 
-    /// The stream has ended: well, or with this error.
+    /// Decides what to do after the end of a stream: a regular one, or with an error.
     func step(afterEnd error: ClientError?) -> Step {
         if let error, !isRepeated || !(error.isOfNetwork || error.isBrokenOff) {
             return .fail(error)
@@ -44,15 +44,15 @@ struct Reconnection: Sendable {
         return .reconnect(after: bounded(time))
     }
 
-    /// No stream came about.
+    /// Decides what to do after a failed attempt.
     mutating func step(
         afterFailure error: ClientError, using generator: inout some RandomNumberGenerator
     ) -> Step {
         guard isRepeated, error.isOfNetwork else { return .fail(error) }
         failures += 1
         if let maximum = options.maximumFailures, failures >= maximum { return .fail(error) }
-        // From the server's own time upwards, each bound twice the one before, so that many clients
-        // do not come back at once.
+        // Starting from the server's delay, each upper bound is twice the previous one, so that
+        // many clients do not return at the same time.
         let least = bounded(time)
         var most = least
         for _ in 1..<min(failures + 1, 32) { most = bounded(most + most) }
@@ -68,18 +68,18 @@ struct Reconnection: Sendable {
 }
 
 extension ClientError {
-    /// Another attempt may go better.
+    /// Whether another attempt may succeed.
     fileprivate var isOfNetwork: Bool { retryFailure != nil || isOfFraming }
 
-    /// Content that had begun ends in the midst of its coding, or is framed wrongly from here on:
-    /// for a stream of events that is an end like others (Fetch, "network error").
+    /// Whether content that had begun ends within its coding, or is framed incorrectly from here
+    /// on. For an event stream that is an end like any other (Fetch, "network error").
     fileprivate var isBrokenOff: Bool {
         if case .truncated = underlying as? ContentCodingError { return true }
         if case .response = underlying as? ExchangeFault { return true }
         return false
     }
 
-    /// The same where the head came along with what is wrong behind it: there is no stream then.
+    /// The same if the head arrived together with the framing error: there is then no stream.
     private var isOfFraming: Bool {
         guard case .response(let error) = underlying as? ExchangeFault else { return false }
         return switch error {

@@ -6,9 +6,9 @@ extension SessionManager {
     /// Opens a WebSocket.
     ///
     /// - Parameters:
-    ///   - url: Absolute, `ws` or `wss` (or `http`, `https`, which mean the same).
-    ///   - fields: Of the request, beside those of the handshake.
-    ///   - protocols: As for ``webSocket(for:protocols:options:)``, as are `options` and errors.
+    ///   - url: An absolute `ws` or `wss` URL (or the equivalent `http` or `https`).
+    ///   - fields: Fields of the request, in addition to those of the handshake.
+    ///   - protocols: See ``webSocket(for:protocols:options:)``, as for `options` and errors.
     public func webSocket(
         _ url: String, fields: HTTPFields = [:], protocols: [String] = [],
         options: WebSocketOptions = WebSocketOptions()
@@ -17,21 +17,20 @@ extension SessionManager {
         return try await webSocket(for: request, protocols: protocols, options: options)
     }
 
-    /// Opens a WebSocket (RFC 6455 section 4.1): with the session's trust, pins, fields and
-    /// time-outs, on a connection of its own. It belongs to the session as a request does.
+    /// Opens a WebSocket (RFC 6455 section 4.1), with the session's security policy, fields and
+    /// timeouts, on its own connection. It belongs to the session as a request does.
     ///
-    /// Handshakes with one server are made one after the other, as the protocol demands. A
-    /// WebSocket that is open does not count as a request under way; so many may be open at a time
+    /// Handshakes with a server are made one after another, as the protocol requires. An open
+    /// WebSocket does not count as an active request; the number of open ones is limited
     /// (``SessionConfiguration/maximumWebSockets``).
     ///
     /// - Parameters:
-    ///   - request: A GET whose scheme, authority and path say where it goes.
-    ///   - protocols: The subprotocols that are offered, the one liked best first: tokens, each
-    ///     once.
-    ///   - options: How it is opened, and what it may take.
-    /// - Throws: ``ClientError``; ``ClientError/Reason/unexpectedResponse`` with an
-    ///   ``UnexpectedResponse`` where the server answers anything else, or does not follow the
-    ///   rules of the handshake.
+    ///   - request: A GET request, whose scheme, authority and path determine where it is sent.
+    ///   - protocols: The subprotocols to offer, in order of preference: unique tokens.
+    ///   - options: Options for the handshake and for limits.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/unexpectedResponse`` and an
+    ///   ``UnexpectedResponse`` if the server responds with anything else, or violates the rules of
+    ///   the handshake.
     public func webSocket(
         for request: HTTPRequest, protocols: [String] = [],
         options: WebSocketOptions = WebSocketOptions()
@@ -47,7 +46,7 @@ extension SessionManager {
         requestOptions.stream = .upgrade(output: output)
         let response = try await response(
             for: try request.opening(handshake), options: requestOptions)
-        // What is not used is cancelled with the response.
+        // If the upgrade is not used, it is cancelled with the response.
         guard response.head.status.code == 101 else {
             throw ClientError(response.head, .status, of: response.request)
         }
@@ -68,7 +67,7 @@ extension SessionManager {
     ) throws(ClientError) {
         var seen: Set<String> = []
         for name in protocols {
-            // The names of fields are tokens, too (RFC 9110 section 5.6.2).
+            // Field names are tokens, too (RFC 9110 section 5.6.2).
             guard HTTPField.Name(name) != nil, seen.insert(name).inserted else {
                 throw ClientError(
                     .invalidRequest,
@@ -82,7 +81,7 @@ extension SessionManager {
 extension HTTPRequest {
     private static let schemes = ["ws": "http", "wss": "https"]
 
-    /// A request for a WebSocket's URL.
+    /// Creates a request for a WebSocket's URL.
     init(webSocket url: String, fields: HTTPFields) throws(ClientError) {
         guard var reference = URIReference(url) else {
             throw ClientError(.invalidRequest, "the URL is not an absolute ws or wss URL", url: url)
@@ -94,11 +93,11 @@ extension HTTPRequest {
         self = request
     }
 
-    /// The request with the fields of a handshake.
+    /// Returns the request with the fields of a handshake.
     fileprivate func opening(_ handshake: WebSocketHandshake) throws(ClientError) -> HTTPRequest {
         guard method == .get else {
             throw ClientError(
-                .invalidRequest, "a WebSocket is asked for with GET, not \(method)", of: self)
+                .invalidRequest, "a WebSocket requires GET, not \(method)", of: self)
         }
         var request = self
         request.scheme = scheme.map { Self.schemes[$0.lowercasedASCII] ?? $0 }
@@ -119,11 +118,11 @@ extension ClientError {
 }
 
 extension RequestOrigin {
-    /// Whether handshakes of WebSockets with a server are meant, of which one is made at a time
+    /// Whether this stands for the WebSocket handshakes with a server, which are made one at a time
     /// (RFC 6455 section 4.1).
     var isOfHandshakes: Bool { scheme == "ws" || scheme == "wss" }
 
-    /// The same for handshakes.
+    /// The origin that stands for the handshakes with this one.
     var ofHandshakes: RequestOrigin {
         var origin = self
         origin.scheme = scheme == "https" ? "wss" : "ws"

@@ -1,54 +1,55 @@
 public import EventStreams
 public import HTTPTypes
 
-/// What a request is for, where its response lasts as long as both ends wish.
+/// The kind of a response that lasts as long as both ends wish.
 enum StreamKind: Sendable {
-    /// Content that is read for as long as it comes.
+    /// Content that is read for as long as it arrives.
     ///
-    /// - Parameter idleMilliseconds: How long nothing may come after the head; nil: for ever.
+    /// - Parameter idleMilliseconds: How long nothing may arrive after the head, or `nil` for no
+    ///   limit.
     case content(idleMilliseconds: Int64?)
-    /// Another protocol on the same connection, from a 101 on.
+    /// Another protocol on the same connection, after a 101.
     ///
-    /// - Parameter output: What is sent then.
+    /// - Parameter output: What is sent after the 101.
     case upgrade(output: any ContentFeed)
 
-    /// How long nothing may come after the head; nil: for ever.
+    /// How long nothing may arrive after the head, or `nil` for no limit.
     var idleMilliseconds: Int64? {
         if case .content(let milliseconds) = self { milliseconds } else { nil }
     }
 
-    /// What is sent after a 101; nil: none is asked for.
+    /// What is sent after a 101, or `nil` if no upgrade is requested.
     var output: (any ContentFeed)? {
         if case .upgrade(let output) = self { output } else { nil }
     }
 }
 
-/// Why a response is not what a stream begins with: ``ClientError/underlying`` of
-/// ``ClientError/Reason/unexpectedResponse``.
+/// A response that does not begin the requested stream. It is the ``ClientError/underlying`` error
+/// of ``ClientError/Reason/unexpectedResponse``.
 public struct UnexpectedResponse: Error, Sendable, CustomStringConvertible {
-    /// In what the response differs.
+    /// What is wrong with the response.
     public enum Problem: Hashable, Sendable {
-        /// The status is another one: 200 is expected of events, 101 of a WebSocket.
+        /// The status is wrong: it must be 200 for events, and 101 for a WebSocket.
         case status
-        /// The content is no `text/event-stream`, but of this type; nil: of none.
+        /// The content is not `text/event-stream` but of this type, or `nil` if it has no type.
         case contentType(String?)
-        /// A 101 that is not the answer to the WebSocket's handshake (RFC 6455 section 4.1).
+        /// A 101 that does not complete the WebSocket handshake (RFC 6455 section 4.1).
         case handshake(WebSocketHandshakeError)
     }
 
-    /// The response, without its content.
+    /// The head of the response.
     public let head: HTTPResponse
-    /// In what the response differs.
+    /// What is wrong with the response.
     public let problem: Problem
 
     public var description: String {
         switch problem {
-        case .status: "the server answers \(head.status.code)"
+        case .status: "the server responded with status \(head.status.code)"
         case .contentType(let type?):
             "the content is of type \(type), expected \(ServerSentEventParser.mediaType)"
         case .contentType(nil):
-            "the content is of no type, expected \(ServerSentEventParser.mediaType)"
-        case .handshake(let error): "the server's handshake is none: \(error)"
+            "the content has no type, expected \(ServerSentEventParser.mediaType)"
+        case .handshake(let error): "the server's handshake is not valid: \(error)"
         }
     }
 }

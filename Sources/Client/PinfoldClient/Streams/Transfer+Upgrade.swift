@@ -2,7 +2,8 @@ import EventLoop
 import HTTPTypes
 import PinfoldEngine
 
-// A transfer whose response is another protocol: it lasts until either side ends the connection.
+// A transfer whose response switches to another protocol. It lasts until either side closes the
+// connection.
 extension Transfer {
     package var takesProtocols: Bool { order.stream?.output != nil }
 
@@ -23,7 +24,7 @@ extension Transfer {
             return
         }
         do throws(Errno) { try upgraded.start() } catch {
-            response.failure = ClientError(.outOfResources, "no place on the loop: \(error)")
+            response.failure = ClientError(.outOfResources, "the loop is full: \(error)")
             return
         }
         setHead(session.fieldLineCache.fields(of: fields.readable, areEngines: false))
@@ -36,17 +37,17 @@ extension Transfer {
         if let stream = order.stream { lasts(stream) }
     }
 
-    /// Ends the connection, if it is another protocol's.
+    /// Closes the connection, if it has switched protocols.
     func endUpgrade() {
         guard let upgraded else { return }
         upgraded.close()
         order.stream?.output?.close()
     }
 
-    /// The server has ended its direction; or the connection is broken, which the error says.
+    /// Handles the end of the server's direction, or of a broken connection, with an error.
     func upgradeIsOver(_ error: ClientError?) { end(error) }
 
-    /// Bytes of the other protocol.
+    /// Handles bytes of the other protocol.
     func upgradeReceived(_ bytes: [UInt8]) {
         times.receivedBytes += Int64(bytes.count)
         if !channel.push(nil, [bytes], wakes: session.wakes) { readerIsBehind = true }

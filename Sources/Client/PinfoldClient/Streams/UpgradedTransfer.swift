@@ -1,44 +1,44 @@
 import EventLoop
 import PinfoldEngine
 
-/// A server's connection that is HTTP no longer, since a 101 (RFC 9110 section 15.2.2): what it
-/// sends goes to a transfer's channel, and what a feed gives goes to it.
+/// A connection to a server that has switched protocols with a 101 (RFC 9110 section 15.2.2). Bytes
+/// from the server go to a transfer's channel, and a feed's parts go to the server.
 ///
-/// It is read no further while the channel is full, and no more is asked for while the socket takes
-/// nothing. The descriptor is closed once, by ``close()``.
+/// Reading pauses while the channel is full, and no more parts are requested while the socket
+/// accepts nothing. The descriptor is closed exactly once, by ``close()``.
 final class UpgradedTransfer: EventHandler {
-    /// Bytes that wait for the socket while more is asked for.
+    /// The number of bytes waiting for the socket up to which more is requested.
     private static let waitingBytes = 64 << 10
 
     private let server: Transport
-    /// Its owner, which closes it before it ends.
+    /// The owner, which closes this object before it ends.
     private unowned let transfer: Transfer
     private let feed: any ContentFeed
     private var output = OutputQueue()
-    /// What it may still do in this turn.
+    /// The remaining work for this turn.
     private var budget = TurnBudget()
     private var mayRead = true
-    /// TLS has something to send before it can read on.
+    /// Whether TLS has to write before it can continue to read.
     private var readWantsWrite = false
     private var peerHasFinished = false
-    /// The feed was asked, and has not answered.
+    /// Whether a part was requested that has not arrived yet.
     private var isAsking = false
     private var feedHasEnded = false
-    /// The direction to the server has ended.
+    /// Whether the direction to the server has ended.
     private var hasFinished = false
     private var isPumping = false
     private var isClosed = false
 
     private var loop: EventLoop { transfer.environment.loop }
 
-    /// - Parameter server: Its descriptor is this object's from now on.
+    /// - Parameter server: The connection. This object owns its descriptor from now on.
     init(_ server: Transport, of transfer: Transfer, sending feed: any ContentFeed) {
         self.server = server
         self.transfer = transfer
         self.feed = feed
     }
 
-    /// Begins, in the next turn: TLS over the socket may hold bytes that no event tells of.
+    /// Starts in the next turn: TLS may hold bytes for which the socket reports no event.
     func start() throws(Errno) {
         try loop.add(self, descriptor: server.descriptor)
         Sockets.probePeer(server.descriptor)
@@ -55,10 +55,10 @@ final class UpgradedTransfer: EventHandler {
 
     override func continueWork() { pump() }
 
-    /// There is room in the channel again, or it was suspended and goes on.
+    /// Continues because there is space in the channel again, or the transfer was resumed.
     func readerCaughtUp() { pump() }
 
-    /// What the feed was asked for.
+    /// Handles the requested part.
     func arrived(_ part: ContentPart) {
         guard !isClosed else { return }
         isAsking = false
@@ -77,12 +77,12 @@ final class UpgradedTransfer: EventHandler {
 
     private enum Outcome { case waiting, turnIsOver, ended, broken }
 
-    /// Moves what can be moved.
+    /// Moves as many bytes as possible.
     private func pump() {
         guard !isPumping, !isClosed else { return }
         isPumping = true
         budget.renew(loop)
-        // First what has come: it may say why nothing more is taken.
+        // Read first: the data may say why nothing more is accepted.
         let reading = read()
         let writing = reading == .ended || reading == .broken ? reading : write()
         isPumping = false
@@ -137,7 +137,7 @@ final class UpgradedTransfer: EventHandler {
         feed.next { post(.content(transfer: number, $0)) }
     }
 
-    /// Ends the connection; what has not been written is not.
+    /// Closes the connection. Unwritten bytes are discarded.
     func close() {
         guard !isClosed else { return }
         isClosed = true

@@ -1,5 +1,5 @@
-/// Tasks that wait for a value each, in the order in which they came. To be kept under a lock:
-/// whoever takes a continuation out resumes it, so that it is resumed once.
+/// Tasks that each wait for a value, in the order of their arrival. It must be protected by a lock:
+/// whoever removes a continuation resumes it, so that it is resumed exactly once.
 struct WaitingTasks<Value: Sendable> {
     typealias Continuation = CheckedContinuation<Result<Value, ClientError>, Never>
 
@@ -11,7 +11,8 @@ struct WaitingTasks<Value: Sendable> {
         tasks.append((number, continuation))
     }
 
-    /// Takes one out that waits no longer; nil: it was taken out before, or not yet put in.
+    /// Removes a task that no longer waits. Returns `nil` if it has already been removed or not yet
+    /// been added.
     mutating func remove(_ number: UInt64) -> Continuation? {
         guard let index = tasks.firstIndex(where: { $0.number == number }) else { return nil }
         return tasks.remove(at: index).continuation
@@ -21,7 +22,7 @@ struct WaitingTasks<Value: Sendable> {
         tasks.isEmpty ? nil : tasks.removeFirst()
     }
 
-    /// Takes out a task and all that came before it; none where it does not wait.
+    /// Removes a task and all tasks before it, or none if it does not wait.
     mutating func removeAll(through number: UInt64) -> [Continuation] {
         guard let index = tasks.firstIndex(where: { $0.number == number }) else { return [] }
         defer { tasks.removeFirst(index + 1) }

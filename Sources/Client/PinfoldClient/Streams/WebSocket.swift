@@ -1,7 +1,7 @@
 import EventStreams
 public import HTTPTypes
 
-/// A WebSocket (RFC 6455), as ``SessionManager/webSocket(for:protocols:options:)`` opens it.
+/// A WebSocket (RFC 6455), opened by ``SessionManager/webSocket(for:protocols:options:)``.
 ///
 ///     let socket = try await session.webSocket("wss://example.com/chat")
 ///     try await socket.send("hello")
@@ -9,20 +9,20 @@ public import HTTPTypes
 ///         if case .text(let text) = message { print(text) }
 ///     }
 ///
-/// Any number of tasks may send, and any number receive: each message goes to one of them, in the
-/// order in which they asked. Pings are answered without anybody's doing, unless so many messages
-/// wait that the server is read no further (``WebSocketOptions/receivedMessages``).
+/// Any number of tasks may send and receive concurrently. Each message is delivered to one of them,
+/// in the order of their calls. Pings are answered automatically, unless so many messages are
+/// waiting that reading from the server is paused (``WebSocketOptions/receivedMessages``).
 ///
-/// One that is let go of while it is open is cancelled, as by ``cancel()``.
+/// If an open WebSocket is released, it is cancelled as by ``cancel()``.
 public final class WebSocket: Sendable {
-    /// What is sent and received.
+    /// A message that is sent or received.
     public enum Message: Hashable, Sendable {
-        /// Text; UTF-8 on the wire.
+        /// Text, sent as UTF-8.
         case text(String)
-        /// Bytes.
+        /// Binary data.
         case binary([UInt8])
 
-        /// Bytes of its content.
+        /// The size of its content in bytes.
         var byteCount: Int {
             switch self {
             case .text(let text): text.utf8.count
@@ -31,19 +31,20 @@ public final class WebSocket: Sendable {
         }
     }
 
-    /// How a connection was closed by its server, on its own or in answer.
+    /// How the server closed the connection, on its own initiative or in response.
     public struct Closing: Hashable, Sendable {
-        /// The status code (RFC 6455 section 7.4); nil where the server named none.
+        /// The status code (RFC 6455 section 7.4), or `nil` if the server sent none.
         public let code: UInt16?
-        /// For people; may be empty.
+        /// A human-readable reason; may be empty.
         public let reason: String
     }
 
-    /// The 101 of the server.
+    /// The server's 101 response.
     public let head: HTTPResponse
-    /// The one of the offered subprotocols that the server chose; nil: none.
+    /// The subprotocol chosen by the server, or `nil` if it chose none.
     public let subprotocol: String?
-    /// Messages may be compressed (permessage-deflate, RFC 7692), as both ends agree.
+    /// Whether both ends have agreed that messages may be compressed (permessage-deflate, RFC
+    /// 7692).
     public let isCompressed: Bool
     private let response: StreamedResponse
     private let core: WebSocketCore
@@ -70,25 +71,26 @@ public final class WebSocket: Sendable {
 
     deinit { core.letGo() }
 
-    /// How long the handshake took; the end, and bytes in both directions, once it has ended.
+    /// The metrics: the duration of the handshake, and once it has ended, the total time and the
+    /// bytes in both directions.
     public var metrics: TaskMetrics { response.metrics }
 
     // MARK: Receiving
 
-    /// The messages as they come. It ends when the connection was closed by a close frame, of
-    /// whatever code (``closing``).
+    /// The messages as they arrive. The sequence ends when the connection was closed by a close
+    /// frame with any code (``closing``).
     public var messages: Messages { Messages(socket: self) }
 
-    /// The next message; nil: the connection was closed, and there is none.
+    /// Returns the next message, or `nil` if the connection was closed and there are no more.
     ///
-    /// - Throws: ``ClientError``: ``ClientError/Reason/protocolViolation`` where the server breaks
-    ///   the rules, ``ClientError/Reason/contentTooLong`` for a message longer than
-    ///   ``WebSocketOptions/maximumMessageBytes``, ``ClientError/Reason/connectionLost`` where the
-    ///   connection ends without a close frame. A task that is cancelled takes no message, and
-    ///   the connection stays.
+    /// - Throws: ``ClientError``: ``ClientError/Reason/protocolViolation`` if the server violates
+    ///   the protocol, ``ClientError/Reason/contentTooLong`` for a message longer than
+    ///   ``WebSocketOptions/maximumMessageBytes``, ``ClientError/Reason/connectionLost`` if the
+    ///   connection ends without a close frame. If the task is cancelled, no message is lost and
+    ///   the connection stays open.
     public func receive() async throws(ClientError) -> Message? { try await core.receive() }
 
-    /// The messages of a WebSocket. Iterators share them.
+    /// The messages of a WebSocket. All iterators share them.
     public struct Messages: AsyncSequence, Sendable {
         public typealias Element = Message
         public typealias Failure = ClientError
@@ -97,7 +99,7 @@ public final class WebSocket: Sendable {
 
         public func makeAsyncIterator() -> Iterator { Iterator(socket: socket) }
 
-        /// Waits for one message after another.
+        /// Iterates over the messages as they arrive.
         public struct Iterator: AsyncIteratorProtocol {
             let socket: WebSocket
 
@@ -116,50 +118,51 @@ public final class WebSocket: Sendable {
 
     // MARK: Sending
 
-    /// Sends a message: returns when it waits for the connection, and suspends before that while
-    /// ``WebSocketOptions/sentBytes`` wait. Messages leave in the order of the calls.
+    /// Sends a message. Returns once the message has been buffered; if
+    /// ``WebSocketOptions/sentBytes`` or more are waiting to be sent, suspends until there is
+    /// space. Messages are sent in the order of the calls.
     ///
-    /// - Throws: ``ClientError``: ``ClientError/Reason/connectionLost`` where the connection is
-    ///   closed or being closed. A task that is cancelled before its turn sends nothing.
+    /// - Throws: ``ClientError``, with ``ClientError/Reason/connectionLost`` if the connection is
+    ///   closed or closing. If the task is cancelled before its turn, nothing is sent.
     public func send(_ message: Message) async throws(ClientError) { try await core.send(message) }
 
-    /// Sends a text. See ``send(_:)-(WebSocket.Message)``.
+    /// Sends a text message. See ``send(_:)-(Message)``.
     public func send(_ text: String) async throws(ClientError) {
         try await core.send(.text(text))
     }
 
-    /// Sends bytes. See ``send(_:)-(WebSocket.Message)``.
+    /// Sends a binary message. See ``send(_:)-(Message)``.
     public func send(_ bytes: [UInt8]) async throws(ClientError) {
         try await core.send(.binary(bytes))
     }
 
-    /// Sends a ping, and waits for its answer.
+    /// Sends a ping, and waits for the pong.
     ///
-    /// - Returns: How long the answer took.
-    /// - Throws: As ``receive()``. It waits for as long as the task is not cancelled.
+    /// - Returns: The time until the pong arrived.
+    /// - Throws: As ``receive()``. It waits until the task is cancelled.
     @discardableResult
     public func ping() async throws(ClientError) -> Duration { try await core.ping() }
 
     // MARK: The end
 
-    /// Messages can be sent.
+    /// Whether messages can be sent.
     public var isOpen: Bool { core.isOpen }
 
-    /// How the server closed it; nil: it has not.
+    /// How the server closed the connection, or `nil` if it has not.
     public var closing: Closing? { core.closing }
 
-    /// Closes the connection behind what has been sent, and waits for the server to close it, too:
-    /// for ``WebSocketOptions/closeTimeout`` at most. Messages that come meanwhile can be received.
-    /// On one that is closed it returns at once.
+    /// Closes the connection after what has been sent, and waits for the server to close it, too,
+    /// for at most ``WebSocketOptions/closeTimeout``. Messages that arrive in the meantime can be
+    /// received. If the connection is already closed, returns immediately.
     ///
     /// - Parameters:
-    ///   - code: 1000 for a normal end, 1001 for an app that ends, 3000 to 4999 for what the two
-    ///     ends have agreed on; nil: none is sent.
-    ///   - reason: For people, cut off behind 123 bytes.
-    /// - Returns: What the server said.
+    ///   - code: 1000 for a normal end, 1001 for an app that terminates, 3000 to 4999 for codes on
+    ///     which the two ends have agreed, or `nil` to send none.
+    ///   - reason: A human-readable reason, truncated to 123 bytes.
+    /// - Returns: The server's code and reason.
     /// - Throws: ``ClientError``: ``ClientError/Reason/invalidRequest`` for a code that may not be
-    ///   sent (RFC 6455 section 7.4), ``ClientError/Reason/timedOut`` where the server does not
-    ///   answer; else as ``receive()``. Cancelling the task only ends the waiting.
+    ///   sent (RFC 6455 section 7.4), ``ClientError/Reason/timedOut`` if the server does not
+    ///   respond; otherwise as ``receive()``. Cancelling the task only stops the waiting.
     @discardableResult
     public func close(
         code: UInt16? = 1000, reason: String = ""
@@ -167,34 +170,33 @@ public final class WebSocket: Sendable {
         try await core.close(code, reason)
     }
 
-    /// Ends the connection at once, without a close frame. Who waits gets
+    /// Closes the connection immediately, without a close frame. Waiting calls fail with
     /// ``ClientError/Reason/cancelled``.
     public func cancel() { core.cancel() }
 }
 
-/// How a WebSocket is opened, and what it may take.
+/// Options for a WebSocket.
 public struct WebSocketOptions: Sendable {
-    /// What holds for the request of its handshake. Without a rule of its own for redirects none is
-    /// followed, as in browsers.
+    /// Options for the handshake's request. Unless they have a rule for redirects, redirects are
+    /// not followed, as in browsers.
     public var request = RequestOptions()
-    /// Offers the server to compress messages (permessage-deflate, RFC 7692), each by itself.
+    /// Whether to offer compression of each message on its own (permessage-deflate, RFC 7692).
     public var offersCompression = true
-    /// Bytes of a message that is received, compressed or not; a longer one closes the connection
-    /// with 1009.
+    /// The maximum size of a received message in bytes, whether or not it is compressed. A longer
+    /// message closes the connection with code 1009.
     public var maximumMessageBytes = 16 << 20
-    /// Bytes of one frame of a message that is sent.
+    /// The maximum size of a sent frame, in bytes. Longer messages are split.
     public var sentFrameBytes = 64 << 10
-    /// Bytes that wait to be sent, from which on
-    /// ``WebSocket/send(_:)-(WebSocket.Message)`` suspends: so many
-    /// and one message.
+    /// The number of bytes waiting to be sent from which ``WebSocket/send(_:)-(Message)`` suspends.
+    /// At most this number and one message are buffered.
     public var sentBytes = 1 << 20
-    /// Messages that wait to be received, from which on the server is read no further.
+    /// The number of messages waiting to be received from which reading from the server is paused.
     public var receivedMessages = 256
-    /// Bytes of them.
+    /// The number of their bytes from which reading is paused.
     public var receivedBytes = 1 << 20
-    /// How long the server may take to answer a close frame, and then to end the connection.
+    /// How long the server may take to answer a close frame, and then to close the connection.
     public var closeTimeout = Duration.seconds(10)
 
-    /// Each option at its default.
+    /// Creates options with default values.
     public init() {}
 }

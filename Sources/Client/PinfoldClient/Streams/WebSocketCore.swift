@@ -4,21 +4,21 @@ import HTTPTypes
 import Locking
 import Synchronization
 
-/// A WebSocket's connection between the loop and the tasks that use it.
+/// A WebSocket connection, between the loop and the tasks that use it.
 ///
 ///     loop ──► TransferChannel ──► run() ──► inbox ──► receive()
 ///     loop ◄── WebSocketOutput ◄── frames ◄─────────── send, ping, close
 ///
-/// One task reads (``run(_:)``): it answers pings, and waits while the inbox is full. The rules of
-/// the protocol are `WebSocketConnection`'s, under the lock; every task that waits is in one of the
-/// lists there. A message is framed and appended to the output under the lock, too, so that nothing
-/// follows on a close frame.
+/// A single task reads (``run(_:)``): it answers pings, and waits while the inbox is full. The
+/// protocol's rules are in `WebSocketConnection`, which is used under the lock. Every waiting task
+/// is in one of the lists there. Messages are framed and appended to the output under the lock,
+/// too, so that nothing can follow a close frame.
 final class WebSocketCore: Sendable {
     typealias Message = WebSocket.Message
 
     private struct State {
         var connection: WebSocketConnection
-        /// Messages that nobody has taken yet.
+        /// The received messages that have not been consumed.
         var inbox: [Message] = []
         var taken = 0
         var inboxBytes = 0
@@ -27,9 +27,10 @@ final class WebSocketCore: Sendable {
         var closers = WaitingTasks<WebSocket.Closing>()
         /// The reading task, while the inbox is full.
         var reading: Waiter?
-        /// How it ended, for all that is asked from then on; messages before that are still there.
+        /// How the connection ended: the result of all later calls. Messages received before that
+        /// can still be consumed.
         var end: Result<WebSocket.Closing, ClientError>?
-        /// Ends what waits for the server for too long.
+        /// Ends calls that wait for the server for too long.
         var timer: Task<Void, Never>?
 
         var inboxCount: Int { inbox.count - taken }
@@ -65,7 +66,7 @@ final class WebSocketCore: Sendable {
 
     // MARK: Waiting
 
-    /// Waits in one of the lists, unless there is a result at once.
+    /// Waits in one of the lists, unless there is an immediate result.
     private func wait<Value: Sendable>(
         _ number: UInt64, in list: WritableKeyPath<State, WaitingTasks<Value>> & Sendable,
         unless ready: (inout State) -> Result<Value, ClientError>?
@@ -87,7 +88,7 @@ final class WebSocketCore: Sendable {
         do throws(ClientError) { return try result.get() } catch { throw error.about(request) }
     }
 
-    /// What ends a call that the connection can no longer serve.
+    /// Returns the error for a call that the connection can no longer serve.
     private static func closed(_ state: State) -> ClientError? {
         switch state.end {
         case .failure(let error): error
@@ -118,7 +119,7 @@ final class WebSocketCore: Sendable {
     private func takeTurn(_ number: UInt64) async throws(ClientError) {
         do throws(ClientError) { try await output.turn(number) } catch {
             guard error.reason != .cancelled else { throw error.about(request) }
-            // The loop knows first that the connection is gone, and why.
+            // The loop is the first to know that the connection has ended, and why.
             let known = state.withLock { Self.closed($0) } ?? channel.failure
             throw (known ?? error).about(request)
         }
@@ -127,7 +128,7 @@ final class WebSocketCore: Sendable {
     func ping() async throws(ClientError) -> Duration {
         let number = nextNumber()
         try await takeTurn(number)
-        // For a task that is cancelled before.
+        // In case the task was cancelled before.
         defer { output.passTurn(number) }
         let begun = Clock.monotonicMicroseconds()
         try await wait(number, in: \.pings) { state in
@@ -161,7 +162,7 @@ final class WebSocketCore: Sendable {
         return try await wait(nextNumber(), in: \.closers) { $0.end }
     }
 
-    /// Waits for the server, so long at most.
+    /// Waits for the server, for a limited time.
     private func timer(
         _ whenOver: @escaping @Sendable (WebSocketCore) -> Void
     ) -> Task<Void, Never> {
@@ -184,7 +185,7 @@ final class WebSocketCore: Sendable {
 
     // MARK: Receiving
 
-    /// The next message; nil: it was closed.
+    /// Returns the next message, or `nil` if the connection was closed.
     func receive() async throws(ClientError) -> Message? {
         defer { readOn() }
         return try await wait(nextNumber(), in: \.readers) { state in
@@ -210,13 +211,13 @@ final class WebSocketCore: Sendable {
         state.inboxCount < options.receivedMessages && state.inboxBytes < options.receivedBytes
     }
 
-    /// The reading task goes on. Once it is being closed nothing stops it from finding the server's
-    /// close frame.
+    /// Whether the reading task continues. While the connection is closing, it always does, in
+    /// order to find the server's close frame.
     private func readsOn(_ state: State) -> Bool {
         hasRoom(state) || state.end != nil || !state.connection.isOpen
     }
 
-    /// Has the reading task go on where there is room again.
+    /// Resumes the reading task if there is space again.
     private func readOn() {
         let reading = state.withLock { state in
             readsOn(state) ? state.reading.take() : nil
@@ -235,7 +236,7 @@ final class WebSocketCore: Sendable {
         }
     }
 
-    /// Reads until the connection has ended. To be run once, by a task of its own.
+    /// Reads until the connection has ended. Must be run once, in a separate task.
     func run(_ content: ResponseContent) async {
         do throws(ClientError) {
             var parts = content.makeAsyncIterator()
@@ -254,10 +255,10 @@ final class WebSocketCore: Sendable {
         state.withLock { $0.timer.take() }?.cancel()
     }
 
-    /// Bytes of the server.
+    /// Processes bytes from the server.
     private func take(_ bytes: [UInt8]) {
         let wakes = state.withLock { state -> [@Sendable () -> Void] in
-            // It waits for the end of the connection, and for nothing else.
+            // It only waits for the connection to end.
             guard state.end == nil else { return [] }
             let events = state.connection.receive(bytes)
             let answer = state.connection.takeOutput()
@@ -295,7 +296,7 @@ final class WebSocketCore: Sendable {
         if let reader = state.readers.popFirst() {
             return [{ reader.continuation.resume(returning: .success(message)) }]
         }
-        // Of what comes while it is being closed there is as much as there is room for.
+        // While the connection is closing, messages are kept only as long as there is space.
         guard state.connection.isOpen || hasRoom(state) else { return [] }
         state.inbox.append(message)
         state.inboxBytes += message.byteCount
@@ -304,7 +305,7 @@ final class WebSocketCore: Sendable {
 
     // MARK: The end
 
-    /// Ends all that waits; the first reason counts.
+    /// Ends all waiting calls. Only the first result counts.
     private func end(_ result: Result<WebSocket.Closing, ClientError>) {
         let wakes = state.withLock { end(result, &$0) }
         for wake in wakes { wake() }
@@ -316,7 +317,7 @@ final class WebSocketCore: Sendable {
         guard state.end == nil else { return [] }
         state.end = result
         state.timer?.cancel()
-        // The server is to close the connection (RFC 6455 section 7.1.1); it has so long for it.
+        // The server has to close the connection (RFC 6455 section 7.1.1), within this time.
         state.timer = timer { $0.channel.cancel() }
         let (readers, pings) = (state.readers.removeAll(), state.pings.removeAll())
         let (closers, reading) = (state.closers.removeAll(), state.reading.take())
@@ -331,13 +332,13 @@ final class WebSocketCore: Sendable {
         ]
     }
 
-    /// Nobody uses it any more: what has been closed, by either side, ends in order, and what is
-    /// still open ends at once.
+    /// Handles the release of the WebSocket: if either side has closed, the closing is completed;
+    /// if it is still open, it is cancelled.
     func letGo() {
         if state.withLock({ $0.end == nil }) { cancel() }
     }
 
-    /// Ends the connection at once.
+    /// Closes the connection immediately.
     func cancel() {
         end(.failure(ClientError.cancelled().about(request)))
         channel.cancel()
@@ -345,7 +346,7 @@ final class WebSocketCore: Sendable {
 }
 
 extension ClientError {
-    /// What a server has done against the rules of its WebSocket.
+    /// Creates the error for a protocol violation by the server.
     init(_ error: WebSocketError, of request: HTTPRequest) {
         switch error {
         case .tooLarge:
@@ -354,7 +355,7 @@ extension ClientError {
                 underlying: error)
         default:
             self.init(
-                .protocolViolation, "the server breaks the rules of WebSocket: \(error)",
+                .protocolViolation, "the server violates the WebSocket protocol: \(error)",
                 of: request, underlying: error)
         }
     }

@@ -1,49 +1,50 @@
 import EventLoop
 import Locking
 
-/// What a WebSocket sends, on its way to the loop: whole frames, in their order.
+/// The output of a WebSocket on its way to the loop: complete frames in order.
 ///
-/// Who sends a message takes a turn first, which is given in the order of asking, one at a time and
-/// only while less than the limit waits here. So no more waits than the limit and one message.
-/// Frames of the protocol's own need no turn: there is one close frame, and of pongs the last.
+/// To send a message, a task first waits for its turn. Turns are given one at a time, in the order
+/// of the calls, and only while fewer bytes than the limit are waiting. So at most the limit and
+/// one message are buffered. The protocol's own frames need no turn: there is only one close frame,
+/// and only the last pong is kept.
 final class WebSocketOutput: ContentFeed {
     private typealias Turn = WaitingTasks<Void>.Continuation
     private typealias Deliver = @Sendable (ContentPart) -> Void
 
     private struct State {
-        /// Whole frames.
+        /// Complete frames.
         var units = FIFO<[UInt8]>()
         var bytes = 0
-        /// Goes out before the next unit.
+        /// Sent before the next unit.
         var pong: [UInt8]?
         var demand: Deliver?
-        /// Whose turn it is; nil: nobody's.
+        /// The number of the task whose turn it is, or `nil` if there is none.
         var turn: UInt64?
         var waiting = WaitingTasks<Void>()
-        /// Nothing follows on what waits.
+        /// Whether nothing follows the waiting frames.
         var isFinished = false
-        /// The connection is closed behind it.
+        /// Whether the connection is closed after them.
         var endsConnection = false
         var isClosed = false
     }
 
-    /// Small frames are handed over together, up to this size.
+    /// Small frames are combined up to this number of bytes.
     private static let partBytes = 64 << 10
 
     private let state = Locked(State())
     private let limit: Int
 
-    /// - Parameter limit: Bytes that wait at most before a turn is given.
+    /// - Parameter limit: The number of waiting bytes from which no turn is given.
     init(limit: Int) { self.limit = max(1, limit) }
 
     // MARK: From tasks
 
-    /// Waits until a message may be appended; ``append(_:endingTurn:)`` or ``passTurn(_:)``
-    /// follows.
+    /// Waits until a message may be appended. ``append(_:endingTurn:)`` or ``passTurn(_:)`` must
+    /// follow.
     ///
-    /// - Parameter number: One that no other waiting task has.
-    /// - Throws: ``ClientError/Reason/cancelled`` for a task that is cancelled, and
-    ///   ``ClientError/Reason/connectionLost`` where nothing more is sent.
+    /// - Parameter number: A number that no other waiting task has.
+    /// - Throws: ``ClientError/Reason/cancelled`` if the task is cancelled, or
+    ///   ``ClientError/Reason/connectionLost`` if nothing more can be sent.
     func turn(_ number: UInt64) async throws(ClientError) {
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: Turn) in
@@ -66,7 +67,7 @@ final class WebSocketOutput: ContentFeed {
         try result.get()
     }
 
-    /// Gives a turn up; nothing happens where it has ended.
+    /// Gives up a turn. Has no effect if it has ended.
     func passTurn(_ number: UInt64) {
         let next = state.withLock { state -> Turn? in
             guard state.turn == number else { return nil }
@@ -76,9 +77,10 @@ final class WebSocketOutput: ContentFeed {
         next?.resume(returning: .success(()))
     }
 
-    /// Appends whole frames.
+    /// Appends complete frames.
     ///
-    /// - Parameter turn: That in which it is done, and which ends; nil: none is needed.
+    /// - Parameter turn: The turn in which this is done, and which it ends, or `nil` if none is
+    ///   needed.
     func append(_ frames: [UInt8], endingTurn turn: UInt64? = nil) {
         give { state in
             state.units.append(frames)
@@ -87,12 +89,12 @@ final class WebSocketOutput: ContentFeed {
         }
     }
 
-    /// Sends a pong, in place of one that still waits (RFC 6455 section 5.5.3).
+    /// Sends a pong, replacing one that is still waiting (RFC 6455 section 5.5.3).
     func setPong(_ frame: [UInt8]) { give { $0.pong = frame } }
 
-    /// What has been appended is the last.
+    /// Marks the end of the output.
     ///
-    /// - Parameter closing: The connection is closed behind it; else it stays as it is.
+    /// - Parameter closing: Whether the connection is closed after it; otherwise it stays open.
     func finish(closing: Bool) {
         give { state in
             state.isFinished = true
@@ -104,7 +106,7 @@ final class WebSocketOutput: ContentFeed {
 
     static let closed = ClientError(.connectionLost, "the WebSocket is closed")
 
-    /// Changes what waits, and hands over what the loop has asked for.
+    /// Modifies the state, and delivers the part that the loop has requested, if there is one.
     private func give(_ change: (inout State) -> Void) {
         let (handing, next) = state.withLock { state in
             if !state.isClosed, !state.isFinished { change(&state) }
@@ -119,7 +121,7 @@ final class WebSocketOutput: ContentFeed {
         next?.resume(returning: .success(()))
     }
 
-    /// Whose turn it is now.
+    /// Gives the next turn.
     private func nextTurn(_ state: inout State) -> Turn? {
         guard state.turn == nil, state.bytes < limit, !state.isFinished,
             let next = state.waiting.popFirst()
@@ -130,7 +132,7 @@ final class WebSocketOutput: ContentFeed {
 
     // MARK: From the loop
 
-    /// The next part that is to be written; nil: there is none yet.
+    /// Takes the next part to be written, or returns `nil` if there is none yet.
     private func takePart(_ state: inout State) -> ContentPart? {
         var part = state.pong.take() ?? []
         while part.count < Self.partBytes, let unit = state.units.popFirst() {

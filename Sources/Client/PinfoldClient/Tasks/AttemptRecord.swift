@@ -1,15 +1,15 @@
 import HTTPTypes
 
-/// What is known of an attempt and of those before it, for metrics.
+/// What is known of an attempt and the previous ones, for metrics.
 struct AttemptRecord: Sendable {
     let request: HTTPRequest
     let cause: TaskMetrics.Cause
     let channel: TransferChannel
     let before: TaskMetrics
 
-    /// Those of the task up to now.
+    /// Returns the task's metrics so far.
     ///
-    /// - Parameter status: Nil: there is no response.
+    /// - Parameter status: The status of the response, or `nil` if there is none.
     func metrics(status: Int?) -> TaskMetrics {
         metrics(status: status, channel.times ?? TransferTimes())
     }

@@ -5,73 +5,75 @@ import PinfoldEngine
 import Retries
 import Serialization
 
-/// What a runner does after an attempt: a value, decided without effects.
+/// What to do after an attempt: a value, decided without side effects.
 enum NextStep: Sendable {
-    /// The response is the task's.
+    /// The task gets the response.
     case finish
-    /// The response names another place. Its rule's hook is asked before it is followed.
+    /// The response is a redirect. The hook of the redirect rule is called before it is followed.
     case redirect(RedirectRule.Target)
-    /// The response asks for credentials; it is the task's if there are none.
+    /// The response requires credentials. If there are none, the task gets the response.
     case authenticate(Challenger)
-    /// The same request is sent again after a wait.
+    /// The same request is sent again after a delay.
     case retry(after: Duration)
-    /// The same request is sent again at once, on a new connection.
+    /// The same request is sent again immediately, on a new connection.
     case resend
     case fail(ClientError)
 
-    /// Whose credentials a response asks for.
+    /// The sender of a challenge.
     enum Challenger: Sendable, Hashable {
-        /// 401, with WWW-Authenticate.
+        /// The server, by 401 with WWW-Authenticate.
         case server
-        /// 407, with Proxy-Authenticate: to a request, or where a tunnel was asked for.
+        /// A proxy, by 407 with Proxy-Authenticate: in response to the request, or to CONNECT.
         case proxy(forTunnel: Bool)
     }
 }
 
-/// How often a task has gone on already, by kind.
+/// How often a task has already continued, by kind.
 struct AttemptCounts: Sendable, Equatable {
-    /// Redirects followed.
+    /// The number of redirects followed.
     var redirects = 0
-    /// Requests sent again after a failure.
+    /// The number of requests sent again after a failure.
     var retries = 0
-    /// Answers to challenges since the last redirect.
+    /// The number of challenges answered since the last redirect.
     var challenges = 0
-    /// Requests sent again since then because their connection was closed without an answer.
+    /// The number of requests sent again since then because their connection was closed without a
+    /// response.
     var resends = 0
 }
 
-/// One request of a task that sends several.
+/// A single request of a task that sends several.
 struct TaskPart: Sendable {
     let request: HTTPRequest
-    /// Requests that the task has sent again by now.
+    /// The number of requests that the task has already sent again.
     var retries = 0
     var cause = TaskMetrics.Cause.task
-    /// What its attempts took, where it has failed.
+    /// The metrics of its attempts, if it has failed.
     let failedMetrics = Locked<TaskMetrics?>(nil)
 }
 
-/// What a task's next steps depend on, besides what came of the attempt.
+/// What a task's next step depends on, besides the result of the attempt.
 struct AttemptRules: Sendable {
-    /// Challenges that are answered for one URL: one or two of a proxy and of the server, one each
-    /// for credentials that have expired.
+    /// The maximum number of challenges answered for a URL: one or two each of a proxy and of the
+    /// server, and one each for credentials that have expired.
     static let maximumChallenges = 6
 
     var redirects: RedirectRule
     var retries: RetryPolicy
-    /// How long the task may still take.
+    /// The time left for the task.
     var remainingTime: Duration
-    /// Since the task began.
+    /// The time since the beginning of the task.
     var elapsed: Duration
-    /// Seconds since 1970.
+    /// The current time in seconds since 1970.
     var now: Int64
-    /// What a kept connection was closed on is sent again once, whatever its method.
+    /// Whether a request whose reused connection was closed is sent again once, whatever its
+    /// method.
     var resendsUnanswered = false
 
-    /// What follows on an attempt.
+    /// Decides what to do after an attempt.
     ///
     /// - Parameters:
-    ///   - request: What was asked for.
-    ///   - hasRepeatableContent: Its content, if any, can be sent again.
+    ///   - request: The request of the attempt.
+    ///   - hasRepeatableContent: Whether its content, if any, can be sent again.
     func step(
         after outcome: Result<HTTPResponse, ClientError>, of request: HTTPRequest,
         hasRepeatableContent: Bool,
@@ -107,7 +109,7 @@ struct AttemptRules: Sendable {
             }
             let failure = RetryPolicy.Failure.status(
                 response.status.code,
-                // Two that differ ask for nothing: the policy's own wait stands.
+                // If there are two different ones, the policy's own delay is used.
                 retryAfter: try? response.headerFields.single(.retryAfter))
             let wait = wait(
                 after: failure, request, hasRepeatableContent, counts, using: &generator)
@@ -115,7 +117,7 @@ struct AttemptRules: Sendable {
         }
     }
 
-    /// Whether a status asks for nothing: neither credentials nor another place nor a retry.
+    /// Whether a status is final: it asks for neither credentials nor another location nor a retry.
     static func isFinal(_ status: Int, _ retries: RetryPolicy) -> Bool {
         200..<300 ~= status && !retries.statuses.contains(status)
     }
@@ -154,12 +156,12 @@ struct AttemptRules: Sendable {
         return .redirect(target)
     }
 
-    /// Nil: it is not sent again.
+    /// Returns the delay, or `nil` if the request is not sent again.
     private func wait(
         after failure: RetryPolicy.Failure, _ request: HTTPRequest, _ hasRepeatableContent: Bool,
         _ counts: AttemptCounts, using generator: inout some RandomNumberGenerator
     ) -> Duration? {
-        // Even where nothing was sent, a source may have been begun.
+        // Even if nothing was sent, reading a source may have begun.
         guard hasRepeatableContent else { return nil }
         let hasKey = HTTPField.Name.idempotencyKey.map { request.headerFields.contains($0) }
         let attempt = RetryPolicy.Attempt(
@@ -174,7 +176,7 @@ struct AttemptRules: Sendable {
 }
 
 extension AttemptRules {
-    /// Those of a request of a session.
+    /// Creates the rules for a request of a session.
     init(_ session: SessionConfiguration, _ options: RequestOptions, elapsed: Duration) {
         self.init(
             redirects: options.redirects ?? session.redirects,
@@ -186,10 +188,11 @@ extension AttemptRules {
 }
 
 extension ClientError {
-    /// How an attempt has failed, for a retry policy; nil: the next one would fail as this one.
+    /// The failure in the terms of a retry policy, or `nil` if the next attempt would fail in the
+    /// same way.
     var retryFailure: RetryPolicy.Failure? {
         let failure = failureByReason
-        // The exchange's own second attempt had no connection; its first one was sent.
+        // The exchange's own second attempt got no connection, but its first one was sent.
         return wasSent && failure == .notConnected ? .noResponse : failure
     }
 
@@ -214,6 +217,7 @@ extension ClientError {
 }
 
 extension HTTPField.Name {
-    /// Of a draft of the IETF's HTTPAPI group: two requests with one key do what one does.
+    /// From a draft of the IETF's HTTPAPI group: two requests with the same key have the effect of
+    /// one.
     static let idempotencyKey = HTTPField.Name("Idempotency-Key")
 }

@@ -1,9 +1,9 @@
 import HTTPTypes
 
-// What a session keeps for the origins of its requests.
+// Cookies and credentials for a task's requests.
 extension RequestRunner {
-    /// A request as it is sent, with what the session adds for its URL. Called before each attempt;
-    /// redirects and retries begin with the request that was given.
+    /// Returns a request as it is sent, including what the session adds for its URL. Called before
+    /// each attempt; redirects and retries start from the original request.
     func prepared(
         _ request: HTTPRequest, _ content: RequestContent?, _ authentication: TaskAuthentication?
     ) -> HTTPRequest {
@@ -11,9 +11,9 @@ extension RequestRunner {
         return cookies?.prepared(prepared) ?? prepared
     }
 
-    /// The head of each response, redirects and challenges included.
+    /// Processes the head of each response, including redirects and challenges.
     ///
-    /// - Parameter request: As it was sent.
+    /// - Parameter request: The request as it was sent.
     func received(
         _ head: ReceivedHead, for request: HTTPRequest, _ authentication: TaskAuthentication?
     ) {
@@ -23,9 +23,9 @@ extension RequestRunner {
         }
     }
 
-    /// What answers the challenges of this task.
+    /// Returns the authentication state of this task.
     ///
-    /// - Parameter request: What is asked for now.
+    /// - Parameter request: The current request.
     func authentication(for request: HTTPRequest) -> TaskAuthentication {
         TaskAuthentication(
             session.credentials, hook: session.configuration.challenges,
@@ -33,7 +33,7 @@ extension RequestRunner {
             asking: request)
     }
 
-    /// What is asked for after a challenge; nil: the response with the challenge is the task's.
+    /// Returns the request that follows a challenge, or `nil` if the task gets the response.
     func answer(
         to challenger: NextStep.Challenger, _ request: HTTPRequest, _ response: HTTPResponse,
         _ content: RequestContent?, _ authentication: TaskAuthentication

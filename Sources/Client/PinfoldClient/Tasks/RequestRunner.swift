@@ -2,39 +2,41 @@ import ContentCoding
 import HTTPTypes
 import Retries
 
-/// Carries out one task of a session.
+/// Carries out a task of a session.
 ///
 ///     turn ──► prepared ──► transfer ──► head ──► received ──► step ──► finish, fail
 ///      ▲                                                        │
 ///      └──── redirect (hook) · authenticate · retry (wait) ◄────┘
 ///
-/// What follows on an attempt is decided by ``AttemptRules``, a value; this carries it out.
+/// What to do after an attempt is decided by ``AttemptRules``, a value; this class carries it out.
 final class RequestRunner: Sendable {
     let session: SessionManager
     let options: RequestOptions
     let handle: TaskHandle
-    /// What is asked for first.
+    /// The task's first request.
     let request: HTTPRequest
-    /// Nil: it is the task's only one.
+    /// The part that this request is, or `nil` if it is the task's only request.
     private let part: TaskPart?
-    /// Other requests of the same task may follow: somebody else tells the task's end.
+    /// Whether other requests of the same task may follow. The caller then reports the end of the
+    /// task.
     var isPart: Bool { part != nil }
-    /// Nil: it neither sends nor keeps any.
+    /// The task's cookies, or `nil` if it neither sends nor stores any.
     let cookies: TaskCookies?
 
-    /// What is asked for now, and how it came to that.
+    /// The current request and the history that led to it.
     private struct Course {
         var request: HTTPRequest
         var content: RequestContent?
         var cause = TaskMetrics.Cause.task
         var counts = AttemptCounts()
-        /// The server has nothing to do with the request on the connections that there are (421),
-        /// or has closed the one that it was on.
+        /// Whether a new connection is needed: the server is not responsible for the request on the
+        /// existing connections (421), or has closed the one that was used.
         var needsFreshConnection = false
-        /// Something of a request was sent.
+        /// Whether anything of a request was sent.
         var mayBeProcessed = false
         var metrics: TaskMetrics
-        /// Answers its challenges; nil: there were none, and nothing is answered unasked.
+        /// The authentication state, or `nil` if there were no challenges and nothing is sent
+        /// preemptively.
         var authentication: TaskAuthentication?
         /// The last response.
         var response: HTTPResponse?
@@ -48,7 +50,8 @@ final class RequestRunner: Sendable {
         let record: AttemptRecord
     }
 
-    /// - Parameter part: One request of a task that sends several; nil: the task's only one.
+    /// - Parameter part: The part of a task that sends several requests, or `nil` for the task's
+    ///   only request.
     init(
         session: SessionManager, options: RequestOptions, handle: TaskHandle,
         part: TaskPart? = nil
@@ -66,14 +69,15 @@ final class RequestRunner: Sendable {
 
     // MARK: Tasks
 
-    /// Up to the head of the response; the task ends when the content was read, or is let go of.
+    /// Runs up to the head of the response. The task ends when the content has been read or is
+    /// released.
     func response(_ content: RequestContent?) async throws(ClientError) -> StreamedResponse {
         try await carryOut(content) { [handle, isPart] (arrival) throws(ClientError) in
             let (head, record) = (arrival.head, arrival.record)
             let decoder = try decoder(arrival)
             let guardian = ResponseGuard(record.channel) { error in
                 guard !isPart else { return }
-                // Who asked for the head alone has all of it.
+                // For a HEAD request, the response is complete.
                 let error = Self.hasContent(arrival.head, to: record.request) ? error : nil
                 handle.complete(
                     TaskCompletion(
@@ -86,7 +90,8 @@ final class RequestRunner: Sendable {
         }
     }
 
-    /// Up to the end of the response. One that breaks off counts as none: nobody has seen it.
+    /// Runs up to the end of the response. An interrupted response counts as none, because nobody
+    /// has seen it.
     func data(
         _ content: RequestContent?, atMost maximum: Int
     ) async throws(ClientError) -> DataResponse {
@@ -118,7 +123,7 @@ final class RequestRunner: Sendable {
             metrics: response.metrics)
     }
 
-    /// What undoes the codings of a response; nil: it is handed on as it is.
+    /// Returns the decoder of a response, or `nil` if the content is passed on unchanged.
     private func decoder(_ arrival: Arrival) throws(ClientError) -> ContentDecoder? {
         guard arrival.marks.contains(.contentEncoding),
             options.decodesContent ?? session.configuration.decodesContent,
@@ -156,7 +161,7 @@ final class RequestRunner: Sendable {
         }
     }
 
-    /// Makes one attempt, and does what follows on it. Nil: that is another attempt.
+    /// Makes an attempt and carries out the next step. Returns `nil` if that is another attempt.
     private func goOn<Output: Sendable>(
         _ course: inout Course, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output? {
@@ -242,7 +247,7 @@ final class RequestRunner: Sendable {
                 record: record))
     }
 
-    /// The request of the next attempt as it is sent.
+    /// Returns the request of the next attempt as it is sent.
     private func prepared(_ course: inout Course) -> HTTPRequest {
         if course.authentication == nil, session.credentials.answersUnasked {
             course.authentication = authentication(for: course.request)
@@ -253,7 +258,7 @@ final class RequestRunner: Sendable {
     private func step(
         after outcome: Result<Arrival, ClientError>, _ course: Course
     ) -> NextStep {
-        // As the rules say, too, which most responses do not need.
+        // The rules say the same, but most responses do not need them.
         let retries = options.retries ?? session.configuration.retries
         if case .success(let arrival) = outcome, AttemptRules.isFinal(arrival.status, retries) {
             return .finish
@@ -272,7 +277,7 @@ final class RequestRunner: Sendable {
         try await handle.turn(after: wait)
     }
 
-    /// False: the redirect is the response.
+    /// Returns `false` if the redirect itself is the response.
     private func follow(
         _ target: RedirectRule.Target, _ arrival: Arrival, _ course: inout Course
     ) async throws(ClientError) -> Bool {
@@ -290,13 +295,13 @@ final class RequestRunner: Sendable {
             let url = next.authority == nil ? "\(next.scheme ?? ""):\(next.url)" : next.url
             throw ClientError(
                 .redirectRefused,
-                "the redirect to \(ClientError.shown(url)) leads to no http or https URL "
+                "the redirect to \(ClientError.shown(url)) is not to an http or https URL "
                     + "without credentials", of: course.request)
         }
         guard !target.keepsContent || course.content?.isRepeatable ?? true else {
             throw ClientError(
                 .contentNotRepeatable,
-                "the redirect asks for the content again, which can be read only once",
+                "the redirect requires the content again, which can be read only once",
                 of: course.request)
         }
         if !target.keepsContent { course.content = nil }
@@ -306,7 +311,7 @@ final class RequestRunner: Sendable {
         return true
     }
 
-    /// False: the response with the challenge is the task's.
+    /// Returns `false` if the task gets the response with the challenge.
     private func answer(
         _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ course: inout Course
     ) async throws(ClientError) -> Bool {
@@ -325,15 +330,15 @@ final class RequestRunner: Sendable {
         return true
     }
 
-    /// Goes on without the rest of a response.
+    /// Continues without the rest of a response.
     private func leave(_ arrival: Arrival, _ course: inout Course) {
         course.metrics = arrival.record.metrics(status: arrival.status)
-        // What has come in one piece has ended, and its connection is used again. Anything
-        // longer would hold a place that the next request may be waiting for.
+        // A response that arrived in one piece has ended, and its connection is reused. A longer
+        // one would occupy a slot for which the next request may be waiting.
         arrival.record.channel.cancel()
     }
 
-    /// Whether content may follow on a head (RFC 9110 section 6.4.1).
+    /// Whether content may follow a head (RFC 9110 section 6.4.1).
     private static func hasContent(_ head: HTTPResponse, to request: HTTPRequest) -> Bool {
         request.method != .head && head.status.code != 204 && head.status.code != 304
             && head.contentLength != 0

@@ -1,12 +1,12 @@
 import Locking
 
-/// Looks after a response: lets its transfer go when nobody reads it any more, and says when it is
-/// over.
+/// Watches over a response: cancels its transfer when nobody reads it any more, and reports when it
+/// is over.
 final class ResponseGuard: Sendable {
     let channel: TransferChannel
     private let whenOver: Locked<(@Sendable (ClientError?) -> Void)?>
 
-    /// - Parameter whenOver: Called once: with an error where not all of the response was read.
+    /// - Parameter whenOver: Called once, with an error if not all of the response was read.
     init(
         _ channel: TransferChannel, whenOver: @escaping @Sendable (ClientError?) -> Void = { _ in }
     ) {
@@ -14,7 +14,8 @@ final class ResponseGuard: Sendable {
         self.whenOver = Locked(whenOver)
     }
 
-    /// The content was read to its end, or to where it broke off; or somebody else looks after it.
+    /// The content was read to its end or its interruption, or another object is now responsible
+    /// for it.
     func isOver(_ error: ClientError?) { whenOver.withLock { $0.take() }?(error) }
 
     deinit {

@@ -1,38 +1,38 @@
 public import HTTPTypes
 
-/// What happens to the tasks of a session, and to the session.
+/// An event of a session or of one of its tasks.
 public enum SessionEvent: Sendable {
-    /// A task has begun, or goes on after it was suspended.
+    /// A task has started, or continues after it was suspended.
     case didResume(TaskIdentifier, request: HTTPRequest)
     /// A task was suspended.
     case didSuspend(TaskIdentifier, request: HTTPRequest)
-    /// A task has ended, well or not; its last event.
+    /// A task has ended, successfully or not. This is its last event.
     case didComplete(TaskCompletion)
-    /// A finished download is where it was wanted.
+    /// A completed download has been moved to its destination.
     case downloadMoved(TaskIdentifier, to: String)
-    /// A finished download could not be moved to where it was wanted.
+    /// A completed download could not be moved to its destination.
     case downloadFailedToMove(TaskIdentifier, to: String, error: ClientError)
-    /// The session has ended with its last task; the last event. There is an error where nobody
-    /// asked for it, as when its runtime was closed.
+    /// The session has ended, after its last task. This is the last event. There is an error if it
+    /// did not end on request, for example because its runtime was closed.
     case sessionInvalidated(ClientError?)
 }
 
 /// How a task has ended.
 public struct TaskCompletion: Sendable {
-    /// Which one.
+    /// The identifier of the task.
     public let task: TaskIdentifier
-    /// What was asked for last, after redirects.
+    /// The last request, after redirects.
     public let request: HTTPRequest
-    /// The head of the last response; nil where there is none.
+    /// The head of the last response, or `nil` if there was none.
     public let response: HTTPResponse?
-    /// Nil: the response has arrived as a whole, whatever its status.
+    /// The error, or `nil` if the response has arrived completely, whatever its status.
     public let error: ClientError?
-    /// How long it took, attempt by attempt.
+    /// How long the task took, attempt by attempt.
     public let metrics: TaskMetrics
 }
 
 extension TaskCompletion {
-    /// Of one that came to nothing before it had begun.
+    /// Creates the completion of a task that failed before it began.
     init(of task: TaskHandle, error: ClientError) {
         self.init(
             task: task.identifier, request: task.request, response: nil, error: error,
@@ -41,18 +41,18 @@ extension TaskCompletion {
 }
 
 extension SessionManager {
-    /// Events that wait for one reader at most; then the oldest ones are dropped.
+    /// The maximum number of events buffered for a reader; beyond that, the oldest are dropped.
     public static let maximumWaitingEvents = 4096
 
-    /// What happens from now on, in order. Each call makes another sequence; it ends with
-    /// ``SessionEvent/sessionInvalidated(_:)``. Of what its reader leaves waiting, the latest
-    /// ``maximumWaitingEvents`` are kept.
+    /// Returns the events from now on, in order. Each call returns another sequence, which ends
+    /// with ``SessionEvent/sessionInvalidated(_:)``. At most the latest ``maximumWaitingEvents``
+    /// events are buffered.
     public func events() -> AsyncStream<SessionEvent> { registry.events() }
 
-    /// The tasks that have begun and are not completed, the oldest first.
+    /// The tasks that have started and not completed, the oldest first.
     public var tasks: [TaskHandle] { registry.handles }
 
-    /// Cancels the tasks that have begun; those that begin later do.
+    /// Cancels the tasks that have started. Tasks started later are not affected.
     public func cancelAll() {
         for task in tasks { task.cancel() }
     }

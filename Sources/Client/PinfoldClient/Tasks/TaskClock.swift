@@ -1,9 +1,9 @@
-/// How long a task has been under way; the time in which it is suspended does not count. Times are
-/// milliseconds of the monotonic clock.
+/// Measures how long a task has been running, without the time during which it is suspended. Times
+/// are in milliseconds of the monotonic clock.
 struct TaskClock: Sendable {
-    /// Nil: it has not begun.
+    /// When the task began, or `nil` if it has not begun.
     private var begun: Int64?
-    /// Since when it is suspended; nil: it is not.
+    /// When the task was suspended, or `nil` if it is not suspended.
     private var suspended: Int64?
     private var suspendedBefore: Int64 = 0
 

@@ -2,32 +2,32 @@ import Clocks
 public import HTTPTypes
 import Locking
 
-/// What a task is doing.
+/// The state of a task.
 public enum TaskState: Sendable, Hashable, CaseIterable {
-    /// It has not begun.
+    /// The task has not started.
     case ready
-    /// It is under way.
+    /// The task is running.
     case running
-    /// It has begun, and neither sends nor reads anything until it is resumed.
+    /// The task has started, and neither sends nor reads anything until it is resumed.
     case suspended
-    /// It has ended.
+    /// The task has ended.
     case completed
 }
 
-/// A task of a session, as it is suspended, resumed and cancelled from outside.
+/// A task of a session, with the means to suspend, resume and cancel it.
 ///
-/// Suspensions are counted, as `NSURLSessionTask` does: a task goes on when ``resume()`` was called
-/// as often as ``suspend()``. One that is suspended does not begin, reads nothing further from
-/// its server, sends no further content, hands nothing on, and is subject to no time-out; what its
-/// server sends meanwhile fills the connection's buffers and waits there. It keeps its connection,
-/// and its place among the requests under way; where it still waited for its turn, others are
-/// served meanwhile. A request's head, with content of up to 64 KiB behind it, is not held back any
-/// more once its connection is being made.
+/// Suspensions are counted, as in `NSURLSessionTask`: a task continues once ``resume()`` has been
+/// called as often as ``suspend()``. A suspended task does not start, does not read from its
+/// server, sends no further content, delivers nothing, and has no timeouts; anything that its
+/// server sends fills the connection's buffers and waits there. It keeps its connection and its
+/// slot among the active requests; if it is still queued, other requests go first. Once its
+/// connection is being established, a request's head, with up to 64 KiB of content, can no longer
+/// be held back.
 public final class TaskHandle: Sendable {
-    /// What a task does when it begins, if that is not up to a caller who waits.
+    /// The work of a task that is not carried out by a waiting caller.
     struct Work: Sendable {
         let run: @Sendable (TaskHandle) async -> Void
-        /// It is cancelled, and does not begin.
+        /// Called instead if the task is cancelled before it starts.
         let refuse: @Sendable (ClientError) -> Void
     }
 
@@ -40,37 +40,37 @@ public final class TaskHandle: Sendable {
     private struct Inner {
         var stage: Stage
         var suspensions: Int
-        /// Its progress is paused.
+        /// Whether its progress is paused.
         var isPaused = false
         var clock = TaskClock()
-        /// The exchange under way.
+        /// The current exchange.
         var channel: TransferChannel?
-        /// The response, once it is the caller's to read.
+        /// The response, once the caller can read it.
         weak var response: ResponseGuard?
-        /// Why it ends before its time.
+        /// Why the task ends prematurely.
         var ending: ClientError?
         /// The runner, between two exchanges.
         var waiter: Waiter?
-        /// Cancels the hook that is being asked, between two exchanges.
+        /// Cancels the hook that is running between two exchanges.
         var cancelHook: (@Sendable () -> Void)?
-        /// The wait before the next exchange is not over.
+        /// Whether the delay before the next exchange is in progress.
         var isPausing = false
 
         var isRunning: Bool { suspensions == 0 && !isPaused }
         var mayGoOn: Bool { ending != nil || isRunning && !isPausing }
     }
 
-    /// No other task of the process has it.
+    /// The unique identifier of the task.
     public let identifier = TaskIdentifier.next()
-    /// What was asked for first.
+    /// The task's first request.
     public let request: HTTPRequest
-    /// How far it is; nil where nobody looks.
+    /// The progress, or `nil` if it is not observed.
     public let progress: TransferProgress?
     private let registry: TaskRegistry
     private let inner: Locked<Inner>
 
-    /// - Parameter work: Nil: a caller carries it out, and says so by ``begin()``. Else the task is
-    ///   suspended once, and begins when it is resumed.
+    /// - Parameter work: The task's work, with which it starts when it is resumed; the task is then
+    ///   created suspended. `nil` if a caller carries it out and calls ``begin()``.
     init(
         _ request: HTTPRequest, _ registry: TaskRegistry, _ progress: TransferProgress?,
         work: Work? = nil
@@ -82,7 +82,7 @@ public final class TaskHandle: Sendable {
         progress?.attach(self)
     }
 
-    /// What it is doing now.
+    /// The current state.
     public var state: TaskState {
         inner.withLock { inner in
             switch inner.stage {
@@ -95,15 +95,15 @@ public final class TaskHandle: Sendable {
 
     // MARK: From outside
 
-    /// Suspends it once more.
+    /// Suspends the task once more.
     public func suspend() { change { $0.suspensions += 1 } }
 
-    /// Takes one suspension back; with the last one it begins, or goes on. Nothing happens to one
-    /// that is not suspended.
+    /// Undoes one suspension. With the last one, the task starts or continues. Has no effect if the
+    /// task is not suspended.
     public func resume() { change { $0.suspensions = max(0, $0.suspensions - 1) } }
 
-    /// Ends it with ``ClientError/Reason/cancelled``, suspended or not. Nothing happens to one that
-    /// is completed.
+    /// Cancels the task with ``ClientError/Reason/cancelled``, whether or not it is suspended. Has
+    /// no effect if it has completed.
     public func cancel() { cancel(.cancelled()) }
 
     func cancel(_ reason: ClientError) {
@@ -113,7 +113,7 @@ public final class TaskHandle: Sendable {
             case .ready(let work):
                 inner.ending = inner.ending ?? error
                 guard let work else { return nil }
-                // At once, so that it is not begun in between.
+                // Immediately, so that it cannot be started in between.
                 inner.stage = .complete
                 return { [self] in
                     over(TaskCompletion(of: self, error: error))
@@ -125,7 +125,7 @@ public final class TaskHandle: Sendable {
                 let reader = inner.channel?.end(with: error)
                 let (waiter, response) = (inner.waiter.take(), inner.response)
                 let cancelHook = inner.cancelHook
-                // Under no lock: cancelling runs handlers, which may come here again.
+                // Without holding the lock: cancelling runs handlers, which may call this object.
                 return {
                     reader?.resume()
                     waiter?.resume()
@@ -139,7 +139,7 @@ public final class TaskHandle: Sendable {
         after?()
     }
 
-    /// Its progress was paused, or resumed, or cancelled.
+    /// Handles a change of the progress: paused, resumed or cancelled.
     func follow(_ progress: TransferProgress) {
         if progress.isCancelled { cancel() }
         change { $0.isPaused = progress.isPaused }
@@ -184,20 +184,20 @@ public final class TaskHandle: Sendable {
 
     // MARK: From the runner
 
-    /// A caller has begun to carry it out.
+    /// Marks the task as started by a caller.
     func begin() {
         inner.withLock { inner in
             if case .ready = inner.stage { begin(&inner, nil) }
         }
     }
 
-    /// How long it has been under way, the time in which it was suspended left out.
+    /// How long the task has been running, without the time during which it was suspended.
     var elapsed: Duration {
         let now = Clock.monotonicMilliseconds()
         return .milliseconds(inner.withLock { $0.clock.elapsed(at: now) })
     }
 
-    /// Waits for so long, and until it is not suspended.
+    /// Waits for a delay, and until the task is not suspended.
     func turn(after wait: Duration = .zero) async throws(ClientError) {
         if Task.isCancelled { cancel() }
         var timer: Task<Void, Never>?
@@ -213,7 +213,7 @@ public final class TaskHandle: Sendable {
         try check()
     }
 
-    /// How long it has been under way, where it neither waits nor was cancelled; nil:
+    /// How long the task has been running if it is neither waiting nor cancelled, or `nil` if
     /// ``turn(after:)`` has to be called first.
     var elapsedIfItGoesOn: Duration? {
         let now = Clock.monotonicMilliseconds()
@@ -223,12 +223,12 @@ public final class TaskHandle: Sendable {
         return elapsed.map { .milliseconds($0) }
     }
 
-    /// Throws where it was cancelled.
+    /// Throws if the task was cancelled.
     func check() throws(ClientError) {
         if let error = inner.withLock({ $0.ending }) { throw error }
     }
 
-    /// What a hook says, which is cancelled with the task, whoever cancels that.
+    /// Calls a hook, which is cancelled together with the task.
     func asking<Answer: Sendable>(_ hook: @escaping @Sendable () async -> Answer) async -> Answer {
         let answer = Task { await hook() }
         let isOver = inner.withLock { inner in
@@ -244,7 +244,7 @@ public final class TaskHandle: Sendable {
         }
     }
 
-    /// It waits before the next exchange.
+    /// Whether the task waits before the next exchange.
     var isWaiting: Bool { inner.withLock { $0.waiter != nil } }
 
     private func pauseEnded() {
@@ -270,7 +270,7 @@ public final class TaskHandle: Sendable {
         }
     }
 
-    /// An exchange of it has begun.
+    /// Marks the start of an exchange.
     func attach(_ channel: TransferChannel) {
         let ending = inner.withLock { inner in
             inner.channel = channel
@@ -280,7 +280,7 @@ public final class TaskHandle: Sendable {
         if let ending { channel.cancel(ending) }
     }
 
-    /// The caller has its response, and reads it or lets go of it.
+    /// Marks that the caller has the response, and reads or releases it.
     func hasResponse(_ response: ResponseGuard) {
         let ending = inner.withLock { inner in
             inner.response = response
@@ -289,7 +289,7 @@ public final class TaskHandle: Sendable {
         if let ending { response.isOver(ending) }
     }
 
-    /// It has ended; once.
+    /// Marks the end of the task. Must be called once.
     func complete(_ completion: @autoclosure () -> TaskCompletion) {
         let (isFirst, channel) = inner.withLock { inner -> (Bool, TransferChannel?) in
             if case .complete = inner.stage { return (false, nil) }
@@ -297,7 +297,7 @@ public final class TaskHandle: Sendable {
             return (true, inner.channel.take())
         }
         guard isFirst else { return }
-        // Where a step between two exchanges has failed, nobody reads this one any more.
+        // If a step between two exchanges has failed, nobody reads this exchange any more.
         channel?.cancel()
         over(completion())
     }

@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A task's number, which no other task of the process has.
+/// A task's number, unique within the process.
 public struct TaskIdentifier: Hashable, Sendable, Comparable, CustomStringConvertible {
-    /// Counts up from 1, in the order in which tasks were made.
+    /// Counts up from 1, in the order in which tasks are created.
     public let number: UInt64
 
     private static let last = Atomic<UInt64>(0)
 
-    /// The next one.
+    /// Returns the next identifier.
     static func next() -> TaskIdentifier {
         TaskIdentifier(number: last.add(1, ordering: .relaxed).newValue)
     }

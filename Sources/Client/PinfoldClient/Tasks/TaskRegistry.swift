@@ -1,10 +1,10 @@
 import Locking
 
-/// The tasks of a session that are under way, and those who are told of its events.
+/// The active tasks of a session, and the observers of its events.
 final class TaskRegistry: Sendable {
     private struct Entry {
         let task: TaskHandle
-        /// It is not suspended: the indicator counts it.
+        /// Whether the task is not suspended, so that the indicator counts it.
         var isRunning: Bool
     }
 
@@ -12,23 +12,23 @@ final class TaskRegistry: Sendable {
         var entries: [TaskIdentifier: Entry] = [:]
         var observers: [Int: AsyncStream<SessionEvent>.Continuation] = [:]
         var lastObserver = 0
-        /// No further task begins.
+        /// Whether no further tasks can start.
         var isInvalidated = false
-        /// The session has ended on its loop.
+        /// Whether the session has ended on its loop.
         var hasEnded = false
         var error: ClientError?
-        /// The last event was told.
+        /// Whether the last event has been published.
         var isOver = false
     }
 
     private let state = Locked(State())
-    /// Tells observers, under no lock: one that is told may be cancelled at the same time, and
-    /// cancel a task in turn.
+    /// Notifies observers without holding the lock: an observer may be cancelled at the same time,
+    /// and may cancel a task.
     private let line = CallbackLine(.serial)
     private let callbacks: CallbackLine
     private let callback: (@Sendable (SessionEvent) -> Void)?
     private let activity: ActivityIndicator?
-    /// Ends the session on its loop. It does no harm to do so twice.
+    /// Ends the session on its loop. May be called more than once.
     private let end: @Sendable () -> Void
 
     init(
@@ -48,7 +48,8 @@ final class TaskRegistry: Sendable {
         state.withLock { $0.entries.values.map(\.task) }.sorted { $0.identifier < $1.identifier }
     }
 
-    /// A task begins, suspended or not. False: the session takes no more.
+    /// Adds a task that starts, suspended or not. Returns `false` if the session accepts no more
+    /// tasks.
     func add(_ task: TaskHandle, isRunning: Bool) -> Bool {
         state.withLock { state in
             guard !state.isInvalidated, !state.hasEnded else { return false }
@@ -61,7 +62,7 @@ final class TaskRegistry: Sendable {
         }
     }
 
-    /// A task goes on, or is suspended.
+    /// Records that a task continues or is suspended.
     func changed(_ task: TaskHandle, isRunning: Bool) {
         state.withLock { state in
             if let was = state.entries[task.identifier]?.isRunning, was != isRunning {
@@ -88,7 +89,7 @@ final class TaskRegistry: Sendable {
         if isOver { endIfOver() }
     }
 
-    /// No further task begins; the session ends with the last one.
+    /// Prevents further tasks from starting. The session ends with the last one.
     func invalidate() {
         let ends = state.withLock { state in
             state.isInvalidated = true
@@ -104,7 +105,7 @@ final class TaskRegistry: Sendable {
             state.hasEnded = true
             state.error = error
         }
-        // Those without an exchange: the others know already.
+        // Those without an exchange; the others already know.
         for task in handles { task.cancel(error ?? .sessionInvalidated()) }
         endIfOver()
     }
@@ -125,7 +126,7 @@ final class TaskRegistry: Sendable {
             continuation.finish()
             return stream
         }
-        // Each refers to the other until the events end, which they do with the session.
+        // Each refers to the other until the events end, together with the session.
         continuation.onTermination = { [self] _ in
             _ = state.withLock { $0.observers.removeValue(forKey: number) }
         }
@@ -134,8 +135,8 @@ final class TaskRegistry: Sendable {
 
     func post(_ event: SessionEvent) { state.withLock { tell(event, &$0) } }
 
-    /// Under the lock, so that all are told in one order. The event is made only where somebody is
-    /// to be told.
+    /// Called under the lock, so that all observers get the events in the same order. The event is
+    /// created only if there are observers.
     private func tell(_ event: @autoclosure () -> SessionEvent, _ state: inout State) {
         guard !state.isOver, callback != nil || !state.observers.isEmpty else { return }
         let event = event()

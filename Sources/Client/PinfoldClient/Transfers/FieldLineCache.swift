@@ -2,21 +2,21 @@ import EventStreams
 import HTTPCore
 import HTTPTypes
 
-/// The fields of a response, and which of them the task must act on.
+/// The fields of a response, with marks for those on which the task has to act.
 struct ReceivedFields: Sendable {
     var fields = HTTPFields()
     var marks = FieldMarks()
 }
 
-/// Rare fields that a task must act on. They are noted once, as a response's lines are read, so
-/// that nobody has to search for them.
+/// Rare fields on which a task has to act. They are marked once, when a response's lines are
+/// parsed, so that nobody has to search for them.
 struct FieldMarks: OptionSet, Sendable {
     let rawValue: UInt8
 
     static let contentEncoding = Self(rawValue: 1)
     static let setCookie = Self(rawValue: 2)
     static let authenticationInfo = Self(rawValue: 4)
-    /// The content is a stream of events.
+    /// The content is an event stream.
     static let eventStream = Self(rawValue: 8)
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -34,20 +34,20 @@ struct FieldMarks: OptionSet, Sendable {
     }
 }
 
-/// Reads field lines into the fields of HTTP types.
+/// Converts field lines to the fields of HTTP types.
 ///
-/// Responses of one server say most things again and again: short lines of fields that are no
-/// secrets are kept as they were read, so many of them at most, for one loop. Any other line is
-/// read each time, and forgotten.
+/// Responses of a server mostly repeat the same lines. Short lines of fields that are not
+/// confidential are cached as parsed, up to a fixed number per loop. Other lines are parsed each
+/// time and not kept.
 final class FieldLineCache {
-    /// Lines that are kept: of each two places with the same number, the one used less lately is
-    /// taken for another line.
+    /// The number of sets of cached lines. Each set has two entries, of which the less recently
+    /// used one is replaced.
     private static let sets = 128
-    /// In bytes, without CRLF; longer ones are not kept.
+    /// The maximum length of a cached line in bytes, without CRLF.
     static let longestKept = 96
 
-    /// Fields whose lines are kept. What a field may say about a user, such as a cookie, a
-    /// credential or an address to go to, is not among them.
+    /// The fields whose lines are cached. Fields that may say something about a user, such as a
+    /// cookie, a credential or a location, are not among them.
     private static let kept: Set<String> = [
         "accept-ranges", "access-control-allow-origin", "age", "allow", "alt-svc", "cache-control",
         "cache-status", "connection", "content-encoding", "content-language", "content-length",
@@ -56,8 +56,8 @@ final class FieldLineCache {
         "x-frame-options",
     ]
 
-    /// What the engine says of itself behind the server's own fields, each once: it is no gateway
-    /// here.
+    /// Fields that the engine appends after the server's own, each once. They are removed, because
+    /// this is not a gateway.
     private enum Owner {
         case server, via, cacheStatus
 
@@ -70,13 +70,13 @@ final class FieldLineCache {
         }
     }
 
-    /// A line as it was read: one reference, where the field alone would be three.
+    /// A parsed line. As an object it is a single reference, while the field alone would be three.
     private final class Line {
         let bytes: [UInt8]
         let field: HTTPField
         let owner: Owner
         let mark: FieldMarks
-        /// It is short, and no secret.
+        /// Whether the line is short and not confidential.
         let mayBeKept: Bool
 
         init(_ bytes: UnsafeRawBufferPointer, _ name: HTTPField.Name, value: [UInt8]) {
@@ -90,8 +90,8 @@ final class FieldLineCache {
         }
     }
 
-    /// The fields of lines. `HTTPFields` takes any collection; of this one it gets each field by
-    /// one call that the compiler knows.
+    /// The fields of lines. `HTTPFields` accepts any collection; from this one, it gets each field
+    /// by a single statically known call.
     private struct Fields: RandomAccessCollection {
         let lines: [Line]
 
@@ -121,18 +121,20 @@ final class FieldLineCache {
 
     private var pairs = Array(repeating: Pair(), count: sets)
 
-    /// The last lines that were all of those that are kept, with their fields: responses that a
-    /// server gives within a second often differ in nothing.
+    /// The most recent set of lines that all can be cached, with their fields: responses that a
+    /// server sends within a second are often identical.
     private var latest = (bytes: [UInt8](), areEngines: true, received: ReceivedFields())
-    /// In bytes; longer heads are read line by line.
+    /// The maximum length of such a set in bytes. Longer heads are read line by line.
     private static let longestLatest = 2048
 
-    /// Lines that were read anew; for tests.
+    /// The number of lines that were parsed; for tests.
     private(set) var readCount = 0
 
+    /// Returns the fields of a response.
+    ///
     /// - Parameters:
-    ///   - bytes: lines of a name, a colon, a value and CRLF, already found to be well formed.
-    ///   - areEngines: the engine's own are among them.
+    ///   - bytes: Well-formed lines with name, colon, value and CRLF.
+    ///   - areEngines: Whether they include the engine's own fields.
     func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> ReceivedFields {
         if areEngines == latest.areEngines,
             latest.bytes.withUnsafeBytes({ $0.hasSameBytes(as: bytes) })
@@ -142,7 +144,7 @@ final class FieldLineCache {
         let lines = lines(of: bytes, areEngines: areEngines)
         var received = ReceivedFields()
         received.fields.reserveCapacity(lines.count)
-        // All at once, which costs a call of a generic function for each of them less.
+        // All at once, which saves a call of a generic function for each of them.
         received.fields.replaceSubrange(0..<0, with: Fields(lines: lines))
         for line in lines { received.marks.formUnion(line.mark) }
         if bytes.count <= Self.longestLatest, lines.allSatisfy(\.mayBeKept) {
@@ -179,7 +181,7 @@ final class FieldLineCache {
         return found
     }
 
-    /// Nil: it has no name.
+    /// Returns `nil` if the line has no name.
     private func line(_ bytes: UnsafeRawBufferPointer) -> Line? {
         guard bytes.count <= Self.longestKept else { return Self.read(bytes) }
         let index = Self.place(of: bytes)

@@ -4,14 +4,14 @@ import HTTPCore
 import HTTPTypes
 import PinfoldEngine
 
-/// What an exchange has sent in this turn, and whether it is a response at all.
+/// What an exchange has sent in this turn, if it is a response at all.
 struct PendingResponse {
     var status: UInt16 = 0
     var phrase = ""
     var head: ReceivedHead?
     var parts: [[UInt8]] = []
     var bytes = 0
-    /// In place of a response: the exchange says why there is none.
+    /// Why there is no response, according to the exchange.
     var failure: ClientError?
 }
 
@@ -25,7 +25,7 @@ extension Transfer: DownstreamStream {
     package var isFlushed: Bool { !holdsBack }
     package var takesInterimResponses: Bool { false }
 
-    /// Bytes that the version's own fields take up.
+    /// The number of bytes that the version's own fields take up.
     private static let reservedBytes = 64
 
     package func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
@@ -42,7 +42,7 @@ extension Transfer: DownstreamStream {
     package func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         moved()
         if let exchange, let fault = exchange.fault {
-            // The reply would say the same in the gateway's words.
+            // The reply would say the same in the words of a gateway.
             response.failure = ClientError(fault, of: exchange)
             return
         }
@@ -66,7 +66,7 @@ extension Transfer: DownstreamStream {
         }
     }
 
-    /// The head of the response, whose fields are these.
+    /// Sets the head of the response with these fields.
     func setHead(_ received: ReceivedFields) {
         let head = HTTPResponse(
             status: .init(code: Int(response.status), reasonPhrase: response.phrase),
@@ -107,8 +107,8 @@ extension Transfer: DownstreamStream {
     }
 
     package func finish(trailers: TrailerSection?) -> Bool {
-        // What the reader has not taken stays with the channel; the exchange need not wait. It ends
-        // now, and with it goes what is pending, unless content is still to be sent.
+        // What the reader has not taken stays in the channel, so the exchange need not wait. It
+        // ends now, and anything pending is delivered then, unless content still has to be sent.
         if upload != nil { deliver() }
         return true
     }
@@ -119,7 +119,7 @@ extension Transfer: DownstreamStream {
         return !holdsBack
     }
 
-    /// Hands what there is to the reader.
+    /// Delivers what there is to the reader.
     func deliver() {
         let (head, parts) = takeResponse()
         guard head != nil || !parts.isEmpty else { return }
@@ -127,7 +127,7 @@ extension Transfer: DownstreamStream {
         if !channel.push(head, parts, wakes: session.wakes) { readerIsBehind = true }
     }
 
-    /// What there is for the reader; nothing where there is a failure in its place.
+    /// Takes what there is for the reader, or nothing if there is a failure instead.
     func takeResponse() -> (head: ReceivedHead?, parts: [[UInt8]]) {
         guard response.failure == nil else { return (nil, []) }
         response.bytes = 0

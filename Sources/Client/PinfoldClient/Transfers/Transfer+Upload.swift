@@ -4,25 +4,25 @@ import PinfoldEngine
 /// A request's content while it is sent.
 final class Upload {
     enum Source {
-        /// Behind the head, in its buffer.
+        /// After the head, in its buffer.
         case withHead
         case bytes([UInt8])
         case feed(any ContentFeed)
     }
 
     let source: Source
-    /// The head's, where the content is there, too.
+    /// The buffer of the head, if the content is in it, too.
     var buffer: Buffer?
     var sent = 0
-    /// The exchange takes nothing for now: in the beginning there is no connection yet.
+    /// Whether the exchange accepts nothing for now. At first there is no connection yet.
     var isPaused = true
-    /// A part was asked for, and has not come.
+    /// Whether a part was requested that has not arrived.
     var isAsking = false
-    /// A part that has come, until the exchange takes it.
+    /// A part that has arrived, until the exchange accepts it.
     var waiting: ContentPart?
-    /// The pause behind a part runs.
+    /// Whether the pause after a part is in progress.
     var isResting = false
-    /// Content is being given to the exchange, which may ask for more meanwhile.
+    /// Whether content is being passed to the exchange, which may request more meanwhile.
     var isDriving = false
 
     init(_ source: Source) { self.source = source }
@@ -30,14 +30,14 @@ final class Upload {
     var isWithHead: Bool { if case .withHead = source { true } else { false } }
 }
 
-// What is sent behind the head: as much as the exchange takes, and no more is read.
+// Sends the content after the head: as much as the exchange accepts, without reading ahead.
 extension Transfer {
-    /// Bytes that are given to the exchange at a time.
+    /// The number of bytes passed to the exchange at a time.
     private static let partBytes = BufferPool.largeBytes
-    /// Parts in one turn of the loop; others have theirs in between.
+    /// The number of parts per turn of the loop. Other transfers have theirs in between.
     private static let partsPerTurn = 4
 
-    /// Sends content until the exchange asks to pause.
+    /// Sends content until the exchange asks for a pause.
     func driveUpload() {
         guard let upload, !upload.isResting, !upload.isDriving, !isSuspended else { return }
         upload.isDriving = true
@@ -51,7 +51,7 @@ extension Transfer {
         if self.upload === upload, !upload.isPaused { environment.loop.requeue(self) }
     }
 
-    /// False: there is nothing to send now.
+    /// Returns `false` if there is nothing to send now.
     private func sendPart(of upload: Upload) -> Bool {
         switch upload.source {
         case .withHead:
@@ -79,8 +79,8 @@ extension Transfer {
         switch part {
         case .bytes(let bytes):
             guard !bytes.isEmpty else { return true }
-            // One that is kept: glibc before 2.38 does not use aligned memory again that was freed,
-            // and may let its heap grow by 64 MiB instead.
+            // A pooled buffer: before version 2.38, glibc does not reuse freed aligned memory, and
+            // may grow its heap by 64 MiB instead.
             let buffer = environment.loop.buffers.take(atLeast: bytes.count)
             buffer.writable.copyBytes(from: bytes)
             buffer.end = bytes.count
@@ -126,7 +126,7 @@ extension Transfer {
         self.exchange?.contentEnded(trailers: nil)
     }
 
-    /// A part that was asked for.
+    /// Handles a requested part.
     func contentArrived(_ part: ContentPart) {
         if let upgraded { return upgraded.arrived(part) }
         guard let upload else { return }
@@ -135,7 +135,7 @@ extension Transfer {
         driveUpload()
     }
 
-    /// The pause behind a part is over.
+    /// Handles the end of the pause after a part.
     func restEnded() {
         upload?.isResting = false
         driveUpload()

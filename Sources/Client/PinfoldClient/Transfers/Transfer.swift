@@ -4,11 +4,11 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 
-/// One exchange of the client's own, on the loop: it gives an `Exchange` the request that its order
-/// says, and its channel what the exchange sends.
+/// An exchange of the client on the loop: it gives an `Exchange` the request in its order, and
+/// passes what the exchange sends to its channel.
 ///
 ///     waiting ──► running ──► ended      (`begin`, then the exchange's end)
-///        └───────────┴──────────►        (`cancel`: the caller, a time-out, the session's end)
+///        └───────────┴──────────►        (`cancel`: the caller, a timeout, the session's end)
 final class Transfer: EventHandler {
     enum State { case waiting, running, ended }
 
@@ -18,40 +18,41 @@ final class Transfer: EventHandler {
     var environment: Environment { session.environment }
     var channel: TransferChannel { order.channel }
     private(set) var state = State.waiting
-    /// It waits for its turn in the session's queue, or has it.
+    /// Whether it is in the session's queue, waiting or active.
     var isInQueue = false
     var exchange: Exchange?
-    /// The content that is still to be sent; nil: none is.
+    /// The content that is still to be sent, or `nil` if there is none.
     var upload: Upload?
     /// What the exchange sends, until it is flushed.
     var response = PendingResponse()
     var times = TransferTimes()
-    /// The connection since it is HTTP no longer; nil: it is, or there is none.
+    /// The connection after it has switched protocols, or `nil` if it has not.
     var upgraded: UpgradedTransfer?
     private let ordered = Clock.monotonicMicroseconds()
-    /// When something moved last, in the loop's milliseconds.
+    /// When data was last transferred, in the loop's milliseconds.
     private var movedAt: Int64 = 0
-    /// When all of it must be over, in the loop's milliseconds.
+    /// When the total time expires, in the loop's milliseconds.
     private var mustEndAt: Int64
-    /// How long nothing may move; nil: for ever.
+    /// The idle timeout in milliseconds, or `nil` for none.
     private var idleMilliseconds: Int64?
-    /// When its turn must have come, in the loop's milliseconds; `.max`: it does not wait for one.
+    /// When the time in the queue expires, in the loop's milliseconds, or `.max` if it is not
+    /// queued.
     private var turnMustCome = Int64.max
-    /// When it last came nearer to its end.
+    /// When the transfer last made progress.
     private(set) var advance = TransferAdvance()
-    /// The response's length is known.
+    /// Whether the response's length is known.
     var responseHasEnd = false
-    /// It is one of the session's streams of events, and no longer a request under way.
+    /// Whether it is one of the session's event streams, and no longer counts as an active request.
     var isEventStream = false
-    /// When the next part of the content may be asked for; `.max`: no pause runs.
+    /// When the next part of the content may be requested, or `.max` if there is no pause.
     private var pauseEnds = Int64.max
-    /// The reader has as much as may wait for it: time does not run against the server.
+    /// Whether the reader is behind, so that the server's time does not run.
     var readerIsBehind = false
-    /// Since when it neither reads nor sends anything further, in the loop's milliseconds.
+    /// When the transfer was suspended, in the loop's milliseconds, or `nil` if it is not.
     private var suspendedAt: Int64?
 
     var isSuspended: Bool { suspendedAt != nil }
-    /// The exchange is to send no more for now.
+    /// Whether the exchange must not send more for now.
     var holdsBack: Bool { readerIsBehind || isSuspended }
 
     init(_ order: TransferOrder, in session: SessionLoop) {
@@ -63,24 +64,25 @@ final class Transfer: EventHandler {
 
     // MARK: The beginning
 
-    /// Others have to end first.
+    /// Other transfers have to end first.
     func wait() {
         guard join() else { return }
         turnMustCome = environment.loop.now + order.queueMilliseconds
         updateDeadline()
     }
 
-    /// Takes a place on the loop, for deadlines. False: there is none, and it has ended.
+    /// Registers with the loop, for deadlines. Returns `false` if that failed and the transfer has
+    /// ended.
     private func join() -> Bool {
         guard token == .none else { return true }
         do throws(Errno) { try environment.loop.add(self) } catch {
-            end(ClientError(.outOfResources, "no place on the loop: \(error)"))
+            end(ClientError(.outOfResources, "the loop is full: \(error)"))
             return false
         }
         return true
     }
 
-    /// Sends the request; the session's limits allow it.
+    /// Sends the request. The session's limits allow it.
     func begin() {
         guard state == .waiting, !isSuspended else { return }
         state = .running
@@ -106,12 +108,12 @@ final class Transfer: EventHandler {
         }
     }
 
-    /// Content up to this size is put behind the head at once: it can then be sent again on another
-    /// connection, where one that was kept turns out to be dead.
+    /// Content up to this size is placed directly after the head, so that it can be sent again on
+    /// another connection if a reused one turns out to be closed.
     static let contentWithHead = 64 << 10
 
-    /// The head in the exchange's request, and the buffer that holds it, with the content behind it
-    /// where that is short.
+    /// Writes the head of the exchange's request, and returns the buffer that contains it, followed
+    /// by the content if that is short.
     private func makeHead(in exchange: Exchange) throws(WireError) -> Buffer {
         var content: [UInt8] = []
         switch order.content {
@@ -141,7 +143,7 @@ final class Transfer: EventHandler {
 
     // MARK: The end
 
-    /// Nobody waits for it any more, or it took too long.
+    /// Nobody waits for the transfer any more, or it took too long.
     func cancel(_ error: ClientError) {
         guard state != .ended else { return }
         let exchange = self.exchange.take()
@@ -149,7 +151,7 @@ final class Transfer: EventHandler {
         exchange?.clientGone()
     }
 
-    /// The exchange is over, and is the environment's again.
+    /// The exchange has ended, and belongs to the environment again.
     func exchangeIsOver(cut: Bool) {
         guard let exchange = exchange.take() else { return }
         let error = exchange.fault.map { ClientError($0, of: exchange) }
@@ -158,7 +160,7 @@ final class Transfer: EventHandler {
         if let failure = response.failure {
             end(failure)
         } else if upgraded != nil {
-            // It goes on without an exchange.
+            // The connection continues without an exchange.
         } else if cut {
             end(error ?? ClientError(.connectionLost, "the response broke"))
         } else {
@@ -183,13 +185,13 @@ final class Transfer: EventHandler {
         session.ended(self)
     }
 
-    /// What the exchange knows of how it went.
+    /// Records what the exchange knows.
     func note(_ exchange: Exchange) {
         times.server = exchange.upstreamEndpoint.map(session.text) ?? times.server
         times.cache = CacheUse(exchange.cacheResult)
     }
 
-    /// How the exchange got its connection, while it has it.
+    /// Records how the exchange got its connection, while it has it.
     func noteConnection(of exchange: Exchange) {
         note(exchange)
         times.wasReused = exchange.reusesConnection
@@ -198,27 +200,28 @@ final class Transfer: EventHandler {
         times.tunnel = made.tunnel
     }
 
-    /// Since the request began, in microseconds.
+    /// The time since the request began, in microseconds.
     var microseconds: Int64 { Clock.monotonicMicroseconds() - ordered - times.queued }
 
     // MARK: Time
 
-    /// Something moved between the two ends.
+    /// Records that data was transferred.
     func moved() { movedAt = environment.loop.now }
 
-    /// It came nearer to its end.
+    /// Records progress.
     func advanced() { advance.advancedAt = environment.loop.now }
 
-    /// Content moved whose length is not known.
+    /// Records that content of unknown length was transferred.
     func streamed() { advance.streamedAt = environment.loop.now }
 
-    /// Whether a response of unknown length has come, and was read, within so many milliseconds.
+    /// Whether content of a response of unknown length has arrived and was read within a number of
+    /// milliseconds.
     func hasStreamed(within milliseconds: Int64) -> Bool {
         !responseHasEnd && advance.streamedAt != 0
             && environment.loop.now - advance.streamedAt < milliseconds
     }
 
-    /// What follows on the head lasts as long as both ends wish.
+    /// What follows the head lasts as long as both ends wish.
     func lasts(_ stream: StreamKind) {
         mustEndAt = .max
         idleMilliseconds = stream.idleMilliseconds
@@ -228,7 +231,8 @@ final class Transfer: EventHandler {
     private func updateDeadline() {
         guard state != .ended else { return }
         if isSuspended { return environment.loop.setDeadline(self, after: nil) }
-        // A millisecond later than those it waits for, whose time may be over at the same moment.
+        // A millisecond later than the transfers it waits for, whose time may expire at the same
+        // moment.
         let turn = state == .waiting && turnMustCome != .max ? turnMustCome + 1 : .max
         var next = min(mustEndAt, pauseEnds, turn)
         if state == .running, !readerIsBehind, let idleMilliseconds {
@@ -248,7 +252,8 @@ final class Transfer: EventHandler {
         if state == .running, !readerIsBehind, let idleMilliseconds,
             now - movedAt >= idleMilliseconds
         {
-            return cancel(ClientError(.timedOut, "nothing moved for \(idleMilliseconds) ms"))
+            return cancel(
+                ClientError(.timedOut, "no data was transferred for \(idleMilliseconds) ms"))
         }
         if state == .waiting, now > turnMustCome, !session.hasTurn(self) {
             let holders = session.holders(ahead: self)
@@ -262,13 +267,13 @@ final class Transfer: EventHandler {
         updateDeadline()
     }
 
-    /// Another part of the content is asked for after a while.
+    /// Delays the request for the next part of the content.
     func pauseUpload(milliseconds: Int64) {
         pauseEnds = environment.loop.now + milliseconds
         updateDeadline()
     }
 
-    /// The reader takes more.
+    /// The reader can take more.
     func readerCaughtUp() {
         guard state == .running, readerIsBehind else { return }
         readerIsBehind = false
@@ -285,7 +290,7 @@ final class Transfer: EventHandler {
 
     // MARK: Suspension
 
-    /// Neither reads nor sends anything further. Where it waits for its turn, it does so no more.
+    /// Stops reading and sending. A queued transfer leaves the queue.
     func suspend() {
         guard state != .ended, !isSuspended else { return }
         suspendedAt = environment.loop.now
@@ -294,10 +299,10 @@ final class Transfer: EventHandler {
         session.suspended(self)
     }
 
-    /// Goes on; the time between is not counted.
+    /// Continues. The time in between is not counted.
     func resume() {
         guard state != .ended, let since = suspendedAt.take() else { return }
-        // `.max`: there is no end.
+        // `.max`: there is no limit.
         if mustEndAt != .max { mustEndAt += environment.loop.now - since }
         moved()
         updateDeadline()

@@ -1,16 +1,16 @@
-/// When a transfer last came nearer to its end, for those who wait for that. All times are the
-/// loop's milliseconds.
+/// When a transfer last made progress, for those that wait for it to end. All times are the loop's
+/// milliseconds.
 struct TransferAdvance: Sendable {
-    /// When it began, its response began, or content moved whose length is known.
+    /// When it began, its response began, or content of known length was transferred.
     var advancedAt: Int64 = 0
-    /// When content moved whose length is not known: the server took it, or, of the response, it
-    /// came after its reader had taken some of what had come before.
+    /// When content of unknown length was transferred: the server accepted it; or, in a response,
+    /// it arrived after its reader had taken some of the earlier content.
     var streamedAt: Int64 = 0
 
-    /// When it last came nearer to its end.
+    /// Returns when the transfer last made progress.
     ///
-    /// - Parameter longest: For how long content of unknown length counts, in milliseconds since
-    ///   what surely was an advance: it may have no end.
+    /// - Parameter longest: How long content of unknown length counts as progress, in milliseconds
+    ///   since the last certain progress, because it may never end.
     func latest(streamingAtMost longest: Int64) -> Int64 {
         max(advancedAt, min(streamedAt, advancedAt + longest))
     }

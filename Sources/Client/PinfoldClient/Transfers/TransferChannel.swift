@@ -1,24 +1,24 @@
 import HTTPTypes
 import Locking
 
-/// A response's head as it came, and how it came.
+/// A response's head, and how it was obtained.
 struct ReceivedHead: Sendable {
     var response: HTTPResponse
-    /// The status code; `HTTPResponse.Status` would have to parse it from its text.
+    /// The status code; `HTTPResponse.Status` would have to parse its text.
     let status: Int
-    /// Which of its fields the task must act on.
+    /// Which of its fields the task has to act on.
     let marks: FieldMarks
     var metrics: TransferTimes
 }
 
-/// What the loop learns of a response, on its way to whoever waits for it: the loop puts in, one
-/// task takes out.
+/// Passes a response from the loop to the task that waits for it. The loop puts in, and one task
+/// takes out.
 ///
-/// It holds so much content at most that was not taken out yet; then the server is read no further.
+/// The content in it is limited; if it is full, reading from the server pauses.
 final class TransferChannel: Sendable {
-    /// Bytes that wait to be read; above it the loop pauses.
+    /// The number of unread bytes above which the loop pauses.
     static let fullBytes = 256 << 10
-    /// Below it the loop goes on.
+    /// The number of unread bytes below which the loop continues.
     static let drainedBytes = 64 << 10
 
     private struct State {
@@ -28,22 +28,22 @@ final class TransferChannel: Sendable {
         var taken = 0
         var bytes = 0
         var end: Result<Void, ClientError>?
-        /// Once it has ended, well or not.
+        /// The times, once the transfer has ended, successfully or not.
         var times: TransferTimes?
-        /// Nothing is handed out.
+        /// Whether nothing is delivered.
         var isSuspended = false
         var waiter: Waiter?
-        /// The loop was told to pause, and waits to be told that there is room.
+        /// Whether the loop was told to pause, and waits to be told that there is space.
         var isPaused = false
-        /// Something was taken out since the loop last looked.
+        /// Whether anything was taken out since the loop last checked.
         var isRead = false
 
         var hasParts: Bool { taken < parts.count }
-        /// There is something to read, be it the end.
+        /// Whether there is something to read, including the end.
         var hasNews: Bool {
             !isSuspended && (end != nil || hasParts || head != nil && !headWasTaken)
         }
-        /// It has not failed, and there is something to read, or will be.
+        /// Whether it has not failed, and there is or will be something to read.
         var isWholeOrOpen: Bool {
             switch end {
             case nil: true
@@ -64,7 +64,7 @@ final class TransferChannel: Sendable {
     private let state = Locked(State())
     let number: UInt64
     private let runtime: ClientRuntime
-    /// Told of each move of content; nil: nobody looks.
+    /// Receives each transfer of content, or `nil` if it is not observed.
     private let progress: TransferProgress.Part?
 
     init(_ number: UInt64, on runtime: ClientRuntime, progress: TransferProgress.Part?) {
@@ -75,16 +75,17 @@ final class TransferChannel: Sendable {
 
     // MARK: From the loop
 
-    /// What a turn has brought. False: the reader is behind; ``RuntimeMessage/taken(transfer:)``
-    /// follows.
+    /// Adds what a turn has brought. Returns `false` if the reader is behind;
+    /// ``RuntimeMessage/taken(transfer:)`` follows.
     ///
-    /// - Parameter wakes: Wakes whoever reads; nil: that is done at once.
+    /// - Parameter wakes: Resumes the reader at the end of the turn; if it is `nil`, the reader is
+    ///   resumed immediately.
     func push(
         _ head: ReceivedHead?, _ parts: [[UInt8]], wakes: WakeBatch? = nil
     ) -> Bool {
         show(head, parts)
         let (waiter, hasRoom) = state.withLock { state in
-            // Nothing comes behind a gap.
+            // Nothing is added after a gap.
             guard state.end == nil else { return (nil as Waiter?, true) }
             state.add(head, parts)
             return (state.isSuspended ? nil : state.takeWaiter(), !state.isPaused)
@@ -98,7 +99,8 @@ final class TransferChannel: Sendable {
         if let wakes { wakes.add(waiter) } else { waiter.resume() }
     }
 
-    /// The response is complete with what a turn has brought: whoever reads is woken once.
+    /// Ends the response, together with what a turn has brought, so that the reader is resumed
+    /// once.
     func finish(
         _ times: TransferTimes, _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = [],
         wakes: WakeBatch? = nil
@@ -106,7 +108,7 @@ final class TransferChannel: Sendable {
         end(.success(()), times, head, parts, wakes)
     }
 
-    /// The transfer has failed, behind what a turn has brought.
+    /// Ends the transfer with an error, after what a turn has brought.
     func fail(
         _ error: ClientError, _ times: TransferTimes = TransferTimes(),
         _ head: ReceivedHead? = nil, _ parts: [[UInt8]] = [], wakes: WakeBatch? = nil
@@ -114,7 +116,7 @@ final class TransferChannel: Sendable {
         end(.failure(error), times, head, parts, wakes)
     }
 
-    /// Moves the progress, before anybody can read what it tells of.
+    /// Updates the progress, before anybody can read the content.
     private func show(_ head: ReceivedHead?, _ parts: [[UInt8]]) {
         guard let progress, head != nil || !parts.isEmpty, state.withLock({ $0.end == nil }) else {
             return
@@ -124,12 +126,12 @@ final class TransferChannel: Sendable {
         if count > 0 { progress.received(count) }
     }
 
-    /// So many bytes of the request's content are on their way.
+    /// Records that bytes of the request's content were sent.
     func sent(_ count: Int) {
         if state.withLock({ $0.end == nil }) { progress?.sent(count) }
     }
 
-    /// Whether something was taken out since this was last asked.
+    /// Returns whether anything was taken out since the last call.
     func takeReadingMark() -> Bool {
         state.withLock { state in
             defer { state.isRead = false }
@@ -137,7 +139,7 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Whoever reads has as much as may wait.
+    /// Whether the reader is behind.
     var isFull: Bool { state.withLock { $0.isPaused } }
 
     private func end(
@@ -146,13 +148,13 @@ final class TransferChannel: Sendable {
     ) {
         show(head, parts)
         let waiter = state.withLock { state in
-            // What has ended stays as it ended.
+            // The first result counts.
             if state.end == nil {
                 state.add(head, parts)
                 state.end = result
             }
             state.times = times
-            // There is nothing to go on with.
+            // There is nothing to continue with.
             if case .failure(let error) = result, error.endsAtOnce { state.isSuspended = false }
             return state.isSuspended ? nil : state.takeWaiter()
         }
@@ -161,10 +163,10 @@ final class TransferChannel: Sendable {
 
     // MARK: To the task
 
-    /// The head of the response.
+    /// Returns the head of the response.
     func head() async throws(ClientError) -> ReceivedHead {
         while true {
-            // It is hardly ever there yet.
+            // It is rarely there already.
             await news()
             try endIfCancelled()
             let result = state.withLock { state -> Result<ReceivedHead, ClientError>? in
@@ -184,7 +186,7 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// The next part of the content; nil at the end.
+    /// Returns the next part of the content, or `nil` at the end.
     func part() async throws(ClientError) -> [UInt8]? {
         while true {
             try endIfCancelled()
@@ -195,8 +197,8 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// All of the content, and how long it took, where it has come, and in one part at most; nil:
-    /// it is to be read part by part.
+    /// Returns the whole content and the times, if all of it has arrived in at most one part, or
+    /// `nil` if it has to be read part by part.
     func wholePart(atMost maximum: Int) -> (bytes: [UInt8], times: TransferTimes)? {
         guard !Task.isCancelled else { return nil }
         return state.withLock { state in
@@ -208,9 +210,9 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Waits while it is suspended.
+    /// Waits while the transfer is suspended.
     ///
-    /// - Throws: where it was cancelled.
+    /// - Throws: ``ClientError`` if it was cancelled.
     func turn() async throws(ClientError) {
         while true {
             try endIfCancelled()
@@ -223,7 +225,7 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Whatever there is to read.
+    /// Throws if the transfer was cancelled, even if there is something to read.
     private func endIfCancelled() throws(ClientError) {
         guard Task.isCancelled else { return }
         cancel()
@@ -232,7 +234,8 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Nil: there is nothing yet. `wakes`: the loop is to be told that there is room.
+    /// Returns `nil` if there is nothing yet. `wakes`: whether the loop must be told that there is
+    /// space.
     private static func takePart(
         from state: inout State
     ) -> (Result<[UInt8]?, ClientError>?, wakes: Bool) {
@@ -258,16 +261,17 @@ final class TransferChannel: Sendable {
         return (.success(part), wakes)
     }
 
-    /// How long it took until it ended, well or not; until then, to the head of the response.
+    /// How long it took until it ended, successfully or not; until then, up to the head of the
+    /// response.
     var times: TransferTimes? { state.withLock { $0.times ?? $0.head?.metrics } }
 
-    /// How far whoever reads the response is.
+    /// How far the response has been read.
     enum Reading {
-        /// Nothing has come.
+        /// Nothing has arrived.
         case unanswered
-        /// Something has come that was not taken out.
+        /// Something has arrived that was not taken out.
         case unread
-        /// All that has come was taken out.
+        /// All that has arrived was taken out.
         case caughtUp
     }
 
@@ -278,33 +282,33 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// The response is complete, and all of it was taken out.
+    /// Whether the response is complete and has been taken out.
     var isExhausted: Bool {
         state.withLock { state in
             if case .success = state.end { !state.hasParts } else { false }
         }
     }
 
-    /// Why the transfer has failed; nil: it has not.
+    /// Why the transfer has failed, or `nil` if it has not.
     var failure: ClientError? {
         state.withLock { state in
             if case .failure(let error) = state.end { error } else { nil }
         }
     }
 
-    /// Nothing is handed out, and the loop neither reads nor sends anything further.
+    /// Stops delivery. The loop neither reads nor sends any more.
     func suspend() {
         state.withLock { state in
-            // There is nothing to hold back: whoever waits is to learn of the end.
+            // There is nothing to hold back: the reader has to learn of the end.
             if case .failure(let error) = state.end, error.endsAtOnce { return }
             state.isSuspended = true
         }
         runtime.post(.suspend(transfer: number))
     }
 
-    /// It goes on.
+    /// Continues.
     ///
-    /// - Returns: Who waits for it, to be resumed when no lock is held.
+    /// - Returns: The waiting reader, to be resumed without holding a lock.
     func resume() -> Waiter? {
         runtime.post(.resume(transfer: number))
         return state.withLock { state in
@@ -318,9 +322,9 @@ final class TransferChannel: Sendable {
         end(with: error())?.resume()
     }
 
-    /// What was not read yet is let go of, too.
+    /// Ends the transfer and discards what was not read yet.
     ///
-    /// - Returns: Who waits for news, to be resumed when no lock is held.
+    /// - Returns: The waiting reader, to be resumed without holding a lock.
     func end(with error: @autoclosure () -> ClientError) -> Waiter? {
         let (waiter, isOver) = state.withLock { state in
             let isOver = state.end != nil
@@ -338,14 +342,14 @@ final class TransferChannel: Sendable {
         return waiter
     }
 
-    /// Waits until the loop has put something in, or the task is cancelled.
+    /// Waits until the loop has added something, or the task is cancelled.
     private func news(
         _ isNews: @escaping @Sendable (State) -> Bool = { $0.hasNews }
     ) async {
         await withTaskCancellationHandler {
             await Waiter.wait { waiter in
                 let isThere = state.withLock { state in
-                    // One task reads; a second one would wait for ever.
+                    // Only one task may read; a second one would wait forever.
                     precondition(state.waiter == nil, "a response is read by two tasks")
                     let isThere = isNews(state)
                     if !isThere { state.waiter = waiter }
@@ -361,6 +365,6 @@ final class TransferChannel: Sendable {
 }
 
 extension ClientError {
-    /// What is suspended fails with it, too.
+    /// Whether the error also ends a suspended transfer.
     fileprivate var endsAtOnce: Bool { reason == .cancelled || reason == .sessionInvalidated }
 }

@@ -1,35 +1,34 @@
 import Locking
 import PinfoldEngine
 
-/// Everything that the loop has to know of a request. It is passed on from one to the other: a
-/// reference, not a copy of all that.
+/// Everything that the loop has to know about a request. It is a class so that it can be passed on
+/// without copying.
 final class TransferOrder: Sendable {
     let session: UInt64
     let number: UInt64
     let origin: RequestOrigin
-    /// The head as the engine takes it in.
+    /// The head in the form that the engine expects.
     let head: [UInt8]
     let content: OutgoingContent
     let priority: TaskPriorityLevel
-    /// How long nothing may move, in milliseconds.
+    /// The idle timeout in milliseconds.
     let idleMilliseconds: Int64
-    /// How long it may wait for its turn while those before it come no nearer to their end, in
-    /// milliseconds.
+    /// How long the request may be queued without progress of those before it, in milliseconds.
     let queueMilliseconds: Int64
-    /// How long it may take, waiting for its turn included, in milliseconds.
+    /// How long the request may take, including the time in the queue, in milliseconds.
     let remainingMilliseconds: Int64
-    /// How long its task may take in all, in milliseconds: for messages.
+    /// How long its task may take in total, in milliseconds; for messages.
     let totalMilliseconds: Int64
     let channel: TransferChannel
-    /// Only a connection that carried no request before will do.
+    /// Whether only a connection that has carried no request yet may be used.
     let needsFreshConnection: Bool
-    /// Nil: it goes to the server itself.
+    /// The route through a proxy, or `nil` if the request goes directly to the server.
     let proxy: ProxyRoute?
-    /// What the response is for, where that lasts; nil: it ends by itself.
+    /// The kind of stream if the response has no defined end, otherwise `nil`.
     let stream: StreamKind?
-    /// Whatever the cache has answers it.
+    /// Whether any stored response is used.
     let takesWhatIsStored: Bool
-    /// The content is of a known length, or there is none: sending it comes to an end.
+    /// Whether the content has a known length, or there is none, so that sending it will end.
     let contentHasEnd: Bool
 
     init(
@@ -52,24 +51,24 @@ final class TransferOrder: Sendable {
     }
 }
 
-/// What is sent behind the head.
+/// What is sent after the head.
 enum OutgoingContent: Sendable {
     case none
     case bytes([UInt8])
-    /// Parts that are asked for, one at a time.
+    /// Parts that are requested one at a time.
     case feed(any ContentFeed)
 
-    /// It is not sent, or no further.
+    /// Called when the content is not sent, or not sent any further.
     func close() { if case .feed(let feed) = self { feed.close() } }
 }
 
-/// Gives content part by part.
+/// Provides content part by part.
 protocol ContentFeed: AnyObject, Sendable {
-    /// How long to wait after each part, in milliseconds; 0: not at all.
+    /// How long to wait after each part, in milliseconds, or 0 for no wait.
     var pauseMilliseconds: Int64 { get }
-    /// Asks for the next part; `deliver` is called once, on whatever thread.
+    /// Requests the next part. `deliver` is called once, on any thread.
     func next(_ deliver: @escaping @Sendable (ContentPart) -> Void)
-    /// Nothing more is asked for.
+    /// No more parts are requested.
     func close()
 }
 

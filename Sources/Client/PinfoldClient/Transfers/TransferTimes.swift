@@ -1,22 +1,22 @@
-/// How long the parts of an exchange took, in microseconds.
+/// How long the phases of an exchange took, in microseconds.
 package struct TransferTimes: Sendable, Equatable {
-    /// From the request's order to its beginning: how long it waited for others.
+    /// The time in the queue.
     var queued: Int64 = 0
-    /// The name's lookup; nil: it was not looked up, or a connection was used again.
+    /// The duration of the name resolution, or `nil` if there was none or a connection was reused.
     var lookup: Int64?
-    /// Until a connection was established, the lookup not included; nil as above.
+    /// The duration of connecting, without the name resolution; `nil` in the same cases.
     var connect: Int64?
-    /// What a proxy took to open a tunnel; nil as above, and without a tunnel.
+    /// How long a proxy took to open a tunnel; `nil` in the same cases, and without a tunnel.
     var tunnel: Int64?
-    /// The TLS handshake; nil as above, and for clear text.
+    /// The duration of the TLS handshake; `nil` in the same cases, and in clear text.
     var handshake: Int64?
     /// From the request's beginning to the head of the response.
     var firstByte: Int64?
     /// From the request's order to the response's end.
     var total: Int64 = 0
-    /// The connection carried other requests before.
+    /// Whether the connection had carried other requests before.
     var wasReused = false
-    /// The response came from the session's cache.
+    /// How the response relates to the session's cache.
     var cache = CacheUse.none
     var sentBytes: Int64 = 0
     var receivedBytes: Int64 = 0

@@ -2,16 +2,17 @@ public import Documents
 public import FoundationEssentials
 public import HTTPTypes
 
-/// Makes the decoder of a response; its strategies for keys, dates and data are the caller's.
+/// Creates the decoder for a response, configured with the caller's strategies for keys, dates and
+/// data.
 public typealias JSONDecoderFactory = @Sendable () -> JSONDecoder
 
-/// Reads JSON into a type of the caller's own.
+/// Decodes JSON into a `Decodable` type.
 ///
 ///     struct User: Decodable, Sendable { var name: String }
 ///     let users = DecodableResponseSerializer([User].self)
 ///
-/// The content is checked as ``JSONResponseSerializer`` checks it (grammar, encoding, duplicate
-/// names, limits), and then decoded by Foundation's `JSONDecoder`.
+/// The content is validated as by ``JSONResponseSerializer`` (grammar, encoding, duplicate names,
+/// limits), and then decoded by Foundation's `JSONDecoder`.
 public struct DecodableResponseSerializer<Value: Decodable & Sendable>: ResponseSerializer,
     JSONReading
 {
@@ -19,13 +20,15 @@ public struct DecodableResponseSerializer<Value: Decodable & Sendable>: Response
     public typealias DecoderFactory = JSONDecoderFactory
 
     public var acceptance: ResponseAcceptance
-    /// What the content may have at most.
+    /// The limits for the content.
     public var limits = DocumentLimits.standard
     private let decoder: DecoderFactory
 
+    /// Creates a serializer.
+    ///
     /// - Parameters:
-    ///   - type: What is decoded.
-    ///   - decoder: One with Foundation's own strategies by default.
+    ///   - type: The type to decode.
+    ///   - decoder: Creates the decoder. By default, it has Foundation's default strategies.
     public init(
         _ type: Value.Type = Value.self, decoder: @escaping DecoderFactory = { JSONDecoder() }
     ) {
@@ -33,8 +36,9 @@ public struct DecodableResponseSerializer<Value: Decodable & Sendable>: Response
         self.decoder = decoder
     }
 
-    /// No content, or a single space, is nothing and no error, as for ``JSONResponseSerializer``.
-    /// A value that does not fit the type is ``ResponseSerializationError/Reason/value(_:)``.
+    /// Decodes the content. As with ``JSONResponseSerializer``, empty content or a single space
+    /// results in no value and no error. A value that does not fit the type is reported as
+    /// ``ResponseSerializationError/Reason/value(_:)``.
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<Value> {
@@ -55,13 +59,13 @@ public struct DecodableResponseSerializer<Value: Decodable & Sendable>: Response
     }
 }
 
-/// How a value differs from the type that was asked for.
+/// A value that does not match the requested type.
 public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The type that was to be decoded.
+    /// The type to be decoded.
     public var expected: String
-    /// Where, as in `users[2].name`; empty for the value itself.
+    /// The path of the value, as in `users[2].name`; empty for the value itself.
     public var path: String
-    /// What is wrong there.
+    /// What is wrong with the value.
     public var problem: String
 
     init(_ error: any Error, expected: String) {
@@ -82,13 +86,13 @@ public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible 
     }
 
     public var description: String {
-        "the content is no \(expected): \(problem)" + (path.isEmpty ? "" : " at \(path)")
+        "the content is not of type \(expected): \(problem)" + (path.isEmpty ? "" : " at \(path)")
     }
 }
 
-/// What Foundation's errors of encoding and decoding have to say.
+/// Descriptions of Foundation's encoding and decoding errors.
 enum CodingProblem {
-    /// What is wrong with a value that refuses to be encoded, and where.
+    /// What is wrong with a value that cannot be encoded, and where.
     static func text(_ error: any Error) -> String {
         guard case .invalidValue(_, let context)? = error as? EncodingError else {
             return "\(error)"
@@ -97,7 +101,7 @@ enum CodingProblem {
         return context.debugDescription + (path.isEmpty ? "" : " (\(path))")
     }
 
-    /// Where a value is, as in `users[2].name`.
+    /// The path of a value, as in `users[2].name`.
     static func path(_ keys: [any CodingKey]) -> String {
         keys.reduce(into: "") { path, key in
             if let index = key.intValue {

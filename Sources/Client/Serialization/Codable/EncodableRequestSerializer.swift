@@ -1,23 +1,26 @@
 public import FoundationEssentials
 public import HTTPTypes
 
-/// Makes the encoder of a request; its strategies for keys, dates and data are the caller's.
+/// Creates the encoder for a request, configured with the caller's strategies for keys, dates and
+/// data.
 public typealias JSONEncoderFactory = @Sendable () -> JSONEncoder
 
-/// Makes JSON of values of the caller's own types the content of requests.
+/// Encodes `Encodable` values as JSON content of requests.
 ///
-/// Its names are sorted, so that equal values have equal content.
+/// Names are sorted by default, so that equal values have equal content.
 public struct EncodableRequestSerializer: Sendable {
     /// See ``JSONEncoderFactory``.
     public typealias EncoderFactory = JSONEncoderFactory
 
-    /// The fields and the properties that every request is given.
+    /// The fields and properties for every request.
     public var defaults: RequestDefaults
     private let encoder: EncoderFactory
 
+    /// Creates a serializer.
+    ///
     /// - Parameters:
-    ///   - defaults: What every request is given.
-    ///   - encoder: By default one that sorts names and leaves `/` unescaped.
+    ///   - defaults: The fields and properties for every request.
+    ///   - encoder: Creates the encoder. By default, it sorts names and does not escape `/`.
     public init(
         defaults: RequestDefaults = RequestDefaults(),
         encoder: @escaping EncoderFactory = {
@@ -30,10 +33,11 @@ public struct EncodableRequestSerializer: Sendable {
         self.encoder = encoder
     }
 
-    /// The request with a value as its content (`application/json`, unless it says a type).
+    /// Returns the request with a value as its JSON content. Its type is `application/json` unless
+    /// the request already has a Content-Type.
     ///
-    /// - Throws: ``RequestSerializationError/value(_:)`` where the value refuses to be encoded, as
-    ///   a number that is not finite does.
+    /// - Throws: ``RequestSerializationError/value(_:)`` if the value cannot be encoded, for
+    ///   example because it contains a number that is not finite.
     public func serialize(
         _ request: HTTPRequest, json value: some Encodable
     ) throws(RequestSerializationError) -> SerializedRequest {

@@ -1,13 +1,15 @@
 import Documents
 import Locking
 
-/// Parameters within a value that is encoded as JSON, which has no way to say most of what they are
-/// (a set, data, all digits of a number): a mark stands for each until the JSON has been read.
+/// Parameters within a value that is encoded as JSON. JSON cannot represent most of their types (a
+/// set, data, all digits of a number), so a mark stands for each of them until the JSON has been
+/// read back.
 final class KeptParameters: Sendable {
-    /// Of the value that this thread is encoding; nil: parameters are encoded as JSON.
+    /// The parameters in the value that this thread is encoding, or `nil` if parameters are encoded
+    /// as plain JSON.
     @TaskLocal static var current: KeptParameters?
 
-    /// Of 128 random bits: no text of the caller's begins so.
+    /// Made from 128 random bits, so that no text of the caller begins with it.
     private let prefix: String
     private let kept = Locked<[RequestParameters]>([])
 
@@ -16,7 +18,7 @@ final class KeptParameters: Sendable {
         prefix = "\(bits.0)-\(bits.1)-"
     }
 
-    /// The text that stands for parameters.
+    /// Returns the text that stands for the parameters.
     func mark(for parameters: RequestParameters) -> String {
         kept.withLock { kept in
             kept.append(parameters)
@@ -24,13 +26,14 @@ final class KeptParameters: Sendable {
         }
     }
 
-    /// What was encoded, with the parameters in place of their marks; nil: some mark is not there.
+    /// Returns the encoded value with the parameters in place of their marks, or `nil` if a mark is
+    /// missing.
     func restored(_ document: DocumentValue) -> RequestParameters? {
         let kept = kept.withLock { $0 }
         guard !kept.isEmpty else { return RequestParameters(document) }
         var places = 0
         let parameters = restored(document, kept, &places)
-        // Parameters have a nil of their own.
+        // `RequestParameters` has a `nil` literal of its own.
         return places == kept.count ? .some(parameters) : .none
     }
 
@@ -55,15 +58,15 @@ final class KeptParameters: Sendable {
     }
 }
 
-/// What a number's text says, however it is written; equal where every digit is.
+/// The numeric value of a text, regardless of notation. Two are equal if all digits are.
 struct PlainNumber: Equatable {
     private var isNegative = false
-    /// Without zeros at either end; empty for 0.
+    /// The digits without zeros at either end; empty for 0.
     private var digits: [UInt8] = []
-    /// Of ten, which the digits, an integer, are multiplied by.
+    /// The power of ten by which the digits, read as an integer, are multiplied.
     private var exponent = 0
 
-    /// Nil for what is no number, or has an exponent beyond 64 bits.
+    /// Returns `nil` if the text is not a number, or its exponent has more than 64 bits.
     init?(_ text: String) {
         var rest = text.utf8[...]
         if rest.first == UInt8(ascii: "-") {

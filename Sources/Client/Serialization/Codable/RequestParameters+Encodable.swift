@@ -1,19 +1,20 @@
 import Documents
 public import FoundationEssentials
 
-// Values of the caller's own types as parameters.
+// `Encodable` values as parameters.
 extension RequestParameters {
-    /// What a value is encoded as.
+    /// Encodes a value as parameters.
     ///
     ///     struct Search: Encodable { var words: [String], page: Int }
     ///     let parameters = try RequestParameters(encoding: Search(words: ["a"], page: 2))
     ///
     /// - Parameters:
-    ///   - value: Of any type. Parameters stay what they are, also within it.
-    ///   - encoder: By default one that sorts names and writes dates by RFC 3339; data is in
-    ///     Base64.
-    /// - Throws: ``RequestSerializationError/value(_:)`` where the value refuses to be encoded, as
-    ///   a number that is not finite does.
+    ///   - value: The value to encode. `RequestParameters` are kept as they are, also within other
+    ///     values.
+    ///   - encoder: The encoder. By default, it sorts names, writes dates as in RFC 3339 and data
+    ///     in Base64.
+    /// - Throws: ``RequestSerializationError/value(_:)`` if the value cannot be encoded, for
+    ///   example because it contains a number that is not finite.
     public init(
         encoding value: some Encodable, encoder: JSONEncoder? = nil
     ) throws(RequestSerializationError) {
@@ -28,12 +29,12 @@ extension RequestParameters {
         if let parameters {
             self = parameters
         } else {
-            // A type that writes texts of its own has taken a mark into one.
+            // A type that builds its own strings has put a mark into one of them.
             self = RequestParameters(try Self.document(of: value, encoder, keeping: nil))
         }
     }
 
-    /// Members of any types, each encoded as by ``init(encoding:encoder:)``, sorted by their keys.
+    /// Encodes members of any types with ``init(encoding:encoder:)``, sorted by their keys.
     ///
     ///     let user = try RequestParameters(["name": name, "age": age])
     public init(
@@ -84,7 +85,7 @@ extension RequestParameters {
     }
 }
 
-/// A member's.
+/// The key of a member.
 private struct MemberKey: CodingKey {
     let stringValue: String
     var intValue: Int? { nil }
@@ -94,7 +95,7 @@ private struct MemberKey: CodingKey {
 }
 
 extension RequestSerializationError {
-    /// The same error of a value that is a member.
+    /// The same error for a value that is a member.
     fileprivate func within(_ key: MemberKey) -> RequestSerializationError {
         guard case .value(let error) = self,
             case .invalidValue(let value, let context)? = error as? EncodingError
@@ -107,9 +108,11 @@ extension RequestSerializationError {
 }
 
 extension RequestParameters: Encodable {
-    /// As what it says: a set as its values in their order, a number as one that the encoder knows.
+    /// Encodes the parameters: a set as its values in their order, a number as one of the encoder's
+    /// types.
     ///
-    /// - Throws: `EncodingError` for a number that has more digits than any of these.
+    /// - Throws: `EncodingError` if none of the encoder's types can represent all digits of a
+    ///   number.
     public func encode(to encoder: any Encoder) throws {
         if let kept = KeptParameters.current {
             var container = encoder.singleValueContainer()
@@ -162,12 +165,12 @@ extension RequestParameters: Encodable {
             number.text,
             EncodingError.Context(
                 codingPath: container.codingPath,
-                debugDescription: "No number of the encoder's has all its digits."))
+                debugDescription: "The encoder has no number type that keeps all digits."))
     }
 }
 
 extension DocumentValue: Encodable {
-    /// As the parameters that it is (``RequestParameters/encode(to:)``).
+    /// Encodes the number as the corresponding parameters (``RequestParameters/encode(to:)``).
     public func encode(to encoder: any Encoder) throws {
         try RequestParameters(self).encode(to: encoder)
     }

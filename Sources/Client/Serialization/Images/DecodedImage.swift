@@ -1,17 +1,17 @@
-/// A format of images that is read, told by the first bytes of the content.
+/// A supported image format. It is recognized by the first bytes of the content.
 public enum ImageFormat: String, Sendable, CaseIterable {
     /// Portable Network Graphics (RFC 2083).
     case png
     /// JPEG, in the file format JFIF or Exif.
     case jpeg
-    /// Graphics Interchange Format, also animated.
+    /// Graphics Interchange Format, including animations.
     case gif
-    /// WebP (RFC 9649), also animated.
+    /// WebP (RFC 9649), including animations.
     case webp
-    /// AVIF, where its library is there.
+    /// AVIF, if its library is installed.
     case avif
 
-    /// What messages call it.
+    /// The name used in messages.
     public var name: String {
         switch self {
         case .png: "PNG"
@@ -23,48 +23,49 @@ public enum ImageFormat: String, Sendable, CaseIterable {
     }
 }
 
-/// An image, with the content that it was read from.
+/// An image, together with the content that it was read from.
 public struct DecodedImage: Sendable, Equatable {
-    /// As its first bytes tell.
+    /// The format, determined by the first bytes of the content.
     public var format: ImageFormat
-    /// In pixels: of ``pixels`` where they are there, else as the head says, before the turn that
-    /// ``orientation`` asks for.
+    /// The width in pixels: that of ``pixels`` if the image was decoded, otherwise the width in the
+    /// header, before ``orientation`` is applied.
     public var width: Int
-    /// As ``width``.
+    /// The height in pixels, determined like ``width``.
     public var height: Int
-    /// Pixels of the image for one point of the screen.
+    /// The number of image pixels per point of the screen.
     public var scale: Double
-    /// Pictures of an animation; 1: it is none.
+    /// The number of frames; 1 for a still image.
     public var frames: Int
-    /// Bits of a sample, as stored.
+    /// The number of bits per sample, as stored.
     public var bitsPerSample: Int
-    /// How it is to be turned to be shown, EXIF's 1...8; 1: it is shown as it is, as all
-    /// ``pixels`` are. What AVIF says of it is known only once it is decoded.
+    /// The EXIF orientation, 1...8, in which the image has to be displayed. ``pixels`` are already
+    /// oriented, and then this is 1. The orientation of an AVIF image is known only once it has
+    /// been decoded.
     public var orientation: Int
-    /// The first picture; nil: it was not decoded.
+    /// The first frame, or `nil` if it was not decoded.
     public var pixels: ImagePixels?
     /// The content of the response.
     public var content: [UInt8]
 
-    /// Width and height in points of the screen.
+    /// The width and height in points of the screen.
     public var size: (width: Double, height: Double) {
         (Double(width) / scale, Double(height) / scale)
     }
 }
 
-/// A picture's pixels, turned as they are to be shown.
+/// The pixels of a frame, oriented for display.
 public struct ImagePixels: Sendable, Equatable {
-    /// Pixels of a row.
+    /// The number of pixels in a row.
     public var width: Int
-    /// Rows.
+    /// The number of rows.
     public var height: Int
-    /// `width` × `height` × 4 bytes: red, green, blue and alpha, by which the colours are not
-    /// multiplied; from the top left, rows without padding.
+    /// `width` × `height` × 4 bytes: red, green, blue and alpha, not premultiplied; from the top
+    /// left, without padding between rows.
     public var rgba: [UInt8]
-    /// The ICC profile of the colours; empty: sRGB.
+    /// The ICC colour profile. If empty, the colours are sRGB.
     public var profile: [UInt8]
 
-    /// A picture of these parts; see the properties.
+    /// Creates an image from its parts; see the properties.
     public init(width: Int, height: Int, rgba: [UInt8], profile: [UInt8] = []) {
         self.width = width
         self.height = height
@@ -73,65 +74,66 @@ public struct ImagePixels: Sendable, Equatable {
     }
 }
 
-/// How large images may be: each is an upper bound, held before anything is decoded.
+/// The maximum sizes of images. They are enforced before anything is decoded.
 public struct ImageLimits: Sendable, Equatable {
-    /// Bytes of the content.
+    /// The maximum size of the content, in bytes.
     public var bytes: Int
-    /// Width times height.
+    /// The maximum of width times height.
     public var pixels: Int
-    /// Pictures of an animation.
+    /// The maximum number of frames in an animation.
     public var frames: Int
 
-    /// The standard limits, but for those that are given.
+    /// Creates limits; by default the standard ones.
     public init(bytes: Int = 64 << 20, pixels: Int = 1 << 24, frames: Int = 1000) {
         self.bytes = bytes
         self.pixels = pixels
         self.frames = frames
     }
 
-    /// 64 MiB, 2^24 pixels, 1000 pictures.
+    /// The standard limits: 64 MiB, 2^24 pixels, 1000 frames.
     public static let standard = ImageLimits()
 }
 
-/// Why an image is not read.
+/// An error in reading an image.
 public enum ImageError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// It begins like no image.
+    /// The content does not begin like any image.
     case notAnImage
-    /// It is of a format, in its usual name, that is recognized and not read.
+    /// The format, given by its usual name, is recognized but not supported.
     case formatNotRead(String)
-    /// It ends too early.
+    /// The image is incomplete.
     case truncated(ImageFormat)
-    /// It contradicts its format.
+    /// The image is not valid in its format.
     case damaged(ImageFormat)
-    /// A form of the format that is not decoded, or the library that decodes it is not there.
+    /// The image uses a feature of its format that is not supported, or the format's library is not
+    /// installed.
     case notDecoded(ImageFormat)
-    /// The content has more bytes than it may have.
+    /// The content exceeds the limit in bytes.
     case tooManyBytes(limit: Int)
-    /// Width times height is more than it may be.
+    /// Width times height exceeds the limit.
     case tooManyPixels(width: Int, height: Int, limit: Int)
-    /// It has more pictures than it may have.
+    /// The number of frames exceeds the limit.
     case tooManyFrames(Int, limit: Int)
-    /// Decoding it takes more memory than there is.
+    /// There is not enough memory to decode the image.
     case memory
-    /// What decodes could not do its work, and why: for decoders of the caller's own.
+    /// The decoder failed, for the given reason. For use by custom decoders.
     case decoder(String)
 
     public var description: String {
         switch self {
-        case .notAnImage: "the content is no image"
+        case .notAnImage: "the content is not an image"
         case .formatNotRead(let name):
-            "\(name) images are not read; PNG, JPEG, GIF, WebP and AVIF are"
-        case .truncated(let format): "the \(format.name) image ends too early"
+            "\(name) images are not supported; supported are PNG, JPEG, GIF, WebP and AVIF"
+        case .truncated(let format): "the \(format.name) image is incomplete"
         case .damaged(let format): "the \(format.name) image is damaged"
         case .notDecoded(let format):
-            "the \(format.name) image has a form that is not decoded here"
+            "the \(format.name) image uses a feature that is not supported"
         case .tooManyBytes(let limit): "the image has more than \(limit) bytes"
         case .tooManyPixels(let width, let height, let limit):
             "the image has \(width) × \(height) pixels, and at most \(limit) are allowed"
         case .tooManyFrames(let frames, let limit):
             "the image has \(frames) frames, and at most \(limit) are allowed"
-        case .memory: "there is no memory for the image"
-        case .decoder(let why): "the image was not decoded: \(why)"
+        case .memory: "there is not enough memory for the image"
+        case .decoder(let reason): "the image could not be decoded: \(reason)"
         }
     }
 }

@@ -1,25 +1,28 @@
 import ImageCodecs
 
-/// What decodes images for an ``ImageResponseSerializer``. Content from elsewhere is what decoders
-/// are attacked with: whoever reads images of servers that are not trusted gives a decoder of
-/// their own here, which has another process do it.
+/// Decodes images for an ``ImageResponseSerializer``.
+///
+/// Decoders are attacked with malicious content. To read images from servers that are not trusted,
+/// provide your own decoder that does the work in another process.
 public protocol ImageDecoding: Sendable {
-    /// The first picture, turned as it is to be shown.
+    /// Decodes the first frame, oriented for display.
     ///
     /// - Parameters:
-    ///   - content: An image whose head was read, and is within the limits.
-    ///   - limits: They hold for what decoding finds, too, whatever the head says.
+    ///   - content: An image whose header has been read and is within the limits.
+    ///   - limits: The limits, which also apply to what the decoder finds, whatever the header
+    ///     says.
     func decode(
         _ content: [UInt8], _ format: ImageFormat, limits: ImageLimits
     ) throws(ImageError) -> ImagePixels
 }
 
-/// Decodes in this process, by libpng, libjpeg, libwebp and libavif, and GIF by code of our own.
+/// Decodes images in this process, using libpng, libjpeg, libwebp and libavif, and our own decoder
+/// for GIF.
 ///
-/// Size and memory are bounded. A fault of one of these libraries, which are written in C, is a
-/// fault of this process, though: an image made for one may end it, or worse.
+/// Size and memory are limited. But these libraries are written in C, and a bug in one of them is a
+/// bug in this process: an image crafted for it may crash the process, or worse.
 public struct InProcessImageDecoder: ImageDecoding {
-    /// One is like the other: it has no state.
+    /// Creates a decoder. Decoders have no state.
     public init() {}
 
     public func decode(
@@ -40,8 +43,8 @@ public struct InProcessImageDecoder: ImageDecoding {
 }
 
 enum Codecs {
-    /// Whether AVIF's library is there. It is loaded when an image is first read, for its head is
-    /// read by it, too.
+    /// Whether the AVIF library is installed. It is loaded when an image is first read, because it
+    /// also reads the headers.
     static let hasAVIF = ImageCodecs.load()
 }
 

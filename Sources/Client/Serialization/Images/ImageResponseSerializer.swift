@@ -1,38 +1,43 @@
 public import HTTPTypes
 import ImageCodecs
 
-/// Reads images: PNG, JPEG, GIF, WebP, and AVIF where its library is there. TIFF, BMP, icons and
-/// X bitmaps have types that are accepted, and are refused by their names: they are not read.
+/// Reads images: PNG, JPEG, GIF, WebP, and AVIF if its library is installed. The types of TIFF,
+/// BMP, icons and X bitmaps are accepted, but such content is rejected with an error that names the
+/// format.
 ///
-/// What an image is says its content, not its type. No content is nothing, and no error.
+/// The format is determined by the content, not by its type. Empty content results in no value and
+/// no error.
 public struct ImageResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
-    /// Hold for what the head of an image says, before it is decoded.
+    /// The limits for images. They are applied to the image's header before the image is decoded.
     public var limits = ImageLimits.standard
-    /// Pixels of an image for one point of the screen. It must be above 0.
+    /// The number of image pixels per point of the screen. It must be greater than 0.
     public var scale: Double
-    /// Whether images are decoded at once, those with at most ``inflatedPixels`` and eight bits of
-    /// a sample. Of others the head is read, and the content kept for whoever draws them.
+    /// Whether images are decoded immediately if they have at most ``inflatedPixels`` and eight
+    /// bits per sample. For other images, only the header is read, and the content is kept for
+    /// whoever draws them.
     public var inflates: Bool
-    /// Width times height up to which images are decoded.
+    /// The maximum of width times height up to which images are decoded.
     public var inflatedPixels = 1024 * 1024
-    /// What decodes: the libraries in this process by default.
+    /// The decoder. By default, images are decoded in this process.
     public var decoder: any ImageDecoding
 
-    /// The types of images that are accepted.
+    /// The accepted image types.
     public static let contentTypes = [
         "image/tiff", "image/jpeg", "image/gif", "image/png", "image/ico", "image/x-icon",
         "image/bmp", "image/x-bmp", "image/x-xbitmap", "image/x-win-bitmap", "image/webp",
         "image/avif",
     ]
 
-    /// - Parameter decoder: What decodes; by itself in this process, which is at risk where
-    ///   servers are not trusted (``InProcessImageDecoder``).
+    /// Creates a serializer.
+    ///
+    /// - Parameter decoder: The decoder. The default one decodes in this process, which is a risk
+    ///   if the servers are not trusted (``InProcessImageDecoder``).
     public init(
         scale: Double = 1, inflates: Bool = true,
         decoder: any ImageDecoding = InProcessImageDecoder()
     ) {
-        precondition(scale > 0, "an image has some pixels to a point")
+        precondition(scale > 0, "the scale must be positive")
         acceptance = ResponseAcceptance(contentTypes: Self.contentTypes)
         self.scale = scale
         self.inflates = inflates
@@ -68,7 +73,7 @@ public struct ImageResponseSerializer: ResponseSerializer {
         return image
     }
 
-    /// What the head says, within the limits.
+    /// Reads the header and checks the limits.
     private func header(of content: [UInt8]) throws(ImageError) -> ImageHeader {
         do throws(ImageFailure) {
             if ImageKind(signatureOf: content) == .avif, !Codecs.hasAVIF {
@@ -89,7 +94,7 @@ public struct ImageResponseSerializer: ResponseSerializer {
     }
 }
 
-/// A format whose types are accepted, and which is not read.
+/// A format whose types are accepted, but whose content is not supported.
 private enum UnreadFormat: String {
     case tiff = "TIFF"
     case bmp = "BMP"

@@ -24,7 +24,7 @@ package final class FileSource: ByteSource {
         }
     }
 
-    /// The length of a regular file, in bytes.
+    /// Returns the length of a regular file, in bytes.
     package static func length(of path: String) throws(MultipartError) -> Int64 {
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -61,7 +61,7 @@ final class FileSink {
         }
     }
 
-    /// Takes the file away again.
+    /// Deletes the file.
     func discard() { unlink(path) }
 }
 
@@ -69,10 +69,10 @@ enum SystemErrorText {
     static func text(_ code: Int32) -> String { String(cString: strerror(code)) }
 }
 
-/// Types of files by the extension of their names (the registry of media types).
+/// Media types by file name extension (according to the IANA registry).
 enum FileTypes {
-    /// What servers and systems give certificates to install, in DER and PEM; that of RFC 2585 is
-    /// rare.
+    /// The type that servers and systems use for certificates to install, in DER and PEM; the one
+    /// in RFC 2585 is rarely used.
     private static let certificate = "application/x-x509-ca-cert"
     private static let keysAndCertificates = "application/x-pkcs12"
     private static let types = [

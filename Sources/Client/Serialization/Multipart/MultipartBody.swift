@@ -1,46 +1,47 @@
-/// Bytes that come one after another.
+/// A sequence of bytes that is read in chunks.
 public protocol ByteSource {
-    /// Writes up to `buffer.count` bytes; 0 at the end.
+    /// Writes up to `buffer.count` bytes into the buffer and returns how many; 0 at the end.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int
 }
 
-/// Multipart content. It is read by any number of readers, each from the beginning, so that it can
+/// Multipart content. It can be read any number of times, always from the beginning, so that it can
 /// be sent again after a redirect.
 public struct MultipartBody: Sendable {
     let boundary: String
     let parts: [MultipartForm.Part]
-    /// How fast it is sent; nil: as fast as it is taken.
+    /// The rate at which the content is sent, or `nil` for no limit.
     public let throttle: Throttle?
 
-    /// In bytes.
+    /// The length in bytes.
     public var length: Int64 {
         parts.reduce(Int64(closing.count)) { length, part in
             length + Int64(opening(first: false).count + part.head.count) + part.source.length
         } - (parts.isEmpty ? 0 : 2)
     }
 
-    /// Parts come from the caller's own sources, which may wait for anything.
+    /// Whether there are parts with streams provided by the caller, which may block.
     package var hasStreams: Bool {
         parts.contains { if case .stream = $0.source { true } else { false } }
     }
 
-    /// What Content-Type says, with the boundary.
+    /// The value of Content-Type, including the boundary.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// The line before a part. The line break belongs to it, except before the first part.
+    /// The boundary line before a part. It includes the preceding line break, except before the
+    /// first part.
     func opening(first: Bool) -> [UInt8] {
         Array("\(first ? "" : "\r\n")--\(boundary)\r\n".utf8)
     }
 
-    /// The line after the last part.
+    /// The boundary line after the last part.
     var closing: [UInt8] {
         Array("\(parts.isEmpty ? "" : "\r\n")--\(boundary)--\r\n".utf8)
     }
 
-    /// Another reader, which begins at the beginning.
+    /// Returns a new reader that starts at the beginning.
     public func makeReader() -> MultipartBodyReader { MultipartBodyReader(self) }
 
-    /// All of it, in memory.
+    /// Returns the whole content.
     public func bytes() throws(MultipartError) -> [UInt8] {
         let reader = makeReader()
         var bytes: [UInt8] = []
@@ -53,8 +54,8 @@ public struct MultipartBody: Sendable {
         }
     }
 
-    /// Writes all of it to a file, which must not be there yet; nothing is left behind where it
-    /// fails. Only the owner may read it.
+    /// Writes the content to a new file that only its owner can read. The file must not exist yet.
+    /// If writing fails, the file is deleted.
     public func spool(to path: String) throws(MultipartError) {
         let file = try FileSink(creating: path)
         do throws(MultipartError) {
@@ -72,7 +73,7 @@ public struct MultipartBody: Sendable {
     }
 }
 
-/// Reads multipart content from its beginning to its end.
+/// Reads multipart content from beginning to end.
 public final class MultipartBodyReader: ByteSource {
     private enum State {
         case head([UInt8], offset: Int, part: Int)
@@ -84,7 +85,7 @@ public final class MultipartBodyReader: ByteSource {
 
     private let body: MultipartBody
     private var state: State
-    /// How long to wait before the next read; nil without a throttle.
+    /// How long to wait before the next read, or `nil` without a throttle.
     public var delay: Duration? { body.throttle?.delay }
 
     init(_ body: MultipartBody) {
@@ -109,7 +110,7 @@ public final class MultipartBodyReader: ByteSource {
         return try result.get()
     }
 
-    /// Fills the buffer as far as content and throttle allow.
+    /// Fills the buffer as far as the content and the throttle allow.
     private func readPacket(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(MultipartError) -> Int {
@@ -123,7 +124,7 @@ public final class MultipartBodyReader: ByteSource {
         return written
     }
 
-    /// What one step wrote; nil at the end.
+    /// The number of bytes that one step has written, or `nil` at the end.
     private func step(
         into buffer: UnsafeMutableRawBufferPointer
     ) throws(MultipartError) -> Int? {
@@ -142,7 +143,7 @@ public final class MultipartBodyReader: ByteSource {
                 : .bytes(bytes, offset: offset + count, part: part)
             return count
         case .source(var source, let read, let length, let part):
-            // So that it is not copied when it is changed.
+            // Prevents a copy when the state is modified.
             state = .ended
             let count = try Self.read(&source, into: buffer)
             guard count > 0 else {

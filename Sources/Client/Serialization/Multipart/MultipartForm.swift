@@ -1,16 +1,17 @@
 public import HTTPTypes
 
-/// Content of type `multipart/form-data` (RFC 7578) that is being put together. Its length is known
-/// before it is sent, and parts that are files or streams are read only while it is.
+/// A builder of `multipart/form-data` content (RFC 7578). The length is known before the content is
+/// sent; files and streams are read only while it is sent.
 public struct MultipartForm: Sendable {
-    /// Separates the parts; without the leading `--`.
+    /// The boundary between parts, without the leading `--`.
     public let boundary: String
-    /// Bytes of a part.
+    /// The maximum size of a part, in bytes.
     private static let maximumLength: Int64 = 1 << 50
     private(set) var parts: [Part] = []
 
-    /// - Parameter boundary: 1 to 70 characters of those that need no quotes (RFC 2046, section
-    ///   5.1.1); by default a new random one. Nil for others.
+    /// Creates an empty form. Returns `nil` if the boundary is not valid.
+    ///
+    /// - Parameter boundary: 1 to 70 characters that need no quoting (RFC 2046, section 5.1.1).
     public init?(boundary: String) {
         let isBoundary = boundary.utf8.allSatisfy { byte in
             switch byte {
@@ -25,7 +26,7 @@ public struct MultipartForm: Sendable {
         self.boundary = boundary
     }
 
-    /// A form without parts, and a random boundary.
+    /// Creates an empty form with a random boundary.
     public init() {
         boundary =
             "Boundary+" + Self.hex(.random(in: 0...UInt64.max))
@@ -41,18 +42,18 @@ public struct MultipartForm: Sendable {
     /// The value of Content-Type.
     public var contentType: String { "multipart/form-data; boundary=\(boundary)" }
 
-    /// A field of the form.
+    /// Appends a form field.
     public mutating func append(_ data: [UInt8], name: String) {
         parts.append(
             Part(head: Self.head([Self.disposition(name: name)]), source: .bytes(data)))
     }
 
-    /// A field of the form, in UTF-8.
+    /// Appends a form field encoded as UTF-8.
     public mutating func append(_ text: String, name: String) {
         append(Array(text.utf8), name: name)
     }
 
-    /// A file whose content is at hand.
+    /// Appends a file whose content is in memory.
     public mutating func append(
         _ data: [UInt8], name: String, fileName: String, contentType: String
     ) {
@@ -62,12 +63,13 @@ public struct MultipartForm: Sendable {
                 source: .bytes(data)))
     }
 
-    /// A file on disk. It is read while the form is sent, and must be as long then as it is now.
+    /// Appends a file on disk. It is read while the form is sent, and must not change its length
+    /// until then.
     ///
     /// - Parameters:
-    ///   - fileName: By default the last component of the path.
-    ///   - contentType: By default that of the file name's extension.
-    /// - Throws: ``MultipartError`` where there is no such file, or what there is is none.
+    ///   - fileName: The file name to send. By default, the last component of the path.
+    ///   - contentType: The media type. By default, it follows from the file name's extension.
+    /// - Throws: ``MultipartError`` if there is no such file, or it is not a regular file.
     public mutating func append(
         file path: String, name: String, fileName: String? = nil, contentType: String? = nil
     ) throws(MultipartError) {
@@ -81,11 +83,11 @@ public struct MultipartForm: Sendable {
                 source: .file(path: path, length: length)))
     }
 
-    /// Content that is made while it is sent.
+    /// Appends content that is generated while the form is sent.
     ///
     /// - Parameters:
-    ///   - length: In bytes, not negative: it must come to so many, neither more nor fewer.
-    ///   - open: Begins it anew; called each time that the form is sent.
+    ///   - length: The length in bytes, not negative. The stream must have exactly this length.
+    ///   - open: Opens the stream at its beginning. It is called each time the form is sent.
     public mutating func append(
         length: Int64, name: String, fileName: String, contentType: String,
         open: @escaping @Sendable () throws -> any ByteSource
@@ -99,7 +101,7 @@ public struct MultipartForm: Sendable {
                 source: .stream(length: length, open: open)))
     }
 
-    /// A part with fields of the caller's own.
+    /// Appends a part with custom fields.
     public mutating func append(_ data: [UInt8], fields: HTTPFields) {
         parts.append(
             Part(
@@ -107,7 +109,7 @@ public struct MultipartForm: Sendable {
                 source: .bytes(data)))
     }
 
-    /// The content, as it can be sent any number of times.
+    /// Returns the content, which can be sent any number of times.
     public func body(throttle: Throttle? = nil) -> MultipartBody {
         MultipartBody(boundary: boundary, parts: parts, throttle: throttle)
     }
@@ -129,9 +131,10 @@ public struct MultipartForm: Sendable {
         Array((lines.map { $0 + "\r\n" }.joined() + "\r\n").utf8)
     }
 
-    /// Names as browsers write them: quotes and line breaks are escaped, all else stays (the HTML
-    /// standard, "multipart/form-data encoding algorithm"). But a backslash at the end is escaped,
-    /// too, for some readers would take the closing quote with it.
+    /// Escapes a name as browsers do: quotation marks and line breaks are escaped, and everything
+    /// else is left unchanged (the HTML standard, "multipart/form-data encoding algorithm"). In
+    /// addition, a backslash at the end is escaped, because some parsers would take it as escaping
+    /// the closing quotation mark.
     private static func escape(_ text: String) -> String {
         var escaped: [UInt8] = []
         for byte in text.utf8 {
@@ -153,14 +156,15 @@ public struct MultipartForm: Sendable {
     }
 }
 
-/// How fast content is sent: no more than so many bytes at once, and a pause after each.
+/// Limits the rate at which content is sent: by the size of a packet, and by a pause after each
+/// packet.
 public struct Throttle: Sendable, Equatable {
-    /// In bytes, at least 1.
+    /// The maximum size of a packet in bytes, at least 1.
     public private(set) var packetSize: Int
     /// The pause after each packet.
     public var delay: Duration
 
-    /// A packet of fewer than one byte is one of one byte.
+    /// Creates a throttle. A packet size below 1 becomes 1.
     public init(packetSize: Int, delay: Duration) {
         self.packetSize = max(1, packetSize)
         self.delay = delay
@@ -170,23 +174,23 @@ public struct Throttle: Sendable, Equatable {
     public static let slowNetwork = Throttle(packetSize: 16 << 10, delay: .milliseconds(200))
 }
 
-/// Why multipart content was not made.
+/// An error in creating multipart content.
 public enum MultipartError: Error, Sendable, Equatable, CustomStringConvertible {
-    /// A file could not be opened, read or written; `errno` says why.
+    /// A file could not be opened, read or written, with this error number.
     case file(path: String, errno: Int32)
-    /// A folder, a device or the like, which has no length.
+    /// The path is a folder, a device or another kind of file without a length.
     case notAFile(path: String)
-    /// A part did not come to the length that was promised.
+    /// A part does not have the length that was promised.
     case length(expected: Int64, found: Int64)
-    /// The caller's own stream failed.
+    /// A stream provided by the caller failed.
     case stream(String)
 
     public var description: String {
         switch self {
         case .file(let path, let errno): "\(path): \(SystemErrorText.text(errno))"
-        case .notAFile(let path): "\(path) is no regular file"
+        case .notAFile(let path): "\(path) is not a regular file"
         case .length(let expected, let found):
-            "a part came to \(found) bytes, expected \(expected)"
+            "a part has \(found) bytes, expected \(expected)"
         case .stream(let text): "a part could not be read: \(text)"
         }
     }
@@ -207,7 +211,7 @@ extension MultipartForm {
             }
         }
 
-        /// The part's field lines, and the empty line after them.
+        /// The part's header: its field lines and the empty line after them.
         var head: [UInt8]
         var source: Source
     }

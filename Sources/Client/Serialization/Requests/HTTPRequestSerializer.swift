@@ -1,22 +1,22 @@
 public import Documents
 public import HTTPTypes
 
-/// Puts parameters in the query of a GET, HEAD or DELETE, and in the body of others as
-/// `application/x-www-form-urlencoded`.
+/// Encodes parameters into the query of GET, HEAD and DELETE requests, and into the body of other
+/// requests as `application/x-www-form-urlencoded`.
 public struct HTTPRequestSerializer: RequestSerializer {
-    /// Makes a query of parameters in the caller's own way.
+    /// A custom encoding of parameters as a query.
     public typealias QueryEncoding =
         @Sendable (_ request: HTTPRequest, _ parameters: RequestParameters) throws -> String
 
     public var defaults: RequestDefaults
-    /// Whose parameters are put in the query.
+    /// The methods for which parameters are encoded into the query.
     public var methodsWithQuery: Set<HTTPRequest.Method> = [.get, .head, .delete]
-    /// How the names of arrays' elements are written, in queries, bodies and multipart fields.
+    /// How the names of array elements are written in queries, bodies and multipart fields.
     public var arrayStyle = FormArrayStyle.brackets
-    /// In place of ``RequestParameters/query(arrays:)``.
+    /// The query encoding to use instead of ``RequestParameters/query(arrays:)``.
     public var queryEncoding: QueryEncoding?
 
-    /// A serializer with the methods and the encoding of AFNetworking.
+    /// Creates a serializer with the same methods and encoding as AFNetworking.
     public init(defaults: RequestDefaults = RequestDefaults()) { self.defaults = defaults }
 
     public func serialize(
@@ -64,7 +64,8 @@ public struct HTTPRequestSerializer: RequestSerializer {
 }
 
 extension RequestSerializer {
-    /// A request whose parameters are its body, or, for the methods that have none, its query.
+    /// Returns a request with the parameters in its body, or in its query for the methods without a
+    /// body.
     func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?, with query: HTTPRequestSerializer,
         as format: DocumentFormat, by write: (DocumentValue) throws(DocumentError) -> [UInt8]
@@ -86,38 +87,40 @@ extension RequestSerializer {
 }
 
 extension SerializedRequest {
-    /// Sets the body, and its type unless the request says one.
+    /// Sets the body, and its type unless the request already has one.
     mutating func setBody(_ bytes: [UInt8], type: String) {
         body = .bytes(bytes)
         if !head.headerFields.contains(.contentType) { head.headerFields[.contentType] = type }
     }
 }
 
-/// Puts parameters in the body as JSON (`application/json`).
+/// Encodes parameters into the body as JSON (`application/json`).
 public struct JSONRequestSerializer: RequestSerializer {
-    /// Serializes the requests whose parameters are in the query.
+    /// The serializer for requests whose parameters are in the query.
     public var query: HTTPRequestSerializer
-    /// What the parameters may have at most.
+    /// The limits for the parameters.
     public var limits = DocumentLimits.standard
 
     public var defaults: RequestDefaults {
         get { query.defaults }
         set { query.defaults = newValue }
     }
-    /// Of queries and multipart fields.
+    /// How the names of array elements are written in queries and multipart fields.
     public var arrayStyle: FormArrayStyle {
         get { query.arrayStyle }
         set { query.arrayStyle = newValue }
     }
 
-    /// A serializer that gives every request these defaults.
+    /// Creates a serializer with the given defaults for every request.
     public init(defaults: RequestDefaults = RequestDefaults()) {
         query = HTTPRequestSerializer(defaults: defaults)
     }
 
-    /// - Throws: ``RequestSerializationError/parameters(_:)``, with the path of the value, for what
-    ///   JSON cannot say (data, dates, sets, numbers that are not finite), and where the parameters
-    ///   are more than the limits allow.
+    /// Serializes a request.
+    ///
+    /// - Throws: ``RequestSerializationError/parameters(_:)``, with the path of the value, if JSON
+    ///   cannot represent a value (data, dates, sets, numbers that are not finite), or if a limit
+    ///   is exceeded.
     public func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?
     ) throws(RequestSerializationError) -> SerializedRequest {
@@ -131,34 +134,36 @@ public struct JSONRequestSerializer: RequestSerializer {
     }
 }
 
-/// Puts parameters in the body as a property list (`application/x-plist`).
+/// Encodes parameters into the body as a property list (`application/x-plist`).
 public struct PropertyListRequestSerializer: RequestSerializer {
-    /// Serializes the requests whose parameters are in the query.
+    /// The serializer for requests whose parameters are in the query.
     public var query: HTTPRequestSerializer
-    /// XML or binary.
+    /// The form of the property list: XML or binary.
     public var form: PropertyListForm
-    /// What the parameters may have at most.
+    /// The limits for the parameters.
     public var limits = DocumentLimits.standard
 
     public var defaults: RequestDefaults {
         get { query.defaults }
         set { query.defaults = newValue }
     }
-    /// Of queries and multipart fields.
+    /// How the names of array elements are written in queries and multipart fields.
     public var arrayStyle: FormArrayStyle {
         get { query.arrayStyle }
         set { query.arrayStyle = newValue }
     }
 
-    /// A serializer of this form that gives every request these defaults.
+    /// Creates a serializer with the given form, and the given defaults for every request.
     public init(form: PropertyListForm = .xml, defaults: RequestDefaults = RequestDefaults()) {
         query = HTTPRequestSerializer(defaults: defaults)
         self.form = form
     }
 
-    /// - Throws: ``RequestSerializationError/parameters(_:)``, with the path of the value, for what
-    ///   no property list can say (null, sets, numbers that are not finite), and where the
-    ///   parameters are more than the limits allow.
+    /// Serializes a request.
+    ///
+    /// - Throws: ``RequestSerializationError/parameters(_:)``, with the path of the value, if a
+    ///   property list cannot represent a value (null, sets, numbers that are not finite), or if a
+    ///   limit is exceeded.
     public func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?
     ) throws(RequestSerializationError) -> SerializedRequest {

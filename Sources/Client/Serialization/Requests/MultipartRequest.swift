@@ -2,16 +2,16 @@ import Documents
 public import HTTPTypes
 
 extension RequestSerializer {
-    /// A request with multipart content: the parameters as fields, with their names as
-    /// ``arrayStyle`` says, and what `build` appends.
+    /// Creates a request with multipart content: the parameters as fields, with the names of array
+    /// elements according to ``arrayStyle``, followed by the parts that `build` appends.
     ///
     /// - Parameters:
-    ///   - request: Of any method that has content.
-    ///   - throttle: How fast the content is to be sent.
-    ///   - build: Appends parts after those of the parameters.
-    /// - Throws: ``RequestSerializationError/methodWithoutContent(_:)`` for GET and HEAD, and what
-    ///   `build` throws: ``RequestSerializationError/part(_:)`` for a ``MultipartError``, else
-    ///   ``RequestSerializationError/build(_:)``.
+    ///   - request: A request whose method allows content.
+    ///   - throttle: The rate at which the content is sent.
+    ///   - build: Appends parts after those for the parameters.
+    /// - Throws: ``RequestSerializationError/methodWithoutContent(_:)`` for GET and HEAD. An error
+    ///   thrown by `build` becomes ``RequestSerializationError/part(_:)`` if it is a
+    ///   ``MultipartError``, otherwise ``RequestSerializationError/build(_:)``.
     public func serialize(
         multipart request: HTTPRequest, parameters: RequestParameters? = nil,
         throttle: Throttle? = nil,
@@ -48,10 +48,10 @@ extension RequestSerializer {
 }
 
 extension SerializedRequest {
-    /// The request with its multipart content written to a file, from which it is then sent: what
-    /// is sent is fixed, whatever becomes of the files and streams that it was made of.
+    /// Writes the multipart content to a file, and returns a request that sends that file. So the
+    /// content is fixed, whatever happens to the files and streams it was made from.
     ///
-    /// - Parameter path: Of a file that is not there yet.
+    /// - Parameter path: The path of the file, which must not exist yet.
     public func spooled(to path: String) throws(MultipartError) -> SerializedRequest {
         guard case .multipart(let body) = body else { return self }
         try body.spool(to: path)

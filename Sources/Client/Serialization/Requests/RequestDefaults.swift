@@ -2,16 +2,18 @@ import Documents
 import HTTPCore
 public import HTTPTypes
 
-/// What a serializer gives to every request that does not bring it itself.
+/// Fields and properties that a serializer gives to requests that do not have them.
 public struct RequestDefaults: Sendable {
-    /// Fields with one value each.
+    /// The fields, with one value each.
     public private(set) var fields: HTTPFields
-    /// How requests are to be sent.
+    /// How requests are sent.
     public var properties = RequestProperties()
 
+    /// Creates defaults.
+    ///
     /// - Parameters:
-    ///   - languages: Language tags (RFC 5646) in the order of preference, for Accept-Language.
-    ///   - product: What User-Agent says; characters outside of ASCII are left out.
+    ///   - languages: Language tags (RFC 5646) in order of preference, for Accept-Language.
+    ///   - product: The value of User-Agent. Characters outside ASCII are removed.
     public init(languages: [String] = [], product: String = UserAgent.standard) {
         fields = [:]
         if let languages = AcceptLanguage.value(languages) { fields[.acceptLanguage] = languages }
@@ -19,14 +21,14 @@ public struct RequestDefaults: Sendable {
         if !product.isEmpty { fields[.userAgent] = product }
     }
 
-    /// The default of a field. Nil takes it away.
+    /// The default value of a field. Set it to `nil` to remove the default.
     public subscript(name: HTTPField.Name) -> String? {
         get { fields[name] }
         set { fields[name] = newValue }
     }
 
-    /// Authorization by name and password (RFC 7617, in UTF-8). The name must not contain a colon:
-    /// false, and nothing is changed, where it does.
+    /// Sets the default of Authorization to a user name and password (RFC 7617, in UTF-8). Returns
+    /// `false` and changes nothing if the user name contains a colon.
     @discardableResult
     public mutating func setAuthorization(user: String, password: String) -> Bool {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { return false }
@@ -34,15 +36,15 @@ public struct RequestDefaults: Sendable {
         return true
     }
 
-    /// Authorization by a token (RFC 6750).
+    /// Sets the default of Authorization to a bearer token (RFC 6750).
     public mutating func setAuthorization(bearer token: String) {
         fields[.authorization] = "Bearer \(token)"
     }
 
-    /// Takes the default of Authorization away.
+    /// Removes the default of Authorization.
     public mutating func clearAuthorization() { fields[.authorization] = nil }
 
-    /// Adds to a request's fields those defaults whose names it does not have.
+    /// Adds to a request those fields that it does not have.
     public func apply(to request: inout HTTPRequest) {
         for field in fields where !request.headerFields.contains(field.name) {
             request.headerFields.append(field)
@@ -50,52 +52,53 @@ public struct RequestDefaults: Sendable {
     }
 }
 
-/// How a request is to be sent. Nil is what the session does anyway: only what was set is applied.
+/// How a request is sent. For properties that are `nil`, the session's settings apply.
 public struct RequestProperties: Sendable, Equatable {
-    /// What the session's cache may answer.
+    /// How the session's cache may be used.
     public enum CachePolicy: String, Sendable, CaseIterable {
-        /// What RFC 9111 says.
+        /// As RFC 9111 specifies.
         case useProtocol
-        /// Never answered from the cache.
+        /// Do not use a stored response.
         case reloadIgnoringCache
-        /// Answered by what is stored, whatever its age, else sent. That the server wants to be
-        /// asked each time (`no-cache`) or about what is stale (`must-revalidate`) does not count,
-        /// as with `NSURLRequest`; a request with `no-store`, If-Match or If-Unmodified-Since is
-        /// sent.
+        /// Use a stored response, whatever its age, or else send the request. As with
+        /// `NSURLRequest`, `no-cache` and `must-revalidate` in the stored response are ignored. A
+        /// request with `no-store`, If-Match or If-Unmodified-Since is always sent.
         case returnCacheElseLoad
-        /// Answered as by ``returnCacheElseLoad``, else failed.
+        /// Use a stored response as ``returnCacheElseLoad`` does, or else fail.
         case returnCacheDontLoad
     }
 
-    /// How long nothing may move between client and server (`timeoutInterval`), not how long all of
-    /// it may take.
+    /// The idle timeout (`timeoutInterval`): how long the connection may be without any progress,
+    /// not how long the whole request may take.
     public var timeout: Duration?
-    /// What the session's cache may answer.
+    /// How the session's cache may be used.
     public var cachePolicy: CachePolicy?
-    /// Cookies are sent and kept.
+    /// Whether cookies are sent and stored.
     public var handlesCookies: Bool?
-    /// How soon it is sent where it has to wait for others of its session.
+    /// The request's priority if it has to wait for others of its session.
     public var serviceType: ServiceType?
 
-    /// What the traffic is for, as far as a session can make a difference: packets are not marked,
-    /// for a connection carries requests of all kinds after one another.
+    /// The type of traffic. It affects the order of a session's requests only: packets are not
+    /// marked, because a connection carries requests of all types one after another.
     public enum ServiceType: String, Sendable, CaseIterable {
-        /// Nothing in particular.
+        /// Ordinary traffic.
         case standard
-        /// Nobody waits for it: sent after all others of its session that have to wait.
+        /// Traffic that nobody is waiting for. It is sent after all other waiting requests of its
+        /// session.
         case background
-        /// Somebody waits for it: sent before all others of its session that have to wait.
+        /// Traffic that somebody is waiting for. It is sent before all other waiting requests of
+        /// its session.
         case responsive
     }
 
-    /// Nothing set.
+    /// Creates properties without any values.
     public init() {}
 }
 
-/// The field Accept-Language (RFC 9110, section 12.5.4).
+/// The Accept-Language field (RFC 9110, section 12.5.4).
 public enum AcceptLanguage {
-    /// The languages with weights from 1 downwards by 0.1; none below 0.5, so six at most. Nil for
-    /// no languages.
+    /// Returns the languages with weights that decrease from 1 by 0.1 down to 0.5, so six at most.
+    /// Returns `nil` if there are no languages.
     public static func value(_ languages: [String]) -> String? {
         let weighted = languages.prefix(6).enumerated().map { index, language in
             index == 0 ? "\(language);q=1" : "\(language);q=0.\(10 - index)"
@@ -104,12 +107,12 @@ public enum AcceptLanguage {
     }
 }
 
-/// The field User-Agent (RFC 9110, section 10.1.5).
+/// The User-Agent field (RFC 9110, section 10.1.5).
 public enum UserAgent {
-    /// What is said by default.
+    /// The default value.
     public static let standard = "Pinfold"
 
-    /// The text with printable ASCII only; what is left out leaves no double space.
+    /// The text reduced to printable ASCII. Removed characters leave no double spaces.
     static func ascii(_ text: String) -> String {
         String(text.unicodeScalars.filter { (0x20...0x7E).contains($0.value) }.map(Character.init))
             .split(separator: " ").joined(separator: " ")

@@ -1,58 +1,58 @@
 public import Documents
 
-/// Parameters of a request: a tree of values as in ``DocumentValue``, and sets, which say their
-/// values in no order of their own.
+/// The parameters of a request: a tree of values as in ``DocumentValue``, and also sets, whose
+/// values have no order.
 public indirect enum RequestParameters: Sendable, Equatable {
-    /// Null: a bare key in a query.
+    /// Null: a key without a value in a query.
     case null
-    /// A truth value.
+    /// A Boolean.
     case boolean(Bool)
-    /// A number, digit by digit.
+    /// A number with all its digits.
     case number(DocumentNumber)
-    /// An infinity, or what is no number: an error where it is to be sent, whatever the format.
+    /// Infinity or NaN. Sending it is an error in every format.
     case notFinite(Double)
     /// A string.
     case string(String)
-    /// Bytes that are no text.
+    /// Binary data.
     case data([UInt8])
-    /// Seconds since 1970-01-01T00:00:00Z.
+    /// A date in seconds since 1970-01-01T00:00:00Z.
     case date(Double)
-    /// Values in their order.
+    /// Values in order.
     case array([RequestParameters])
-    /// Values whose order says nothing; they are written sorted.
+    /// Values without an order. They are sorted when they are written.
     case set([RequestParameters])
-    /// Members, which a query has sorted by their keys.
+    /// Members. In a query they are sorted by their keys.
     case dictionary([Member])
 
-    /// A key and its value.
+    /// A key with its value.
     public struct Member: Sendable, Equatable {
         /// The key, not escaped.
         public var key: String
-        /// The value under the key.
+        /// The value.
         public var value: RequestParameters
 
-        /// A member of these two.
+        /// Creates a member.
         public init(_ key: String, _ value: RequestParameters) {
             self.key = key
             self.value = value
         }
     }
 
-    /// A string.
+    /// Creates a string.
     public init(_ value: String) { self = .string(value) }
 
-    /// A truth value.
+    /// Creates a Boolean.
     public init(_ value: Bool) { self = .boolean(value) }
 
-    /// A number.
+    /// Creates a number.
     public init(_ value: some BinaryInteger) { self = .number(DocumentNumber(value)) }
 
-    /// A number; see ``notFinite(_:)``.
+    /// Creates a number, or ``notFinite(_:)``.
     public init(_ value: Double) {
         self = DocumentNumber(value).map(RequestParameters.number) ?? .notFinite(value)
     }
 
-    /// The same value as parameters; there are no sets in it.
+    /// Creates parameters with the same value as a document. They contain no sets.
     public init(_ value: DocumentValue) {
         switch value {
         case .null: self = .null
@@ -68,15 +68,15 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    /// The value under a key; nil where there is none, or this is no dictionary. Of members with
-    /// the same key it is the last.
+    /// The value for a key, or `nil` if there is none or these parameters are not a dictionary. If
+    /// several members have the same key, it is the value of the last one.
     ///
     ///     var parameters: RequestParameters = ["name": "Ada"]
     ///     if let page { parameters["page"] = RequestParameters(page) }
     ///
-    /// Set to nil, the members are taken out; a new one comes last. Null becomes a dictionary by
-    /// its first member. To set one of anything else is a programming error, which stops the
-    /// process.
+    /// Assigning `nil` removes all members with the key; a new member is added at the end.
+    /// Assigning to null turns it into a dictionary. Assigning to anything else is a programming
+    /// error, which stops the process.
     public subscript(key: String) -> RequestParameters? {
         get {
             guard case .dictionary(let members) = self else { return nil }
@@ -87,7 +87,7 @@ public indirect enum RequestParameters: Sendable, Equatable {
             switch self {
             case .dictionary(let own): members = own
             case .null: break
-            default: preconditionFailure("parameters that are no dictionary have no member \(key)")
+            default: preconditionFailure("parameters that are not a dictionary: \(key)")
             }
             let place = members.firstIndex { $0.key == key }
             if let place {
@@ -102,8 +102,8 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    /// As a document, in which a set is an array of its values, and null stands for a number that
-    /// is not finite. Of members with the same key the last counts.
+    /// The parameters as a document: a set becomes an array of its values, and a number that is not
+    /// finite becomes null. If several members have the same key, the last one is used.
     public var document: DocumentValue {
         switch self {
         case .null, .notFinite: return .null
@@ -120,10 +120,10 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    /// The pairs of a query or form, by the rules of ``QueryString``. Parameters that are no
-    /// dictionary have no names, and are an error.
+    /// Returns the pairs of a query or form, according to the rules of ``QueryString``. Throws if
+    /// the parameters are not a dictionary, because their values have no names.
     ///
-    /// - Parameter arrays: How the names of elements are written.
+    /// - Parameter arrays: How the names of array elements are written.
     public func pairs(
         arrays: FormArrayStyle = .brackets
     ) throws(DocumentError) -> [QueryString.Pair] {
@@ -133,9 +133,9 @@ public indirect enum RequestParameters: Sendable, Equatable {
         return try QueryString.pairs(document, sets: sets, arrays: arrays)
     }
 
-    /// The query that says them, without `?`.
+    /// Returns the parameters as a query without `?`.
     ///
-    /// - Parameter arrays: How the names of elements are written.
+    /// - Parameter arrays: How the names of array elements are written.
     public func query(arrays: FormArrayStyle = .brackets) throws(DocumentError) -> String {
         let document = try document(in: .form)
         var sets: Set<String> = []
@@ -143,11 +143,11 @@ public indirect enum RequestParameters: Sendable, Equatable {
         return try QueryString.encode(document, sets: sets, arrays: arrays)
     }
 
-    /// As a document of a format that can say all of it.
+    /// Returns the parameters as a document that a format can represent.
     ///
     /// - Throws: ``DocumentError/Reason/unrepresentable(_:)`` with the path of the first value that
-    ///   the format has no way to say: in any, a number that is not finite; in JSON data, dates and
-    ///   sets; in property lists sets.
+    ///   the format cannot represent: in any format, a number that is not finite; in JSON, also
+    ///   data, dates and sets; in property lists, also sets.
     func document(in format: DocumentFormat) throws(DocumentError) -> DocumentValue {
         try check(format, at: DocumentPath())
         return document
@@ -186,7 +186,7 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    /// The names, as in `k[n]`, of all sets.
+    /// The names of all sets, as in `k[n]`.
     private func collectSets(
         at name: String, _ arrays: FormArrayStyle, into sets: inout Set<String>
     ) {
@@ -225,7 +225,7 @@ extension RequestParameters: ExpressibleByStringInterpolation, ExpressibleByInte
 }
 
 extension RequestParameters: CustomStringConvertible {
-    /// As JSON; see ``DocumentValue/description``. Of a set it is an array, of a number that is not
-    /// finite null.
+    /// The parameters as JSON; see ``DocumentValue/description``. Sets are written as arrays, and
+    /// numbers that are not finite as null.
     public var description: String { document.description }
 }

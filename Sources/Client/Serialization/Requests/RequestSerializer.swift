@@ -1,21 +1,20 @@
 public import Documents
 public import HTTPTypes
 
-/// Makes a request carry parameters: in its query, or in a body of some format.
+/// Encodes parameters into a request: into its query or, in some format, into its body.
 ///
-/// A serializer is a value: whoever has a copy is not affected by what others change in theirs, and
-/// copies are used on any thread.
+/// A serializer is a value. A copy is independent of the original and can be used on any thread.
 public protocol RequestSerializer: Sendable {
-    /// The fields and the properties that every request is given.
+    /// The fields and properties for every request.
     var defaults: RequestDefaults { get set }
-    /// How the names of arrays' elements are written in multipart fields.
+    /// How the names of array elements are written in multipart fields.
     var arrayStyle: FormArrayStyle { get }
 
-    /// The request with the defaults that it does not bring itself, and with the parameters.
+    /// Returns the request with the parameters, and with the defaults that it does not have itself.
     ///
     /// - Parameters:
-    ///   - request: Its fields win over the serializer's.
-    ///   - parameters: Nil for a request without any.
+    ///   - request: The request. Its own fields take precedence over the serializer's.
+    ///   - parameters: The parameters, or `nil` for a request without any.
     func serialize(
         _ request: HTTPRequest, parameters: RequestParameters?
     ) throws(RequestSerializationError) -> SerializedRequest
@@ -30,12 +29,12 @@ extension RequestSerializer {
 public struct SerializedRequest: Sendable {
     /// Method, URL and fields.
     public var head: HTTPRequest
-    /// Nil for a request without a body.
+    /// The body, or `nil` for a request without one.
     public var body: RequestBody?
-    /// What was set of the serializer's properties.
+    /// The properties set by the serializer.
     public var properties: RequestProperties
 
-    /// A request of these parts; see the properties.
+    /// Creates a request from its parts; see the properties.
     public init(
         head: HTTPRequest, body: RequestBody? = nil,
         properties: RequestProperties = RequestProperties()
@@ -46,16 +45,16 @@ public struct SerializedRequest: Sendable {
     }
 }
 
-/// The content of a request.
+/// The body of a request.
 public enum RequestBody: Sendable {
     /// Content in memory.
     case bytes([UInt8])
-    /// Content that is made while it is sent, from its beginning each time.
+    /// Multipart content, which is generated while it is sent, from the beginning each time.
     case multipart(MultipartBody)
-    /// The content of a file, of so many bytes.
+    /// The content of a file with this length in bytes.
     case file(path: String, length: Int64)
 
-    /// In bytes.
+    /// The length in bytes.
     public var length: Int64 {
         switch self {
         case .bytes(let bytes): Int64(bytes.count)
@@ -65,21 +64,21 @@ public enum RequestBody: Sendable {
     }
 }
 
-/// Why parameters were not made part of a request.
+/// An error in encoding parameters into a request.
 public enum RequestSerializationError: Error, Sendable, CustomStringConvertible {
-    /// The format has no way to say the parameters.
+    /// The format cannot represent the parameters.
     case parameters(DocumentError)
-    /// A value of the caller's own could not be encoded.
+    /// An `Encodable` value could not be encoded.
     case value(any Error)
-    /// The caller's own encoding of queries failed.
+    /// The custom query encoding failed.
     case query(any Error)
-    /// Multipart content with a method that has none (GET, HEAD).
+    /// The method does not allow multipart content (GET, HEAD).
     case methodWithoutContent(HTTPRequest.Method)
-    /// A request without a path, whose query could not be told from it.
+    /// The request has no path, so a query could not be distinguished from it.
     case noPath
-    /// A part of multipart content could not be opened or is of unknown length.
+    /// A part of the multipart content could not be opened, or its length is unknown.
     case part(MultipartError)
-    /// What the caller builds multipart content with failed, by an error of its own.
+    /// The closure that builds the multipart content has thrown an error.
     case build(any Error)
 
     public var description: String {
@@ -88,10 +87,10 @@ public enum RequestSerializationError: Error, Sendable, CustomStringConvertible 
         case .value(let error): "the value cannot be sent: \(CodingProblem.text(error))"
         case .query(let error): "the query could not be made: \(error)"
         case .methodWithoutContent(let method):
-            "\(method) has no content: expected POST, PUT or PATCH for multipart content"
+            "\(method) requests have no content; use POST, PUT or PATCH for multipart content"
         case .noPath: "the request has no path"
         case .part(let error): "\(error)"
-        case .build(let error): "the parts could not be made: \(error)"
+        case .build(let error): "the parts could not be created: \(error)"
         }
     }
 }

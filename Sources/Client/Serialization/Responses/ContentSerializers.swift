@@ -1,16 +1,16 @@
 public import Documents
 public import HTTPTypes
 
-/// Gives the content as it is.
+/// Returns the content unchanged.
 public struct HTTPResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
 
-    /// By default any type with a status from 200 to 299.
+    /// Creates a serializer. By default, it accepts any type with a status from 200 to 299.
     public init(acceptance: ResponseAcceptance = ResponseAcceptance()) {
         self.acceptance = acceptance
     }
 
-    /// The content is given also beside an error.
+    /// Returns the content, even if there is an error as well.
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<[UInt8]> {
@@ -21,22 +21,22 @@ public struct HTTPResponseSerializer: ResponseSerializer {
     }
 }
 
-/// Reads JSON, by limits of its own: what it accepts holds for JSON that is read into types, too.
+/// A serializer that reads JSON. Its limits also apply to JSON that is decoded into types.
 package protocol JSONReading {
     var acceptance: ResponseAcceptance { get }
     var limits: DocumentLimits { get }
 }
 
-/// Reads JSON. No content, or a single space, is nothing and no error: some servers answer a HEAD
-/// or an empty success so.
+/// Reads JSON. Empty content or a single space results in no value and no error, because some
+/// servers send it in responses to HEAD or for success without content.
 public struct JSONResponseSerializer: ResponseSerializer, JSONReading {
     public var acceptance: ResponseAcceptance
-    /// What the content may have at most.
+    /// The limits for the content.
     public var limits = DocumentLimits.standard
-    /// Null is taken out of dictionaries and arrays, at any depth.
+    /// Whether null values are removed from dictionaries and arrays at any depth.
     public var removesNulls: Bool
 
-    /// A serializer that accepts JSON's types with a status from 200 to 299.
+    /// Creates a serializer that accepts JSON types with a status from 200 to 299.
     public init(removesNulls: Bool = false) {
         acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfJSON)
         self.removesNulls = removesNulls
@@ -56,10 +56,10 @@ public struct JSONResponseSerializer: ResponseSerializer, JSONReading {
 /// Reads property lists, XML or binary.
 public struct PropertyListResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
-    /// What the content may have at most.
+    /// The limits for the content.
     public var limits = DocumentLimits.standard
 
-    /// A serializer that accepts the type of property lists with a status from 200 to 299.
+    /// Creates a serializer that accepts property list types with a status from 200 to 299.
     public init() {
         acceptance = ResponseAcceptance(contentTypes: DocumentFormat.plist.mediaTypes)
     }
@@ -76,10 +76,10 @@ public struct PropertyListResponseSerializer: ResponseSerializer {
 /// Reads XML into a tree.
 public struct XMLDocumentResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
-    /// What the content may have at most.
+    /// The limits for the content.
     public var limits = DocumentLimits.standard
 
-    /// A serializer that accepts XML's types with a status from 200 to 299.
+    /// Creates a serializer that accepts XML types with a status from 200 to 299.
     public init() {
         acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfXML)
     }
@@ -94,16 +94,16 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
     }
 }
 
-/// XML that has been checked by status and type, and waits to be parsed event by event.
+/// XML whose response's status and type have been checked, ready to be parsed event by event.
 public struct PendingXML: Sendable {
     /// The document.
     public let content: [UInt8]
-    /// What it may have at most.
+    /// The limits for the document.
     public let limits: DocumentLimits
-    /// What the response's type says of the encoding.
+    /// The encoding according to the response's type.
     let encoding: String?
 
-    /// Parses the content into a sink, and gives the sink back.
+    /// Parses the content into a sink, and returns the sink.
     public func parse<Sink: XMLSink>(into sink: Sink) throws(DocumentError) -> Sink {
         let parser = XMLPushParser(sink, limits: limits, encoding: encoding)
         try content.withBytes { (bytes) throws(DocumentError) in try parser.push(bytes) }
@@ -112,13 +112,13 @@ public struct PendingXML: Sendable {
     }
 }
 
-/// Gives XML to be parsed event by event.
+/// Returns XML that is ready to be parsed event by event.
 public struct XMLParserResponseSerializer: ResponseSerializer {
     public var acceptance: ResponseAcceptance
-    /// What the content may have at most.
+    /// The limits for the content.
     public var limits = DocumentLimits.standard
 
-    /// A serializer that accepts XML's types with a status from 200 to 299.
+    /// Creates a serializer that accepts XML types with a status from 200 to 299.
     public init() {
         acceptance = ResponseAcceptance(contentTypes: ResponseAcceptance.typesOfXML)
     }
@@ -134,17 +134,20 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
     }
 }
 
-/// Asks serializers in their order: what the first makes of a response that accepts and reads it.
+/// Tries serializers in order, and returns the result of the first one that accepts and can read
+/// the response.
 public struct CompoundResponseSerializer: ResponseSerializer {
-    /// In the order in which they are asked.
+    /// The serializers in the order in which they are tried.
     public var serializers: [any ResponseSerializer]
-    /// What holds where none of them makes anything of a response: the content is then given as it
-    /// is.
+    /// What is accepted if none of the serializers can read a response. The content is then
+    /// returned unchanged.
     public var acceptance: ResponseAcceptance
 
+    /// Creates a serializer.
+    ///
     /// - Parameters:
-    ///   - serializers: In the order in which they are asked.
-    ///   - acceptance: Of the content as it is, where none of them reads it.
+    ///   - serializers: The serializers in the order in which they are tried.
+    ///   - acceptance: What is accepted, unchanged, if none of them can read a response.
     public init(
         _ serializers: [any ResponseSerializer],
         acceptance: ResponseAcceptance = ResponseAcceptance()

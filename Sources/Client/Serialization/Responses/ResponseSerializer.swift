@@ -1,69 +1,72 @@
 public import Documents
 public import HTTPTypes
 
-/// Makes a value of a response: checks its status and type, and reads its content.
+/// Converts a response to a value: validates its status and type, and reads its content.
 ///
-/// A serializer is a value, used on any thread.
+/// A serializer is a value that can be used on any thread.
 public protocol ResponseSerializer<Output>: Sendable {
-    /// What is made of the content.
+    /// The type of the resulting value.
     associatedtype Output: Sendable
 
-    /// What a response must be for its content to be what was asked for.
+    /// Which responses are accepted.
     var acceptance: ResponseAcceptance { get set }
 
+    /// Validates a response and reads its content.
+    ///
     /// - Parameters:
-    ///   - response: Nil where there is none, as for content from a file; it is not checked then.
-    ///   - content: The content without its codings (Content-Encoding).
+    ///   - response: The response, or `nil` if there is none, for example for content from a file.
+    ///     It is not validated then.
+    ///   - content: The content, after its content codings (Content-Encoding) have been removed.
     func serialize(_ response: HTTPResponse?, content: [UInt8]) -> SerializedResponse<Output>
 }
 
-/// What became of a response: a value, an error, or both. A status that is not accepted is an error
-/// beside the value, which often says what went wrong.
+/// The result of serializing a response: a value, an error, or both. If the status is not accepted,
+/// there is an error and possibly a value, which often says what went wrong.
 public struct SerializedResponse<Output: Sendable>: Sendable {
-    /// Nil where there is no content, or an error keeps it from being read.
+    /// The value, or `nil` if there is no content or an error prevented it from being read.
     public var value: Output?
-    /// Nil where the response is what was asked for.
+    /// The error, or `nil` if there was none.
     public var error: ResponseSerializationError?
 
-    /// What became of a response: a value, an error, both or nothing.
+    /// Creates a result.
     public init(value: Output? = nil, error: ResponseSerializationError? = nil) {
         self.value = value
         self.error = error
     }
 
-    /// The value, where there is no error.
+    /// Returns the value, or throws the error if there is one.
     public func get() throws(ResponseSerializationError) -> Output? {
         if let error { throw error }
         return value
     }
 }
 
-/// Why a response is not what was asked for.
+/// A response that is not acceptable or could not be read.
 public struct ResponseSerializationError: Error, Sendable, CustomStringConvertible {
-    /// In what the response differs.
+    /// What is wrong with the response.
     public enum Reason: Error, Sendable, Equatable {
-        /// The type of the content, nil for none, is not one of those that are accepted.
+        /// The content type, or `nil` if there is none, is not one of the accepted ones.
         case contentType(String?, accepted: [String])
-        /// The status is not one of those that are accepted.
+        /// The status is not one of the accepted ones.
         case status(Int)
-        /// The content does not parse.
+        /// The content could not be parsed.
         case content(DocumentError)
-        /// The content parses, but is no value of the type that was asked for.
+        /// The content could be parsed, but does not match the requested type.
         case value(ValueMismatch)
-        /// The content is no image, or one that is not read.
+        /// The content is not an image, or not one that is supported.
         case image(ImageError)
     }
 
-    /// In what the response differs.
+    /// What is wrong with the response.
     public var reason: Reason
-    /// Status and fields; nil where there was no response.
+    /// The status and fields of the response, or `nil` if there was none.
     public var response: HTTPResponse?
     /// The content of the response.
     public var content: [UInt8]
-    /// What was wrong before this was found to be: the errors further down say more.
+    /// The errors found before this one, the most recent first.
     private var underlyingErrors: [ResponseSerializationError]
 
-    /// An error with none under it.
+    /// Creates an error without an underlying error.
     public init(_ reason: Reason, response: HTTPResponse?, content: [UInt8]) {
         self.reason = reason
         self.response = response
@@ -71,13 +74,13 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
         underlyingErrors = []
     }
 
-    /// What was wrong before this was found to be.
+    /// The error that was found before this one.
     public var underlying: ResponseSerializationError? {
         get { underlyingErrors.first }
         set { underlyingErrors = newValue.map { [$0] } ?? [] }
     }
 
-    /// This error, those under it, and so on.
+    /// This error, its underlying error, and so on.
     public var chain: [ResponseSerializationError] {
         [self] + (underlying?.chain ?? [])
     }
@@ -86,7 +89,7 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
         let text =
             switch reason {
             case .contentType(let type, let accepted):
-                "the content is \(type ?? "of no type"), expected "
+                "the content type is \(type ?? "missing"), expected "
                     + accepted.joined(separator: ", ")
             case .status(let status): "the status is \(status)"
             case .content(let error): "\(error)"
@@ -97,19 +100,19 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
     }
 }
 
-/// Which responses are accepted.
+/// Defines which responses are accepted.
 public struct ResponseAcceptance: Sendable, Equatable {
-    /// Ranges of status codes; nil for all.
+    /// The accepted ranges of status codes, or `nil` for all.
     public var statusCodes: [ClosedRange<Int>]?
-    /// Types of content in lower case, without parameters; nil for all. One that begins with a plus
-    /// sign, as `+json` does, stands for all types with that suffix (RFC 6839), such as
-    /// `application/problem+json`.
+    /// The accepted content types in lower case, without parameters, or `nil` for all. An entry
+    /// that begins with a plus sign, such as `+json`, stands for all types with that suffix (RFC
+    /// 6839), such as `application/problem+json`.
     public var contentTypes: [String]?
 
     static let typesOfJSON = DocumentFormat.json.mediaTypes + ["+json"]
     static let typesOfXML = DocumentFormat.xml.mediaTypes + ["+xml"]
 
-    /// By default any type with a status from 200 to 299.
+    /// Creates an acceptance. By default, any type is accepted with a status from 200 to 299.
     public init(
         statusCodes: [ClosedRange<Int>]? = [200...299], contentTypes: [String]? = nil
     ) {
@@ -117,18 +120,18 @@ public struct ResponseAcceptance: Sendable, Equatable {
         self.contentTypes = contentTypes
     }
 
-    /// What is to be done with a response.
+    /// The result of validating a response.
     public enum Verdict: Sendable {
-        /// Its content is read.
+        /// The content is to be read.
         case accepted
-        /// The type is wrong, and there is no content for it to matter.
+        /// The type is wrong, but it does not matter because there is no content.
         case nothing
         /// The status or the type is wrong.
         case refused(ResponseSerializationError)
     }
 
-    /// A response without a type and without content has the right type. A status that is not
-    /// accepted comes last: the wrong type is then the error under it.
+    /// Validates a response. A response without a type and without content has the right type. If
+    /// both status and type are wrong, the status is the error and the type its underlying error.
     public func judge(_ response: HTTPResponse?, content: [UInt8]) -> Verdict {
         guard let response else { return .accepted }
         var verdict = Verdict.accepted
@@ -167,15 +170,15 @@ public struct ResponseAcceptance: Sendable, Equatable {
 }
 
 extension HTTPResponse? {
-    /// The encoding that the response's type says XML is in.
+    /// The encoding of XML content according to the response's Content-Type.
     func charset(ofXML content: [UInt8]) -> String? {
         self?.contentType?.charset(ofXML: content)
     }
 }
 
 extension ResponseSerializer {
-    /// Checks a response, and reads its content if it may be read: content of the wrong type is
-    /// not, that of the wrong status is.
+    /// Validates a response and reads its content. Content of the wrong type is not read; content
+    /// of a response with the wrong status is.
     func serialize(
         _ response: HTTPResponse?, content: [UInt8],
         by read: ([UInt8]) throws(ResponseSerializationError.Reason) -> Output?

@@ -1,41 +1,41 @@
 import Documents
 public import HTTPTypes
 
-/// A field that has one value came on several lines that differ: which of them its sender meant
-/// nobody can tell.
+/// A field that may have only one value occurs on several lines with different values, so it is
+/// unclear which one was meant.
 public struct ConflictingFieldLines: Error, Sendable, Hashable, CustomStringConvertible {
-    /// Whose lines they are.
+    /// The name of the field.
     public let name: HTTPField.Name
-    /// What the lines say, each once, in their order.
+    /// The distinct values, in the order of the lines.
     public let values: [String]
 
-    /// How many values, and of each how many characters, a description shows.
+    /// How many values, and how many characters of each, the description shows.
     private static let shown = (values: 4, characters: 80)
 
-    /// What is wrong, for a sentence.
+    /// What is wrong, as a phrase within a sentence.
     public var description: String {
         var list = values.prefix(Self.shown.values).map { String($0.prefix(Self.shown.characters)) }
         if values.count > list.count { list.append("…") }
         let text = list.joined(separator: ", ")
-        return "\(values.count) \(name.rawName) fields that differ (\(text))"
+        return "\(values.count) different \(name.rawName) fields (\(text))"
     }
 }
 
 extension HTTPFields {
-    /// The value of a field that has one, such as Location; nil: there is none.
+    /// Returns the value of a field that has only one, such as Location, or `nil` if there is none.
     ///
-    ///     let place = try response.headerFields.single(.location)
+    ///     let location = try response.headerFields.single(.location)
     ///
-    /// The subscript joins the lines of a name with commas, which only a list survives (RFC 9110
-    /// section 5.3): of two `Location: /one` it makes `/one, /one`. Here lines that are equal count
-    /// once. What is not UTF-8 is ISO 8859-1, as it once was by RFC 2616.
+    /// The subscript joins all lines with commas, which is right only for lists (RFC 9110 section
+    /// 5.3): it turns two lines `Location: /one` into `/one, /one`. Here, equal lines count once. A
+    /// value that is not valid UTF-8 is decoded as ISO 8859-1, as RFC 2616 had it.
     ///
-    /// - Throws: ``ConflictingFieldLines`` where lines differ.
+    /// - Throws: ``ConflictingFieldLines`` if there are different values.
     public func single(_ name: HTTPField.Name) throws(ConflictingFieldLines) -> String? {
         try singleBytes(name).map(Self.text)
     }
 
-    /// The same as it was sent, which need not be UTF-8.
+    /// Returns the value's bytes as they were sent. They need not be valid UTF-8.
     public func singleBytes(_ name: HTTPField.Name) throws(ConflictingFieldLines) -> [UInt8]? {
         var lines: [[UInt8]] = []
         for field in self[fields: name] {
@@ -55,10 +55,10 @@ extension HTTPFields {
 }
 
 extension HTTPResponse {
-    /// What its Content-Type says; nil where it says nothing.
+    /// The type in the Content-Type field, or `nil` if there is none.
     ///
-    /// Lines that differ are the type of nothing: it is all their types, between commas, which no
-    /// serializer accepts by name.
+    /// Lines that differ do not denote any type: the result is then all their types, separated by
+    /// commas, which no serializer accepts by name.
     package var contentType: ContentType? {
         do throws(ConflictingFieldLines) {
             return ContentType(ofResponse: try headerFields.single(.contentType))

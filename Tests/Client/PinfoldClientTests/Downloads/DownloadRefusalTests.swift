@@ -40,16 +40,16 @@ struct DownloadRefusalTests {
     @Test(
         arguments: [
             ([], "206 Partial Content without Content-Range"),
-            (["Content-Range: bytes 4-8/10"], "bytes from 4 on; asked for from 5 on"),
-            (["Content-Range: bytes 5-9/11"], "11 bytes in all, and 10 before"),
+            (["Content-Range: bytes 4-8/10"], "bytes from 4; requested from 5"),
+            (["Content-Range: bytes 5-9/11"], "a total of 11 bytes; before, it was 10"),
             (["Content-Range: bytes 5-8/10"], "5 bytes of content for a range of 4"),
             (
                 ["Content-Range: bytes 5-9/10", "ETag: \"2\""],
-                "a part of something that has changed since"
+                "a range of content that has changed"
             ),
             (
                 ["Content-Type: multipart/byteranges; boundary=x"],
-                "several ranges (multipart/byteranges) in place of one"
+                "several ranges (multipart/byteranges) instead of one"
             ),
         ] as [([String], String)])
     func `another part than the one asked for is not written`(

@@ -108,7 +108,7 @@ struct ProxyChallengeTests {
         }
         #expect(refused?.reason == .proxyAuthenticationRequired)
         #expect(refused?.proxyResponse?.status.code == 407)
-        #expect(refused?.explanation.contains("a quoted text that has no end") == true)
+        #expect(refused?.explanation.contains("unterminated quoted string") == true)
         let answer = try await session.data(for: try HTTPRequest(.get, "http://origin.test/"))
         #expect(answer.head.status.code == 407 && answer.text == "who?")
     }

@@ -1,10 +1,11 @@
 import HTTPCore
 
-/// The request fields by which some origins choose what they answer although they are no part of
-/// the cache's key: a request with one of them neither takes from the cache nor gives to it. Else
-/// one client could have a response stored that everybody else then gets (cache poisoning).
+/// The request fields by which some origins choose their response although they are not part of the
+/// cache key: a request with one of them is neither answered from the cache nor is its response
+/// stored. Otherwise one client could have a response stored that everybody else would then get
+/// (cache poisoning).
 package struct BypassFields: Sendable, Equatable {
-    /// Those among the names that have an identity.
+    /// The names that have a ``FieldID``.
     private var known = FieldIDSet()
     /// All names, in lower case.
     private let names: [[UInt8]]
@@ -12,29 +13,29 @@ package struct BypassFields: Sendable, Equatable {
 
     /// - Parameters:
     ///   - names: in lower case.
-    ///   - keyed: names, in lower case, whose values are part of the key, so that they may occur.
+    ///   - keyed: names, in lower case, whose values are part of the key, so that they are allowed.
     package init(_ names: [String], except keyed: [String] = []) {
         self.names = names.filter { !keyed.contains($0) }.map { Array($0.utf8) }
         for name in self.names {
             let id = FieldID(lowercaseName: name)
             id == .other ? sketch.insert(name) : known.insert(id)
-            // Servers that hand fields on as variables (CGI) take `_` for `-`.
+            // Servers that pass fields as variables (CGI) turn `-` into `_`.
             if name.contains(UInt8(ascii: "-")) { sketch.insert(name) }
         }
     }
 
-    /// Whether the field of this identity is one of them.
+    /// Whether the set contains the field with this ID.
     package func contains(_ id: FieldID) -> Bool { known.contains(id) }
 
-    /// The same without the fields of these identities, under whichever spelling.
+    /// The same set without the fields with these IDs, in either spelling.
     package func removing(_ ids: FieldIDSet) -> BypassFields {
         BypassFields(
             names.filter { !ids.contains(FieldID(lowercaseName: $0)) }
                 .map { String(decoding: $0, as: UTF8.self) })
     }
 
-    /// Whether a request has one of the fields and so stays out of the cache. Two operations for
-    /// one that has none.
+    /// Whether a request has one of the fields and so bypasses the cache. Two operations for a
+    /// request that has none.
     @inline(__always)
     package func occur(in fields: FieldSection, of head: Span<UInt8>) -> Bool {
         guard fields.present.intersects(known) || fields.unknownNames.intersects(sketch) else {
@@ -46,7 +47,7 @@ package struct BypassFields: Sendable, Equatable {
     private func search(_ fields: FieldSection, _ head: Span<UInt8>) -> Bool {
         for index in 0..<fields.endIndex {
             let field = fields[index]
-            // What Connection names ends here: the origin never sees it.
+            // Fields nominated by Connection end here: the origin never sees them.
             if !field.isNominated, isOne(field, of: head) { return true }
         }
         return false
@@ -61,7 +62,7 @@ package struct BypassFields: Sendable, Equatable {
 }
 
 extension FieldID {
-    /// The identity of a name in lower case; `other` without one.
+    /// The ID of a name in lower case; `other` if it has none.
     package init(lowercaseName name: [UInt8]) {
         self = Self.byLowercaseName[name] ?? .other
     }
@@ -72,8 +73,7 @@ extension FieldID {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether this name in lower case is written as `name`, letter case and `_` for `-` not
-    /// counting.
+    /// Whether `name` is a spelling of this lower-case name, ignoring case and treating `_` as `-`.
     fileprivate func isSpelled(_ name: Span<UInt8>) -> Bool {
         guard count == name.count else { return false }
         for index in indices {

@@ -1,12 +1,12 @@
 import HTTPCore
 
-/// What to do with a request, as far as the cache is concerned.
+/// What the cache decides to do with a request.
 package enum CacheDecision: Sendable, Equatable {
     /// Answer from the stored response.
     case hit(CacheHit)
-    /// Ask the origin whether the stored response still holds, with the conditional fields given.
+    /// Ask the origin whether the stored response is still valid, with these conditional fields.
     case validate(Validation)
-    /// Ask the origin; nothing stored helps.
+    /// Ask the origin; no stored response can be used.
     case forward(ForwardReason)
     /// `only-if-cached` (RFC 9111 §5.2.1.7) and no hit: answer 504.
     case gatewayTimeout(ForwardReason)
@@ -14,16 +14,16 @@ package enum CacheDecision: Sendable, Equatable {
 
 /// How a stored response answers a request.
 package struct CacheHit: Sendable, Equatable {
-    /// What of it is sent.
+    /// Which part of it is sent.
     package let form: HitForm
     /// Its age in seconds: the value of the Age field.
     package let age: Int64
     /// Seconds of freshness left; negative when it is served stale.
     package let timeToLive: Int64
-    /// Why it may be served although stale; nil when fresh.
+    /// Why it may be served although it is stale; `nil` if it is fresh.
     package let stale: StaleUse?
 
-    /// A hit with these parts.
+    /// Creates a hit.
     package init(form: HitForm, age: Int64, timeToLive: Int64, stale: StaleUse?) {
         self.form = form
         self.age = age
@@ -32,7 +32,7 @@ package struct CacheHit: Sendable, Equatable {
     }
 }
 
-/// What of a stored response is sent.
+/// Which part of a stored response is sent.
 package enum HitForm: Sendable, Equatable {
     /// Head and body.
     case full
@@ -42,16 +42,16 @@ package enum HitForm: Sendable, Equatable {
     case notModified
     /// 206 with bytes `first` through `last` of a body of `complete` bytes.
     case partial(first: UInt64, last: UInt64, complete: UInt64)
-    /// 416: the range asked for lies outside a body of `complete` bytes.
+    /// 416: the requested range is outside a body of `complete` bytes.
     case rangeNotSatisfiable(complete: UInt64)
 }
 
-/// Who allowed a stale response.
+/// What permits a stale response.
 package enum StaleUse: UInt8, Sendable, CaseIterable {
     /// The request's `max-stale`.
     case maxStale
-    /// The response's `stale-while-revalidate` (RFC 5861 §3): the caller asks the origin about it
-    /// without the client waiting for the answer (`CacheDecision.inBackground`).
+    /// The response's `stale-while-revalidate` (RFC 5861 §3): the caller revalidates it without
+    /// making the client wait (`CacheDecision.inBackground`).
     case whileRevalidating
     /// `stale-if-error` of the response or request (RFC 5861 §4).
     case staleIfError
@@ -73,23 +73,23 @@ package enum StaleUse: UInt8, Sendable, CaseIterable {
 package enum ForwardReason: UInt8, Sendable, CaseIterable {
     /// Nothing is stored for the URI.
     case uriMiss
-    /// Something is stored for the URI, but for other values of the fields Vary nominates.
+    /// Something is stored for the URI, but for other values of the fields that Vary nominates.
     case varyMiss
     /// The method is not GET or HEAD.
     case method
-    /// Something is stored for the URI and these values, but it was obtained under other rules
-    /// of trust or access.
+    /// Something is stored for the URI and these values, but it was obtained under different trust
+    /// or access rules.
     case policy
-    /// The route or the configuration keeps out of the cache.
+    /// The route or the configuration excludes the request from the cache.
     case bypass
-    /// The request has a field that may change the response and is no part of the key
+    /// The request has a field that may change the response and is not part of the key
     /// (`BypassFields`).
     case bypassField
-    /// The request has a body, which the key says nothing about.
+    /// The request has a body, which is not part of the key.
     case requestContent
-    /// The key does not fit.
+    /// The key is too long.
     case keyTooLong
-    /// The request wants to leave HTTP (Upgrade).
+    /// The request asks to leave HTTP (Upgrade).
     case upgrade
     /// `no-cache` in the request, or Pragma's.
     case requestNoCache
@@ -101,18 +101,18 @@ package enum ForwardReason: UInt8, Sendable, CaseIterable {
     case requestMinFresh
     /// If-Match or If-Unmodified-Since: for the origin to evaluate (RFC 9111 §4.3.2).
     case requestPrecondition
-    /// The request has Authorization and the stored response is not marked as shared.
+    /// The request has Authorization and the stored response is not marked as shareable.
     case authorization
     /// The stored response is stale.
     case stale
-    /// The stored response demands validation on each use (`no-cache`).
+    /// The stored response requires validation on each use (`no-cache`).
     case responseNoCache
-    /// The stored response was received after `now`: the clock went back.
+    /// The stored response was received after `now`: the clock was set back.
     case clock
-    /// The stored head cannot be read, or its body's length does not agree.
+    /// The stored head cannot be read, or the length of its body does not match.
     case damaged
 
-    /// The word for the log, the metric's label and Cache-Status' `detail`.
+    /// The word in the log, in the metric's label and in Cache-Status' `detail`.
     package var token: StaticString {
         switch self {
         case .uriMiss: "uri-miss"

@@ -1,8 +1,8 @@
 import HTTPCore
 
 extension FieldIDSet {
-    /// The request fields that can change the answer for a fresh stored response. A request with
-    /// none of them takes the short way.
+    /// The request fields that can change the decision about a fresh stored response. A request
+    /// with none of them takes the fast path.
     static let consultedByCache = FieldIDSet([
         .cacheControl, .pragma, .authorization, .ifMatch, .ifNoneMatch, .ifModifiedSince,
         .ifUnmodifiedSince, .range,
@@ -10,10 +10,11 @@ extension FieldIDSet {
 }
 
 extension CacheDecision {
-    /// Why a request is not looked up at all; nil when it is.
+    /// Why a request is not looked up at all; `nil` if it is.
     ///
-    /// Such a request is sent on, and its response not stored (`StoreDecision` says so too). Only
-    /// what the request itself tells is looked at; `bypass` and `keyTooLong` are the caller's.
+    /// Such a request is forwarded, and its response is not stored (`StoreDecision` gives the same
+    /// reason). Only the request itself is examined; `bypass` and `keyTooLong` are determined by
+    /// the caller.
     package static func reasonAgainstLookup(
         of request: borrowing RequestHead
     ) -> ForwardReason? {
@@ -25,28 +26,28 @@ extension CacheDecision {
         return request.wantsUpgrade ? .upgrade : nil
     }
 
-    /// What to do when nothing stored was found.
+    /// What to do if no usable stored response was found.
     ///
-    /// - Parameter reason: `uriMiss`; `varyMiss` when something is stored for the URI but nothing
-    ///   whose `VaryKey` matches; or a reason against lookup.
+    /// - Parameter reason: `uriMiss`; `varyMiss` if something is stored for the URI but no
+    ///   `VaryKey` matches; or a reason against lookup.
     package static func missing(
         _ reason: ForwardReason, for request: borrowing RequestHead, in requestBytes: Span<UInt8>
     ) -> CacheDecision {
         guard request.fields.contains(.cacheControl) else { return .forward(reason) }
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
-        // The client learns the same reason whether or not something is stored.
+        // The client is given the same reason whether or not something is stored.
         let told = asked.flags.contains(.noStore) ? ForwardReason.requestNoStore : reason
         return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(told) : .forward(reason)
     }
 
-    /// Whether a request that would go to the origin may wait instead for the response to another
-    /// one for the same, to be answered by that (RFC 9111 §4): a plain GET whose answer is not
-    /// there, or stale.
+    /// Whether a request that would be forwarded to the origin may instead wait for the response to
+    /// another request for the same resource, and be answered with it (RFC 9111 §4): a plain GET
+    /// for which nothing is stored, or only something stale.
     ///
     /// - Parameters:
-    ///   - method: the request's.
+    ///   - method: the request's method.
     ///   - present: the fields that it has.
-    ///   - reason: why it would go to the origin.
+    ///   - reason: why it would be forwarded.
     package static func mayCollapse(
         _ method: Method, with present: FieldIDSet, _ reason: ForwardReason
     ) -> Bool {
@@ -62,30 +63,30 @@ extension CacheDecision {
         return !present.intersects(.consultedByCache)
     }
 
-    /// What to do with a request for which a complete stored response was found (RFC 9111 §4): its
-    /// key is the request's, its `VaryKey` matches, its status is the stored head's.
+    /// What to do with a request for which a complete stored response was found (RFC 9111 §4): the
+    /// keys are equal, its `VaryKey` matches, and its status is the stored head's.
     ///
-    /// For a GET without any field that asks for something special and a fresh response that needs
-    /// no validation this is a handful of comparisons; it never allocates.
+    /// For a plain GET, with none of the fields above, and a fresh response that needs no
+    /// validation this takes a handful of comparisons; it never allocates.
     ///
     /// - Parameters:
-    ///   - request: a request for which `reasonAgainstLookup` is nil.
+    ///   - request: a request for which `reasonAgainstLookup` is `nil`.
     ///   - requestBytes: its bytes.
     ///   - stored: the stored response's metadata.
-    ///   - storedHead: the stored head, which `stored`'s ranges lie in.
+    ///   - storedHead: the stored head, into which `stored`'s ranges point.
     ///   - now: the current second.
-    ///   - options: the policy; asked for where it matters.
-    ///   - takesWhatIsStored: who asks wants the stored response whatever its age, and whatever the
-    ///     origin demands. RFC 9111 has no such request: it is for a program's own cache, whose
-    ///     user knows what they ask for, and never for one between others. Asked for where it
-    ///     matters.
+    ///   - options: the policy; evaluated only where it matters.
+    ///   - takesWhatIsStored: whether the requester wants the stored response whatever its age and
+    /// whatever the origin requires. RFC 9111 has no such request: it is for a program's own cache,
+    /// whose user knows what this means, and never for an intermediary's. Evaluated only where it
+    /// matters.
     @inline(__always)
     package static func decide(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: @autoclosure () -> PolicyOptions,
         takesWhatIsStored: @autoclosure () -> Bool = false
     ) -> CacheDecision {
-        // A pattern, not `==`, which for an enum of another module is a call.
+        // A pattern instead of `==`, which for an enum of another module is a function call.
         if case .get = request.method, !request.fields.present.intersects(.consultedByCache),
             stored.isFresh(at: now), !stored.flags.contains(.noCache)
         {
@@ -134,10 +135,10 @@ extension CacheDecision {
 }
 
 extension CacheDecision {
-    /// How to ask the origin about a response that was served `whileRevalidating`.
+    /// How to revalidate a response that was served `whileRevalidating`.
     ///
-    /// - Parameter request: the client's request as GET, without the fields of
-    ///   `clientsOwn`: what is asked for is what is stored, not what this client lacks of it.
+    /// - Parameter request: the client's request as a GET, without the fields of `clientsOwn`: it
+    ///   asks for what is stored, not for what this client is missing.
     package static func inBackground(
         _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>
@@ -149,24 +150,25 @@ extension CacheDecision {
                 in: requestBytes))
     }
 
-    /// The request fields by which a client says what of a response, and how fresh, it wants.
+    /// The request fields that describe which part of a response, and how fresh a one, a client
+    /// wants.
     package static let clientsOwn = FieldIDSet([
         .cacheControl, .pragma, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
         .ifRange, .range,
     ])
 }
 
-/// Whether a stored response may be used for a request without asking the origin.
+/// Whether a stored response may be used for a request without contacting the origin.
 enum Reuse: Equatable {
-    /// Yes; if stale, by whose leave.
+    /// Yes; if it is stale, the value is what permits that.
     case allowed(StaleUse?)
     /// Only if the origin confirms it.
     case needsValidation(ForwardReason)
-    /// No, and asking about it is not to the point either.
+    /// No, and revalidation would not help either.
     case refused(ForwardReason)
 
-    /// RFC 9111 §4, in the order of the questions: does the request leave it to a cache at all,
-    /// does either side demand validation, is the response new enough for the request, is it fresh.
+    /// RFC 9111 §4, in this order: does the request allow a cached response at all, does either
+    /// side require validation, is the response recent enough for the request, is it fresh.
     init(
         of stored: StoredMetadata, for fields: FieldSection, asking: CacheDirectives,
         now: Int64, takesWhatIsStored: Bool
@@ -182,8 +184,8 @@ enum Reuse: Equatable {
     private static func refusal(
         _ fields: FieldSection, _ asking: CacheDirectives
     ) -> ForwardReason? {
-        // no-store forbids storing only, but who sends it does not want a stored answer either;
-        // Squid and others read it so.
+        // no-store only forbids storing, but a client that sends it does not want a stored answer
+        // either; Squid and others interpret it that way.
         if asking.flags.contains(.noStore) { return .requestNoStore }
         // RFC 9111 §4.3.2: these two are for the origin to evaluate.
         if fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince) {
@@ -198,17 +200,18 @@ enum Reuse: Equatable {
     ) -> ForwardReason? {
         if stored.flags.contains(.noCache) { return .responseNoCache }
         if asking.flags.contains(.noCache) { return .requestNoCache }
-        // What an anonymous request got is not taken for what this user would get unless the
-        // origin marked it as shared. RFC 9111 §3.5 forbids only the other direction.
+        // The response to an anonymous request is not used for this user unless the origin marked
+        // it as shareable. RFC 9111 §3.5 forbids only the opposite direction.
         if fields.contains(.authorization), !stored.flags.contains(.sharedWithAuthorized) {
             return .authorization
         }
-        // A clock that differs by moments between threads is no news, one that was set back is.
+        // Small differences in the clock between threads are normal; a clock that was set back is
+        // not.
         if stored.times.responseTime - now > clockToleranceSeconds { return .clock }
         let age = stored.age(at: now)
         let timeToLive = stored.lifetime - age
         if let maxAge = asking.maxAge, maxAge == 0 || age > maxAge {
-            // RFC 8246 §2: a reload is no reason to ask again about what never changes.
+            // RFC 8246 §2: a reload is no reason to revalidate what never changes.
             if timeToLive <= 0 || !stored.flags.contains(.immutable) { return .requestMaxAge }
         }
         if let minFresh = asking.minFresh, timeToLive < minFresh { return .requestMinFresh }
@@ -236,6 +239,6 @@ enum Reuse: Equatable {
         return .needsValidation(.stale)
     }
 
-    /// How far before a response's receipt `now` may lie before the clock counts as set back.
+    /// How far `now` may precede a response's receipt before the clock counts as set back.
     static let clockToleranceSeconds: Int64 = 5
 }

@@ -1,11 +1,11 @@
 import HTTPCore
 
 extension HitForm {
-    /// How a stored response that may be used answers a request: the client's own preconditions,
-    /// then its range (RFC 9110 §13.2.2), then the method.
+    /// The form in which a stored response answers a request: determined by the client's own
+    /// preconditions, then its range (RFC 9110 §13.2.2), then the method.
     ///
-    /// Conditions and ranges apply to a 200 only; any other stored status is sent as it is
-    /// (RFC 9111 §4.3.2).
+    /// Conditions and ranges apply only to a 200; any other stored status is sent as it is (RFC
+    /// 9111 §4.3.2).
     package init(
         of stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>, options: PolicyOptions
@@ -24,7 +24,7 @@ extension HitForm {
             return
         case .none, .modified: break
         }
-        // Range is defined for GET only (RFC 9110 §14.2).
+        // Range is only defined for GET (RFC 9110 §14.2).
         guard request.method == .get, let complete = stored.bodyBytes,
             let range = request.fields.only(.range),
             Self.ifRangeHolds(request.fields, in: requestBytes, stored, storedHead, options)
@@ -40,8 +40,8 @@ extension HitForm {
         }
     }
 
-    /// If-Range (RFC 9110 §13.1.5): true when absent; an entity tag by strong comparison; a date
-    /// only if it is exactly Last-Modified and that is a strong validator.
+    /// If-Range (RFC 9110 §13.1.5): true if it is absent; an entity tag must match by strong
+    /// comparison; a date must be exactly Last-Modified, and that must be a strong validator.
     private static func ifRangeHolds(
         _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
         _ storedHead: Span<UInt8>, _ options: PolicyOptions
@@ -64,15 +64,16 @@ extension HitForm {
 /// The client's If-None-Match or If-Modified-Since, evaluated against a stored response
 /// (RFC 9110 §13.1.2 and §13.1.3, RFC 9111 §4.3.2).
 enum ClientCondition: Equatable {
-    /// There is none that applies.
+    /// No condition applies.
     case none
-    /// The client has it already: 304.
+    /// The client already has it: 304.
     case notModified
     /// The client does not have it.
     case modified
 
-    /// If-None-Match wins over If-Modified-Since, by weak comparison; an If-Modified-Since that is
-    /// not exactly one date is ignored, and so is each where dates do not tell contents apart.
+    /// If-None-Match takes precedence over If-Modified-Since and uses weak comparison; an
+    /// If-Modified-Since that is not exactly one date is ignored, as is any where dates do not
+    /// distinguish contents.
     init(
         of fields: FieldSection, in bytes: Span<UInt8>, against stored: StoredMetadata,
         storedHead: Span<UInt8>, options: PolicyOptions
@@ -89,7 +90,7 @@ enum ClientCondition: Equatable {
         }
     }
 
-    /// Whether some If-None-Match line has `*` or the stored response's tag.
+    /// Whether some If-None-Match line contains `*` or the stored response's tag.
     static func matches(
         _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
         _ storedHead: Span<UInt8>
@@ -108,7 +109,7 @@ enum ClientCondition: Equatable {
         return false
     }
 
-    /// Whether some If-None-Match line has `*`.
+    /// Whether some If-None-Match line contains `*`.
     static func hasAny(_ fields: FieldSection, in bytes: Span<UInt8>) -> Bool {
         var lines = FieldLines(.ifNoneMatch)
         while let value = lines.next(in: fields) {

@@ -1,17 +1,17 @@
 import HTTPCore
 
-/// A Range field (RFC 9110 §14.2) as far as it is acted on: one byte range.
+/// The part of the Range field (RFC 9110 §14.2) that is supported: one byte range.
 ///
 ///     Range        = bytes-unit "=" range-set
 ///     range-spec   = first-pos "-" [ last-pos ] / "-" suffix-length
 ///
-/// Anything else — another unit, several ranges, a syntax error — makes the whole representation
-/// the answer, as §14.2 allows: multipart answers are large and what asks for them is rare.
+/// Anything else (another unit, several ranges, a syntax error) is answered with the whole
+/// representation, as §14.2 allows: multipart responses are large, and requests for them are rare.
 enum RangeRequest: Equatable {
     case ignored
     /// `first-[last]`.
     case from(first: UInt64, last: UInt64?)
-    /// `-count`: that many bytes from the end.
+    /// `-count`: this many bytes from the end.
     case suffix(count: UInt64)
 
     init(_ value: ByteRange, in bytes: Span<UInt8>) {
@@ -34,7 +34,7 @@ enum RangeRequest: Equatable {
         self = Self.range(first: first, last: last, in: bytes) ?? .ignored
     }
 
-    /// Numbers too large for 64 bits stand for the largest: they lie past every body.
+    /// Numbers that exceed 64 bits become the largest number: they are past the end of every body.
     private static func range(
         first: ByteRange, last: ByteRange, in bytes: Span<UInt8>
     ) -> RangeRequest? {
@@ -49,14 +49,14 @@ enum RangeRequest: Equatable {
         return .from(first: from, last: to)
     }
 
-    /// What of a body is sent.
+    /// What part of a body is sent.
     enum Selection: Equatable {
         case whole
         case bytes(first: UInt64, last: UInt64)
         case unsatisfiable
     }
 
-    /// What of a body of `complete` bytes the range selects (RFC 9110 §14.1.2).
+    /// The part of a body of `complete` bytes that the range selects (RFC 9110 §14.1.2).
     func selection(of complete: UInt64) -> Selection {
         switch self {
         case .ignored: .whole
@@ -64,7 +64,7 @@ enum RangeRequest: Equatable {
         case .from(let first, let last):
             .bytes(first: first, last: min(last ?? .max, complete - 1))
         case .suffix(count: 0): .unsatisfiable
-        // A suffix of an empty body is the empty body, which no Content-Range can express.
+        // A suffix of an empty body is the empty body, which Content-Range cannot express.
         case .suffix where complete == 0: .whole
         case .suffix(let count):
             .bytes(first: complete - min(count, complete), last: complete - 1)

@@ -1,26 +1,27 @@
 import HTTPCore
 
-/// The Cache-Control directives of one message (RFC 9111 §5.2), with the extensions of RFC 5861
-/// and RFC 8246. One parse serves requests and responses; each side looks at what it defines.
+/// The Cache-Control directives of one message (RFC 9111 §5.2), with the extensions of RFC 5861 and
+/// RFC 8246. The same parser serves requests and responses; each side uses the directives that it
+/// defines.
 ///
-/// All field lines count as one list. A directive given twice with different arguments has the
-/// more restrictive one (§4.2.1 lets a cache take the first or treat the response as stale; the
-/// smallest lifetime is never staler than the one and never fresher than the other). A
-/// `max-age` or `s-maxage` whose argument is no number is 0: stale (§4.2.1).
+/// All field lines form one list. If a directive is given twice with different arguments, the more
+/// restrictive one counts (§4.2.1 allows a cache to use the first or to treat the response as
+/// stale; the smallest lifetime is safe in both respects). A `max-age` or `s-maxage` whose argument
+/// is not a number is 0: stale (§4.2.1).
 package struct CacheDirectives: Sendable, Equatable {
-    /// Directives without arguments, and marks about the field.
+    /// Directives without arguments, and properties of the field.
     package struct Flags: OptionSet, Sendable {
-        /// One bit for each.
+        /// One bit for each flag.
         package let rawValue: UInt16
-        /// The set with these bits.
+        /// Creates a set from its bits.
         package init(rawValue: UInt16) { self.rawValue = rawValue }
 
         /// `no-store` (§5.2.1.5, §5.2.2.5).
         package static let noStore = Flags(rawValue: 1 << 0)
-        /// `no-cache`; the qualified form `no-cache="field"` counts as the plain one (§5.2.2.4
-        /// allows that).
+        /// `no-cache`; the qualified form `no-cache="field"` is treated as the plain one (§5.2.2.4
+        /// allows this).
         package static let noCache = Flags(rawValue: 1 << 1)
-        /// `private`; the qualified form counts as the plain one (§5.2.2.7 allows that).
+        /// `private`; the qualified form is treated as the plain one (§5.2.2.7 allows this).
         package static let isPrivate = Flags(rawValue: 1 << 2)
         /// `public` (§5.2.2.9).
         package static let isPublic = Flags(rawValue: 1 << 3)
@@ -36,21 +37,21 @@ package struct CacheDirectives: Sendable, Equatable {
         package static let onlyIfCached = Flags(rawValue: 1 << 8)
         /// RFC 8246.
         package static let immutable = Flags(rawValue: 1 << 9)
-        /// Something in the field does not follow the grammar, so a directive may have been meant
-        /// that was not seen.
+        /// Part of the field does not follow the grammar, so an intended directive may have been
+        /// missed.
         package static let malformed = Flags(rawValue: 1 << 10)
     }
 
-    /// The largest delta-seconds: everything above is taken for it (§1.2.2).
+    /// The largest delta-seconds; greater values are reduced to it (§1.2.2).
     package static let maximumSeconds: Int64 = 1 << 31
 
-    /// Directives that are just present or absent.
+    /// Directives that are either present or absent.
     package var flags: Flags = []
     /// `max-age`, in seconds.
     package var maxAge: Int64?
     /// `s-maxage`, in seconds.
     package var sharedMaxAge: Int64?
-    /// `max-stale`, in seconds; `maximumSeconds` when it came without an argument.
+    /// `max-stale`, in seconds; `maximumSeconds` if it has no argument.
     package var maxStale: Int64?
     /// `min-fresh`, in seconds.
     package var minFresh: Int64?
@@ -59,13 +60,13 @@ package struct CacheDirectives: Sendable, Equatable {
     /// `stale-while-revalidate` (RFC 5861 §3), in seconds.
     package var staleWhileRevalidate: Int64?
 
-    /// No directives.
+    /// Creates an empty set of directives.
     package init() {}
 
-    /// The directives of a request: those of all Cache-Control lines, or, when there is no such
-    /// line, `no-cache` if Pragma says so (§5.4).
+    /// The directives of a request: those of all Cache-Control lines or, if there is no such line,
+    /// `no-cache` if Pragma contains it (§5.4).
     ///
-    /// Reads nothing if neither field is there.
+    /// Reads nothing if neither field is present.
     package init(request fields: FieldSection, in bytes: Span<UInt8>) {
         if fields.contains(.cacheControl) {
             addLines(of: fields, in: bytes)
@@ -87,7 +88,7 @@ package struct CacheDirectives: Sendable, Equatable {
         while let value = lines.next(in: fields) { add(value, in: bytes) }
     }
 
-    /// Whether a Pragma field's value has the directive `no-cache`.
+    /// Whether a Pragma field's value contains the directive `no-cache`.
     static func saysNoCache(_ value: ByteRange, in bytes: Span<UInt8>) -> Bool {
         var pragma = CacheDirectives()
         pragma.add(value, in: bytes)
@@ -108,7 +109,8 @@ package struct CacheDirectives: Sendable, Equatable {
         func named(_ text: StaticString) -> Bool { bytes.holds(lowercase: text, at: name) }
         switch name.count {
         case 6 where named("public"):
-            // What permits is taken only in its exact form, what forbids in any.
+            // Directives that permit something count only in their exact form, those that forbid
+            // something in any form.
             if !directive.isMalformed, directive.argument == nil { flags.insert(.isPublic) }
         case 7 where named("private"): flags.insert(.isPrivate)
         case 7 where named("max-age"): Self.lower(&maxAge, directive.seconds(in: bytes) ?? 0)
@@ -141,21 +143,21 @@ package struct CacheDirectives: Sendable, Equatable {
         value = min(value ?? maximumSeconds, seconds)
     }
 
-    /// Leaves out what is for shared caches only. `private` says to a private cache what `public`
-    /// says to any: that the response may be stored whatever its status (RFC 9111 §3).
+    /// Removes what applies only to shared caches. For a private cache `private` means what
+    /// `public` means for any: that the response may be stored whatever its status (RFC 9111 §3).
     mutating func readAsPrivateCache() {
         sharedMaxAge = nil
         flags.remove(.proxyRevalidate)
         if flags.remove(.isPrivate) != nil { flags.insert(.isPublic) }
     }
 
-    /// Whether the response may answer requests with Authorization, and be stored from one
-    /// (RFC 9111 §3.5).
+    /// Whether the response may answer requests with Authorization, and be stored as the response
+    /// to one (RFC 9111 §3.5).
     var allowsSharingAuthorized: Bool {
         sharedMaxAge != nil || !flags.isDisjoint(with: [.isPublic, .mustRevalidate])
     }
 
-    /// Whether the response must never be used stale: `must-revalidate`, `proxy-revalidate`
+    /// Whether the response must never be served stale: `must-revalidate`, `proxy-revalidate`
     /// (§5.2.2.8), and `s-maxage`, which implies it (§5.2.2.10).
     var forbidsStale: Bool {
         sharedMaxAge != nil || !flags.isDisjoint(with: [.mustRevalidate, .proxyRevalidate])

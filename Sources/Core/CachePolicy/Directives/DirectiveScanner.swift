@@ -1,16 +1,16 @@
 import HTTPCore
 
-/// One directive as it stands in the field.
+/// One directive as written in the field.
 struct Directive {
     /// The name.
     var name: ByteRange
-    /// The argument: a token as it is, a quoted string without its quotes; nil when there is none.
+    /// The argument: a token, or the contents of a quoted string; `nil` if there is none.
     var argument: ByteRange?
-    /// Something after the name or argument does not follow the grammar.
+    /// Whether something after the name or argument does not follow the grammar.
     var isMalformed = false
 
-    /// The argument as delta-seconds (RFC 9111 §1.2.2), saturating at
-    /// `CacheDirectives.maximumSeconds`; nil when it is not one or more digits.
+    /// The argument as delta-seconds (RFC 9111 §1.2.2), at most `CacheDirectives.maximumSeconds`;
+    /// `nil` if it is not one or more digits.
     func seconds(in bytes: Span<UInt8>) -> Int64? {
         guard let argument, !isMalformed else { return nil }
         return DeltaSeconds.parse(argument, in: bytes)
@@ -19,7 +19,7 @@ struct Directive {
 
 /// delta-seconds = 1*DIGIT (RFC 9111 §1.2.2).
 enum DeltaSeconds {
-    /// The number, at most 2^31; nil when the range is empty or has anything but digits.
+    /// The number, at most 2^31; `nil` if the range is empty or contains anything but digits.
     static func parse(_ range: ByteRange, in bytes: Span<UInt8>) -> Int64? {
         guard !range.isEmpty else { return nil }
         var value: Int64 = 0
@@ -32,14 +32,14 @@ enum DeltaSeconds {
     }
 }
 
-/// Takes the directives of one field line out of its value.
+/// Splits the value of one field line into its directives.
 ///
 ///     Cache-Control   = #cache-directive
 ///     cache-directive = token [ "=" ( token / quoted-string ) ]
 ///
-/// No whitespace is allowed around `=` (RFC 9111 §5.2). Empty list elements are skipped
-/// (RFC 9110 §5.6.1.2). After anything else the rest of the element is skipped and the directive
-/// marked, so that what was recognised still counts where it forbids something.
+/// No whitespace is allowed around `=` (RFC 9111 §5.2). Empty list elements are skipped (RFC 9110
+/// §5.6.1.2). After anything else the rest of the element is skipped and the directive is marked as
+/// malformed, so that what was recognised still counts if it forbids something.
 struct DirectiveScanner {
     private var position: Int
     private let end: Int
@@ -49,7 +49,7 @@ struct DirectiveScanner {
         end = Int(value.end)
     }
 
-    /// The next directive; nil at the end.
+    /// The next directive; `nil` at the end.
     mutating func next(in bytes: Span<UInt8>) -> Directive? {
         skipSeparators(in: bytes)
         guard position < end else { return nil }
@@ -87,8 +87,8 @@ struct DirectiveScanner {
         return ByteRange(from: start, to: position)
     }
 
-    /// A token, or a quoted string's content with its escapes as they are; nil when there is
-    /// neither or the closing quote is missing.
+    /// Consumes a token, or a quoted string, whose contents it returns with escapes unprocessed;
+    /// `nil` if there is neither or the closing quote is missing.
     private mutating func takeArgument(in bytes: Span<UInt8>) -> ByteRange? {
         guard position < end else { return nil }
         guard bytes[position] == UInt8(ascii: "\"") else {
@@ -104,7 +104,7 @@ struct DirectiveScanner {
         return ByteRange(from: start, to: close - 1)
     }
 
-    /// Goes to the next comma that is not inside a quoted string.
+    /// Skips to the next comma outside a quoted string.
     private mutating func skipElement(in bytes: Span<UInt8>) {
         while position < end, bytes[position] != UInt8(ascii: ",") {
             if bytes[position] == UInt8(ascii: "\"") {
@@ -118,7 +118,7 @@ struct DirectiveScanner {
 
 /// quoted-string (RFC 9110 §5.6.4).
 enum QuotedString {
-    /// Offset one past the closing quote of the string that opens at `start`; nil when it does not
+    /// The offset after the closing quote of the string that opens at `start`; `nil` if it does not
     /// close before `end`.
     static func end(from start: Int, to end: Int, in bytes: Span<UInt8>) -> Int? {
         var index = start + 1

@@ -1,28 +1,28 @@
 import HTTPCore
 
-/// Takes the members of a Dictionary out of one field line (RFC 8941 §3.2, §4.2.2).
+/// Splits one field line into the members of a Dictionary (RFC 8941 §3.2, §4.2.2).
 ///
 ///     sf-dictionary = dict-member *( OWS "," OWS dict-member )
 ///     dict-member   = key ( parameters / "=" ( sf-item / inner-list ) )
 ///
-/// Everything is checked; of the values only Booleans and Integers are given, which are all that a
-/// cache directive can have.
+/// Everything is validated, but only Booleans and Integers are returned as values, because cache
+/// directives can have no others.
 ///
-/// The package that writes our own structured fields (RawStructuredFieldValues) has a parser too.
-/// It keeps the members in a list that it searches for every key, so that the time goes with the
-/// square of their number: 32 KiB of keys, which is a head that a server may send, took it 90 ms,
-/// with the worker's other connections waiting. Here each byte is read once, and nothing is
+/// The package that writes the gateway's own structured fields (RawStructuredFieldValues) has a
+/// parser, too. It keeps the members in a list that it searches for every key, so its time is
+/// quadratic in their number: 32 KiB of keys, which is a head that a server may send, took it 90
+/// ms, while the worker's other connections waited. Here each byte is read once, and nothing is
 /// allocated.
 struct StructuredDictionary {
     /// A member's value.
     enum Value: Equatable {
         case boolean(Bool)
         case integer(Int64)
-        /// Of another type.
+        /// A value of another type.
         case other
     }
 
-    /// A step through the line.
+    /// One step through the line.
     enum Step {
         case member(key: ByteRange, Value)
         case end
@@ -67,7 +67,7 @@ struct StructuredDictionary {
         return true
     }
 
-    /// Goes over the bytes for which `isPart` is true; how many.
+    /// Skips the bytes for which `isPart` is true; returns how many.
     private mutating func skip(in bytes: Span<UInt8>, while isPart: (UInt8) -> Bool) -> Int {
         let start = position
         while position < end, isPart(bytes[position]) { position += 1 }

@@ -1,14 +1,14 @@
 import HTTPCore
 
-/// The directives of CDN-Cache-Control (RFC 9213): a Dictionary of structured fields whose keys are
-/// directives. All lines are one dictionary: an error in any of them makes the whole field count as
-/// absent, and of a key given twice the last one counts (RFC 8941 §3.2).
+/// The directives of CDN-Cache-Control (RFC 9213): a structured-field Dictionary whose keys are
+/// directives. All lines form one dictionary: an error in any of them makes the whole field count
+/// as absent, and if a key occurs twice the last one counts (RFC 8941 §3.2).
 struct TargetedDirectives {
     private var found = CacheDirectives()
     private var isEmpty = true
     private var isMalformed = false
 
-    /// What the field says; nil when it is absent, empty or malformed (RFC 9213 §2.2).
+    /// The field's directives; `nil` if it is absent, empty or malformed (RFC 9213 §2.2).
     var directives: CacheDirectives? { isEmpty || isMalformed ? nil : found }
 
     /// Adds the directives of one line.
@@ -50,8 +50,8 @@ struct TargetedDirectives {
         }
     }
 
-    /// What forbids is taken in any form but `?0`, what permits only as `?1`, which is how a key
-    /// without a value is read.
+    /// Directives that forbid something count in any form but `?0`; those that permit something
+    /// only as `?1`, which a key without a value means.
     private mutating func forbid(
         _ flag: CacheDirectives.Flags, _ value: StructuredDictionary.Value
     ) {
@@ -72,7 +72,7 @@ struct TargetedDirectives {
         }
     }
 
-    /// A value of another type than Integer says nothing; a negative number is 0.
+    /// A value of a type other than Integer is ignored; a negative number becomes 0.
     private static func set(_ seconds: inout Int64?, _ value: StructuredDictionary.Value) {
         guard case .integer(let number) = value else { return }
         seconds = min(max(number, 0), CacheDirectives.maximumSeconds)

@@ -1,38 +1,38 @@
 import HTTPCore
 
-/// What a response's fields say about caching, gathered field by field.
+/// The caching information in a response's fields, collected field by field.
 ///
-/// The one place that reads them: storing reads the head that came from upstream, rebuilding reads
-/// the stored head, both through `absorb`.
+/// This is the only code that reads it: storing uses the head received from upstream, rebuilding
+/// uses the stored head, both through `absorb`.
 struct ResponseFacts {
-    /// Value of Expires.
+    /// The value of Expires.
     enum Expires: Equatable {
         case absent
-        /// Not a date, "0" for example: already expired (RFC 9111 §5.3).
+        /// Not a date, for example "0": already expired (RFC 9111 §5.3).
         case invalid
         case at(Int64)
     }
 
     var status: UInt16
     var directives = CacheDirectives()
-    /// What CDN-Cache-Control says.
+    /// The directives of CDN-Cache-Control.
     private var targeted = TargetedDirectives()
-    /// Value of Date; nil when absent or no date.
+    /// The value of Date; `nil` if absent or not a date.
     var date: Int64?
     var expires = Expires.absent
     var lastModifiedTime: Int64?
-    /// Value of Last-Modified; empty when absent or no date.
+    /// The value of Last-Modified; empty if absent or not a date.
     var lastModified = ByteRange()
-    /// Value of ETag; empty when absent.
+    /// The value of ETag; empty if absent.
     var entityTag = ByteRange()
-    /// First member of Age, 0 when there is none or it is no number (RFC 9111 §5.1).
+    /// The first member of Age; 0 if there is none or it is not a number (RFC 9111 §5.1).
     var age: Int64 = 0
     var contentLength: UInt64?
     var present = FieldIDSet(rawValue: 0)
     var saysPragmaNoCache = false
     var vary = VaryNames()
 
-    /// When the response was received; settles the century of two-digit years.
+    /// When the response was received; determines the century of two-digit years.
     let responseTime: Int64
 
     init(status: UInt16, responseTime: Int64) {
@@ -40,14 +40,14 @@ struct ResponseFacts {
         self.responseTime = responseTime
     }
 
-    /// The facts of a parsed head, whose Cache-Control has been read already.
+    /// The facts of a parsed head whose Cache-Control has already been read.
     init(
         _ response: ResponseHead, in bytes: Span<UInt8>, directives: CacheDirectives,
         responseTime: Int64
     ) {
         self.init(status: response.status, responseTime: responseTime)
         self.directives = directives
-        // By index, for the reason told at `FieldLines`.
+        // By index, for the reason given at `FieldLines`.
         for index in 0..<response.fields.endIndex {
             let field = response.fields[index]
             switch field.id {
@@ -65,7 +65,7 @@ struct ResponseFacts {
             responseTime: responseTime)
     }
 
-    /// Takes in one field line, in the head's order.
+    /// Reads one field line; to be called in the head's order.
     mutating func absorb(_ id: FieldID, _ value: ByteRange, in bytes: Span<UInt8>) {
         let isFirst = !present.contains(id)
         present.insert(id)
@@ -90,9 +90,9 @@ struct ResponseFacts {
         }
     }
 
-    /// To be called when all fields are absorbed: a private cache leaves out what is for shared
-    /// only; CDN-Cache-Control takes the place of Cache-Control and Expires, where it is meant for
-    /// this cache and can be read (RFC 9213 §2.2).
+    /// To be called after all fields: for a private cache, removes what applies only to shared
+    /// ones; if CDN-Cache-Control is meant for this cache and valid, it replaces Cache-Control and
+    /// Expires (RFC 9213 §2.2).
     mutating func settle(_ options: PolicyOptions) {
         if !options.isShared { directives.readAsPrivateCache() }
         guard options.honoursCDNCacheControl, let chosen = targeted.directives else { return }
@@ -105,7 +105,8 @@ struct ResponseFacts {
         HTTPDate.parse(bytes.extracting(value.indices), now: responseTime)
     }
 
-    /// The earliest of several Expires lines counts, and one that is no date is earlier than all.
+    /// Of several Expires lines the earliest counts; a value that is not a date is earlier than all
+    /// dates.
     private mutating func absorbExpires(_ value: ByteRange, in bytes: Span<UInt8>) {
         guard expires != .invalid else { return }
         guard let time = self.time(value, in: bytes) else {
@@ -119,8 +120,8 @@ struct ResponseFacts {
         }
     }
 
-    /// RFC 9111 §5.1: of a list the first member counts; what is not a non-negative integer is
-    /// ignored.
+    /// RFC 9111 §5.1: in a list the first member counts; a value that is not a non-negative integer
+    /// is ignored.
     private static func firstAge(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64 {
         var end = Int(value.start)
         while end < Int(value.end), bytes[end] != UInt8(ascii: ",") { end += 1 }
@@ -135,7 +136,7 @@ struct ResponseFacts {
         return max(apparentAge, age + responseDelay)
     }
 
-    /// Freshness lifetime in seconds and where it comes from (RFC 9111 §4.2.1).
+    /// The freshness lifetime in seconds and its source (RFC 9111 §4.2.1).
     func lifetime(
         hasQuery: Bool, options: PolicyOptions
     ) -> (seconds: Int64, source: FreshnessSource) {
@@ -156,8 +157,8 @@ struct ResponseFacts {
         return (min(share, options.heuristicMaximumSeconds), .heuristic)
     }
 
-    /// Whether Last-Modified can be relied on to change with every change of the content: it is at
-    /// least a second before Date (RFC 9110 §8.8.2.2).
+    /// Whether Last-Modified can be relied on to change whenever the content does: it is at least a
+    /// second before Date (RFC 9110 §8.8.2.2).
     var isLastModifiedStrong: Bool {
         guard let lastModifiedTime, let date else { return false }
         return lastModifiedTime < date
@@ -166,7 +167,7 @@ struct ResponseFacts {
 
 /// An unsigned decimal number.
 enum DecimalNumber {
-    /// The number; nil when the range is empty, has anything but digits, or overflows.
+    /// The number; `nil` if the range is empty, contains anything but digits, or overflows.
     static func parse(_ range: ByteRange, in bytes: Span<UInt8>) -> UInt64? {
         guard !range.isEmpty else { return nil }
         var value: UInt64 = 0

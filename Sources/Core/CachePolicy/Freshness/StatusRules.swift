@@ -1,9 +1,9 @@
-/// What the status codes mean to a cache.
+/// What status codes mean to a cache.
 enum StatusRules {
-    /// Whether responses may be stored and given heuristic freshness without any field that says
-    /// so. Of the statuses of RFC 9110 §15.1 four are left out: 206, since parts are not stored;
-    /// 414 and 501, which are about one request; and 405, which an origin that takes the method
-    /// from a field of the request answers to GET: it needs explicit freshness.
+    /// Whether responses may be stored and given heuristic freshness without a field that permits
+    /// it. Four of the statuses in RFC 9110 §15.1 are excluded: 206, since partial responses are
+    /// not stored; 414 and 501, which are about a single request; and 405, with which an origin
+    /// that takes the method from a request field answers a GET: it needs explicit freshness.
     static func isHeuristicallyCacheable(_ status: UInt16) -> Bool {
         switch status {
         case 200, 203, 204, 300, 301, 308, 404, 410: true
@@ -11,8 +11,8 @@ enum StatusRules {
         }
     }
 
-    /// Whether the caching requirements of the status are known here, for `must-understand`
-    /// (RFC 9111 §5.2.2.3).
+    /// Whether the status's caching requirements are implemented here, for `must-understand` (RFC
+    /// 9111 §5.2.2.3).
     static func isUnderstood(_ status: UInt16) -> Bool {
         switch status {
         case 200, 203, 204, 300...303, 307, 308: true
@@ -22,11 +22,11 @@ enum StatusRules {
         }
     }
 
-    /// Whether the response says something about this one request, connection or client, so that
-    /// it never answers another, whatever its Cache-Control. The key says nothing of what was
-    /// wrong with the request (its syntax, credentials, preferences, preconditions, ranges, sizes,
-    /// rate): who sends a bad one must not be able to have the refusal served to everyone.
-    /// RFC 6585 and RFC 8470 forbid storing theirs, RFC 3229 wants 226 to be understood.
+    /// Whether the response is about this one request, connection or client, so that it must never
+    /// answer another, whatever its Cache-Control. The key does not contain what was wrong with the
+    /// request (its syntax, credentials, preferences, preconditions, ranges, sizes, rate): a client
+    /// that sends a bad one must not be able to have the refusal served to everyone. RFC 6585 and
+    /// RFC 8470 forbid storing theirs; RFC 3229 requires caches to understand 226.
     static func isAboutThisRequestOnly(_ status: UInt16) -> Bool {
         switch status {
         case 226: true
@@ -36,7 +36,7 @@ enum StatusRules {
         }
     }
 
-    /// Whether a stale response may stand in for it (RFC 5861 §4).
+    /// Whether a stale response may be served in its place (RFC 5861 §4).
     static func isServerError(_ status: UInt16) -> Bool {
         switch status {
         case 500, 502, 503, 504: true

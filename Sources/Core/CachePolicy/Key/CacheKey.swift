@@ -1,38 +1,41 @@
 import HTTPCore
 
-/// The primary cache key (RFC 9111 §2): the normalised target URI, after the kind of route
-/// (`CacheRoute`) if that is not the usual one.
+/// The primary cache key (RFC 9111 §2): the normalised target URI, prefixed by the kind of route
+/// (`CacheRoute`) unless that is the usual one.
 ///
 /// `scheme://host[:port]/path[?query]`: scheme and host in lower case, the scheme's default port
-/// left out, an empty path written as `/`, everything else byte for byte (two spellings of the same
-/// percent-encoding are two keys, which costs a hit and never serves the wrong thing). GET and HEAD
-/// share a key. The scheme, host and port are those the request is *sent to*, so that what came
-/// over plain HTTP is never served where verified TLS is configured.
+/// omitted, an empty path written as `/`, everything else byte for byte (two spellings of the same
+/// percent-encoding are two keys, which may cost a hit but never serves the wrong response). GET
+/// and HEAD share a key. The scheme, host and port are those to which the request is *sent*, so
+/// that a response obtained over plain HTTP is never served where verified TLS is configured.
 package struct CacheKey: Sendable, Hashable {
     /// The normalised URI. The disk tier is keyed by these bytes.
     package let bytes: [UInt8]
-    /// The bytes' hash in this process, as `CacheKeyView.hash`.
+    /// The hash of the bytes in this process; see `CacheKeyView.hash`.
     package let hash: UInt64
 
-    /// The longest key, in bytes. A request whose key is longer is not looked up and not stored.
+    /// The maximum length of a key in bytes. A request whose key is longer is neither looked up nor
+    /// is its response stored.
     package static let maximumBytes = 16 << 10
 
-    /// The most bytes a key has beyond its host and path: `https://`, brackets, `:65535`, `/`.
+    /// The maximum length of a key in addition to its host and path: `https://`, brackets,
+    /// `:65535`, `/`.
     package static let reservedBytes = 17
 
-    /// A key from bytes made by `CacheKeyView.write` in this process or an earlier one.
+    /// Creates a key from bytes that `CacheKeyView.write` produced in this process or an earlier
+    /// one.
     package init(bytes: [UInt8]) {
         self.bytes = bytes
         hash = bytes.withUnsafeBytes { CacheKeyView.hash(of: $0) }
     }
 
-    /// An owning copy of a view.
+    /// Creates an owning copy of a view.
     package init(_ view: CacheKeyView) {
         bytes = [UInt8](view.bytes)
         hash = view.hash
     }
 
-    /// Whether the key is the one that the view shows.
+    /// Whether a view shows this key.
     package func matches(_ view: CacheKeyView) -> Bool {
         guard hash == view.hash, bytes.count == view.bytes.count else { return false }
         return bytes.withUnsafeBytes { $0.hasSameBytes(as: view.bytes) }
@@ -43,10 +46,10 @@ package struct CacheKey: Sendable, Hashable {
         bytes.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
     }
 
-    /// Whether the URI has a query part.
+    /// Whether the URI has a query.
     package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
 
-    /// Equality of the URI's bytes.
+    /// Compares the URIs' bytes.
     package static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.hash == right.hash && left.bytes == right.bytes
     }
@@ -57,17 +60,17 @@ package struct CacheKey: Sendable, Hashable {
     }
 }
 
-/// A cache key that lies in memory of the caller's: what the hot path looks up with.
+/// A cache key in memory that the caller owns, for lookups on the hot path.
 ///
-/// Not to be kept: the bytes are valid only as long as the memory given to `write` is unchanged.
+/// Must not be kept: the bytes are valid only as long as the memory given to `write` is unchanged.
 package struct CacheKeyView {
     /// The normalised URI.
     package let bytes: UnsafeRawBufferPointer
-    /// The bytes' hash (``KeyHasher``) under the process's random seed. Differs from run to run:
-    /// never to be stored.
+    /// The hash of the bytes (``KeyHasher``) under the process's random seed. Differs between
+    /// processes: never store it.
     package let hash: UInt64
 
-    /// A view of bytes whose hash is known.
+    /// Creates a view of bytes whose hash is known.
     package init(bytes: UnsafeRawBufferPointer, hash: UInt64) {
         self.bytes = bytes
         self.hash = hash
@@ -80,14 +83,14 @@ package struct CacheKeyView {
         return hasher.finalize()
     }
 
-    /// Whether the URI has a query part.
+    /// Whether the URI has a query.
     package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
 
-    /// Writes the key of a request's target into `memory`: as the general form, with the target's
+    /// Writes the key of a request's target into `memory`: like the general form, with the target's
     /// host, port and path.
     ///
-    /// - Parameter scheme: the scheme the request goes out with, which may be https although the
-    ///   target says http.
+    /// - Parameter scheme: the scheme with which the request is sent, which may be https although
+    ///   the target has http.
     package static func write(
         _ request: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
         into memory: UnsafeMutableRawBufferPointer
@@ -102,13 +105,13 @@ package struct CacheKeyView {
     /// Writes the key of a target into `memory`.
     ///
     /// - Parameters:
-    ///   - scheme: the scheme the request goes out with.
-    ///   - host: host name or address literal (IPv6 without brackets), any case.
-    ///   - port: the port, also when it is the scheme's default.
-    ///   - path: path and query; empty or starting with `?` stands for the path `/`.
-    ///   - memory: where to write; at most `CacheKey.maximumBytes` are used, and up to
-    ///     `CacheKey.reservedBytes` more than host and path together.
-    /// - Returns: nil when it does not fit.
+    ///   - scheme: the scheme with which the request is sent.
+    ///   - host: a host name or address literal (IPv6 without brackets), in any case.
+    ///   - port: the port, even if it is the scheme's default.
+    ///   - path: path and query; if empty or starting with `?`, the path is `/`.
+    ///   - memory: where to write; at most `CacheKey.maximumBytes` are used, and at most
+    /// `CacheKey.reservedBytes` more than host and path together.
+    /// - Returns: `nil` if the key does not fit.
     package static func write(
         scheme: Scheme, host: Span<UInt8>, port: UInt16, path: Span<UInt8>,
         into memory: UnsafeMutableRawBufferPointer
@@ -117,7 +120,7 @@ package struct CacheKeyView {
         guard needed <= min(memory.count, CacheKey.maximumBytes) else { return nil }
         var writer = KeyWriter(memory)
         writer.append(scheme == .https ? "https://" : "http://")
-        // A registered name has no colon, an IPv6 literal always has.
+        // A registered name has no colon; an IPv6 literal always has one.
         let isIPv6 = host.contains(UInt8(ascii: ":"))
         if isIPv6 { writer.append(UInt8(ascii: "[")) }
         for index in host.indices { writer.append(ASCII.lowercased(host[index])) }
@@ -130,7 +133,7 @@ package struct CacheKeyView {
     }
 }
 
-/// Puts a key together in memory that is known to be large enough.
+/// Assembles a key in memory that is known to be large enough.
 private struct KeyWriter {
     private let memory: UnsafeMutableRawBufferPointer
     private(set) var count = 0
@@ -168,7 +171,7 @@ private struct KeyWriter {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether the byte occurs.
+    /// Whether the buffer contains the byte.
     func contains(_ byte: UInt8) -> Bool {
         for index in indices where self[index] == byte { return true }
         return false

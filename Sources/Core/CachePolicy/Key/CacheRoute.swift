@@ -1,20 +1,21 @@
-/// The kind of route along which a response is obtained, which is part of its cache key: one origin
-/// may be asked under other rules of trust and access, and with other request fields, along each.
-/// What is stored along one never answers along another, and never takes its place.
+/// The kind of route by which a response is obtained, which is part of its cache key: the same
+/// origin may be contacted under different trust and access rules, and with different request
+/// fields, on each. A response stored for one route never answers requests on another, and never
+/// replaces what is stored for another.
 package enum CacheRoute: Sendable, Hashable {
     /// A forward proxy's request, to the scheme and port that it names.
     case direct
-    /// A forward proxy's clear-text request that goes out as TLS to another port, where the host
-    /// entry of the port it names trusts otherwise than that of the port it goes to.
+    /// A forward proxy's clear-text request that is sent as TLS to another port, if the host
+    /// entries of the two ports differ in what they trust.
     case upgraded
     /// A reverse listener's request to its upstream.
     case reverse(ReverseTraits)
 
-    /// Every route there can be.
+    /// All possible routes.
     package static let all: [CacheRoute] =
         [.direct, .upgraded] + ReverseTraits.all.map { .reverse($0) }
 
-    /// What stands before the URI in keys: nothing, or a word and a colon that is not followed by
+    /// The prefix of the URI in keys: nothing, or a word and a colon that is not followed by
     /// slashes.
     package var prefix: String {
         switch self {
@@ -25,26 +26,27 @@ package enum CacheRoute: Sendable, Hashable {
     }
 }
 
-/// What a reverse listener's requests tell the upstream beyond what the client's request line says.
+/// What a reverse listener sends upstream in addition to the client's request line.
 package struct ReverseTraits: OptionSet, Sendable, Hashable {
-    /// One bit for each.
+    /// One bit for each trait.
     package let rawValue: UInt8
-    /// The set with these bits.
+    /// Creates a set from its bits.
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// The host that the client named, in X-Forwarded-Host and Forwarded.
+    /// The host that the client requested is sent in X-Forwarded-Host and Forwarded.
     package static let tellsHost = ReverseTraits(rawValue: 1)
-    /// The host that the client named, in Host.
+    /// The host that the client requested is sent in Host.
     package static let keepsHost = ReverseTraits(rawValue: 2)
-    /// What a trusted proxy says of scheme and host.
+    /// The scheme and host come from a trusted proxy.
     package static let trustsProxies = ReverseTraits(rawValue: 4)
-    /// That clients spoke TLS, in X-Forwarded-Proto and Forwarded.
+    /// X-Forwarded-Proto and Forwarded state that clients used TLS.
     package static let tellsTLS = ReverseTraits(rawValue: 8)
 
-    /// Every set.
+    /// All possible sets.
     static let all = (0..<16).map { ReverseTraits(rawValue: $0) }
 
-    /// The request fields, in lower case, that an upstream may answer by: they are part of the key.
+    /// The request fields, in lower case, that an upstream's response may depend on: they are part
+    /// of the key.
     package var nominatedFields: [String] {
         var names: [String] = []
         if !isDisjoint(with: [.tellsHost, .keepsHost]) { names.append("host") }
@@ -54,7 +56,7 @@ package struct ReverseTraits: OptionSet, Sendable, Hashable {
 }
 
 extension CacheKey {
-    /// The key of the same URI along a route.
+    /// The key of the same URI for another route.
     package func along(_ route: CacheRoute) -> CacheKey {
         CacheKey(bytes: Array(route.prefix.utf8) + bytes[uriStart...])
     }

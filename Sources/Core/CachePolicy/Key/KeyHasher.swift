@@ -1,18 +1,19 @@
-/// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") of bytes that come in
+/// SipHash-1-3 (Aumasson and Bernstein, "SipHash: a fast short-input PRF") of bytes that arrive in
 /// parts, under the process's random seed: nobody outside can choose keys that collide.
 ///
-/// What `Hasher` computes, but for bytes alone, and with a promise about parts: the hash is that of
-/// all bytes one behind the other. So how keys begin can be hashed once for all of them.
+/// The same algorithm as `Hasher`, but only for bytes, and with a guarantee about parts: the hash
+/// is that of their concatenation. So the common beginning of keys can be hashed once for all of
+/// them.
 package struct KeyHasher: Sendable {
     private var v0: UInt64
     private var v1: UInt64
     private var v2: UInt64
     private var v3: UInt64
-    /// The bytes that fill no word yet, the first one lowest, zeros above.
+    /// The bytes that do not fill a word yet, the first one lowest, padded with zeros.
     private var tail: UInt64 = 0
     private var count: UInt64 = 0
 
-    /// Drawn from the seed of the standard library, which is another one in each process.
+    /// Derived from the standard library's seed, which differs in each process.
     private static let seed: (UInt64, UInt64) = {
         func draw(_ number: Int) -> UInt64 {
             var hasher = Hasher()
@@ -22,7 +23,7 @@ package struct KeyHasher: Sendable {
         return (draw(0), draw(1))
     }()
 
-    /// A hasher before the first byte.
+    /// Creates a hasher that has hashed nothing.
     package init() { self.init(seed: Self.seed) }
 
     init(seed: (UInt64, UInt64)) {
@@ -32,7 +33,7 @@ package struct KeyHasher: Sendable {
         v3 = seed.1 ^ 0x7465_6462_7974_6573
     }
 
-    /// Takes the next bytes.
+    /// Hashes the next bytes.
     @inline(__always)
     package mutating func combine(_ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress else { return }
@@ -60,7 +61,7 @@ package struct KeyHasher: Sendable {
         }
     }
 
-    /// Fills the word up and absorbs it; what does not fit begins the next one.
+    /// Fills the current word and absorbs it; the remaining bytes begin the next one.
     @inline(__always)
     private mutating func take(_ word: UInt64, behind filled: UInt64) {
         absorb(tail | word &<< (filled &* 8))
@@ -75,7 +76,7 @@ package struct KeyHasher: Sendable {
         v0 ^= word
     }
 
-    /// The hash of all bytes that were taken.
+    /// The hash of all bytes so far.
     @inline(__always)
     package consuming func finalize() -> UInt64 {
         absorb(tail | count &<< 56)
@@ -106,12 +107,13 @@ package struct KeyHasher: Sendable {
     }
 }
 
-/// How all keys of an origin begin: the kind of route, `scheme://host[:port]`, and its hash.
+/// The common beginning of all keys of an origin (the kind of route, `scheme://host[:port]`), and
+/// its hash.
 package struct CacheKeyStart: Sendable {
     package let bytes: [UInt8]
     private let hasher: KeyHasher
 
-    /// The beginning that these bytes are.
+    /// Creates the beginning from its bytes.
     package init(_ bytes: [UInt8]) {
         self.bytes = bytes
         var hasher = KeyHasher()
@@ -122,9 +124,9 @@ package struct CacheKeyStart: Sendable {
     /// Writes the key of a path and query into `memory`.
     ///
     /// - Parameters:
-    ///   - path: empty or starting with `?` stands for the path `/`.
-    ///   - memory: `CacheKey.maximumBytes` of it.
-    /// - Returns: nil when the key would be too long.
+    ///   - path: if empty or starting with `?`, the path is `/`.
+    ///   - memory: `CacheKey.maximumBytes` bytes.
+    /// - Returns: `nil` if the key would be too long.
     @inline(__always)
     package func key(
         path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer

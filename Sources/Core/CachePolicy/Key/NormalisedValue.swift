@@ -1,29 +1,30 @@
 import HTTPCore
 
-/// The value of one request field for comparison by Vary, byte by byte (RFC 9111 §4.1): its lines
-/// joined by commas, whitespace around commas outside quoted strings left out, and letters in lower
-/// case for the fields whose members are case-insensitive.
+/// The value of one request field, normalised for comparison byte by byte by Vary (RFC 9111 §4.1):
+/// its lines are joined by commas, whitespace around commas outside quoted strings is removed, and
+/// letters are lowercased for fields whose members are case-insensitive.
 ///
-/// A field that Connection names is absent: it is no part of the request that goes on, and what is
-/// answered to that request is for those who do not send the field.
+/// A field that Connection nominates counts as absent: it is not part of the forwarded request, and
+/// the response is for those who do not send the field.
 ///
-/// Fields that are not lists keep their value as it is: there a comma is no separator.
-/// The order of members is kept: for most lists it means something.
+/// Fields that are not lists keep their value as it is, because commas are not separators in them.
+/// The order of members is kept: it is significant in most lists.
 struct NormalisedValue {
     /// Whether the request has the field.
     let isPresent: Bool
-    /// Whether there may be more lines of it.
+    /// Whether the field may have several lines.
     private let isRepeatable: Bool
-    /// How its value is read.
+    /// How its value is normalised.
     private let style: Style
-    /// Index of the line being read.
+    /// The index of the current line.
     private var line: Int
-    /// Offset of the next byte, and end, of that line's value.
+    /// The offset of the next byte, and the end, of that line's value.
     private var position: Int
     private var end: Int
     private var isQuoted = false
     private var isEscaped = false
-    /// Whether a member's byte has been given, so that a separator stands before the next one.
+    /// Whether a byte of a member has been returned, so that a separator must precede the next
+    /// member.
     private var needsSeparator = false
     private var hasContent = false
 
@@ -33,7 +34,7 @@ struct NormalisedValue {
         case caselessList
     }
 
-    /// The value of the field called `name`, in lower case.
+    /// The value of the field called `name`, which is in lower case.
     init(name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>) {
         guard let first = Self.line(after: -1, name: name, fields: fields, in: head) else {
             isPresent = false
@@ -57,8 +58,8 @@ struct NormalisedValue {
         if case .other = id { true } else { false }
     }
 
-    /// Whether the value is seen at a glance to be `normalised`: it stands on one line, has no
-    /// quoted string, and differs at most by whitespace after commas. False says nothing.
+    /// Whether a quick check shows that the value equals `normalised`: it is on one line, has no
+    /// quoted string, and differs at most in whitespace after commas. False means nothing.
     func isPlainly(_ normalised: Span<UInt8>, in head: Span<UInt8>) -> Bool {
         guard !isRepeatable else { return false }
         let value = head.extracting(position..<end)
@@ -67,7 +68,7 @@ struct NormalisedValue {
         var index = 0
         for place in normalised.indices {
             guard index < value.count else { return false }
-            // In bounds by the line above, which the compiler does not see through.
+            // In bounds because of the line above, which the compiler does not recognise.
             let byte = value[unchecked: index]
             guard (foldsCase ? ASCII.lowercased(byte) : byte) == normalised[unchecked: place] else {
                 return false
@@ -104,7 +105,7 @@ struct NormalisedValue {
         let end = fields.endIndex
         while index < end {
             let range = fields[index].name
-            // What Connection names ends here: the origin never saw it, and answered without.
+            // A field nominated by Connection ends here: the origin never saw it.
             if Int(range.count) == name.count, !fields[index].isNominated,
                 head.extracting(range.indices).equals(lowercase: name)
             {
@@ -115,7 +116,7 @@ struct NormalisedValue {
         return nil
     }
 
-    /// The next byte of the normalised value; nil at its end.
+    /// The next byte of the normalised value; `nil` at its end.
     @inline(__always)
     mutating func next(
         name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>
@@ -132,7 +133,7 @@ struct NormalisedValue {
             }
             let byte = head[position]
             guard style != .exact else {
-                // Lines that should not be there twice stay apart by a byte no value has.
+                // Lines that should not be repeated are separated by a byte that no value contains.
                 if needsSeparator {
                     needsSeparator = false
                     return 0
@@ -153,7 +154,7 @@ struct NormalisedValue {
         }
     }
 
-    /// Goes over a comma, or whitespace next to one or at the value's ends.
+    /// Skips a comma, or whitespace next to one or at either end of the value.
     private mutating func skipsSeparator(_ byte: UInt8, in head: Span<UInt8>) -> Bool {
         if byte == UInt8(ascii: ",") {
             position += 1

@@ -1,10 +1,10 @@
 import HTTPCore
 
-/// The nominated names alone: by them a request's own key is made, so that its variant is found by
-/// comparing two keys and nothing that is stored needs to be read.
+/// The nominated names alone: from them a request's own key is computed, so that its variant is
+/// found by comparing two keys, without reading anything that is stored.
 extension VaryKey {
     /// The nominated names: for each its length (1 byte) and its bytes in lower case, in
-    /// alphabetical order. Nothing without Vary.
+    /// alphabetical order. Empty without Vary.
     package var names: [UInt8] {
         guard !bytes.isEmpty else { return [] }
         var names: [UInt8] = []
@@ -20,8 +20,8 @@ extension VaryKey {
         return names
     }
 
-    /// The key that a response which nominates `names` (as `VaryKey.names` gives them) would have
-    /// had as an answer to this request. nil: none that was stored, for a value is too long.
+    /// The key that a response nominating `names` (in the form of `VaryKey.names`) would have if it
+    /// answered this request. `nil` if a value is too long: nothing is stored for it.
     package init?(names: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>) {
         guard !names.isEmpty else {
             self = .none
@@ -45,10 +45,10 @@ extension VaryKey {
         self = VaryKey(unchecked: key)
     }
 
-    /// Whether a field's value is kept as its digest only (``CredentialDigest``).
+    /// Whether only the digest of a field's value is kept (``CredentialDigest``).
     static func isSecret(_ name: Span<UInt8>) -> Bool { name.equals("authorization") }
 
-    /// Appends presence, length and value of a request field to a key that ends with its name.
+    /// Appends the presence, length and value of a request field to a key that ends with its name.
     static func append(
         valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,
         to key: inout [UInt8]

@@ -1,12 +1,13 @@
 import HTTPCore
 
-/// The secondary cache key (RFC 9111 §4.1): the names that a response's Vary nominates, with the
-/// normalised values they had in the request it answered.
+/// The secondary cache key (RFC 9111 §4.1): the names that a response's Vary nominates, with their
+/// normalised values in the request that it answered.
 ///
-/// One string of bytes, in memory and in the database: a version byte, then for each name, in
-/// alphabetical order and once, its length (1 byte), its bytes in lower case, 1 or 0 for present or
-/// absent, and if present the value's length (2 bytes, high first) and bytes; of Authorization, its
-/// value's SHA-256 instead. No bytes at all: the response has no Vary and matches every request.
+/// One sequence of bytes, in memory and in the database: a version byte, then for each name, once
+/// and in alphabetical order, its length (1 byte), its bytes in lower case, 1 or 0 for present or
+/// absent, and if present the value's length (2 bytes, high byte first) and bytes; for
+/// Authorization the value's SHA-256 instead. Empty if the response has no Vary: it then matches
+/// every request.
 package struct VaryKey: Sendable, Hashable {
     /// The serialised form.
     package let bytes: [UInt8]
@@ -17,12 +18,12 @@ package struct VaryKey: Sendable, Hashable {
     /// The first byte of a serialised form that is not empty.
     static let version: UInt8 = 1
 
-    /// The longest name that can be nominated, in bytes.
+    /// The maximum length of a nominated name in bytes.
     package static let maximumNameBytes = 255
 
     init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 
-    /// A key from its serialised form; nil when the bytes are not one.
+    /// Creates a key from its serialised form; `nil` if the bytes are not one.
     package init?(bytes: [UInt8]) {
         guard Self.isWellFormed(bytes) else { return nil }
         self.bytes = bytes
@@ -31,11 +32,11 @@ package struct VaryKey: Sendable, Hashable {
     /// Whether every request matches.
     package var isEmpty: Bool { bytes.isEmpty }
 
-    /// Whether the request has, for every nominated name, the same normalised value as the request
-    /// that the stored response answered; a name absent there must be absent here.
+    /// Whether every nominated field has the same normalised value in this request as in the one
+    /// that the stored response answered; a field that was absent there must be absent here.
     ///
-    /// Of several stored responses that match, the one with the most recent Date is to be used
-    /// (RFC 9111 §4.1). Allocates nothing, unless Authorization is nominated.
+    /// If several stored responses match, the one with the most recent Date is to be used (RFC 9111
+    /// §4.1). Does not allocate, unless Authorization is nominated.
     package func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
         bytes.isEmpty || matchesNominated(request.fields, in: head)
     }
@@ -95,11 +96,11 @@ package struct VaryKey: Sendable, Hashable {
     }
 }
 
-/// The names that the Vary lines of one response nominate.
+/// The names that a response's Vary lines nominate.
 struct VaryNames {
-    /// Where they stand in the response's bytes, each name once, in the order found.
+    /// Their ranges in the response's bytes, each name once, in the order found.
     private(set) var names: [ByteRange] = []
-    /// `*`, or something that is no list of names: no request can be known to match.
+    /// Whether a line contains `*`, or is not a list of names: no request can be known to match.
     private(set) var isAny = false
 
     /// Adds the members of one Vary line.
@@ -128,8 +129,8 @@ struct VaryNames {
         }
     }
 
-    /// Below 0, 0 or above 0 as the first name stands before, equals or stands after the second,
-    /// letter case not counting.
+    /// Below 0, 0 or above 0 if the first name precedes, equals or follows the second, ignoring
+    /// case.
     private static func order(
         _ left: ByteRange, _ right: ByteRange, in bytes: Span<UInt8>
     ) -> Int {
@@ -142,10 +143,10 @@ struct VaryNames {
         return Int(left.count) - Int(right.count)
     }
 
-    /// The key of a response that nominates these names, made from the request it answers.
+    /// The key of a response that nominates these names, made from the request that it answers.
     ///
     /// - Parameters:
-    ///   - bytes: the response's bytes, which the names were found in.
+    ///   - bytes: the response's bytes, to which the names' ranges refer.
     ///   - request: the request.
     ///   - head: its bytes.
     ///   - options: the limits.

@@ -2,32 +2,32 @@ import HTTPCore
 
 /// This cache's member of a response's Cache-Status (RFC 9211).
 ///
-/// Upstream's members are kept and ours stands after them, on a line of its own: the list reads
-/// from the origin outwards (§2).
+/// Upstream's members are kept, and this cache's member follows on a separate line: the list is
+/// ordered from the origin outwards (§2).
 package enum CacheStatus: Sendable, Equatable {
     /// Answered from the cache, without asking the origin.
     case hit(timeToLive: Int64, stale: StaleUse?)
     /// The origin was asked.
     case forwarded(Forwarded)
-    /// The gateway's own reply, and nothing was forwarded: `only-if-cached` and no hit, a refusal,
-    /// a server that cannot be reached.
+    /// The gateway generated the reply and forwarded nothing: `only-if-cached` without a hit, a
+    /// refusal, a server that cannot be reached.
     case notForwarded(ForwardReason)
 
-    /// What is told about a request that went to the origin.
+    /// The details of a request that was forwarded to the origin.
     package struct Forwarded: Sendable, Equatable {
-        /// Why.
+        /// Why it was forwarded.
         package var reason: ForwardReason
-        /// The status the origin answered with; nil when it is that of the response (§2.3) or
-        /// there was none.
+        /// The status that the origin answered with; `nil` if it is the response's own (§2.3) or if
+        /// there was no answer.
         package var status: UInt16?
-        /// The response is being stored.
+        /// Whether the response is being stored.
         package var isStored: Bool
-        /// The request waited for another one's response (§2.6).
+        /// Whether the request waited for the response to another one (§2.6).
         package var isCollapsed: Bool
-        /// Why the response is not stored; left out when it is.
+        /// Why the response is not stored; `nil` if it is.
         package var notStored: NotStoredReason?
 
-        /// All that is told, in the order it is written.
+        /// Creates the details, in the order in which they are written.
         package init(
             reason: ForwardReason, status: UInt16? = nil, isStored: Bool = false,
             isCollapsed: Bool = false, notStored: NotStoredReason? = nil
@@ -40,17 +40,17 @@ package enum CacheStatus: Sendable, Equatable {
         }
     }
 
-    /// The status of a hit.
+    /// The Cache-Status of a hit.
     package init(_ hit: CacheHit) {
         self = .hit(timeToLive: hit.timeToLive, stale: hit.stale)
     }
 
-    /// The most bytes that `append` writes for a line.
+    /// The maximum number of bytes that `append` writes for a line.
     package static let maximumLineBytes = 192
 
-    /// Appends the field line with its CRLF, `Cache-Status: pinfold; hit; ttl=57` for example.
-    /// Allocates nothing: every response has one, and a general serialiser of structured fields, as
-    /// `Proxy-Status` is written with, makes a map and a string first.
+    /// Appends the field line with its CRLF, for example `Cache-Status: pinfold; hit; ttl=57`. Does
+    /// not allocate: every response has this field, and a general serialiser of structured fields,
+    /// like the one that writes `Proxy-Status`, would first create a map and a string.
     package func append(to writer: inout HeadWriter) {
         switch self {
         case .hit(let timeToLive, let stale):
@@ -103,7 +103,7 @@ package enum CacheStatus: Sendable, Equatable {
 }
 
 extension ForwardReason {
-    /// Whether the `fwd` value says less than the reason.
+    /// Whether the `fwd` value is less specific than the reason.
     var needsDetail: Bool {
         switch self {
         case .uriMiss, .varyMiss, .method, .bypass, .stale: false

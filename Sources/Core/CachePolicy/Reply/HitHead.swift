@@ -1,18 +1,18 @@
 import HTTPCore
 
-/// The head of a response made from a stored one.
+/// The head of a response that is served from a stored one.
 package enum HitHead {
-    /// The most bytes that `append` writes beyond the stored head: status line, Content-Range,
-    /// Content-Length, Age, Cache-Status.
+    /// The maximum number of bytes that `append` writes in addition to the stored head: status
+    /// line, Content-Range, Content-Length, Age, Cache-Status.
     package static let maximumAddedBytes = 160 + CacheStatus.maximumLineBytes
 
-    /// The stored fields that a 304 carries (RFC 9110 §15.4.5). Set-Cookie is not among them, and
-    /// neither is anything else that describes a body which is not sent.
+    /// The stored fields that a 304 includes (RFC 9110 §15.4.5). It excludes Set-Cookie and
+    /// anything that describes a body, since none is sent.
     static let inNotModified = FieldIDSet([
         .cacheControl, .contentLocation, .date, .etag, .expires, .vary, .cacheStatus,
     ])
 
-    /// The status of the response, and its phrase where that is the stored one; nil: the standard
+    /// The status of the response, and the phrase if the stored one is used; `nil` for the standard
     /// phrase.
     package static func status(
         of hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>
@@ -25,20 +25,20 @@ package enum HitHead {
         }
     }
 
-    /// Appends the fields up to, not including, Via, Connection and the empty line: the stored
-    /// fields as the form wants them, Content-Length, Age (RFC 9111 §4), Cache-Status.
+    /// Appends the fields up to, but not including, Via, Connection and the empty line: the stored
+    /// fields as the form requires, Content-Length, Age (RFC 9111 §4), Cache-Status.
     ///
-    /// For `full` and `headOnly` this is one copy of the stored fields and a few small lines.
-    /// Allocates nothing.
+    /// For `full` and `headOnly` this is one copy of the stored fields and a few short lines. Does
+    /// not allocate.
     ///
     /// - Parameters:
     ///   - hit: the decision.
     ///   - stored: the stored response's metadata, with `bodyBytes`.
     ///   - storedHead: its head.
-    ///   - cacheStatus: what Cache-Status says; nil for that of a hit. A response that the origin
-    ///     has just confirmed is no hit but `forwarded` with status 304.
-    ///   - writer: room for the stored head and `maximumAddedBytes`; if it overflows, so does the
-    ///     answer.
+    ///   - cacheStatus: the Cache-Status to write; `nil` for that of a hit. A response that the
+    /// origin has just confirmed is not a hit but `forwarded` with status 304.
+    ///   - writer: must have room for the stored head and `maximumAddedBytes`; if it overflows, the
+    /// head is unusable.
     @inline(__always)
     package static func appendFields(
         _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
@@ -66,7 +66,7 @@ package enum HitHead {
         }
     }
 
-    /// The fields of a form that is not the whole of what is stored.
+    /// The fields of a form that does not send the whole stored response.
     @inline(never)
     private static func appendPart(
         _ form: HitForm, _ storedHead: Span<UInt8>, _ writer: inout HeadWriter
@@ -93,7 +93,7 @@ package enum HitHead {
         }
     }
 
-    /// Whether a response with the status has content, and so a length (RFC 9110 §8.6).
+    /// Whether a response with this status has content, and so a length (RFC 9110 §8.6).
     private static func allowsContent(_ status: UInt16) -> Bool { status != 204 }
 
     private static func append(

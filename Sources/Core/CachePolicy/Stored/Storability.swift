@@ -1,10 +1,10 @@
 import HTTPCore
 
 extension StoreDecision {
-    /// Whether a response to a request may be stored (RFC 9111 §3), with a reason for each no.
+    /// Whether a response to a request may be stored (RFC 9111 §3); every refusal has a reason.
     ///
     /// - Parameters:
-    ///   - response: the final response's head as it came from upstream.
+    ///   - response: the final response's head as received from upstream.
     ///   - responseBytes: its bytes.
     ///   - request: the client's request.
     ///   - requestBytes: its bytes.
@@ -16,16 +16,17 @@ extension StoreDecision {
         to request: borrowing RequestHead, in requestBytes: Span<UInt8>, requestTime: Int64,
         responseTime: Int64, options: PolicyOptions
     ) -> StoreDecision {
-        // What can be told without reading a field value comes first.
+        // Checks that need no field value come first.
         if let reason = reasonAgainst(request) ?? reasonAgainst(status: response.status) {
             return .doNotStore(reason)
         }
-        // It means nothing in a response that is not 206 (RFC 9110 §14.4), unless the request asked
-        // for a part: then it may well be one.
+        // Content-Range has no meaning in a response that is not 206 (RFC 9110 §14.4), unless the
+        // request asked for a range: then the response may well be partial.
         if response.fields.contains(.contentRange), request.fields.contains(.range) {
             return .doNotStore(.partialContent)
         }
-        // Most of what is not stored says so in Cache-Control: the other fields are read after it.
+        // Most responses that are not stored are excluded by Cache-Control: the other fields are
+        // read after it.
         let said = CacheDirectives(response: response.fields, in: responseBytes)
         let isTargeted =
             options.honoursCDNCacheControl && response.fields.contains(.cdnCacheControl)
@@ -48,9 +49,9 @@ extension StoreDecision {
             initialAge: facts.initialAge(requestTime: requestTime))
         let hasQuery = requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
-        // Who sends a cookie may get an answer of his own, and a guess at its freshness would hand
-        // it to others. The head that is stored does not tell of the request, so that it could not
-        // be kept without the guess.
+        // A client that sends a cookie may get a personalised response, which a guess at its
+        // freshness would serve to others. The stored head does not describe the request, so that
+        // the response could not be stored without the guess.
         if options.isShared, source == .heuristic, request.fields.contains(.cookie) {
             return .doNotStore(.cookie)
         }
@@ -69,15 +70,16 @@ extension StoreDecision {
         }
     }
 
-    /// Why no response to the request is stored, whatever it is. `no-store` is not looked at.
+    /// Why no response to the request is stored, whatever it is. `no-store` is checked elsewhere.
     private static func reasonAgainst(_ request: borrowing RequestHead) -> NotStoredReason? {
-        // A response to HEAD updates a stored response to GET (`HeadUpdate`); alone it is no use.
+        // A response to HEAD updates a stored response to GET (`HeadUpdate`); on its own it is of
+        // no use.
         guard case .get = request.method else { return .method }
         guard case .none = request.framing else { return .requestContent }
         return nil
     }
 
-    /// Why no response with the status is stored, whatever its fields say.
+    /// Why no response with this status is stored, whatever its fields.
     private static func reasonAgainst(status: UInt16) -> NotStoredReason? {
         switch status {
         case ..<200: .notFinal
@@ -94,7 +96,7 @@ extension CacheDirectives {
     func reasonAgainstStoring(status: UInt16) -> NotStoredReason? {
         if flags.contains(.malformed) { return .malformedCacheControl }
         if flags.contains(.mustUnderstand) {
-            // It stands in for no-store where the status is understood (§5.2.2.3).
+            // It overrides no-store if the status is understood (§5.2.2.3).
             if !StatusRules.isUnderstood(status) { return .statusNotUnderstood }
         } else if flags.contains(.noStore) {
             return .responseNoStore
@@ -104,8 +106,8 @@ extension CacheDirectives {
 }
 
 extension ResponseFacts {
-    /// Why a response with these fields is not stored (RFC 9111 §3, §3.5); for one from upstream
-    /// and for a stored one that a 304 has updated.
+    /// Why a response with these fields is not stored (RFC 9111 §3, §3.5); used both for a response
+    /// from upstream and for a stored one that a 304 has updated.
     func reasonAgainstStoring(isAuthorized: Bool, options: PolicyOptions) -> NotStoredReason? {
         if let reason = directives.reasonAgainstStoring(status: status) { return reason }
         if isAuthorized, options.isShared, !directives.allowsSharingAuthorized {
@@ -120,13 +122,13 @@ extension ResponseFacts {
         return nil
     }
 
-    /// Whether some field says that the response may be stored (RFC 9111 §3, last condition).
+    /// Whether some field states that the response may be stored (RFC 9111 §3, last condition).
     private var hasExplicitCacheability: Bool {
         directives.flags.contains(.isPublic) || directives.maxAge != nil
             || directives.sharedMaxAge != nil || expires != .absent
     }
 
-    /// Whether a cookie may be stored with a response that says this.
+    /// Whether a response with these directives may be stored with a cookie.
     func allowsSetCookie(_ policy: SetCookiePolicy) -> Bool {
         switch policy {
         case .never: false
@@ -136,8 +138,8 @@ extension ResponseFacts {
         }
     }
 
-    /// Whether a stored copy could ever answer anything: without validation while it is fresh or
-    /// in place of an error or while it is asked about, or with validation at any time.
+    /// Whether a stored copy could ever answer anything: without validation while it is fresh,
+    /// while it is being revalidated or in place of an error; or with validation at any time.
     func isOfUse(lifetime: Int64, age: Int64) -> Bool {
         if !entityTag.isEmpty || !lastModified.isEmpty { return true }
         if directives.flags.contains(.noCache) { return false }

@@ -2,15 +2,15 @@ import HTTPCore
 
 /// Whether a response may be stored.
 package enum StoreDecision: Sendable, Equatable {
-    /// Store it: write the stored head with `StoredHead.write`, and make its metadata.
+    /// Store it: write the stored head with `StoredHead.write`, and create its metadata.
     case store(Storable)
-    /// Do not, and why.
+    /// Do not store it, for this reason.
     case doNotStore(NotStoredReason)
 }
 
-/// What is known of a response that may be stored, before its head is.
+/// What is known about a response that may be stored, before its head is stored.
 package struct Storable: Sendable, Equatable {
-    /// The times to store it with.
+    /// The times to store with it.
     package let times: StoredTimes
     /// Freshness lifetime in seconds.
     package let lifetime: Int64
@@ -18,37 +18,38 @@ package struct Storable: Sendable, Equatable {
     package let source: FreshnessSource
     /// The secondary key, made from the request.
     package let vary: VaryKey
-    /// The response has a Date, and only one, that is a date.
+    /// Whether the response has exactly one Date and it is valid.
     let hasDate: Bool
 }
 
-/// Why a response is not stored. The same word stands in Cache-Status' `detail`, the log and the
-/// metric's label.
+/// Why a response is not stored. The same word is used in Cache-Status' `detail`, in the log and in
+/// the metric's label.
 package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     /// The request's method is not GET.
     case method
-    /// The request said `no-store` (RFC 9111 §5.2.1.5).
+    /// The request has `no-store` (RFC 9111 §5.2.1.5).
     case requestNoStore
-    /// The response said `no-store` (§5.2.2.5), and not `must-understand` with a status understood.
+    /// The response has `no-store` (§5.2.2.5), without `must-understand` and a status that is
+    /// understood.
     case responseNoStore
-    /// The response said `private` (§5.2.2.7), also in its qualified form.
+    /// The response has `private` (§5.2.2.7), in the plain or the qualified form.
     case responsePrivate
     /// The request had Authorization and the response does not allow sharing (§3.5).
     case authorization
     /// An interim response, or 101.
     case notFinal
-    /// 206, or a Content-Range outside one: part of a representation.
+    /// 206, or a Content-Range in another response: part of a representation.
     case partialContent
-    /// 304 updates what is stored, it is not stored.
+    /// 304 updates a stored response; it is not stored itself.
     case notModified
     /// `must-understand` with a status not understood here (§5.2.2.3).
     case statusNotUnderstood
-    /// The status is about this request or connection only (412, 416, 429 …): it must not answer
-    /// another.
+    /// The status is only about this request or connection (412, 416, 429 …): the response must not
+    /// answer another.
     case aboutThisRequestOnly
-    /// The request had a Cookie, and nothing but a guess says how long the response is fresh.
+    /// The request had a Cookie, and the response's freshness is only a guess.
     case cookie
-    /// The request has a field that may change the response and is no part of the key.
+    /// The request has a field that may change the response and is not part of the key.
     case bypassField
     /// Neither the status nor any field makes it cacheable (§3).
     case notCacheableByDefault
@@ -58,30 +59,30 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     case varyNames
     /// The request's nominated values are longer than the limit.
     case varyValues
-    /// Set-Cookie without a sign that it is meant to be shared.
+    /// Set-Cookie without an indication that the response is meant to be shared.
     case setCookie
-    /// Stale on arrival and nothing to validate it with: storing it would serve nobody.
+    /// Stale on arrival and without a validator: storing it would be pointless.
     case uselessWithoutValidator
-    /// Cache-Control cannot be read; what it forbids is unknown.
+    /// Cache-Control is malformed, so that what it forbids is unknown.
     case malformedCacheControl
     /// The body is known to be longer than the limit.
     case tooLarge
-    /// The request had a body that the key says nothing about.
+    /// The request had a body, which is not part of the key.
     case requestContent
-    /// The key does not fit.
+    /// The key is too long.
     case keyTooLong
-    /// The route or the configuration keeps out of the cache.
+    /// The route or the configuration excludes the response from the cache.
     case disabled
     /// The body ended before it was complete.
     case incomplete
-    /// The store could not take it (busy, full, off).
+    /// The store could not accept it (busy, full, off).
     case storeUnavailable
-    /// What is stored for the key was invalidated, or replaced, after the request was sent.
+    /// The stored responses for the key were invalidated, or replaced, after the request was sent.
     case invalidated
-    /// The response to another request for the same is stored in its place.
+    /// The response to another request for the same resource is stored instead.
     case duplicate
 
-    /// One lower-case word or hyphenated words, a token of RFC 9110.
+    /// One lower-case word or several with hyphens: a token (RFC 9110).
     package var token: StaticString {
         switch self {
         case .method: "method"

@@ -1,22 +1,22 @@
 import HTTPCore
 
-/// The form in which a response's head is stored.
+/// The format in which a response's head is stored.
 ///
 /// `HTTP/1.1 SP status SP reason CRLF`, then the field lines byte for byte and in the order
 /// received, each with its CRLF, and no empty line at the end. A hit is written as these bytes,
 /// then Content-Length if the head has none, Age, Cache-Status, Via, Connection, and the empty line
 /// (`HitHead.appendFields` does all but the status line and the last three).
 ///
-/// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated, Trailer (the
-/// stored response is sent without one), and Age, which lives on in `StoredTimes.initialAge`. Kept:
-/// Via and Cache-Status with what upstream said in them: a hit adds its own member on a line of its
-/// own after them, so the lists read from the origin outwards (RFC 9211 §2). A Date that is missing
-/// or no date is replaced by the time of receipt (RFC 9110 §6.6.1).
+/// Left out (RFC 9111 §3.1): hop-by-hop fields and those that Connection nominated; Trailer (the
+/// stored response is sent without a trailer section); and Age, which is kept in
+/// `StoredTimes.initialAge`. Via and Cache-Status keep upstream's members: a hit adds its own
+/// member on a separate line after them, so that the lists are ordered from the origin outwards
+/// (RFC 9211 §2). A missing or invalid Date is replaced by the time of receipt (RFC 9110 §6.6.1).
 package enum StoredHead {
-    /// The fields that are never stored, besides nominated ones.
+    /// The fields that are never stored, in addition to nominated ones.
     package static let excluded = FieldIDSet.hopByHop.union(FieldIDSet([.trailer, .age]))
 
-    /// The most bytes that a stored head has beyond the received one: a Date line.
+    /// The maximum number of bytes by which a stored head exceeds the received one: a Date line.
     package static let maximumAddedBytes = 37
 
     /// Writes the stored form of a response's head.
@@ -35,8 +35,8 @@ package enum StoredHead {
             keepsDate: storable.hasDate, to: &writer)
     }
 
-    /// Appends the stored form of a response's head to an array: as `write`, where allocating is
-    /// no matter.
+    /// Appends the stored form of a response's head to an array: like `write`, for code that may
+    /// allocate.
     package static func append(
         _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
         to out: inout [UInt8]
@@ -65,10 +65,10 @@ package enum StoredHead {
         if !keepsDate { writer.append(field: .date, date: responseTime) }
     }
 
-    /// Where the reason phrase begins: behind `HTTP/1.1 200 `.
+    /// Where the reason phrase begins: after `HTTP/1.1 200 `.
     private static let phraseStart = 13
 
-    /// Whether a stored head begins as most do: `200 OK` and CRLF behind the version.
+    /// Whether a stored head begins as most do: `200 OK` and CRLF after the version.
     @inline(__always)
     private static func isUsual(_ head: Span<UInt8>) -> Bool {
         guard head.count >= usualBytes else { return false }
@@ -80,14 +80,14 @@ package enum StoredHead {
 
     private static let usualBytes = 17
 
-    /// The reason phrase of a stored head; nil where it is known to be the standard one.
+    /// The reason phrase of a stored head; `nil` if it is known to be the standard one.
     static func phrase(in head: Span<UInt8>) -> ByteRange? {
         if isUsual(head) { return nil }
         let end = statusLineBytes(of: head) - 2
         return end >= phraseStart ? ByteRange(from: phraseStart, to: end) : nil
     }
 
-    /// How many bytes of a stored head its status line takes up.
+    /// The length of a stored head's status line in bytes.
     static func statusLineBytes(of head: Span<UInt8>) -> Int {
         if isUsual(head) { return usualBytes }
         var index = phraseStart
@@ -95,7 +95,7 @@ package enum StoredHead {
         return min(index &+ 1, head.count)
     }
 
-    /// Whether there is one Date and it is a date.
+    /// Whether there is exactly one Date and it is valid.
     static func hasValidDate(
         _ fields: FieldSection, in bytes: Span<UInt8>, responseTime: Int64
     ) -> Bool {
@@ -106,15 +106,15 @@ package enum StoredHead {
 }
 
 extension StoredMetadata {
-    /// The metadata of a stored head: at once after storing, and again from the disk tier's row.
-    /// The same bytes, times, options and query give the same metadata.
+    /// The metadata of a stored head: computed right after storing, and again from the disk tier's
+    /// row. The same bytes, times, options and query give the same metadata.
     ///
     /// - Parameters:
     ///   - storedHead: bytes made by `StoredHead`.
-    ///   - times: the times it was stored with.
+    ///   - times: the times that it was stored with.
     ///   - hasQuery: whether the key's URI has a query (`CacheKey.hasQuery`), for heuristics.
-    ///   - options: the policy; a changed one changes heuristic lifetimes of what is stored.
-    /// - Returns: nil when the bytes are not a stored head: a damaged row, to be dropped.
+    ///   - options: the policy; changing it changes the heuristic lifetimes of stored responses.
+    /// - Returns: `nil` if the bytes are not a stored head: a damaged row, which is to be dropped.
     package init?(
         storedHead head: Span<UInt8>, times: StoredTimes, hasQuery: Bool, options: PolicyOptions
     ) {
@@ -122,7 +122,7 @@ extension StoredMetadata {
         guard head.count <= Int(Int32.max) else { return nil }
         var facts = ResponseFacts(status: lines.status, responseTime: times.responseTime)
         while let line = lines.next(in: head) {
-            // Its names are in the Vary key; here it counts only that there is one.
+            // Its names are in the Vary key; here only its presence matters.
             if case .vary = line.id {
                 facts.present.insert(.vary)
             } else {

@@ -2,28 +2,29 @@ import HTTPCore
 
 /// One field line of a stored head.
 struct StoredLine {
-    /// The name among those the policy looks at, or `other`.
+    /// The name, if the policy uses it, otherwise `other`.
     let id: FieldID
     let name: ByteRange
     let value: ByteRange
-    /// The whole line with its CRLF.
+    /// The whole line including its CRLF.
     let line: ByteRange
 }
 
-/// Walks the field lines of a stored head, which are always written as `Name: value CRLF`.
+/// An iterator over the field lines of a stored head, which are always written as `Name: value
+/// CRLF`.
 ///
-/// Holds offsets only and allocates nothing; what it returns from a head that is not in that form
-/// is nil and `isDamaged`.
+/// Holds only offsets and does not allocate; for a head in any other format it returns `nil` and
+/// sets `isDamaged`.
 struct StoredLines {
     private var position: Int
-    /// The head ends inside a line or has one without a colon.
+    /// Whether the head ends inside a line or has a line without a colon.
     private(set) var isDamaged = false
     /// The status line's code; 0 if there is none.
     let status: UInt16
-    /// The status line with its CRLF.
+    /// The status line including its CRLF.
     let statusLine: ByteRange
 
-    /// A walk from the line after the status line.
+    /// Creates an iterator that begins after the status line.
     init(_ head: Span<UInt8>) {
         guard let end = Self.lineEnd(from: 0, in: head), let status = Self.status(in: head) else {
             position = head.count
@@ -37,7 +38,7 @@ struct StoredLines {
         statusLine = ByteRange(from: 0, to: end)
     }
 
-    /// The next line; nil at the end.
+    /// The next line; `nil` at the end.
     mutating func next(in head: Span<UInt8>) -> StoredLine? {
         guard position < head.count else { return nil }
         let start = position
@@ -61,7 +62,7 @@ struct StoredLines {
             value: ByteRange(from: from, to: to), line: ByteRange(from: start, to: end))
     }
 
-    /// Offset after the next CRLF.
+    /// The offset after the next CRLF.
     private static func lineEnd(from start: Int, in head: Span<UInt8>) -> Int? {
         let end = head.firstIndex(of: 0x0A, from: start)
         return end > start && end < head.count && head[end - 1] == 0x0D ? end + 1 : nil
@@ -79,7 +80,7 @@ struct StoredLines {
 
 /// The field names that the policy looks for in stored heads.
 enum StoredFieldName {
-    /// The field's id; `other` for all that the policy has no meaning for.
+    /// The field's ID; `other` if the policy does not use the field.
     static func id(of name: ByteRange, in head: Span<UInt8>) -> FieldID {
         func named(_ text: StaticString) -> Bool { head.holds(lowercase: text, at: name) }
         switch name.count {

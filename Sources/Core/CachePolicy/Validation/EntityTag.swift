@@ -4,20 +4,20 @@ import HTTPCore
 ///
 ///     entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
 ///
-/// Servers exist that send tags without quotes. Such a value is taken as a strong tag that equals
-/// only the same bytes, so that they profit from validation too.
+/// Some servers send tags without quotes. Such a value is treated as a strong tag that equals only
+/// the same bytes, so that validation works for these servers, too.
 enum EntityTag {
     /// Whether the tag is weak.
     static func isWeak(_ tag: ByteRange, in bytes: Span<UInt8>) -> Bool {
         tag.count > 3 && bytes.holds("W/\"", at: ByteRange(start: tag.start, count: 3))
     }
 
-    /// The tag without its weakness mark.
+    /// The tag without its weakness prefix.
     static func opaque(_ tag: ByteRange, in bytes: Span<UInt8>) -> ByteRange {
         isWeak(tag, in: bytes) ? ByteRange(start: tag.start + 2, count: tag.count - 2) : tag
     }
 
-    /// Weak comparison: the opaque parts are the same.
+    /// Weak comparison: the opaque parts are equal.
     static func weaklyMatches(
         _ left: ByteRange, in leftBytes: Span<UInt8>, _ right: ByteRange,
         in rightBytes: Span<UInt8>
@@ -27,7 +27,7 @@ enum EntityTag {
             in: rightBytes)
     }
 
-    /// Strong comparison: both strong and the same.
+    /// Strong comparison: both tags are strong and equal.
     static func stronglyMatches(
         _ left: ByteRange, in leftBytes: Span<UInt8>, _ right: ByteRange,
         in rightBytes: Span<UInt8>
@@ -49,20 +49,20 @@ enum EntityTag {
     }
 }
 
-/// Takes the members of an If-None-Match or If-Match line out of its value.
+/// An iterator over the members of an If-None-Match or If-Match line.
 ///
 ///     If-None-Match = "*" / #entity-tag
 package struct EntityTagList {
     private var position: Int
     private let end: Int
 
-    /// A walk over a field's value.
+    /// Creates an iterator over a field's value.
     package init(_ value: ByteRange) {
         position = Int(value.start)
         end = Int(value.end)
     }
 
-    /// The next member, `*` among them; nil at the end.
+    /// The next member, which may be `*`; `nil` at the end.
     package mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
         while position < end,
             ASCII.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")

@@ -1,17 +1,15 @@
 import HTTPCore
 
-/// A stored response brought up to date by a 304 or by the response to a HEAD (RFC 9111 §3.2,
-/// §4.3.4, §4.3.5).
+/// A stored response updated by a 304 or by the response to a HEAD (RFC 9111 §3.2, §4.3.4, §4.3.5).
 package struct FreshenedResponse: Sendable, Equatable {
-    /// What becomes of the stored response once the request at hand is answered.
+    /// What happens to the stored response after the current request has been answered.
     package enum Storage: Sendable, Equatable {
-        /// Replace its head, times and Vary key by these.
+        /// Replace its head, times and Vary key by the new ones.
         case replaceHead
-        /// Leave it as it was: what came in may not be stored for others (it answered a request
-        /// with `no-store`, one with Authorization, or one with Cookie and gave no explicit
-        /// freshness).
+        /// Keep it as it was: the update may not be stored for others (it answered a request with
+        /// `no-store`, one with Authorization, or one with Cookie and gave no explicit freshness).
         case leave(NotStoredReason)
-        /// Drop it: the origin now says that it must not be kept.
+        /// Drop it: according to the origin it must no longer be stored.
         case remove(NotStoredReason)
     }
 
@@ -24,19 +22,19 @@ package struct FreshenedResponse: Sendable, Equatable {
     /// What to do with the stored response.
     package let storage: Storage
 
-    /// The fields of an update that never reach a stored head: those that are not stored at all,
-    /// and those that describe the stored body's bytes.
+    /// The fields of an update that are never merged into a stored head: those that are not stored
+    /// at all, and those that describe the stored body's bytes.
     static let notUpdated = StoredHead.excluded.union(
         FieldIDSet([.contentLength, .contentEncoding, .contentRange]))
 
-    /// Merges an update into a stored head: every field in the update replaces all lines of that
-    /// name, the others stay (RFC 9111 §3.2). Set-Cookie is taken over only if a response with the
-    /// merged Cache-Control could be stored with one.
+    /// Merges an update into a stored head: every field in the update replaces all lines with that
+    /// name, the others stay (RFC 9111 §3.2). Set-Cookie is taken from the update only if a
+    /// response with the merged Cache-Control could be stored with one.
     ///
     /// - Parameters:
     ///   - stored: the stored response's metadata.
     ///   - storedHead: its head.
-    ///   - update: the 304, or the 200 to HEAD, that is about it.
+    ///   - update: the 304, or the 200 to HEAD, that updates it.
     ///   - updateBytes: the update's bytes.
     ///   - request: the request that the update answers.
     ///   - requestBytes: its bytes.
@@ -44,7 +42,7 @@ package struct FreshenedResponse: Sendable, Equatable {
     ///   - responseTime: when the update's head was complete.
     ///   - hasQuery: whether the key's URI has a query.
     ///   - options: the policy.
-    /// - Returns: nil when the stored head is damaged.
+    /// - Returns: `nil` if the stored head is damaged.
     package init?(
         merging stored: StoredMetadata, storedHead: Span<UInt8>, with update: ResponseHead,
         in updateBytes: Span<UInt8>, request: borrowing RequestHead, in requestBytes: Span<UInt8>,
@@ -100,7 +98,7 @@ package struct FreshenedResponse: Sendable, Equatable {
 }
 
 extension FreshenedResponse {
-    /// The answer in the form that `ValidationOutcome.freshen` gave, at `now`.
+    /// The hit, at `now`, in the form that `ValidationOutcome.freshen` gave.
     package func hit(_ form: HitForm, at now: Int64) -> CacheHit {
         let age = metadata.age(at: now)
         return CacheHit(form: form, age: age, timeToLive: metadata.lifetime - age, stale: nil)
@@ -110,7 +108,7 @@ extension FreshenedResponse {
 /// One merge of a stored head with an update's fields.
 private struct HeadMerge {
     let update: ResponseHead
-    /// The fields of the update that are not taken over, besides nominated ones.
+    /// The fields of the update that are not merged, in addition to nominated ones.
     let dropped: FieldIDSet
     let hasDate: Bool
     let responseTime: Int64
@@ -129,7 +127,7 @@ private struct HeadMerge {
         self.dropped = dropped
     }
 
-    /// The merged head; nil when the stored one is damaged.
+    /// The merged head; `nil` if the stored one is damaged.
     func applied(to storedHead: Span<UInt8>, updateBytes: Span<UInt8>) -> [UInt8]? {
         var isDamaged = false
         let capacity = storedHead.count + update.length + StoredHead.maximumAddedBytes
@@ -138,7 +136,7 @@ private struct HeadMerge {
             var lines = StoredLines(storedHead)
             writer.append(lines.statusLine, of: storedHead)
             while let line = lines.next(in: storedHead) {
-                // The Date belongs to the age: an update without one was made when it came.
+                // The Date belongs to the age: an update without one was generated when it arrived.
                 if line.id == .date || isReplaced(line, in: storedHead, updateBytes) { continue }
                 writer.append(line.line, of: storedHead)
             }
@@ -170,7 +168,7 @@ private struct HeadMerge {
 }
 
 extension ResponseFacts {
-    /// The facts of a stored head; nil when it is damaged.
+    /// The facts of a stored head; `nil` if it is damaged.
     init?(storedHead: Span<UInt8>, times: StoredTimes, options: PolicyOptions) {
         var lines = StoredLines(storedHead)
         self.init(status: lines.status, responseTime: times.responseTime)
@@ -182,17 +180,17 @@ extension ResponseFacts {
     }
 }
 
-/// What the response to a HEAD means for the stored response to GET with the same keys
-/// (RFC 9111 §4.3.5).
+/// The effect of a response to HEAD on the stored response to GET with the same keys (RFC 9111
+/// §4.3.5).
 package enum HeadUpdate: UInt8, Sendable, CaseIterable {
-    /// Nothing: it is not a 200, or what is stored is not one.
+    /// None: one of the two is not a 200.
     case none
     /// They agree: update the stored response (`FreshenedResponse`).
     case freshen
-    /// They do not: the stored response is outdated, to be dropped.
+    /// They disagree: the stored response is outdated and must be dropped.
     case invalidate
 
-    /// Compares validators, where the response to HEAD has them, and lengths, where both are known.
+    /// Compares the validators that the response to HEAD has, and the lengths if both are known.
     package static func of(
         _ response: ResponseHead, in bytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>

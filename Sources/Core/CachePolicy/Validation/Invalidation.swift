@@ -1,18 +1,18 @@
 import HTTPCore
 
-/// What a response to an unsafe request invalidates (RFC 9111 §4.4).
+/// What the response to an unsafe request invalidates (RFC 9111 §4.4).
 package enum Invalidation {
-    /// The URIs whose stored responses must be dropped, all variants of each along every route
-    /// (`CacheKey.along`): the target's, and those that Location and Content-Location point to if
-    /// they have the target's origin (another origin must not be able to empty someone's cache).
-    /// Empty for safe methods, for CONNECT, and for error responses.
+    /// The URIs whose stored responses must be dropped, with all variants on every route
+    /// (`CacheKey.along`): the target's, and those in Location and Content-Location if they have
+    /// the target's origin (another origin must not be able to empty someone's cache). Empty for
+    /// safe methods, for CONNECT, and for error responses.
     ///
     /// - Parameters:
-    ///   - request: the request. A method that is not known counts as unsafe.
+    ///   - request: the request. An unknown method counts as unsafe.
     ///   - key: its key.
     ///   - response: the final response.
     ///   - bytes: the response head's bytes.
-    /// - Returns: the URIs' direct keys.
+    /// - Returns: the direct keys of the URIs.
     package static func keys(
         for request: borrowing RequestHead, key: CacheKey, response: ResponseHead,
         in bytes: Span<UInt8>
@@ -35,15 +35,14 @@ package enum Invalidation {
     }
 }
 
-/// Resolution of a URI reference against a key (RFC 3986 §5), as far as it stays in the same
-/// origin.
+/// Resolves a URI reference against a key (RFC 3986 §5), within the same origin.
 enum URIReference {
-    /// The key's bytes of the reference's target; nil when its origin is another one, its scheme is
-    /// not http or https, or it is too long.
+    /// The key bytes of the reference's target; `nil` if it has another origin, its scheme is not
+    /// http or https, or it is too long.
     static func resolve(_ reference: Span<UInt8>, against base: [UInt8]) -> [UInt8]? {
         guard let pathStart = pathStart(of: base) else { return nil }
         var reference = reference.withUnsafeBufferPointer { Array($0) }
-        // A fragment is no part of the target.
+        // A fragment is not part of the target.
         if let hash = reference.firstIndex(of: UInt8(ascii: "#")) {
             reference.removeSubrange(hash...)
         }
@@ -74,7 +73,7 @@ enum URIReference {
         return resolved.count <= CacheKey.maximumBytes ? resolved : nil
     }
 
-    /// Index of the path in a key: after `scheme://authority`.
+    /// The index of the path in a key: after `scheme://authority`.
     private static func pathStart(of key: [UInt8]) -> Int? {
         let prefix =
             key.starts(with: "https://".utf8) ? 8 : key.starts(with: "http://".utf8) ? 7 : 0
@@ -82,7 +81,7 @@ enum URIReference {
         return key[prefix...].firstIndex(of: UInt8(ascii: "/"))
     }
 
-    /// `scheme ":"` before any `/` or `?`.
+    /// Whether it has `scheme ":"` before any `/` or `?`.
     private static func hasScheme(_ reference: [UInt8]) -> Bool {
         for byte in reference {
             switch byte {
@@ -94,13 +93,13 @@ enum URIReference {
         return false
     }
 
-    /// The path up to and with its last `/`, without the query.
+    /// The path up to and including its last `/`, without the query.
     private static func directory(of path: [UInt8]) -> [UInt8] {
         let bare = path.prefix { $0 != UInt8(ascii: "?") }
         return Array(bare[...(bare.lastIndex(of: UInt8(ascii: "/")) ?? bare.startIndex)])
     }
 
-    /// An absolute URI in a key's form; nil when it is none, or has user information.
+    /// An absolute URI in the form of a key; `nil` if it is not one, or contains user information.
     private static func normalised(_ uri: [UInt8]) -> [UInt8]? {
         let lower = uri.prefix(8).map { ASCII.lowercased($0) }
         let scheme: Scheme
@@ -120,7 +119,7 @@ enum URIReference {
         return name + withoutDefaultPort(authority, scheme) + path
     }
 
-    /// The authority in lower case, without `:` or the scheme's default port at its end.
+    /// The authority in lower case, without a trailing `:` or the scheme's default port.
     private static func withoutDefaultPort(_ authority: ArraySlice<UInt8>, _ scheme: Scheme)
         -> [UInt8]
     {
@@ -131,7 +130,7 @@ enum URIReference {
         return lower
     }
 
-    /// RFC 3986 §5.2.4, on the path; the query stays as it is.
+    /// Removes dot segments (RFC 3986 §5.2.4) from the path; the query stays as it is.
     private static func removingDots(_ target: [UInt8]) -> [UInt8] {
         let path = target.prefix { $0 != UInt8(ascii: "?") }
         let query = target[path.endIndex...]

@@ -1,19 +1,20 @@
 import HTTPCore
 
-/// How to ask the origin about a stored response (RFC 9111 §4.3.1).
+/// How to validate a stored response with the origin (RFC 9111 §4.3.1).
 package struct Validation: Sendable, Equatable {
-    /// Why the stored response cannot be used as it is.
+    /// Why the stored response cannot be used without validation.
     package let reason: ForwardReason
-    /// Value for If-None-Match in the stored head; empty: ours is not added.
+    /// The range in the stored head of the value for If-None-Match; empty if the stored tag is not
+    /// sent.
     package let entityTag: ByteRange
-    /// Value for If-Modified-Since in the stored head; empty: not sent.
+    /// The range in the stored head of the value for If-Modified-Since; empty if it is not sent.
     package let lastModified: ByteRange
-    /// The client's own If-None-Match members are sent too (§4.3.2), so that the origin can say 304
-    /// about the client's copy when ours is outdated.
+    /// Whether the members of the client's own If-None-Match are sent, too (§4.3.2), so that the
+    /// origin can answer 304 for the client's copy if the stored one is outdated.
     package let includesClientTags: Bool
 
-    /// The request fields that `appendFields` writes anew: the forwarded request must leave the
-    /// client's own out. Range and If-Range are forwarded as they came.
+    /// The request fields that `appendFields` writes: the forwarded request must omit the client's
+    /// own. Range and If-Range are forwarded as received.
     package static let replacedFields = FieldIDSet([.ifNoneMatch, .ifModifiedSince])
 
     init(
@@ -32,13 +33,13 @@ package struct Validation: Sendable, Equatable {
         entityTag = hasOurs ? ByteRange() : stored.entityTag
     }
 
-    /// Writes the conditional field lines of the request to the origin.
+    /// Writes the conditional fields of the request to the origin.
     ///
     /// - Parameters:
     ///   - request: the client's request, for its own entity tags.
     ///   - requestBytes: its bytes.
     ///   - storedHead: the stored head.
-    ///   - writer: takes zero to a few lines, each with CRLF.
+    ///   - writer: receives zero to a few lines, each with CRLF.
     package func appendFields(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>,
         storedHead: Span<UInt8>, to writer: inout HeadWriter

@@ -1,27 +1,29 @@
 import HTTPCore
 
-/// What the origin's answer to a validation request means (RFC 9111 §4.3.3).
+/// What the origin's response to a validation request means (RFC 9111 §4.3.3).
 package enum ValidationOutcome: Sendable, Equatable {
-    /// 304 about our copy: update it (`FreshenedResponse`) and answer from it in that form.
+    /// 304 for the stored response: update it (`FreshenedResponse`) and answer from it in this
+    /// form.
     case freshen(HitForm)
-    /// 304 about a copy that only the client has: send it on; ours stays as it is.
+    /// 304 for a copy that only the client has: forward it; the stored response stays as it is.
     case forwardNotModified
-    /// 304 that is about nothing we asked for: send the request again without the conditional
+    /// 304 that matches nothing in the request: send the request again without the conditional
     /// fields, and drop the stored response.
     case retryWithoutConditions
-    /// Any other answer: send it on; `StoreDecision` says whether it is stored. The stored response
-    /// is outdated by it: replaced if stored, to be dropped if not and `outdatesStored`.
+    /// Any other response: forward it; `StoreDecision` decides whether it is stored. It makes the
+    /// stored response outdated: to be replaced if the new one is stored, to be dropped if not and
+    /// `outdatesStored`.
     case replace(outdatesStored: Bool)
-    /// A server error that the stored response may stand in for (RFC 5861 §4).
+    /// A server error in place of which the stored response may be served (RFC 5861 §4).
     case serveStale(CacheHit)
 
-    /// Reads the answer.
+    /// Interprets the response.
     ///
     /// - Parameters:
     ///   - response: the final response to the request that `validation` wrote.
     ///   - responseBytes: its head's bytes.
-    ///   - validation: how the origin was asked.
-    ///   - stored: the stored response asked about.
+    ///   - validation: the validation request.
+    ///   - stored: the stored response that was validated.
     ///   - storedHead: its head.
     ///   - request: the client's request.
     ///   - requestBytes: its bytes.
@@ -37,9 +39,9 @@ package enum ValidationOutcome: Sendable, Equatable {
                 of: response, in: responseBytes, stored: stored, storedHead: storedHead)
             switch selects {
             case .stored: break
-            // Without any validator of its own a 304 can only be about ours if ours alone were
-            // sent. RFC 9111 §4.3.4 would not take it then either, but many servers leave them out
-            // although RFC 9110 §15.4.5 asks for them, and there is no other meaning it can have.
+            // A 304 without validators can only be about the stored response if only its validators
+            // were sent. RFC 9111 §4.3.4 would not accept it even then, but many servers omit
+            // validators although RFC 9110 §15.4.5 requires them, and it can have no other meaning.
             case .unnamed where !validation.includesClientTags: break
             case .unnamed, .other:
                 return validation.includesClientTags
@@ -60,20 +62,20 @@ package enum ValidationOutcome: Sendable, Equatable {
         return .replace(outdatesStored: outdatesStored(status: response.status))
     }
 
-    /// Whether an answer with the status says that what is stored is no longer right.
+    /// Whether a response with this status means that the stored one is outdated.
     package static func outdatesStored(status: UInt16) -> Bool {
         status < 500 && status != 206 && status != 304
             && !StatusRules.isAboutThisRequestOnly(status)
     }
 }
 
-/// Which stored response a 304 is about (RFC 9111 §4.3.4), where one was asked about.
+/// Which response a 304 to a validation request is about (RFC 9111 §4.3.4).
 enum NotModifiedSelection: Equatable {
-    /// The one asked about.
+    /// The stored response that was validated.
     case stored
-    /// Its validators are not the stored ones.
+    /// Another: its validators are not the stored ones.
     case other
-    /// It has no validators.
+    /// Unknown: it has no validators.
     case unnamed
 
     init(
@@ -81,7 +83,7 @@ enum NotModifiedSelection: Equatable {
         storedHead: Span<UInt8>
     ) {
         if let tag = response.fields.first(.etag)?.value, !tag.isEmpty {
-            // A strong tag must be strongly the same, a weak one weakly.
+            // Strong tags must match by strong comparison, weak ones by weak comparison.
             let isSame =
                 EntityTag.isWeak(tag, in: bytes)
                 ? EntityTag.weaklyMatches(tag, in: bytes, stored.entityTag, in: storedHead)
@@ -97,8 +99,8 @@ enum NotModifiedSelection: Equatable {
     }
 }
 
-/// Why the origin gave no useful answer. A failed trust evaluation is not among these: nothing may
-/// stand in for that.
+/// Why the origin gave no useful response. A failed trust evaluation is not one of these: no stored
+/// response may hide that.
 package enum UpstreamFailure: Sendable, Equatable {
     /// No connection, or it ended or timed out before a response head.
     case unreachable
@@ -107,11 +109,11 @@ package enum UpstreamFailure: Sendable, Equatable {
 }
 
 extension CacheHit {
-    /// A stale answer in place of a failure, if anyone allows it: `stale-if-error` of the response
-    /// or the request (RFC 5861 §4), or for an unreachable origin the configuration (RFC 9111
-    /// §4.2.4). Nil otherwise, and always when the response forbids to be used stale or unvalidated
-    /// (`must-revalidate`, `proxy-revalidate`, `s-maxage`, `no-cache`), or when the request asked
-    /// for validation.
+    /// A stale response in place of a failure, if something permits it: `stale-if-error` of the
+    /// response or the request (RFC 5861 §4) or, if the origin is unreachable, the configuration
+    /// (RFC 9111 §4.2.4). Otherwise `nil`, and always if the response forbids stale or unvalidated
+    /// use (`must-revalidate`, `proxy-revalidate`, `s-maxage`, `no-cache`), or if the request
+    /// requires validation.
     package static func inPlaceOfFailure(
         _ failure: UpstreamFailure, stored: StoredMetadata, storedHead: Span<UInt8>,
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, now: Int64,

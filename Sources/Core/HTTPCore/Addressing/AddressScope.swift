@@ -7,13 +7,13 @@ package enum AddressScope: String, Hashable, Sendable, CaseIterable {
     case loopback
     /// This link: `169.254.0.0/16`, `fe80::/10`.
     case linkLocal
-    /// A site's own networks: RFC 1918, unique local `fc00::/7`, old site-local `fec0::/10`.
+    /// A site's private networks: RFC 1918, unique local `fc00::/7`, old site-local `fec0::/10`.
     case `private`
     /// A carrier's shared space, `100.64.0.0/10` (RFC 6598).
     case shared
-    /// A cloud's metadata service, wherever its address lies.
+    /// A cloud's metadata service, whatever range its address is in.
     case metadata
-    /// "This network", `0.0.0.0/8`, and `::`: a connect to it reaches this host.
+    /// "This network", `0.0.0.0/8`, and `::`: connecting to one reaches this host.
     case unspecified
     /// `224.0.0.0/4`, `ff00::/8`.
     case multicast
@@ -24,8 +24,8 @@ package enum AddressScope: String, Hashable, Sendable, CaseIterable {
 }
 
 extension IPAddress {
-    /// The address's scope. An IPv6 address that carries an IPv4 one (``embeddedV4``) has the
-    /// scope of that, since that is where its traffic ends.
+    /// The address's scope. An IPv6 address that embeds an IPv4 one (``embeddedV4``) has the IPv4
+    /// address's scope, since that is where its traffic ends up.
     package var scope: AddressScope {
         switch self {
         case .v4(let value):
@@ -37,9 +37,10 @@ extension IPAddress {
     }
 }
 
-/// Where clouds answer with credentials. 169.254.169.254: AWS, Azure, Google, Oracle, DigitalOcean,
-/// OpenStack; 169.254.170.2 and .23: ECS tasks, EKS pods; 169.254.0.23: Tencent; 169.254.42.42:
-/// Scaleway; 100.100.100.200: Alibaba; 192.0.0.192: Oracle Classic; 168.63.129.16: Azure's host.
+/// The addresses at which clouds hand out credentials. 169.254.169.254: AWS, Azure, Google, Oracle,
+/// DigitalOcean, OpenStack; 169.254.170.2 and .23: ECS tasks, EKS pods; 169.254.0.23: Tencent;
+/// 169.254.42.42: Scaleway; 100.100.100.200: Alibaba; 192.0.0.192: Oracle Classic; 168.63.129.16:
+/// Azure's host.
 private func isMetadataV4(_ value: UInt32) -> Bool {
     switch value {
     case 0xa9fe_a9fe, 0xa9fe_aa02, 0xa9fe_aa17, 0xa9fe_0017, 0xa9fe_2a2a, 0x6464_64c8,
@@ -102,8 +103,8 @@ private func scopeV6(_ high: UInt64, _ low: UInt64) -> AddressScope {
     case 0xfec0...0xfeff: return .private
     case 0xfe80...0xfebf: return .linkLocal
     case 0xfc00...0xfdff: return .private
-    // 2000::/3 is all that is allocated as global unicast; the rest, with 64:ff9b:1::/48,
-    // 100::/64 and 5f00::/16 in it, is not.
+    // Only 2000::/3 is allocated as global unicast; everything else, including 64:ff9b:1::/48,
+    // 100::/64 and 5f00::/16, is not.
     case 0x2000...0x3fff: break
     default: return .reserved
     }

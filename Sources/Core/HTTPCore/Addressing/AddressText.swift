@@ -1,11 +1,11 @@
-/// The text of an address or an endpoint, in place: what a log line copies without a `String`.
+/// The text of an address or an endpoint, stored inline: log lines copy it without a `String`.
 package struct AddressText: Sendable {
     /// The longest text: an IPv6 address with an IPv4 tail (45), brackets, colon and port (8).
     package static let maximumBytes = 56
 
     private var storage = InlineArray<56, UInt8>(repeating: 0)
 
-    /// How many bytes the text has.
+    /// The length of the text in bytes.
     package private(set) var count = 0
 
     fileprivate init() {}
@@ -85,7 +85,7 @@ package struct AddressText: Sendable {
 }
 
 extension IPAddress: CustomStringConvertible {
-    /// The canonical text in place (RFC 5952), without a `String`.
+    /// The canonical text (RFC 5952), stored inline, without a `String`.
     package var text: AddressText {
         var text = AddressText()
         switch self {
@@ -100,7 +100,7 @@ extension IPAddress: CustomStringConvertible {
 }
 
 extension Endpoint: CustomStringConvertible {
-    /// `127.0.0.1:80` or `[::1]:80` in place, without a `String`.
+    /// `127.0.0.1:80` or `[::1]:80`, stored inline, without a `String`.
     package var text: AddressText {
         var text = AddressText()
         switch address {

@@ -1,32 +1,32 @@
-/// Which addresses may be connected to. Pure: asked for each resolved address, and the address
-/// that was asked about is the one connected to, so that a name cannot change between the two.
+/// Which addresses may be connected to. Pure. Each resolved address is checked, and the address
+/// that was checked is the one that is connected to, so that a name cannot change in between.
 ///
-/// A denial wins over everything, then a permission, and what neither names is allowed only if
-/// its scope is ``AddressScope/global``. A permission by host name opens private networks alone:
-/// whoever answers for the name could else lead a request to this host, its links or a cloud's
-/// metadata service.
+/// A denial wins over everything, then a permission; an address that neither names is allowed only
+/// if its scope is ``AddressScope/global``. A permission by host name opens only private networks:
+/// otherwise whoever controls the name's DNS could direct a request to this host, its links or a
+/// cloud's metadata service.
 package struct DestinationRules: Sendable, Hashable {
-    /// Networks whose addresses are allowed whatever their scope.
+    /// Networks whose addresses are allowed, whatever their scope.
     package var allow: [IPNetwork]
     /// Networks whose addresses are refused.
     package var deny: [IPNetwork]
 
-    /// Rules of the two lists; without any, only global addresses are allowed.
+    /// Creates rules from the two lists; if both are empty, only global addresses are allowed.
     package init(allow: [IPNetwork] = [], deny: [IPNetwork] = []) {
         self.allow = allow
         self.deny = deny
     }
 
-    /// What the configuration's host patterns say of the name that the address came from.
+    /// How the configuration's host patterns apply to the name that the address was resolved from.
     package struct HostMatch: Sendable, Hashable {
         /// A pattern of the allow list matches.
         package var allowed: Bool
-        /// The request names an address, and no name: what is allowed is that address.
+        /// The request names an address rather than a host name: only that address is allowed.
         package var isAddress: Bool
         /// A pattern of the deny list matches.
         package var denied: Bool
 
-        /// The outcome of both lists' patterns.
+        /// Creates a match from the results of both lists.
         package init(allowed: Bool = false, denied: Bool = false, isAddress: Bool = false) {
             self.allowed = allowed
             self.denied = denied
@@ -34,18 +34,19 @@ package struct DestinationRules: Sendable, Hashable {
         }
     }
 
-    /// The answer for one address.
+    /// The decision about one address.
     package enum Decision: Sendable, Hashable {
         /// The address may be connected to.
         case allowed
-        /// It may not, and why.
+        /// It may not be connected to, for this reason.
         case refused(DestinationRefusal)
     }
 
     /// Decides about one address.
     ///
-    /// A mapped address is its IPv4 twin. Of the other addresses that carry an IPv4 one (NAT64,
-    /// 6to4), the carried one can be denied but not allowed: to allow those, name their network.
+    /// A mapped address is treated as its IPv4 equivalent. For other addresses that embed an IPv4
+    /// address (NAT64, 6to4), the embedded address can be denied but not allowed: to allow them,
+    /// list their network.
     package func decide(_ address: IPAddress, host: HostMatch = HostMatch()) -> Decision {
         if host.denied { return .refused(.deniedHost) }
         let embedded = address.embeddedV4
@@ -60,15 +61,15 @@ package struct DestinationRules: Sendable, Hashable {
     }
 }
 
-/// Why an address may not be connected to. The raw value is the token of metrics and logs.
+/// Why an address may not be connected to. The raw value is the token in metrics and logs.
 package enum DestinationRefusal: String, Error, Sendable, Hashable, CaseIterable {
     /// A host pattern of the deny list matches the name.
     case deniedHost = "denied_host"
-    /// A network of the deny list holds the address.
+    /// The address is in a network of the deny list.
     case deniedNetwork = "denied_network"
     /// The address is this host's.
     case loopback = "loopback"
-    /// The address is of this link.
+    /// The address is link-local.
     case linkLocal = "link_local"
     /// The address is in a private network.
     case privateNetwork = "private"
@@ -85,7 +86,8 @@ package enum DestinationRefusal: String, Error, Sendable, Hashable, CaseIterable
     /// The address is reserved: documentation, benchmarking, unallocated and the like.
     case reserved = "reserved"
 
-    /// Whether a permission for the host's name lifts it; the others need the address or network.
+    /// Whether a permission for the host's name lifts this refusal; the others need the address or
+    /// its network to be allowed.
     package var isOpenedByHostName: Bool {
         switch self {
         case .privateNetwork, .shared: true
@@ -95,7 +97,7 @@ package enum DestinationRefusal: String, Error, Sendable, Hashable, CaseIterable
         }
     }
 
-    /// The refusal that a scope brings; nil for global.
+    /// The reason for refusing a scope; `nil` for the global scope.
     package init?(scope: AddressScope) {
         switch scope {
         case .global: return nil

@@ -1,11 +1,11 @@
-/// An address and a port: what is listened on and connected to.
+/// An address and a port, to listen on or connect to.
 package struct Endpoint: Hashable, Sendable {
     /// The address.
     package var address: IPAddress
     /// The port; 0 asks the kernel for a free one when listening.
     package var port: UInt16
 
-    /// An endpoint of its two parts.
+    /// Creates an endpoint from an address and a port.
     @inlinable
     package init(address: IPAddress, port: UInt16) {
         self.address = address
@@ -18,7 +18,7 @@ package struct Endpoint: Hashable, Sendable {
         case missingPort
         /// A port that is not a decimal number from 0 to 65535 without leading zeros.
         case badPort
-        /// An IPv6 address that is not in brackets, so that its port cannot be told from it.
+        /// An IPv6 address without brackets, so that its port cannot be distinguished from it.
         case missingBrackets
         /// The part before the port is not a literal address.
         case badAddress
@@ -44,7 +44,7 @@ package struct Endpoint: Hashable, Sendable {
         self.init(address: address, port: port)
     }
 
-    /// ``init(parsing:)`` with nil in place of the reason.
+    /// As ``init(parsing:)``, but returns `nil` instead of throwing.
     package init?(_ text: some StringProtocol) {
         guard let endpoint = try? Endpoint(parsing: text) else { return nil }
         self = endpoint

@@ -1,15 +1,18 @@
-/// An Internet address, as a value of one machine word or two.
+import Notation
+
+/// An IP address, stored in one or two machine words.
 ///
-/// Equality is of the written form: `::ffff:127.0.0.1` and `127.0.0.1` differ. Everything that
-/// decides about an address (``IPNetwork``, ``AddressScope``, ``DestinationRules``) looks at
-/// ``unmapped`` first, so that a mapped address cannot pass where its IPv4 twin does not.
+/// Equality compares the written form: `::ffff:127.0.0.1` and `127.0.0.1` differ. Everything that
+/// makes a decision about an address (``IPNetwork``, ``AddressScope``, ``DestinationRules``)
+/// applies ``unmapped`` first, so that a mapped address is not accepted where the IPv4 address is
+/// refused.
 package enum IPAddress: Hashable, Sendable {
     /// An IPv4 address in host byte order: `127.0.0.1` is `0x7f00_0001`.
     case v4(UInt32)
     /// An IPv6 address: its first and its last eight bytes, each in host byte order.
     case v6(UInt64, UInt64)
 
-    /// Which of the two families an address belongs to.
+    /// The two address families.
     package enum Family: Hashable, Sendable, CaseIterable {
         /// 32-bit addresses.
         case v4
@@ -31,34 +34,34 @@ package enum IPAddress: Hashable, Sendable {
         }
     }
 
-    /// Reads an address in its strict text form: four decimal parts without leading zeros for
-    /// IPv4 (never `127.1`, `0177.0.0.1` or `0x7f.1`), RFC 4291 §2.2 for IPv6, without brackets
-    /// and without a zone identifier. Returns nil for anything else. Allocates nothing.
+    /// Reads an address in its strict text form: four decimal parts without leading zeros for IPv4
+    /// (never `127.1`, `0177.0.0.1` or `0x7f.1`), RFC 4291 §2.2 for IPv6, without brackets and
+    /// without a zone identifier. Returns `nil` for anything else. Does not allocate.
     package init?(bytes: Span<UInt8>) {
         var reader = AddressReader()
         guard let address = reader.address(bytes) else { return nil }
         self = address
     }
 
-    /// ``init(bytes:)`` over memory that is borrowed for the call.
+    /// ``init(bytes:)`` for memory that is borrowed during the call.
     package init?(bytes: UnsafeRawBufferPointer) {
         let typed = UnsafeBufferPointer(
             start: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), count: bytes.count)
         self.init(bytes: typed.span)
     }
 
-    /// ``init(bytes:)`` over a string's UTF-8.
+    /// ``init(bytes:)`` for a string's UTF-8.
     package init?(_ text: String) {
         self.init(bytes: text.utf8.span)
     }
 
-    /// ``init(bytes:)`` over a part of a string.
+    /// ``init(bytes:)`` for part of a string.
     package init?(_ text: Substring) {
         self.init(bytes: text.utf8.span)
     }
 
-    /// Reads the host of a URI when it is a literal (RFC 3986 §3.2.2): `127.0.0.1`, or an IPv6
-    /// address in brackets. Returns nil for names, for IPv6 without brackets and for `[v1.x]`.
+    /// Reads the host of a URI if it is a literal (RFC 3986 §3.2.2): `127.0.0.1`, or an IPv6
+    /// address in brackets. Returns `nil` for names, for IPv6 without brackets and for `[v1.x]`.
     package init?(host bytes: Span<UInt8>) {
         let count = bytes.count
         guard count >= 2, bytes[0] == UInt8(ascii: "[") else {
@@ -73,15 +76,15 @@ package enum IPAddress: Hashable, Sendable {
         self = address
     }
 
-    /// Reads a host that is an address, as configurations, certificates and people write it: IPv6
-    /// with or without brackets. Returns nil for names.
+    /// Reads a host that is an address, as it is written in configurations, in certificates and by
+    /// people: IPv6 with or without brackets. Returns `nil` for names.
     package init?(literal bytes: Span<UInt8>) {
         guard let address = IPAddress(bytes: bytes) ?? IPAddress(host: bytes) else { return nil }
         self = address
     }
 
-    /// The 4 or 16 bytes of the address, most significant first, as a certificate's `iPAddress`
-    /// holds them (RFC 5280 §4.2.1.6).
+    /// The 4 or 16 bytes of the address, most significant first, as in a certificate's `iPAddress`
+    /// (RFC 5280 §4.2.1.6).
     package var networkBytes: [UInt8] {
         switch self {
         case .v4(let value): withUnsafeBytes(of: value.bigEndian) { Array($0) }
@@ -91,7 +94,7 @@ package enum IPAddress: Hashable, Sendable {
         }
     }
 
-    /// The IPv4 address inside `::ffff:a.b.c.d`, else the address itself.
+    /// The IPv4 address in `::ffff:a.b.c.d`; otherwise the address itself.
     @inlinable
     package var unmapped: IPAddress {
         switch self {
@@ -100,9 +103,10 @@ package enum IPAddress: Hashable, Sendable {
         }
     }
 
-    /// The IPv4 address that traffic to this IPv6 address ends at, when the address says so:
-    /// IPv4-mapped `::ffff:0:0/96` and -compatible `::/96` (RFC 4291 §2.5.5; not `::` and `::1`),
-    /// NAT64 `64:ff9b::/96` (RFC 6052) and 6to4 `2002::/16` (RFC 3056). Nil for the others.
+    /// The IPv4 address to which traffic for this IPv6 address is delivered, if the address embeds
+    /// one: IPv4-mapped `::ffff:0:0/96` and IPv4-compatible `::/96` (RFC 4291 §2.5.5; not `::` and
+    /// `::1`), NAT64 `64:ff9b::/96` (RFC 6052) and 6to4 `2002::/16` (RFC 3056). `nil` for all other
+    /// addresses.
     package var embeddedV4: IPAddress? {
         guard case .v6(let high, let low) = self else { return nil }
         let last = UInt32(truncatingIfNeeded: low)
@@ -116,13 +120,13 @@ package enum IPAddress: Hashable, Sendable {
     }
 }
 
-/// The grammar of address literals over one span, with its place in it.
+/// A parser for address literals over one span, with its current position.
 private struct AddressReader {
     private var position = 0
 
-    /// The whole span as one address.
+    /// Reads the whole span as one address.
     mutating func address(_ bytes: Span<UInt8>) -> IPAddress? {
-        // 45 bytes: the longest IPv6 form, eight groups of four with an IPv4 tail.
+        // 45 bytes is the longest IPv6 form: eight groups of four with an IPv4 tail.
         guard bytes.count >= 2, bytes.count <= 45 else { return nil }
         for index in 0..<min(bytes.count, 5) where bytes[index] == UInt8(ascii: ":") {
             return v6(bytes)
@@ -130,8 +134,8 @@ private struct AddressReader {
         return v4(bytes).map { .v4($0) }
     }
 
-    /// `dec-octet "." dec-octet "." dec-octet "." dec-octet` (RFC 3986), from the position to
-    /// the span's end.
+    /// `dec-octet "." dec-octet "." dec-octet "." dec-octet` (RFC 3986), from the current position
+    /// to the end of the span.
     private mutating func v4(_ bytes: Span<UInt8>) -> UInt32? {
         var address: UInt32 = 0
         var octet: UInt32 = 0
@@ -141,7 +145,7 @@ private struct AddressReader {
             let byte = bytes[position]
             let digit = UInt32(byte &- UInt8(ascii: "0"))
             if digit <= 9 {
-                // A leading zero would be octal to some readers and decimal to others.
+                // Some parsers would read a leading zero as octal, others as decimal.
                 guard digits == 0 || octet > 0 else { return nil }
                 octet = octet &* 10 &+ digit
                 guard octet <= 255 else { return nil }
@@ -159,7 +163,7 @@ private struct AddressReader {
     }
 
     private mutating func v6(_ bytes: Span<UInt8>) -> IPAddress? {
-        // Groups before "::" (or all of them) and after it, each right-aligned in 128 bits.
+        // The groups before "::" (or all of them) and after it, each right-aligned in 128 bits.
         var head = Groups()
         var tail = Groups()
         var compressed = false

@@ -1,8 +1,8 @@
-/// A network in CIDR form, or one address (a prefix of all its bits).
+/// A network in CIDR form, or a single address (a prefix of full length).
 ///
-/// A network of IPv4-mapped addresses is the IPv4 network, and ``contains(_:)`` takes a mapped
-/// address for its IPv4 twin. Beyond that the families are apart: `::/0` holds no IPv4 address
-/// and `0.0.0.0/0` no IPv6 one.
+/// A network of IPv4-mapped addresses is the IPv4 network, and ``contains(_:)`` treats a mapped
+/// address as its IPv4 equivalent. Otherwise the families are separate: `::/0` contains no IPv4
+/// address and `0.0.0.0/0` no IPv6 one.
 package struct IPNetwork: Hashable, Sendable {
     /// The network's first address; never a mapped one.
     package let address: IPAddress
@@ -13,16 +13,16 @@ package struct IPNetwork: Hashable, Sendable {
     package enum ParseError: Error, Hashable, Sendable {
         /// The part before the slash is not a literal address.
         case badAddress
-        /// The part after the slash is not a decimal number without leading zeros that the
-        /// family allows.
+        /// The part after the slash is not a decimal number without leading zeros within the range
+        /// that the address family allows.
         case badPrefixLength
-        /// Bits after the prefix are set, so that it is unclear what was meant: the network
-        /// that the prefix alone would give.
+        /// Bits after the prefix are set, so that it is unclear what was meant. `suggestion` is the
+        /// network with these bits cleared.
         case hostBitsSet(suggestion: IPNetwork)
     }
 
-    /// The network of all addresses that share the first `prefixLength` bits of `address`;
-    /// bits after the prefix are cleared. Nil if the family has fewer bits.
+    /// The network of all addresses that share the first `prefixLength` bits of `address`; bits
+    /// after the prefix are cleared. `nil` if the address family has fewer bits.
     package init?(masking address: IPAddress, prefixLength: Int) {
         var address = address
         var prefixLength = prefixLength
@@ -44,7 +44,7 @@ package struct IPNetwork: Hashable, Sendable {
         self.prefixLength = prefixLength
     }
 
-    /// The network that holds `address` alone.
+    /// The network that contains only `address`.
     package init(_ address: IPAddress) {
         self.address = address.unmapped
         self.prefixLength = address.unmapped.family == .v4 ? 32 : 128
@@ -62,7 +62,8 @@ package struct IPNetwork: Hashable, Sendable {
         guard let length = IPNetwork.length(text[text.utf8.index(after: slash)...]),
             let network = IPNetwork(masking: address, prefixLength: length)
         else { throw .badPrefixLength }
-        // A mapped address with a short prefix is compared as written: its ffff are host bits.
+        // A mapped address with a short prefix is compared as written: its ffff is part of the host
+        // bits.
         let written = network.address.family == address.family ? address : address.unmapped
         guard network.address == written else {
             throw .hostBitsSet(suggestion: network)
@@ -70,13 +71,13 @@ package struct IPNetwork: Hashable, Sendable {
         self = network
     }
 
-    /// ``init(parsing:)`` with nil in place of the reason.
+    /// As ``init(parsing:)``, but returns `nil` instead of throwing.
     package init?(_ text: some StringProtocol) {
         guard let network = try? IPNetwork(parsing: text) else { return nil }
         self = network
     }
 
-    /// Whether the address is in the network; a mapped address is looked at as IPv4.
+    /// Whether the address is in the network; a mapped address is treated as IPv4.
     package func contains(_ candidate: IPAddress) -> Bool {
         switch (address, candidate.unmapped) {
         case (.v4(let network), .v4(let value)):
@@ -89,7 +90,7 @@ package struct IPNetwork: Hashable, Sendable {
         }
     }
 
-    // Swift's shifts are total: by the width or more they give zero.
+    // Swift's smart shifts have no undefined results: shifting by the width or more gives zero.
     private static func mask32(_ length: Int) -> UInt32 { ~(UInt32.max >> UInt32(length)) }
 
     private static func mask64(_ length: Int) -> UInt64 {
@@ -111,6 +112,6 @@ package struct IPNetwork: Hashable, Sendable {
 }
 
 extension IPNetwork: CustomStringConvertible {
-    /// `10.0.0.0/8`; a single address carries its full length too: `127.0.0.1/32`.
+    /// `10.0.0.0/8`; a single address is printed with its full prefix length, too: `127.0.0.1/32`.
     package var description: String { "\(address)/\(prefixLength)" }
 }

@@ -1,32 +1,33 @@
-/// Places that are taken for a while, so that one holder does not have them all: while less than
-/// half of them are taken, anybody may take one; from then on, whoever has a quarter of all of them
-/// gets no more. Pure.
+/// Permits that are taken for a while, shared so that no single holder gets them all: while less
+/// than half of them are taken, anyone may take one; after that, a holder with a quarter of all
+/// permits gets no more. Pure.
 package struct PlaceShares<Holder: Hashable> {
-    /// How many there are.
+    /// The number of permits.
     package let places: Int
-    /// How many are taken.
+    /// How many permits are taken.
     package private(set) var taken = 0
     private var holders: [Holder: Int] = [:]
 
     package init(places: Int) { self.places = places }
 
-    /// All are taken.
+    /// Whether all permits are taken.
     package var isFull: Bool { taken >= places }
     private var areScarce: Bool { taken >= max(1, places / 2) }
 
-    /// How many of them one holder has taken.
+    /// How many permits one holder has taken.
     package func taken(by holder: Holder) -> Int { holders[holder, default: 0] }
 
-    /// Whether there is a place.
+    /// Whether the holder may take a permit.
     ///
-    /// - Parameter holder: nil stands for nobody, and has no share that could be used up.
+    /// - Parameter holder: `nil` if the permit belongs to no holder; such permits are not limited
+    ///   by a share.
     package func mayTake(for holder: Holder?) -> Bool {
         guard !isFull else { return false }
         guard areScarce, let holder else { return true }
         return taken(by: holder) < max(1, places / 4)
     }
 
-    /// Takes a place; false: there is none.
+    /// Takes a permit; returns `false` if none may be taken.
     package mutating func take(for holder: Holder?) -> Bool {
         guard mayTake(for: holder) else { return false }
         taken += 1
@@ -34,14 +35,14 @@ package struct PlaceShares<Holder: Hashable> {
         return true
     }
 
-    /// Gives a place back that was taken for the holder.
+    /// Returns a permit that was taken for this holder.
     package mutating func giveBack(for holder: Holder?) {
         taken -= 1
         guard let holder, let count = holders[holder] else { return }
         holders[holder] = count > 1 ? count - 1 : nil
     }
 
-    /// Nothing is taken any more.
+    /// Returns all permits.
     package mutating func removeAll() { self = PlaceShares(places: places) }
 }
 

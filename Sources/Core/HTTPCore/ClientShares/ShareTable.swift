@@ -1,23 +1,25 @@
-/// A bounded table that clients fill, in which each has a share: what gives way is the longest
-/// unused entry of whichever client holds the most. One that floods the table pushes out its own
-/// entries, and as long as it is alone it may have all the room.
+import Addressing
+
+/// A bounded table that is filled by clients, each of which has a share: the entry that is evicted
+/// is the least recently used one of the client that holds the most. A client that floods the table
+/// evicts its own entries; while it is the only client, it may use the whole table.
 ///
-/// A client is the network that limits count it by; nil stands for what no client has caused, and
-/// has a share like a client. Who has put an entry in holds it, whoever uses it later. Of several
-/// that hold as much, the one whose longest unused entry is the oldest gives way: where everybody
-/// holds the same, this is a table of the most recently used.
+/// A client is the network by which limits count it; `nil` stands for entries that no client has
+/// caused, which have a share like a client's. An entry belongs to the client that inserted it,
+/// whoever uses it later. If several clients hold the same amount, the one whose least recently
+/// used entry is the oldest loses it: if all hold the same, this is an LRU table.
 ///
-/// Every operation takes time in the logarithm of the number of clients at most; what a lookup
-/// costs depends on neither number. Pure.
+/// Every operation takes at most logarithmic time in the number of clients; the cost of a lookup
+/// depends neither on that number nor on the number of entries. Pure.
 package struct ShareTable<Key: Hashable, Value> {
     fileprivate struct Slot {
         let key: Key
         var value: Value
         var weight: Int
         let holder: Int
-        /// When it was used last, counted in uses of the table.
+        /// When it was last used, counted in uses of the table.
         var used: UInt64
-        /// The neighbours among its holder's entries in the order of their use; `none` at the ends.
+        /// The neighbours in its holder's list, ordered by use; `none` at the ends.
         var older = none
         var newer = none
     }
@@ -27,7 +29,7 @@ package struct ShareTable<Key: Hashable, Value> {
         var weight = 0
         var oldest = none
         var newest = none
-        /// Where it stands in `order`.
+        /// Its index in `order`.
         var place: Int
     }
 
@@ -39,27 +41,27 @@ package struct ShareTable<Key: Hashable, Value> {
     private var holderIndices: [IPNetwork?: Int] = [:]
     private var holders: [Holder?] = []
     private var freeHolders: [Int] = []
-    /// The indices of the holders, as a heap: the one that gives way next comes first.
+    /// The indices of the holders, as a heap: the first is the next to lose an entry.
     private var order: [Int] = []
     private var uses: UInt64 = 0
-    /// How much all entries may weigh.
+    /// The maximum total weight.
     package private(set) var limit: Int
-    /// What all entries weigh.
+    /// The total weight of all entries.
     package private(set) var weight = 0
 
-    /// An empty table of so many entries; 0: none is kept. `limit` bounds the sum of the weights
-    /// where entries have any.
+    /// Creates an empty table with a limit on the number of entries, or on the sum of their weights
+    /// if they have any. With 0, nothing is kept.
     package init(limit: Int) { self.limit = max(0, limit) }
 
-    /// How many entries there are.
+    /// The number of entries.
     package var count: Int { indices.count }
     package var isEmpty: Bool { indices.isEmpty }
-    /// How many clients hold something.
+    /// The number of clients that hold an entry.
     package var clientCount: Int { order.count }
 
     // MARK: Entries
 
-    /// The value of a key, which is the latest used of its client's now.
+    /// Returns a key's value and makes the entry its client's most recently used one.
     package mutating func use(_ key: Key) -> Value? {
         guard let index = indices[key], let slot = slots[index] else { return nil }
         unlink(index)
@@ -68,15 +70,15 @@ package struct ShareTable<Key: Hashable, Value> {
         return slot.value
     }
 
-    /// The value of a key, which is not used thereby.
+    /// Returns a key's value without counting this as a use.
     package func value(of key: Key) -> Value? {
         indices[key].flatMap { slots[$0]?.value }
     }
 
-    /// Sets the value of a key, which the client holds now, and makes room for it: of whoever holds
-    /// the most then, which may be this client.
+    /// Sets a key's value, which then belongs to this client, and makes room for it by evicting
+    /// entries of whichever client then holds the most, which may be this one.
     ///
-    /// - Parameter weight: what it takes of `limit`; at least 1.
+    /// - Parameter weight: how much of `limit` the entry takes; at least 1.
     package mutating func set(
         _ value: Value, for key: Key, of client: IPNetwork?, weight: Int = 1
     ) {
@@ -84,7 +86,7 @@ package struct ShareTable<Key: Hashable, Value> {
         while self.weight > limit, removeNext() != nil {}
     }
 
-    /// The same without making room: the caller does, by ``removeNext()``.
+    /// The same without making room: the caller does that, with ``removeNext()``.
     package mutating func insert(
         _ value: Value, for key: Key, of client: IPNetwork?, weight: Int = 1
     ) {
@@ -105,15 +107,15 @@ package struct ShareTable<Key: Hashable, Value> {
         add(slot.weight, to: holder)
     }
 
-    /// Changes the value of a key that there is, and what it weighs. It stays its client's, and was
-    /// used when it was.
+    /// Changes the value and weight of an existing key. Its client and its time of last use stay as
+    /// they are.
     package mutating func update(_ value: Value, for key: Key, weight: Int) {
         guard let index = indices[key] else { return }
         slots[index]?.value = value
         setWeight(weight, of: key)
     }
 
-    /// Changes what an entry weighs, and not when it was used.
+    /// Changes an entry's weight, but not its time of last use.
     package mutating func setWeight(_ weight: Int, of key: Key) {
         guard let index = indices[key], let slot = slots[index] else { return }
         let weight = max(1, weight)
@@ -121,7 +123,7 @@ package struct ShareTable<Key: Hashable, Value> {
         add(weight - slot.weight, to: slot.holder)
     }
 
-    /// Removes an entry, if there is one.
+    /// Removes an entry if it exists.
     @discardableResult
     package mutating func remove(_ key: Key) -> Value? {
         guard let index = indices.removeValue(forKey: key), let slot = slots[index] else {
@@ -134,12 +136,12 @@ package struct ShareTable<Key: Hashable, Value> {
         return slot.value
     }
 
-    /// Removes the entries that a condition holds for; takes time in the number of all.
+    /// Removes the entries that satisfy a condition; takes time linear in the number of entries.
     package mutating func removeAll(where isToGo: (Key, Value) -> Bool) {
         for case let slot? in slots where isToGo(slot.key, slot.value) { remove(slot.key) }
     }
 
-    /// Another limit is in force. The memory of what goes is given back.
+    /// Changes the limit. The memory of evicted entries is released.
     package mutating func setLimit(_ limit: Int) {
         guard limit != self.limit else { return }
         self.limit = max(0, limit)
@@ -152,18 +154,19 @@ package struct ShareTable<Key: Hashable, Value> {
         self = smaller
     }
 
-    // MARK: Who gives way
+    // MARK: Eviction
 
-    /// What a client's entries weigh.
+    /// The total weight of a client's entries.
     package func weight(of client: IPNetwork?) -> Int {
         holderIndices[client].flatMap { holders[$0]?.weight } ?? 0
     }
 
-    /// The entry that gives way next.
+    /// The entry to be evicted next.
     ///
-    /// - Parameter ofClients: of those that clients have caused.
+    /// - Parameter ofClients: whether to consider only entries that clients have caused.
     package func next(ofClients: Bool = false) -> Value? {
-        // The one that stands for no client is not the only one in the heap's first two rows.
+        // Only one holder stands for no client, so the first two rows of the heap contain another
+        // one.
         var first: Int?
         for holder in order.prefix(3)
         where !ofClients || holders[holder]?.client != nil {
@@ -172,12 +175,12 @@ package struct ShareTable<Key: Hashable, Value> {
         return first.flatMap { oldest(of: $0)?.value }
     }
 
-    /// A client's longest unused entry.
+    /// A client's least recently used entry.
     package func next(of client: IPNetwork?) -> Value? {
         holderIndices[client].flatMap { oldest(of: $0)?.value }
     }
 
-    /// Removes the entry that gives way next; nil: there is none.
+    /// Removes the entry to be evicted next; returns `nil` if the table is empty.
     @discardableResult
     package mutating func removeNext() -> Value? {
         guard let first = order.first, let slot = oldest(of: first) else { return nil }
@@ -207,7 +210,7 @@ package struct ShareTable<Key: Hashable, Value> {
         return index
     }
 
-    /// Puts an entry at its holder's newest end.
+    /// Inserts an entry at the most recently used end of its holder's list.
     private mutating func link(_ index: Int) {
         guard let holder = slots[index]?.holder, let newest = holders[holder]?.newest else {
             return
@@ -238,8 +241,8 @@ package struct ShareTable<Key: Hashable, Value> {
         }
     }
 
-    /// Changes what a holder holds, after its entries were linked; one that holds nothing is
-    /// forgotten.
+    /// Changes a holder's total weight, after its entries were linked; a holder without entries is
+    /// removed.
     private mutating func add(_ change: Int, to holder: Int) {
         weight += change
         holders[holder]?.weight += change
@@ -259,14 +262,14 @@ package struct ShareTable<Key: Hashable, Value> {
 
     // MARK: The heap
 
-    /// Whether an entry of the one gives way before one of the other.
+    /// Whether one holder is to lose an entry before the other.
     private func precedes(_ one: Int, _ other: Int) -> Bool {
         guard let first = holders[one], let second = holders[other] else { return false }
         if first.weight != second.weight { return first.weight > second.weight }
         return (oldest(of: one)?.used ?? 0) < (oldest(of: other)?.used ?? 0)
     }
 
-    /// Moves a holder to where it belongs.
+    /// Restores the heap's order for a holder whose weight has changed.
     private mutating func settle(_ holder: Int) {
         guard var place = holders[holder]?.place else { return }
         while place > 0, precedes(order[place], order[(place - 1) / 2]) {
@@ -297,9 +300,9 @@ extension ShareTable: Sendable where Key: Sendable, Value: Sendable {}
 extension ShareTable.Slot: Sendable where Key: Sendable, Value: Sendable {}
 
 extension IPNetwork {
-    /// The network that an address stands for where clients are counted: its own for IPv4, its /64
-    /// for IPv6, the least that a subscriber is given. Counting single IPv6 addresses would limit
-    /// nobody.
+    /// The network by which a client's address is counted: the address itself for IPv4, its /64 for
+    /// IPv6, which is the least that a subscriber is given. Counting single IPv6 addresses would
+    /// limit nobody.
     package init(client address: IPAddress) {
         let address = address.unmapped
         switch address {

@@ -1,22 +1,22 @@
-/// What the Connection fields of a message say (RFC 9110 §7.6.1).
+/// The Connection fields of a message (RFC 9110 §7.6.1).
 ///
-/// An option may nominate any field as hop-by-hop. Nominations of fields that decisions are made by
-/// are not followed: hop-by-hop ones go anyway, and none of the others may be nominated (they are
-/// meant for all recipients), so that Connection cannot be used to strip Host, Content-Length,
-/// Authorization, Cache-Control, Via or the like on the way to the next hop.
+/// An option may nominate any field as hop-by-hop. Nominations of fields that the gateway bases
+/// decisions on are ignored: hop-by-hop ones are dropped anyway, and none of the others may be
+/// nominated (they are meant for all recipients). So Connection cannot be used to strip Host,
+/// Content-Length, Authorization, Cache-Control, Via or the like on the way to the next hop.
 struct ConnectionOptions {
     private(set) var close = false
     private(set) var keepAlive = false
     private(set) var upgrade = false
-    /// Whether some option may be the name of a field.
+    /// Whether some option may be a field name.
     private(set) var nominates = false
 
-    /// Reads all Connection fields of a section.
+    /// Parses all Connection fields of a section.
     static func read(
         _ fields: borrowing FieldSection, _ bytes: HeadBytes, limit: Int
     ) throws(WireError) -> ConnectionOptions {
         var options = ConnectionOptions()
-        // What nearly all messages say.
+        // The value that nearly all messages have.
         if let field = fields.only(.connection) {
             options.keepAlive = bytes.holds(lowercase: "keep-alive", at: field.value)
             options.close = bytes.holds(lowercase: "close", at: field.value)
@@ -42,13 +42,14 @@ struct ConnectionOptions {
         return options
     }
 
-    /// The fields that may be nominated: the unknown ones, and those known only for their values.
+    /// The fields that may be nominated: unknown ones, and those of which only the values matter.
     private static let nominable = FieldIDSet([
         .other, .userAgent, .referer, .cookie, .origin, .accept, .acceptEncoding, .acceptLanguage,
         .server, .altSvc, .retryAfter, .warning, .allow,
     ])
 
-    /// Marks the fields that an option names. The options were read without error before.
+    /// Marks the fields that the options nominate. The options have already been parsed without
+    /// error.
     static func markNominated(_ fields: inout FieldSection, _ bytes: HeadBytes) {
         guard fields.present.intersects(nominable) else { return }
         for connection in 0..<fields.count where fields[connection].id == .connection {
@@ -64,7 +65,7 @@ struct ConnectionOptions {
         }
     }
 
-    /// Whether the connection persists (RFC 9112 §9.3): by default in HTTP/1.1, when asked for in
+    /// Whether the connection persists (RFC 9112 §9.3): by default in HTTP/1.1, on request in
     /// HTTP/1.0, never with close.
     func persists(_ version: HTTPVersion) -> Bool {
         !close && (version == .http11 || keepAlive)

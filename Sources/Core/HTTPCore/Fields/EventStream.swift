@@ -1,6 +1,6 @@
 extension ResponseHead {
-    /// Whether the content is a stream of events (`text/event-stream`, WHATWG HTML §9.2), in which
-    /// long pauses are usual.
+    /// Whether the content is an event stream (`text/event-stream`, WHATWG HTML §9.2), in which
+    /// long pauses are normal.
     /// - Parameter bytes: the head.
     @inline(__always)
     package func isEventStream(in bytes: Span<UInt8>) -> Bool {

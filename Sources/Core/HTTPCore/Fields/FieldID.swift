@@ -1,4 +1,4 @@
-/// The field names that the gateway has a meaning for; all others are `other`, or `disguised`.
+/// The field names that mean something to the gateway; all others are `other` or `disguised`.
 ///
 /// Fewer than 64, so that a set of them is one word (``FieldIDSet``).
 package enum FieldID: UInt8, Sendable, CaseIterable {
@@ -6,8 +6,8 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     // Message framing and connection (RFC 9110 §7.6, 9112 §6).
     case host, connection, proxyConnection, keepAlive, te, trailer, transferEncoding, upgrade
     case http2Settings, expect, maxForwards
-    /// The name of a framing or hop-by-hop field with `_` in place of a `-`: another field to
-    /// HTTP, but the same to programs that get fields as variables in the way of CGI. Refused in
+    /// The name of a framing or hop-by-hop field with `_` in place of a `-`: a different field in
+    /// HTTP, but the same one to programs that receive fields as CGI variables. Refused in
     /// requests; dropped from responses and trailers.
     case disguised
     // Content (RFC 9110 §8).
@@ -23,12 +23,13 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     // The chain of intermediaries.
     case via, forwarded, xForwardedFor, xForwardedHost, xForwardedProto
     case cacheStatus, proxyStatus
-    // The rest that is looked at. Set-Cookie2 (RFC 2965) is `setCookie`, too: both set a cookie.
+    // Other fields that the gateway reads. Set-Cookie2 (RFC 2965) is also `setCookie`: both set a
+    // cookie.
     case location, retryAfter, allow, altSvc, setCookie, cookie
     case accept, acceptEncoding, acceptLanguage, server, userAgent, referer, origin
     case strictTransportSecurity
 
-    /// The name as it is written by the gateway; empty for `other` and `disguised`.
+    /// The name as the gateway writes it; empty for `other` and `disguised`.
     package var name: StaticString {
         switch self {
         case .other, .disguised: ""

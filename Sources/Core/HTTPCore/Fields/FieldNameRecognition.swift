@@ -1,7 +1,7 @@
 extension FieldID {
-    /// The known name that the bytes `start..<end` are, letter case not counting, or `other`.
+    /// The known name that the bytes `start..<end` spell, ignoring case, or `other`.
     ///
-    /// The length picks a few candidates; each is compared in one to four words with the bytes
+    /// The length selects a few candidates; each is compared in one to four words with the bytes
     /// folded to lower case. This is exact whatever the bytes are (see ``CaseFolding``).
     @inline(__always)
     static func recognise(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
@@ -12,16 +12,16 @@ extension FieldID {
         return count < 14 ? recognise(medium: name, count) : recognise(long: name, count)
     }
 
-    /// What the bytes `start..<end`, which are no known name and end before a colon, are: `other`,
-    /// `disguised`, or nil when they are not a token.
+    /// Classifies the bytes `start..<end`, which are not a known name and end before a colon:
+    /// `other`, `disguised`, or `nil` if they are not a token.
     @inline(never)
     static func unknown(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID? {
         guard start < end, bytes.endOfToken(from: start) == end else { return nil }
         return otherOrDisguised(bytes, from: start, to: end)
     }
 
-    /// As ``recognise(_:from:to:)``, for the rarer caller; and looks whether an unknown name is a
-    /// known one in disguise.
+    /// As ``recognise(_:from:to:)``, for callers that are not on the hot path; also detects
+    /// disguised names.
     @inline(never)
     static func recogniseOutOfLine(
         _ bytes: HeadBytes, from start: Int, to end: Int
@@ -136,9 +136,9 @@ extension FieldID {
     }
 }
 
-/// A name of at most 25 bytes, folded to lower case, as words that cover it (they overlap).
+/// A name of at most 25 bytes, folded to lower case, as (overlapping) words that cover it.
 private struct FoldedName {
-    /// The first eight bytes, or all of a shorter name with zeros above.
+    /// The first eight bytes, or all of a shorter name padded with zeros.
     private let first: UInt64
     private let last: UInt64
     private let second: UInt64
@@ -162,7 +162,7 @@ private struct FoldedName {
         third = end &- start > 24 ? CaseFolding.fold(bytes.word(at: start &+ 16)) : 0
     }
 
-    /// Whether this is `name`, of under eight bytes; the word compared with is a constant.
+    /// Whether this is `name`, of fewer than eight bytes; it is compared with a constant.
     @inline(__always)
     func isShort(_ name: StaticString) -> Bool { first == CaseFolding.short(name) }
 
@@ -177,28 +177,29 @@ private struct FoldedName {
     }
 }
 
-// Names that pass for known ones where `_` stands for `-`.
+// Names that can be mistaken for known ones because `_` takes the place of `-`.
 extension FieldID {
-    /// The fields that a message's framing or this hop's connection depend on, with a `-` in their
-    /// names: what must not be passed on in disguise.
+    /// The fields that a message's framing or this hop's connection depends on and whose names have
+    /// a `-`: they must not be forwarded in disguise.
     package static let disguisable = FieldIDSet([
         .contentLength, .transferEncoding, .keepAlive, .proxyConnection, .http2Settings,
         .maxForwards, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
     ])
 
-    /// Bit n: a name of n bytes is among `disguisable`. Written out, so that it is a constant.
+    /// Bit n is set if a name of n bytes is in `disguisable`. Written out, so that it is a
+    /// constant.
     @inline(__always)
     static var disguisableLengths: UInt64 {
         1 &<< 10 | 1 &<< 12 | 1 &<< 14 | 1 &<< 16 | 1 &<< 17 | 1 &<< 18 | 1 &<< 19 | 1 &<< 25
     }
 
-    /// Whether the bytes `start..<end`, which are no known name, are one in disguise: `other` or
-    /// `disguised`. A few instructions for a name without `_`.
+    /// Whether the bytes `start..<end`, which are not a known name, are one in disguise: `other` or
+    /// `disguised`. Takes a few instructions for a name without `_`.
     @inline(__always)
     static func otherOrDisguised(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
         let count = end &- start
         guard count < 64, disguisableLengths & (1 &<< UInt64(count)) != 0 else { return .other }
-        // All lengths in question are from 10 to 25: three words cover every place of a hyphen.
+        // All lengths in question are from 10 to 25: three words cover every position of a hyphen.
         let middle = bytes.word(at: min(start &+ 8, end &- 8))
         let underscores =
             WordSearch.equal(Byte.underscore, in: bytes.word(at: start))

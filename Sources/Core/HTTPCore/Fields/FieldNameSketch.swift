@@ -1,12 +1,12 @@
-/// A 64-bit summary of a set of field names: one bit for each name, which several names share.
+/// A 64-bit summary of a set of field names: one bit for each name; several names share a bit.
 ///
-/// Two sketches that do not intersect have no name in common, letter case and `_` for `-` not
-/// counting: that is one operation, where comparing the names takes many.
+/// Two sketches that do not intersect have no name in common, ignoring case and treating `_` as
+/// `-`: this takes one operation, while comparing the names takes many.
 package struct FieldNameSketch: Sendable, Equatable {
     /// The bits of the names.
     @usableFromInline private(set) var bits: UInt64 = 0
 
-    /// The sketch of no name.
+    /// The sketch of the empty set.
     package init() {}
 
     /// The sketch of these names.
@@ -14,14 +14,15 @@ package struct FieldNameSketch: Sendable, Equatable {
         for name in names { insert(name) }
     }
 
-    /// Adds a name in lower or upper case; an empty one adds nothing.
+    /// Adds a name in lower or upper case; an empty name adds nothing.
     package mutating func insert(_ name: [UInt8]) {
         guard let last = name.last else { return }
         insert(count: name.count, middle: name[name.count / 2], last: last)
     }
 
-    /// Adds the name of so many bytes, of which these are the one in its middle and the last. The
-    /// factors tell the names that bypass the cache by default from those that clients often send.
+    /// Adds a name, given its length and its middle and last byte. The factors are chosen so that
+    /// the names that bypass the cache by default do not collide with those that clients often
+    /// send.
     @inline(__always)
     mutating func insert(count: Int, middle: UInt8, last: UInt8) {
         let sum =
@@ -30,13 +31,13 @@ package struct FieldNameSketch: Sendable, Equatable {
         bits |= 1 &<< (sum & 63)
     }
 
-    /// The same for both cases of a letter, and for `-` and `_`.
+    /// Maps both cases of a letter, and `-` and `_`, to the same value.
     @inline(__always)
     private static func folded(_ byte: UInt8) -> UInt64 {
         UInt64((byte == 0x5F ? 0x2D : byte) | 0x20)
     }
 
-    /// Whether some name may be in both.
+    /// Whether the two sets may have a name in common.
     @inlinable @inline(__always)
     package func intersects(_ other: FieldNameSketch) -> Bool { bits & other.bits != 0 }
 }

@@ -1,10 +1,12 @@
-/// Reads a field section line by line up to its empty line (RFC 9112 §5, §2.2): the part that
-/// request heads, response heads and trailer sections have in common.
+import Notation
+
+/// Parses a field section line by line up to its empty line (RFC 9112 §5, §2.2). Shared by request
+/// heads, response heads and trailer sections.
 ///
 ///     field-line = field-name ":" OWS field-value OWS
 ///
-/// Deviations, all of them refusals: no bare LF as line end, no bare CR anywhere; no obs-fold and
-/// no whitespace before the colon, except where these are mended afterwards (``LineRepair``).
+/// It is stricter than the grammar: no bare LF as line ending, no bare CR anywhere; no obs-fold and
+/// no whitespace before the colon, except where these are repaired afterwards (``LineRepair``).
 ///
 ///     name ──► value ──► name ──► (the empty line)
 ///       ├────► space ──► spacedValue ──► name
@@ -12,22 +14,22 @@
 struct FieldScanner: Sendable {
     private enum State: UInt8 {
         case name, value
-        // Of lines that are mended: the white space before a colon, the value behind it, and a line
-        // that goes on with the value before.
+        // In lines to be repaired: the white space before a colon, the value after it, and a line
+        // that continues the previous value.
         case space, spacedValue, fold
     }
 
     private var state = State.name
     private var id = FieldID.other
-    /// The next byte to look at; after the section's end, the first byte behind it.
+    /// The next byte to examine; after the end of the section, the first byte that follows it.
     private(set) var position: Int
     private var lineStart: Int
     private var nameEnd = 0
-    /// Up to where a line that is wrong has been looked at, to say what is wrong with it.
+    /// How far an invalid line has been examined to determine the error.
     private var examined = 0
     private let repair: LineRepair
 
-    /// A scanner before the first byte of a section that begins at `position`.
+    /// Creates a scanner for a section that begins at `position`.
     @inline(__always)
     init(from position: Int, repairing repair: LineRepair = .none) {
         self.position = position
@@ -35,8 +37,9 @@ struct FieldScanner: Sendable {
         lineStart = position
     }
 
-    /// Reads on and appends complete lines to `fields`. True when the section is complete, false
-    /// when more bytes are needed. `limit` is the most fields allowed; `tooManyFields` beyond.
+    /// Scans on and appends complete lines to `fields`. Returns true when the section is complete,
+    /// false when more bytes are needed. `limit` is the maximum number of fields; beyond it, throws
+    /// `tooManyFields`.
     @inline(__always)
     mutating func scan(
         _ bytes: HeadBytes, into fields: inout FieldSection, limit: Int
@@ -61,11 +64,11 @@ struct FieldScanner: Sendable {
         }
     }
 
-    /// Appends the fields of all lines that have come whole and whose names end near their
-    /// beginnings: of most heads all at once. Keeps nothing of a line in the scanner, so that all
-    /// of it is in registers.
+    /// Appends the fields of all lines that have arrived completely and whose names end near their
+    /// beginnings: in most heads, all lines. Keeps no state of a line in the scanner, so that
+    /// everything stays in registers.
     ///
-    /// - Returns: where the first line begins that is not one of these.
+    /// - Returns: where the first line begins that does not qualify.
     @inline(__always)
     private func takeWholeLines(
         _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
@@ -74,7 +77,7 @@ struct FieldScanner: Sendable {
         while start < bytes.count, bytes[start] != Byte.carriageReturn,
             let colon = bytes.nearColon(from: start)
         {
-            // A known name needs no look at its bytes one by one.
+            // A known name needs no examination of its bytes one by one.
             var id = FieldID.recognise(bytes, from: start, to: colon)
             if id == .other {
                 guard let unknown = FieldID.unknown(bytes, from: start, to: colon) else { break }
@@ -91,10 +94,10 @@ struct FieldScanner: Sendable {
         return start
     }
 
-    /// How far a line was read.
+    /// How far a line has been scanned.
     private enum LineProgress { case field, empty, incomplete }
 
-    /// Reads on in one line, byte by byte where need be.
+    /// Scans one line, byte by byte if necessary.
     @inline(never)
     private mutating func readLine(
         _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
@@ -127,15 +130,15 @@ struct FieldScanner: Sendable {
         return .field
     }
 
-    /// What a line is that has `byte` in the place of its colon or of its name's first byte; nil:
-    /// not one that is mended.
+    /// The state for a line that has `byte` where its colon or the first byte of its name should
+    /// be; `nil` if such a line is not repaired.
     private func irregularity(_ byte: UInt8, isFirst: Bool) -> State? {
         guard repair != .none, ASCII.isWhitespace(byte) else { return nil }
         if position != lineStart { return .space }
         return isFirst ? nil : .fold
     }
 
-    /// Reads on in a line that is mended. False when more bytes are needed.
+    /// Scans a line that will be repaired. Returns false when more bytes are needed.
     private mutating func scanIrregular(
         _ bytes: HeadBytes, _ fields: inout FieldSection, _ limit: Int
     ) throws(WireError) -> Bool {
@@ -145,7 +148,7 @@ struct FieldScanner: Sendable {
             id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
             guard bytes[position] == Byte.colon, repair.mends(id) else {
                 position = nameEnd
-                // It says what is wrong, once enough of the line has come.
+                // This throws the right error as soon as enough of the line has arrived.
                 return try isEmptyLine(bytes, first: false)
             }
             position &+= 1
@@ -174,8 +177,8 @@ struct FieldScanner: Sendable {
         return true
     }
 
-    /// The field that a line which goes on with another one would be if it did not begin with white
-    /// space: some programs read it so.
+    /// The field that a continuation line would be without its leading white space: some programs
+    /// read it that way.
     private func fieldNamed(at line: ByteRange, _ bytes: HeadBytes) -> FieldID {
         let start = Int(line.start)
         let end = bytes.endOfToken(from: start)
@@ -197,8 +200,8 @@ struct FieldScanner: Sendable {
         state = .name
     }
 
-    /// Whether the line is the empty one: false when its line feed has not come yet. Throws what is
-    /// wrong with a line that has no proper name.
+    /// Whether the line is the empty one: false if its line feed has not arrived yet. Throws the
+    /// error of a line that has no proper name.
     @inline(never)
     private mutating func isEmptyLine(
         _ bytes: HeadBytes, first: Bool
@@ -230,9 +233,9 @@ struct FieldScanner: Sendable {
 }
 
 extension FieldScanner {
-    /// What is wrong with a line that has white space, at `position`, behind what begins as a name:
-    /// only what follows tells whether a colon comes next, later, or not at all. Nil where more
-    /// bytes are needed.
+    /// The error of a line that has white space at `position`, after what may be a name: only the
+    /// bytes that follow show whether a colon comes next, later, or not at all. `nil` if more bytes
+    /// are needed.
     private mutating func faultOfSpacedName(_ bytes: HeadBytes) -> WireError? {
         examined = max(examined, position)
         while examined < bytes.count {
@@ -250,7 +253,7 @@ extension FieldScanner {
 }
 
 extension FieldSection {
-    /// Appends a field that has been read from a line.
+    /// Appends a field that was parsed from a line.
     @inline(__always)
     fileprivate mutating func append(
         _ id: FieldID, name: ByteRange, value: ByteRange, _ bytes: HeadBytes
@@ -265,8 +268,8 @@ extension FieldSection {
 }
 
 extension HeadBytes {
-    /// Moves `position` on to the CR that ends a field value; false when its line feed has not come
-    /// yet.
+    /// Moves `position` to the CR that ends a field value; returns false if its line feed has not
+    /// arrived yet.
     @inline(__always)
     fileprivate func findValueEnd(_ position: inout Int) throws(WireError) -> Bool {
         while true {

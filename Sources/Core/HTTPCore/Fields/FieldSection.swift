@@ -1,13 +1,13 @@
 /// One field line of a head, as offsets over the head's bytes.
 package struct Field: Sendable, Equatable {
-    /// The name among those the gateway knows, or `other`.
+    /// The name, if the gateway knows it, otherwise `other` or `disguised`.
     package var id: FieldID
-    /// Whether a Connection field of the same head names this field as hop-by-hop, and may
-    /// (see ``ConnectionOptions``).
+    /// Whether a Connection field of the same head nominates this field as hop-by-hop, and is
+    /// allowed to (see ``ConnectionOptions``).
     package var isNominated: Bool
     /// The name's bytes. The line begins at its first byte.
     package var name: ByteRange
-    /// The value without the whitespace around it (RFC 9112 §5.1). May be empty.
+    /// The value without surrounding whitespace (RFC 9112 §5.1). May be empty.
     package var value: ByteRange
 
     /// A field with these parts.
@@ -20,12 +20,12 @@ package struct Field: Sendable, Equatable {
     }
 }
 
-/// The fields of one head in their order, with a bitmask of the names that occur.
+/// The fields of one head in order, with a bitmask of the names that occur.
 ///
-/// Storage survives ``removeAll()``, so a reused section does not allocate.
+/// ``removeAll()`` keeps the storage, so that a reused section does not allocate.
 package struct FieldSection: Sendable, RandomAccessCollection {
     @usableFromInline var storage: ContiguousArray<Field> = []
-    /// The known names that occur. `other` is in it when an unknown name does.
+    /// The known names that occur, including `other` if an unknown name occurs.
     package private(set) var present: FieldIDSet = []
     /// The known names that occur on more than one line.
     package private(set) var repeated: FieldIDSet = []
@@ -33,9 +33,9 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     package internal(set) var unknownNames = FieldNameSketch()
     /// Whether some field has ``Field/isNominated``.
     package internal(set) var hasNominated = false
-    /// Whether some line has yet to be mended (``LineRepair``).
+    /// Whether some line has yet to be repaired (``LineRepair``).
     package internal(set) var isIrregular = false
-    /// Offset of the empty line that ends the section: one past the last field line.
+    /// The offset of the empty line that ends the section: one past the last field line.
     package internal(set) var end: UInt32 = 0
 
     /// An empty section.
@@ -46,7 +46,7 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     /// The field at `index`, in the order received.
     @inlinable package subscript(index: Int) -> Field { storage[index] }
 
-    /// Runs `body` over the fields in memory: the fastest way through them.
+    /// Calls `body` with the fields in memory: the fastest way to iterate over them.
     @inlinable
     package func withContiguousStorageIfAvailable<Result>(
         _ body: (UnsafeBufferPointer<Field>) throws -> Result
@@ -54,11 +54,11 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         try storage.withContiguousStorageIfAvailable(body)
     }
 
-    /// Whether a field of that name occurs: one test of a bit.
+    /// Whether a field with this name occurs: tests one bit.
     @inlinable @inline(__always)
     package func contains(_ id: FieldID) -> Bool { present.contains(id) }
 
-    /// The first field of that name.
+    /// The first field with this name.
     package func first(_ id: FieldID) -> Field? {
         guard present.contains(id) else { return nil }
         return storage.withUnsafeBufferPointer { buffer in
@@ -67,12 +67,12 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         }
     }
 
-    /// The field of that name when there is exactly one; nil when there is none or several.
+    /// The field with this name if it occurs exactly once; otherwise `nil`.
     package func only(_ id: FieldID) -> Field? {
         repeated.contains(id) ? nil : first(id)
     }
 
-    /// How many fields of that name there are.
+    /// The number of fields with this name.
     package func count(of id: FieldID) -> Int {
         guard present.contains(id) else { return 0 }
         return storage.count { $0.id == id }
@@ -89,7 +89,7 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         end = 0
     }
 
-    /// Adds a field at the end.
+    /// Appends a field.
     @inline(__always)
     package mutating func append(_ field: Field) {
         let id = FieldIDSet(field.id)
@@ -98,17 +98,17 @@ package struct FieldSection: Sendable, RandomAccessCollection {
         storage.append(field)
     }
 
-    /// Gives the field at `index` another value.
+    /// Sets the value of the field at `index`.
     mutating func setValue(_ value: ByteRange, at index: Int) { storage[index].value = value }
 
-    /// Removes the field at `index`, of whose name there are others. Its line must be white space
-    /// by now, at the end of the line before.
+    /// Removes the field at `index`; other fields have the same name. Its line must already have
+    /// been overwritten with white space that ends the previous line.
     mutating func remove(at index: Int) {
         let id = storage.remove(at: index).id
         if count(of: id) == 1 { repeated.remove(id) }
     }
 
-    /// Marks the field at `index` as named by a Connection field.
+    /// Marks the field at `index` as nominated by a Connection field.
     mutating func nominate(_ index: Int) {
         storage[index].isNominated = true
         hasNominated = true

@@ -1,4 +1,6 @@
-/// The fields by which a proxy tells a server about the client's side of the connection.
+import Notation
+
+/// The fields in which a proxy describes the client's side of the connection to a server.
 extension FieldIDSet {
     /// X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded (RFC 7239).
     package static let forwarding = FieldIDSet([
@@ -13,8 +15,8 @@ extension RequestHead {
     ]
     private static let sketch = FieldNameSketch(hyphenated)
 
-    /// Ends at this hop the fields that are spelled like one of `FieldIDSet.forwarding` but with
-    /// `_` for `-`: servers that hand fields on as variables (CGI) could not tell them apart.
+    /// Makes the fields hop-by-hop that are spelled like one of `FieldIDSet.forwarding` but with
+    /// `_` for `-`: servers that pass fields as variables (CGI) could not tell them apart.
     package mutating func endForwardingAliases(in bytes: Span<UInt8>) {
         guard fields.unknownNames.intersects(Self.sketch) else { return }
         for index in 0..<fields.count where fields[index].id == .other {

@@ -4,19 +4,20 @@
 ///     rfc850-date  = day-name-l "," SP 2DIGIT "-" month "-" 2DIGIT SP time SP "GMT"
 ///     asctime-date = day-name SP month SP ( 2DIGIT / SP DIGIT ) SP time SP 4DIGIT
 ///
-/// Letter case does not count: RFC 9110 has the formats case-sensitive, but asks of caches, who are
-/// the ones to read dates here, to match them in any case (RFC 9111 §4.2). The day's name must be
-/// one, but need not be the date's: it says nothing that the date does not, and dates written by
-/// hand get it wrong.
+/// Letter case is ignored: RFC 9110 makes the formats case-sensitive, but RFC 9111 §4.2 asks
+/// caches, which are what reads dates here, to match them in any case. The day name must be valid,
+/// but need not be the right one for the date: it adds no information, and dates written by hand
+/// get it wrong.
 package enum HTTPDate {
-    /// Bytes of an IMF-fixdate.
+    /// The length of an IMF-fixdate.
     package static let length = 29
 
     static let dayNames: StaticString = "SunMonTueWedThuFriSat"
 
-    /// Parses a date in any of the three formats. Nil when it is in none of them, or is not in the
-    /// calendar. `now` (seconds since 1970) decides the century of RFC 850's two-digit years: a
-    /// year that would be more than 50 ahead of now is the last past one with those digits.
+    /// Parses a date in any of the three formats. `nil` if it is in none of them, or not in the
+    /// calendar. `now` (seconds since 1970) determines the century of RFC 850's two-digit years: a
+    /// year that would be more than 50 years in the future is the most recent past year with these
+    /// digits.
     package static func parse(_ bytes: Span<UInt8>, now: Int64) -> Int64? {
         bytes.withUnsafeBufferPointer { buffer in
             guard let bytes = HeadBytes(buffer, count: buffer.count) else { return nil }

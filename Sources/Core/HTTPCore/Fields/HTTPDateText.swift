@@ -1,15 +1,17 @@
-/// The part of a date's text that has not been read; each `take` moves on when it finds its part.
+import Notation
+
+/// The rest of a date's text; each `take` consumes its part if it matches.
 struct HTTPDateText {
     private let bytes: HeadBytes
     private var position = 0
 
-    /// All of `bytes`.
+    /// Begins with all of `bytes`.
     init(_ bytes: HeadBytes) { self.bytes = bytes }
 
-    /// Whether all was read.
+    /// Whether everything was consumed.
     var isAtEnd: Bool { position == bytes.count }
 
-    /// Takes exactly `text`, letter case apart.
+    /// Consumes exactly `text`, ignoring case.
     mutating func take(_ text: StaticString) -> Bool {
         guard bytes.count - position >= text.utf8CodeUnitCount else { return false }
         for offset in 0..<text.utf8CodeUnitCount
@@ -20,7 +22,7 @@ struct HTTPDateText {
         return true
     }
 
-    /// Takes one of the three-letter names that `names` is made of: its index.
+    /// Consumes one of the three-letter names in `names` and returns its index.
     mutating func takeName(of names: StaticString) -> Int? {
         guard bytes.count - position >= 3 else { return nil }
         for index in 0..<names.utf8CodeUnitCount / 3 {
@@ -35,13 +37,13 @@ struct HTTPDateText {
         return nil
     }
 
-    /// Whether a byte is the expected one, or the same letter in the other case.
+    /// Whether a byte equals the expected one, or is the same letter in the other case.
     private static func areSame(_ byte: UInt8, _ expected: UInt8) -> Bool {
         if byte == expected { return true }
         return byte ^ expected == 0x20 && (expected | 0x20) &- UInt8(ascii: "a") < 26
     }
 
-    /// Takes exactly `count` digits.
+    /// Consumes exactly `count` digits.
     mutating func takeNumber(_ count: Int) -> Int64? {
         guard bytes.count - position >= count else { return nil }
         var value: Int64 = 0
@@ -54,7 +56,7 @@ struct HTTPDateText {
         return value
     }
 
-    /// What follows `Sun, `: `06 Nov 1994 08:49:37 GMT`.
+    /// Consumes what follows `Sun, `: `06 Nov 1994 08:49:37 GMT`.
     mutating func takeIMF() -> CivilDate? {
         guard let day = takeNumber(2), take(" "), let month = takeName(of: CivilDate.monthNames),
             take(" "), let year = takeNumber(4), take(" ")
@@ -63,7 +65,7 @@ struct HTTPDateText {
         return takeTime(&date) && take(" GMT") ? date : nil
     }
 
-    /// What follows `Sunday, `: `06-Nov-94 08:49:37 GMT`.
+    /// Consumes what follows `Sunday, `: `06-Nov-94 08:49:37 GMT`.
     mutating func takeRFC850(currentYear: Int64) -> CivilDate? {
         guard let day = takeNumber(2), take("-"), let month = takeName(of: CivilDate.monthNames),
             take("-"), let digits = takeNumber(2), take(" ")
@@ -74,7 +76,7 @@ struct HTTPDateText {
         return takeTime(&date) && take(" GMT") ? date : nil
     }
 
-    /// What follows `Sun `: `Nov  6 08:49:37 1994`.
+    /// Consumes what follows `Sun `: `Nov  6 08:49:37 1994`.
     mutating func takeAsctime() -> CivilDate? {
         guard let month = takeName(of: CivilDate.monthNames), take(" "),
             let day = take(" ") ? takeNumber(1) : takeNumber(2), take(" ")

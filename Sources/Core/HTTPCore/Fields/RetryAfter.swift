@@ -1,7 +1,10 @@
-/// The Retry-After field (RFC 9110, section 10.2.3).
+import Notation
+
+/// The Retry-After field (RFC 9110 §10.2.3).
 package enum RetryAfter {
-    /// The wait in milliseconds that a field's value asks for: seconds, or a date, whose wait is 0
-    /// once it is past. What is more than there are numbers for is the largest. Nil: it is neither.
+    /// The wait that a field's value asks for, in milliseconds: seconds, or a date, for which the
+    /// wait is 0 once it has passed. Values that would overflow give the largest number. `nil` if
+    /// it is neither.
     ///
     /// - Parameter now: seconds since 1970.
     package static func milliseconds(_ value: some Collection<UInt8>, now: Int64) -> Int64? {

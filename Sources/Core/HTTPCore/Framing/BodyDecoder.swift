@@ -1,35 +1,35 @@
-/// What a decoder made of the next bytes of a body. Offsets count from the first byte given.
+/// What a decoder found in the next bytes of a body. Offsets count from the first byte given.
 package enum BodyStep: Sendable, Equatable {
-    /// `count` bytes of content begin at `offset`; go on after `consumed` bytes.
+    /// `count` bytes of content begin at `offset`; continue after `consumed` bytes.
     case data(offset: Int, count: Int, consumed: Int)
-    /// No content in what was given, all of which is consumed; go on with more.
+    /// The bytes held no content and were all consumed; continue with more.
     case needMore(consumed: Int)
-    /// The body ended `consumed` bytes after the first byte given. Later calls say the same with
+    /// The body ended `consumed` bytes after the first byte given. Later calls return the same with
     /// nothing consumed.
     case end(consumed: Int)
 }
 
 /// Finds the content and the end of a body, whatever its framing.
 ///
-/// A body whose end is known with its last byte of content says so at once in ``isComplete``; the
-/// next call answers `end` without consuming anything.
+/// If the end of a body is known with its last byte of content, ``isComplete`` is true at once; the
+/// next call returns `end` without consuming anything.
 package struct BodyDecoder: Sendable {
     private enum Mode: UInt8 {
         case length, chunked, untilClose, ended
     }
 
     private var mode: Mode
-    /// What gathering has still to tell.
+    /// An error that gathering found and has yet to throw.
     var failure: WireError?
     private var remaining: UInt64 = 0
-    /// Bytes of content found so far.
+    /// The number of content bytes so far.
     package private(set) var contentBytes: UInt64 = 0
     /// The chunked decoder, for its trailers; unused for other framings.
     package private(set) var chunked: ChunkedDecoder
 
-    /// A decoder before the first byte of a body.
+    /// Creates a decoder for a body of which nothing has been read.
     ///
-    /// - Parameter isUserAgent: as of ``ResponseContext``.
+    /// - Parameter isUserAgent: see ``ResponseContext``.
     package init(
         _ framing: BodyFraming, limits: ChunkedLimits = ChunkedLimits(), isUserAgent: Bool = false
     ) {
@@ -44,13 +44,13 @@ package struct BodyDecoder: Sendable {
         }
     }
 
-    /// Whether the end was reached. True from the start for `none` and a length of 0.
+    /// Whether the end was reached. True from the start for `none` and for a length of 0.
     package var isComplete: Bool { mode == .ended }
 
-    /// Whether the content is in chunks, and has not ended.
+    /// Whether the content is chunked and has not ended.
     var isChunked: Bool { mode == .chunked }
 
-    /// Reads on. Bytes that were consumed must not be given again. An error is final.
+    /// Decodes more bytes. Bytes that were consumed must not be passed again. An error is final.
     package mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
         switch mode {
         case .ended:
@@ -77,7 +77,8 @@ package struct BodyDecoder: Sendable {
         }
     }
 
-    /// The connection ended: fine when complete or `untilClose`, else `truncatedBody`.
+    /// Reports that the connection ended: correct if the body is complete or `untilClose`,
+    /// otherwise `truncatedBody`.
     package mutating func endOfInput() throws(WireError) {
         switch mode {
         case .ended, .untilClose: mode = .ended

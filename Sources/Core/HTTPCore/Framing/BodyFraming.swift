@@ -4,12 +4,12 @@ package enum BodyFraming: Sendable, Equatable {
     case none
     /// Exactly that many bytes follow.
     case length(UInt64)
-    /// The chunked coding says.
+    /// The chunked coding marks the end.
     case chunked
-    /// The connection's end says: responses only.
+    /// The body ends with the connection: responses only.
     case untilClose
 
-    /// How many bytes follow; nil where that is not known before their end.
+    /// The number of bytes that follow; `nil` if it is not known in advance.
     package var length: UInt64? {
         switch self {
         case .none: 0
@@ -18,7 +18,7 @@ package enum BodyFraming: Sendable, Equatable {
         }
     }
 
-    /// Content that was cut off could not be told from content that is complete, but by TLS
-    /// (RFC 9112 section 8).
+    /// Whether truncated content cannot be distinguished from complete content, except by TLS (RFC
+    /// 9112 §8).
     package var endsWithConnection: Bool { self == .untilClose }
 }

@@ -1,20 +1,22 @@
-/// What gathering made of the next bytes of a body.
+import Notation
+
+/// What gathering found in the next bytes of a body.
 package struct GatheredStep: Sendable, Equatable {
-    /// As of ``BodyDecoder/decode(_:)``; the content may come from several chunks.
+    /// See ``BodyDecoder/decode(_:)``; the content may come from several chunks.
     package var step: BodyStep
-    /// How many steps of the decoder it took.
+    /// The number of decoding steps it took.
     package var parts: Int
 }
 
 extension BodyDecoder {
-    /// Reads on like ``decode(_:)``, but takes all the content that is at hand as one part: what
-    /// lies between two runs of content (chunk sizes, line ends) is dropped, and the later run
-    /// moved down to the earlier one. A body in chunks of one byte is thus passed on in as few
-    /// writes as one without chunks.
+    /// Decodes more bytes like ``decode(_:)``, but gathers all available content into one part:
+    /// whatever lies between two runs of content (chunk sizes, line endings) is dropped, and the
+    /// later run is moved down to the earlier one. A body in chunks of one byte is thus passed on
+    /// in as few writes as one without chunks.
     ///
     /// - Parameters:
-    ///   - bytes: what was received; those that are consumed may change.
-    ///   - limit: how many steps to make at most, at least one: each costs time, however small.
+    ///   - bytes: the received bytes; those that are consumed may be modified.
+    ///   - limit: the maximum number of steps, at least one: each takes time, however small.
     package mutating func gather(
         _ bytes: UnsafeMutableRawBufferPointer, atMost limit: Int
     ) throws(WireError) -> GatheredStep {
@@ -42,7 +44,7 @@ extension BodyDecoder {
                     break loop
                 }
             } catch {
-                // What came before the error is content; the next call tells.
+                // Content that precedes the error is returned first; the next call throws.
                 failure = error
                 break loop
             }

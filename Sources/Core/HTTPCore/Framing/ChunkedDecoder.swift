@@ -5,9 +5,10 @@
 ///     last-chunk     = 1*("0") [ chunk-ext ] CRLF
 ///     chunk-ext      = *( BWS ";" BWS token [ BWS "=" BWS ( token / quoted-string ) ] )
 ///
-/// Deviations, all of them refusals: no whitespace around sizes, no bare LF, at most 16 digits and
-/// sizes below 2^63. Extensions are checked, bounded and dropped. A user agent takes whitespace
-/// behind a size, which old servers pad with it, as far as it would take extensions.
+/// It is stricter than the grammar in these points: no whitespace around sizes, no bare LF, at most
+/// 16 digits and sizes below 2^63. Extensions are checked, limited in size and dropped. A user
+/// agent accepts whitespace after a size, with which old servers pad it, up to the limit on
+/// extensions.
 package struct ChunkedDecoder: Sendable {
     private enum State: UInt8 {
         case sizeStart, size, sizeSpace
@@ -18,20 +19,20 @@ package struct ChunkedDecoder: Sendable {
         case trailerStart, trailers, endLineFeed, end
     }
 
-    /// The limits that bodies are held to.
+    /// The limits for bodies.
     package let limits: ChunkedLimits
-    /// Whether the recipient is the user agent itself, which passes the content on to nobody.
+    /// Whether the recipient is the user agent itself, which forwards the content to nobody.
     private let isUserAgent: Bool
     private var state = State.sizeStart
     private var sizeDigits: UInt8 = 0
     private var extensionBytes = 0
-    /// The size being read, then the bytes of the chunk's data that are still to come.
+    /// The size being read, then the number of bytes of the chunk's data that are still to come.
     private var remaining: UInt64 = 0
     private var scanner = FieldScanner(from: 0)
-    /// The trailer section's bytes with its empty line; empty when there are no trailers.
+    /// The bytes of the trailer section including its empty line; empty if there are no trailers.
     package private(set) var trailerBytes: ContiguousArray<UInt8> = []
-    /// The trailer fields, over ``trailerBytes``. Those of ``FieldIDSet/forbiddenInTrailers`` are
-    /// to be dropped by whoever forwards them. Complete when the body is.
+    /// The trailer fields, over ``trailerBytes``. Whoever forwards them must drop those in
+    /// ``FieldIDSet/forbiddenInTrailers``. Complete when the body is.
     package private(set) var trailers = FieldSection()
 
     /// A decoder before the first chunk.
@@ -43,7 +44,7 @@ package struct ChunkedDecoder: Sendable {
     /// Whether the end was reached.
     package var isComplete: Bool { state == .end }
 
-    /// Reads on. Bytes that were consumed must not be given again. An error is final.
+    /// Decodes more bytes. Bytes that were consumed must not be passed again. An error is final.
     package mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
         try bytes.withUnsafeBufferPointer { (buffer) throws(WireError) -> BodyStep in
             guard let bytes = HeadBytes(buffer, count: buffer.count) else {
@@ -87,13 +88,14 @@ package struct ChunkedDecoder: Sendable {
         return .needMore(consumed: index)
     }
 
-    /// One byte of a chunk's size, of the line end after it, or of the one after its data.
+    /// Handles one byte of a chunk's size, of the line ending after it, or of the one after its
+    /// data.
     @inline(__always)
     private mutating func takeSizeByte(_ byte: UInt8) throws(WireError) {
         switch state {
         case .sizeStart, .size:
             if let digit = ASCII.hexValue(byte) {
-                // Sixteen digits whose first is below 8 are a number below 2^63.
+                // Sixteen digits of which the first is below 8 are a number below 2^63.
                 guard sizeDigits < 16, sizeDigits < 15 || remaining < 1 &<< 59 else {
                     throw .chunkTooLarge
                 }
@@ -139,7 +141,7 @@ package struct ChunkedDecoder: Sendable {
         guard extensionBytes <= limits.extensionBytes else { throw .chunkExtensionsTooLarge }
     }
 
-    /// One byte of a chunk's extensions, after their first semicolon.
+    /// Handles one byte of a chunk's extensions, after their first semicolon.
     private mutating func takeExtensionByte(_ byte: UInt8) throws(WireError) {
         switch state {
         case .extensionQuoted where byte == Byte.quote: state = .extensionQuotedEnd
@@ -163,7 +165,7 @@ package struct ChunkedDecoder: Sendable {
         case .extensionName where byte == Byte.equals,
             .extensionNameEnd where byte == Byte.equals:
             state = .extensionValueStart
-        // Whitespace around `;` and `=` (RFC 9112 §7.1.1), not at the line's end.
+        // Whitespace around `;` and `=` (RFC 9112 §7.1.1), but not at the end of the line.
         case .extensionStart where ASCII.isWhitespace(byte),
             .extensionValueStart where ASCII.isWhitespace(byte):
             break
@@ -192,14 +194,14 @@ package struct ChunkedDecoder: Sendable {
         byte == Byte.lineFeed ? .bareLineFeed : .malformedChunkExtension
     }
 
-    /// Copies the trailer section, which may come in pieces, and reads its fields.
+    /// Copies the trailer section, which may arrive in pieces, and parses its fields.
     private mutating func collectTrailers(
         _ bytes: HeadBytes, from start: Int
     ) throws(WireError) -> BodyStep {
         let before = trailerBytes.count
         let count = min(limits.trailerBytes &- before, bytes.count &- start)
         for index in start..<start &+ count { trailerBytes.append(bytes[index]) }
-        // Taken out of self, so that they can change while the bytes are borrowed.
+        // Moved out of self, so that they can be modified while the bytes are borrowed.
         var fields = FieldSection()
         swap(&fields, &trailers)
         var scanner = scanner

@@ -1,9 +1,10 @@
 /// Reads Content-Length and Transfer-Encoding, for requests and responses alike (RFC 9112 §6).
 ///
 /// Stricter than the RFC where it leaves a choice: several equal Content-Length values are refused
-/// in requests, empty list elements in Transfer-Encoding are, and no coding but chunked is known.
+/// in requests, empty list elements are refused in Transfer-Encoding, and chunked is the only
+/// coding that is known.
 enum MessageFraming {
-    /// The framing that the fields give: `chunked`, `length`, or nil when they say nothing.
+    /// The framing that the fields specify: `chunked`, `length`, or `nil` if they specify none.
     @inline(__always)
     static func read(
         _ fields: borrowing FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes
@@ -19,7 +20,7 @@ enum MessageFraming {
         return try length(fields, bytes)
     }
 
-    /// The framing that Content-Length gives; nil: there is none.
+    /// The framing that Content-Length specifies; `nil` if there is none.
     static func length(
         _ fields: borrowing FieldSection, _ bytes: HeadBytes
     ) throws(WireError) -> BodyFraming? {
@@ -28,8 +29,8 @@ enum MessageFraming {
         return .length(try parseContentLength(bytes, field.value))
     }
 
-    /// As ``read(_:_:_:)``, but one length may be said several times, on several lines or in a list
-    /// (RFC 9110 §8.6), if `readsEqualLengths`: such a section is marked to be mended.
+    /// As ``read(_:_:_:)``, but if `readsEqualLengths`, the same length may be given several times,
+    /// on several lines or in a list (RFC 9110 §8.6): such a section is marked for repair.
     @inline(__always)
     static func read(
         _ fields: inout FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes,
@@ -44,7 +45,7 @@ enum MessageFraming {
         }
     }
 
-    /// The one number that all members of all Content-Length fields are.
+    /// The one number to which all members of all Content-Length fields must be equal.
     @inline(never)
     private static func readEqualLengths(
         _ fields: inout FieldSection, _ bytes: HeadBytes
@@ -59,7 +60,7 @@ enum MessageFraming {
                 let value = try parseContentLength(bytes, member)
                 guard length == nil || length == value else { throw .repeatedContentLength }
                 length = value
-                // Behind a comma a member has to follow.
+                // A comma must be followed by a member.
                 start = comma &+ 1
             } while start <= end
         }
@@ -88,10 +89,10 @@ enum MessageFraming {
         return value
     }
 
-    /// Accepts the one list of codings that is understood: chunked, once.
+    /// Accepts the only list of codings that is supported: chunked, once.
     ///
-    /// - Parameter passesOverIdentity: `identity`, which RFC 2616 had, is no coding.
-    /// - Returns: false: there is no coding but that.
+    /// - Parameter passesOverIdentity: whether `identity`, which RFC 2616 had, is ignored.
+    /// - Returns: false if there is no coding besides `identity`.
     @discardableResult
     static func checkTransferEncoding(
         _ fields: borrowing FieldSection, _ bytes: HeadBytes, passesOverIdentity: Bool = false
@@ -120,14 +121,14 @@ enum MessageFraming {
     }
 }
 
-/// Walks a comma-separated list of tokens (RFC 9110 §5.6.1).
+/// An iterator over a comma-separated list of tokens (RFC 9110 §5.6.1).
 struct TokenList {
     private var position: Int
     private let end: Int
     private let allowsEmpty: Bool
     private var isAtElement = true
 
-    /// A walk over a field's value. `allowsEmpty` says whether elements may be missing between,
+    /// Creates an iterator over a field's value. `allowsEmpty` permits empty elements between,
     /// before and after commas.
     init(_ value: ByteRange, allowsEmpty: Bool) {
         position = Int(value.start)
@@ -135,8 +136,8 @@ struct TokenList {
         self.allowsEmpty = allowsEmpty
     }
 
-    /// The next token, or nil at the list's end. Throws `fault` at anything that is not a list of
-    /// tokens.
+    /// The next token, or `nil` at the end of the list. Throws `fault` if the value is not a list
+    /// of tokens.
     mutating func next(
         _ bytes: HeadBytes, fault: WireError
     ) throws(WireError) -> ByteRange? {
@@ -157,7 +158,7 @@ struct TokenList {
         return nil
     }
 
-    /// Line ends are in a value only where the line goes on in the next one (``LineRepair``).
+    /// A value contains line endings only if it continues on the next line (``LineRepair``).
     private mutating func skipSpace(_ bytes: HeadBytes) {
         while position < end,
             ASCII.isWhitespace(bytes[position]) || bytes[position] == Byte.carriageReturn

@@ -1,19 +1,19 @@
 /// A host with an optional port (RFC 3986 §3.2.2, §3.2.3), as in targets and Host.
 ///
-/// Stricter than the grammar, because a host that two programs could read differently is a hole:
-/// names of at most 253 bytes, no numbers that only `inet_aton` takes for an address (`127.1`,
-/// `0x7f000001`), no zone identifiers, no IPvFuture. Every other registered name is taken as it is,
-/// percent-encoding included: `ex%61mple.com` is not `example.com` here, matches nothing that is
-/// configured for it, and is no domain name, so that nothing is ever looked up for it.
+/// Stricter than the grammar, because a host that two programs could read differently is a security
+/// hole: names have at most 253 bytes; numbers that only `inet_aton` accepts as an address
+/// (`127.1`, `0x7f000001`), zone identifiers and IPvFuture are refused. Every other registered name
+/// is kept as it is, percent-encoding included: `ex%61mple.com` is not `example.com` here, does not
+/// match anything configured for it, and is not a domain name, so it is never looked up.
 struct Authority {
-    /// The host without brackets and without a final dot.
+    /// The host without brackets and without a trailing dot.
     var host: ByteRange
-    /// What the host is.
+    /// The kind of host.
     var kind: HostKind
-    /// The port if one is named. A colon without digits names none (RFC 9110 §4.2.3).
+    /// The port, if given. A colon without digits gives none (RFC 9110 §4.2.3).
     var port: UInt16?
 
-    /// The authority that `range` holds, all of it; nil when it is malformed or empty.
+    /// Parses all of `range` as an authority; `nil` if it is malformed or empty.
     @inline(__always)
     static func parse(_ bytes: HeadBytes, _ range: ByteRange) -> Authority? {
         let end = Int(range.end)
@@ -23,8 +23,9 @@ struct Authority {
         return found.authority
     }
 
-    /// The authority that begins at `start`, and where it ends: at the first byte that cannot be
-    /// part of it, or at `limit`. Nil when there is none or it is malformed up to there.
+    /// Parses the authority that begins at `start`, and returns where it ends: at the first byte
+    /// that cannot be part of it, or at `limit`. `nil` if there is none or it is malformed up to
+    /// there.
     static func scan(
         _ bytes: HeadBytes, from start: Int, to limit: Int
     ) -> (authority: Authority, end: Int)? {
@@ -61,7 +62,8 @@ struct Authority {
         return (Authority(host: host, kind: .ipv6, port: nil), close &+ 1)
     }
 
-    /// A domain name or IPv4 address, and where it ends; else any registered name.
+    /// Parses a domain name or IPv4 address, otherwise any registered name, and returns where it
+    /// ends.
     @inline(__always)
     private static func scanName(
         _ bytes: HeadBytes, from start: Int, to limit: Int
@@ -75,7 +77,7 @@ struct Authority {
                 return RegisteredName.scan(bytes, from: start, to: limit)
             }
             guard index < limit, bytes[index] == Byte.dot else { break }
-            // A final dot ends a fully qualified name and begins no label of its own.
+            // A trailing dot ends a fully qualified name and does not begin another label.
             let next = index &+ 1
             if next == limit || endsHost(bytes[next]) {
                 hasFinalDot = true
@@ -99,13 +101,13 @@ struct Authority {
         return (Authority(host: host, kind: kind, port: nil), hasFinalDot ? index &+ 1 : index)
     }
 
-    /// Whether a byte is one that follows a host in an authority or target.
+    /// Whether a byte may follow a host in an authority or target.
     @inline(__always)
     private static func endsHost(_ byte: UInt8) -> Bool {
         byte == Byte.colon || byte == Byte.slash || byte == Byte.question
     }
 
-    /// Whether a last label is a number to anyone: decimal, octal or hexadecimal digits.
+    /// Whether some program would read the last label as a number: decimal, octal or hexadecimal.
     fileprivate static func endsInNumber(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {
         let isHexadecimal =
             end &- start >= 2 && bytes[start] == 0x30 && bytes[start &+ 1] | 0x20 == 0x78
@@ -120,10 +122,10 @@ struct Authority {
 }
 
 /// `reg-name = *( unreserved / pct-encoded / sub-delims )` (RFC 3986 §3.2.2), for the few names
-/// that are not made of labels as domain names are.
+/// that do not consist of domain name labels.
 private enum RegisteredName {
-    /// The name that begins at `start`, and where it ends; nil when there is none, it is too long,
-    /// or its last label is a number (see ``Authority``).
+    /// Parses the name that begins at `start`, and returns where it ends; `nil` if there is none,
+    /// it is too long, or its last label is a number (see ``Authority``).
     @inline(never)
     static func scan(
         _ bytes: HeadBytes, from start: Int, to limit: Int

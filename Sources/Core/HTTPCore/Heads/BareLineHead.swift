@@ -1,12 +1,12 @@
-/// A response head whose lines all end in a bare line feed, which old servers send and clients read
-/// (RFC 9112 §2.2).
+/// A response head whose lines all end in a bare line feed, which old servers send and clients
+/// accept (RFC 9112 §2.2).
 ///
-/// It is written anew with CRLF before anything is read from it, and what was written is parsed as
-/// strictly as any other head. So no client sees a bare line feed, and no other part of the gateway
-/// has to know of them. A head that mixes both line ends is refused: that is what an injected line
-/// looks like. Requests with bare line feeds are refused always.
+/// It is rewritten with CRLF before anything is read from it, and the result is parsed as strictly
+/// as any other head. So no client receives a bare line feed, and no other part of the gateway
+/// needs to handle them. A head that mixes both line endings is refused: that is what an injected
+/// line looks like. Requests with bare line feeds are always refused.
 package enum BareLineHead {
-    /// Bytes of a head with CRLF in place of each line feed.
+    /// The size of a head with CRLF in place of each line feed, in bytes.
     package static func rewrittenBytes(_ head: Span<UInt8>) -> Int {
         var count = head.count
         for index in head.indices where head[index] == Byte.lineFeed { count += 1 }
@@ -21,8 +21,9 @@ package enum BareLineHead {
         }
     }
 
-    /// The line feed that ends the head, from `position` on, where a line begins or goes on; nil
-    /// when it has not come yet. Moves `position` on to where the search goes on with more bytes.
+    /// Finds the line feed that ends the head, searching from `position`, which is at the beginning
+    /// of a line or inside one; `nil` if it has not arrived yet. Moves `position` to where the
+    /// search continues when there are more bytes.
     static func end(
         _ bytes: HeadBytes, from position: inout Int
     ) throws(WireError) -> Int? {

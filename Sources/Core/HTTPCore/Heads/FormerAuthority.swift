@@ -1,16 +1,16 @@
-/// How the last target in absolute-form on a connection began, and what that means: its scheme and
-/// authority.
+/// The scheme and authority of the previous absolute-form target on a connection, as bytes and as
+/// parsed values.
 ///
-/// A client of a proxy asks the same server many times in a row. What was judged once is compared
-/// from then on, eight bytes at a time, which takes a sixth of the instructions. Only the same
-/// bytes count as the same, and what they mean depends on them alone where the target ends behind
-/// them or goes on with `/` or `?`.
+/// A client of a proxy requests from the same server many times in a row. Once an authority has
+/// been validated, later ones are only compared with it, eight bytes at a time, which takes a sixth
+/// of the instructions. Only identical bytes match, and their meaning depends on them alone if the
+/// target ends after them or continues with `/` or `?`.
 struct FormerAuthority: Sendable {
     private static let capacity = 64
 
     /// `scheme://authority`, eight bytes in each word, the first one lowest.
     private var words = InlineArray<8, UInt64>(repeating: 0)
-    /// How many bytes those are; 0: there was no such target, or it was too long.
+    /// The length in bytes; 0 if there was no such target, or if it was too long.
     private var count = 0
     private var scheme = Scheme.http
     /// Both count from the target's first byte.
@@ -20,7 +20,8 @@ struct FormerAuthority: Sendable {
     private var port: UInt16 = 0
     private var hasExplicitPort = false
 
-    /// Fills in what a target means that begins as the former one did; false: it does not.
+    /// Fills in the values of a target that begins like the previous one; returns false if it does
+    /// not.
     @inline(__always)
     func resolve(_ head: inout RequestHead, _ bytes: HeadBytes) -> Bool {
         let start = Int(head.target.start)
@@ -61,7 +62,7 @@ struct FormerAuthority: Sendable {
                 == words[unchecked: offset &>> 3]
     }
 
-    /// Keeps what a target in absolute-form means that has been judged.
+    /// Stores the values of an absolute-form target that has been validated.
     mutating func note(_ head: borrowing RequestHead, _ bytes: HeadBytes) {
         let start = Int(head.target.start)
         count = 0

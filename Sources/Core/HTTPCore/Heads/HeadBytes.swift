@@ -1,13 +1,15 @@
-/// The bytes seen of a head so far, and the searches that find where its parts end.
+import Notation
+
+/// The bytes of a head received so far, and searches for where its parts end.
 ///
-/// A pointer rather than a span, because a scan over words reads eight bytes at a time. Every
-/// access is asserted in debug builds, under which the tests and their fuzzing run.
+/// A pointer rather than a span, because the searches read eight bytes at a time. Every access is
+/// asserted in debug builds, which the tests and their fuzzing use.
 struct HeadBytes {
     private let base: UnsafePointer<UInt8>
-    /// Number of bytes that may be read.
+    /// The number of bytes that may be read.
     let count: Int
 
-    /// The first `count` bytes of `buffer`, which must outlive the value; nil when there are none.
+    /// The first `count` bytes of `buffer`, which must outlive this value; `nil` if there are none.
     @inline(__always)
     init?(_ buffer: UnsafeBufferPointer<UInt8>, count: Int) {
         assert(count <= buffer.count)
@@ -36,7 +38,8 @@ struct HeadBytes {
             littleEndian: UnsafeRawPointer(base + index).loadUnaligned(as: UInt64.self))
     }
 
-    /// Up to eight bytes from `start` up to `end`, the first one in the lowest bits, zeros above.
+    /// Up to eight bytes from `start` up to `end`, the first one in the lowest bits, padded with
+    /// zeros.
     @inline(__always)
     func shortWord(from start: Int, to end: Int) -> UInt64 {
         assert(start < end && end &- start <= 8)
@@ -51,7 +54,7 @@ struct HeadBytes {
         return word
     }
 
-    /// Where the token that begins at `start` ends: the first byte that no token may hold.
+    /// The end of the token that begins at `start`: the first byte that may not be in a token.
     @inline(__always)
     func endOfToken(from start: Int) -> Int {
         var index = start
@@ -59,7 +62,7 @@ struct HeadBytes {
         return index
     }
 
-    /// The first byte from `start` on that no request target may hold.
+    /// The first byte from `start` on that may not be in a request target.
     @inline(__always)
     func endOfTarget(from start: Int) -> Int {
         var index = start
@@ -75,8 +78,8 @@ struct HeadBytes {
         return index
     }
 
-    /// The first byte from `start` on that no field value may hold, or a tab: the caller passes
-    /// over tabs, which are rare.
+    /// The first byte from `start` on that may not be in a field value, or that is a tab: the
+    /// caller skips tabs, which are rare.
     @inline(__always)
     func endOfFieldValue(from start: Int) -> Int {
         var index = start
@@ -90,7 +93,7 @@ struct HeadBytes {
         return index
     }
 
-    /// The first of `start..<end` that holds `byte`; nil if none does.
+    /// The index of the first `byte` in `start..<end`; `nil` if there is none.
     func first(_ byte: UInt8, from start: Int, to end: Int) -> Int? {
         var index = start
         while index < end {
@@ -100,7 +103,7 @@ struct HeadBytes {
         return nil
     }
 
-    /// The range without spaces and tabs at its ends.
+    /// The range without leading and trailing spaces and tabs.
     @inline(__always)
     func trimmed(from start: Int, to end: Int) -> ByteRange {
         var start = start
@@ -110,7 +113,8 @@ struct HeadBytes {
         return ByteRange(from: start, to: end)
     }
 
-    /// Where the first colon among the 32 bytes from `start` is, if it is in a whole word of them.
+    /// The position of the first colon in the 32 bytes from `start`, if it is within a whole word
+    /// of them.
     @inline(__always)
     func nearColon(from start: Int) -> Int? {
         var index = start
@@ -122,9 +126,9 @@ struct HeadBytes {
         return nil
     }
 
-    /// Whether the bytes of `range` are those of `name`, letter case not counting. `name` is of 1
-    /// to 16 lower-case letters, digits and `-` (see ``CaseFolding``); the words it is compared in
-    /// are constants.
+    /// Whether the bytes in `range` equal `name`, ignoring case. `name` has 1 to 16 lower-case
+    /// letters, digits and `-` (see ``CaseFolding``); the words that it is compared in are
+    /// constants.
     @inline(__always)
     func holds(lowercase name: StaticString, at range: ByteRange) -> Bool {
         let length = name.utf8CodeUnitCount
@@ -150,7 +154,7 @@ struct HeadBytes {
                 || shortWord(from: leftStart, to: leftStart &+ count)
                     == shortWord(from: rightStart, to: rightStart &+ count)
         }
-        // The last word may share bytes with the one before.
+        // The last word may overlap the one before it.
         let last = count &- 8
         var offset = 0
         while offset < last {
@@ -162,7 +166,7 @@ struct HeadBytes {
         return word(at: leftStart &+ last) == word(at: rightStart &+ last)
     }
 
-    /// Whether two ranges hold the same bytes, ASCII letter case not counting.
+    /// Whether two ranges hold the same bytes, ignoring ASCII case.
     func equalIgnoringCase(_ left: ByteRange, _ right: ByteRange) -> Bool {
         guard left.count == right.count else { return false }
         for offset in 0..<Int(left.count)
@@ -175,11 +179,11 @@ struct HeadBytes {
     }
 }
 
-/// Comparison of eight bytes at once with letter case not counting.
+/// Case-insensitive comparison of eight bytes at once.
 ///
 /// Folding sets bit 0x20 of bytes that have bit 0x40. Only `A` and `a` fold to `a`, and only `-`
-/// and digits fold to themselves, so that for text of lower-case letters, digits and `-` the
-/// comparison is exact whatever the bytes are; that they form a token need not be known.
+/// and digits fold to themselves. So the comparison with a text of lower-case letters, digits and
+/// `-` is exact whatever the bytes are; they need not be known to form a token.
 enum CaseFolding {
     @inline(__always)
     static func fold(_ word: UInt64) -> UInt64 {
@@ -193,7 +197,7 @@ enum CaseFolding {
             littleEndian: UnsafeRawPointer(text.utf8Start + index).loadUnaligned(as: UInt64.self))
     }
 
-    /// All of `text`, of under eight bytes, with zeros above: a constant.
+    /// All of `text`, of fewer than eight bytes, padded with zeros: a constant.
     @inline(__always)
     static func short(_ text: StaticString) -> UInt64 {
         var word: UInt64 = 0

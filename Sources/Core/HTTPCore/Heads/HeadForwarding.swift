@@ -1,7 +1,7 @@
 extension HeadWriter {
-    /// Appends the field lines of a section as they were received, in their order, leaving out
-    /// those in `omitted`, and those that Connection nominated if `dropsNominated`. Kept lines that
-    /// follow one another are copied as one run. No empty line is appended.
+    /// Appends the field lines of a section as received and in order, except those in `omitted`
+    /// and, if `dropsNominated`, those that Connection nominated. Adjacent lines are copied as one
+    /// run. The empty line is not appended.
     package mutating func appendFields(
         _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet,
         dropsNominated: Bool
@@ -23,9 +23,9 @@ extension HeadWriter {
         append(bytes.extracting(runStart..<end))
     }
 
-    /// Appends the field lines that go on to the next hop: all but hop-by-hop ones
-    /// (``FieldIDSet/hopByHop``), those that Connection nominated, and `omitted`. No empty line is
-    /// appended.
+    /// Appends the field lines that are forwarded to the next hop: all except hop-by-hop ones
+    /// (``FieldIDSet/hopByHop``), those that Connection nominated, and `omitted`. The empty line is
+    /// not appended.
     package mutating func appendForwardedFields(
         _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
     ) {
@@ -33,8 +33,8 @@ extension HeadWriter {
             fields, of: bytes, omitting: omitted.union(.hopByHop), dropsNominated: true)
     }
 
-    /// The same of a request's fields; the section is not copied, which one that is an object's is
-    /// where it is handed over by itself.
+    /// The same for a request's fields. Takes the head so that the section is not copied, as it
+    /// would be if an object's section were passed directly.
     package mutating func appendForwardedFields(
         of head: borrowing RequestHead, in bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
     ) {
@@ -56,8 +56,8 @@ extension HeadWriter {
         append(head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
     }
 
-    /// Appends path and query as a server wants them: with `/` in front where absolute-form left it
-    /// out, and `*` for OPTIONS of a whole server (RFC 9112 §3.2.1, §3.2.4).
+    /// Appends path and query in origin-form: with a leading `/` if absolute-form omitted it, and
+    /// `*` for OPTIONS of a whole server (RFC 9112 §3.2.1, §3.2.4).
     package mutating func appendOriginForm(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
         if head.form == .absolute {
             if head.path.isEmpty { return append(head.method == .options ? "*" : "/") }

@@ -1,7 +1,7 @@
-/// Writes a message head (or any bytes) into memory that its caller owns.
+/// Writes a message head (or any bytes) into memory that the caller owns.
 ///
-/// Never writes past the memory's end: what does not fit sets ``overflowed``, and then nothing
-/// further is written.
+/// Never writes past the end of the memory: if something does not fit, ``overflowed`` is set and
+/// nothing more is written.
 package struct HeadWriter {
     @usableFromInline let base: UnsafeMutableRawPointer?
     @usableFromInline var written: Int
@@ -9,15 +9,16 @@ package struct HeadWriter {
     /// The memory's size.
     package let capacity: Int
 
-    /// Bytes written.
+    /// The number of bytes written.
     @inlinable @inline(__always)
     package var count: Int { written }
 
-    /// Whether something did not fit; what was written is then of no use.
+    /// Whether something did not fit; what was written must then not be used.
     @inlinable @inline(__always)
     package var overflowed: Bool { lacksRoom }
 
-    /// A writer into `memory`, which must outlive it, behind `count` bytes that are there already.
+    /// Creates a writer into `memory`, which must outlive it, after `count` bytes that are already
+    /// there.
     @inlinable
     package init(_ memory: UnsafeMutableRawBufferPointer, after count: Int = 0) {
         precondition(count >= 0 && count <= memory.count)
@@ -26,12 +27,12 @@ package struct HeadWriter {
         written = count
     }
 
-    /// Where `size` more bytes go; nil when they do not fit.
+    /// Where to write `size` more bytes; `nil` if they do not fit.
     @inlinable @inline(__always)
     mutating func reserve(_ size: Int) -> UnsafeMutableRawPointer? {
         assert(size >= 0)
         guard !lacksRoom, size <= capacity &- written, let base else {
-            // Nothing fits nowhere, without that being an overflow.
+            // Writing nothing into no memory is not an overflow.
             lacksRoom = lacksRoom || size > 0
             return nil
         }
@@ -40,7 +41,7 @@ package struct HeadWriter {
         return place
     }
 
-    /// Appends literal text; in place, as its length is known when the caller is compiled.
+    /// Appends a literal; inlined, because its length is known at compile time.
     @inlinable @inline(__always)
     package mutating func append(_ text: StaticString) {
         append(
@@ -70,7 +71,7 @@ package struct HeadWriter {
         append(bytes.extracting(range.indices))
     }
 
-    /// Appends text's UTF-8; for what is already text, not for hot paths.
+    /// Appends a text's UTF-8; for values that are already strings, not for hot paths.
     package mutating func append(text: String) {
         var text = text
         text.withUTF8 { append(bytes: UnsafeRawBufferPointer($0)) }
@@ -96,7 +97,7 @@ package struct HeadWriter {
         } while rest != 0
     }
 
-    /// Appends a number in lower-case hexadecimal without leading zeros: a chunk's size.
+    /// Appends a number in lower-case hexadecimal without leading zeros, as for a chunk's size.
     package mutating func append(hex: UInt64) {
         let count = max(1, (67 &- hex.leadingZeroBitCount) / 4)
         guard let place = reserve(count) else { return }
@@ -109,8 +110,8 @@ package struct HeadWriter {
         }
     }
 
-    /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970. Whoever
-    /// writes the same second often keeps the bytes of ``HTTPDate/format(_:)``.
+    /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970. Callers
+    /// that write the same second often should keep the bytes of ``HTTPDate/format(_:)``.
     package mutating func append(date: Int64) {
         let text = HTTPDate.format(date)
         append(text.span)
@@ -134,7 +135,8 @@ package struct HeadWriter {
     }
 
     /// Appends `HTTP/1.1`, the status (three digits), a phrase, and CRLF (RFC 9112 §4).
-    /// - Parameter phrase: nil for the standard one; else of visible ASCII characters and spaces.
+    /// - Parameter phrase: `nil` for the standard phrase; otherwise visible ASCII characters and
+    ///   spaces.
     package mutating func appendStatusLine(_ status: UInt16, phrase: Span<UInt8>? = nil) {
         append("HTTP/1.1 ")
         append(status: status)
@@ -145,7 +147,7 @@ package struct HeadWriter {
 }
 
 extension HeadWriter {
-    /// Appends a field line. The value must not hold CR, LF or NUL.
+    /// Appends a field line. The value must not contain CR, LF or NUL.
     @inlinable
     package mutating func append(field: FieldID, _ value: StaticString) {
         appendName(field)
@@ -153,7 +155,7 @@ extension HeadWriter {
         appendLineEnd()
     }
 
-    /// Appends a field line. The value must not hold CR, LF or NUL.
+    /// Appends a field line. The value must not contain CR, LF or NUL.
     package mutating func append(field: FieldID, _ value: Span<UInt8>) {
         appendName(field)
         append(value)
@@ -174,7 +176,7 @@ extension HeadWriter {
         appendLineEnd()
     }
 
-    /// Appends a known field's name, a colon and a space. `other` has no name to write.
+    /// Appends a known field's name, a colon and a space. `other` has no name.
     package mutating func appendName(_ field: FieldID) {
         assert(field != .other)
         append(field.name)

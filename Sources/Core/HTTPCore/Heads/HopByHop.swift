@@ -1,16 +1,18 @@
 extension FieldIDSet {
-    /// Fields that end at this hop whether or not Connection names them (RFC 9110 §7.6.1, §11.7).
+    /// The fields that end at this hop whether or not Connection nominates them (RFC 9110 §7.6.1,
+    /// §11.7).
     ///
     /// Trailer is not among them: trailers are forwarded, and so is their announcement. The fields
-    /// of proxy authentication are for the next proxy, which is this one.
+    /// of proxy authentication are meant for the next proxy, which is this one.
     package static let hopByHop = FieldIDSet([
         .connection, .proxyConnection, .keepAlive, .te, .transferEncoding, .upgrade,
         .http2Settings, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
         .disguised,
     ])
 
-    /// Fields that must not be taken from a trailer section (RFC 9110 §6.5.1): framing, routing,
-    /// authentication, request modifiers, response control, and those that say what the content is.
+    /// The fields that must not be accepted from a trailer section (RFC 9110 §6.5.1): framing,
+    /// routing, authentication, request modifiers, response control, and those that describe the
+    /// content.
     package static let forbiddenInTrailers = FieldIDSet([
         // Framing and routing.
         .host, .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding,
@@ -25,7 +27,7 @@ extension FieldIDSet {
         // Response control.
         .age, .date, .expires, .location, .retryAfter, .vary, .warning, .altSvc,
         .strictTransportSecurity,
-        // What the content is.
+        // The description of the content.
         .contentEncoding, .contentType, .contentRange, .contentLanguage, .contentLocation,
     ])
 }

@@ -1,18 +1,19 @@
-/// The limits of one message head. A head at a limit is accepted, one past it refused.
+/// The limits for a message head. A head at a limit is accepted, one beyond it is refused.
 package struct HeadLimits: Sendable, Equatable {
-    /// Bytes of a head from its first byte to the end of the empty line: 431 beyond.
+    /// The maximum size of a head, including its empty line: 431 if exceeded.
     package var headBytes: Int
-    /// Field lines in a head: 431 beyond.
+    /// The maximum number of field lines in a head: 431 if exceeded.
     package var fields: Int
-    /// Bytes of a request target: 414 beyond.
+    /// The maximum size of a request target: 414 if exceeded.
     package var targetBytes: Int
-    /// Bytes of a method: 501 beyond (RFC 9112 §3).
+    /// The maximum size of a method: 501 if exceeded (RFC 9112 §3).
     package var methodBytes: Int
-    /// Options over all Connection fields: 400 beyond. Each is compared with each unknown field's
-    /// name, so this bounds work, not memory.
+    /// The maximum number of options in all Connection fields: 400 if exceeded. Each is compared
+    /// with each unknown field's name, so this limits work, not memory.
     package var connectionOptions: Int
 
-    /// Limits with the given values, all positive; `headBytes` and `targetBytes` below 2^31.
+    /// Creates limits, all of which must be positive; `headBytes` and `targetBytes` must be below
+    /// 2^31.
     package init(
         headBytes: Int = 32 * 1024, fields: Int = 128, targetBytes: Int = 16 * 1024,
         methodBytes: Int = 32, connectionOptions: Int = 32
@@ -28,16 +29,17 @@ package struct HeadLimits: Sendable, Equatable {
     }
 }
 
-/// The limits of one chunked body (RFC 9112 §7.1), data apart.
+/// The limits for a chunked body (RFC 9112 §7.1), apart from its data.
 package struct ChunkedLimits: Sendable, Equatable {
-    /// Bytes of chunk extensions over the whole message, semicolons included: 413 beyond.
+    /// The maximum size of the chunk extensions of a message, including semicolons: 413 if
+    /// exceeded.
     package var extensionBytes: Int
-    /// Bytes of the trailer section with its empty line: 431 beyond.
+    /// The maximum size of the trailer section, including its empty line: 431 if exceeded.
     package var trailerBytes: Int
-    /// Field lines in the trailer section: 431 beyond.
+    /// The maximum number of field lines in the trailer section: 431 if exceeded.
     package var trailerFields: Int
 
-    /// Limits with the given values.
+    /// Creates limits.
     package init(
         extensionBytes: Int = 4096, trailerBytes: Int = 8 * 1024, trailerFields: Int = 32
     ) {

@@ -1,29 +1,31 @@
-/// What is read of lines in a response's head that old servers send and that can be read in one way
-/// only: a recipient may, or has to, mend them before it passes them on.
+import Notation
+
+/// Which irregular lines in a response head are accepted: lines that old servers send and that can
+/// be read in one way only. A recipient may, or must, repair them before it forwards them.
 ///
-/// - A line that goes on in the next one (obs-fold): spaces take the place of the line end
-///   (RFC 9112 §5.2).
+/// - A line continued on the next one (obs-fold): the line ending is replaced by spaces (RFC 9112
+///   §5.2).
 /// - White space before the colon: it is removed (RFC 9112 §5.1).
-/// - One length said several times, on several lines or in a list: it is said once
-///   (RFC 9110 §8.6).
+/// - The same length given several times, on several lines or in a list: it is given once (RFC 9110
+///   §8.6).
 ///
-/// While a head is parsed such lines are only noted (``FieldSection/isIrregular``), for its bytes
-/// are not the parser's; ``ResponseHead/repair(in:)`` then mends them where they lie, without
-/// moving anything, so that all offsets stay. Requests are never read so.
+/// During parsing such lines are only noted (``FieldSection/isIrregular``), because the parser does
+/// not own the bytes; ``ResponseHead/repair(in:)`` then repairs them in place, without moving
+/// anything, so that all offsets stay valid. Requests are never repaired.
 enum LineRepair: UInt8 {
     /// Requests and trailer sections: such lines are refused.
     case none
-    /// All but the fields that say where the message ends or what becomes of the connection, which
-    /// recipients behind a gateway may read in another way.
+    /// All fields except those that determine where the message ends or what happens to the
+    /// connection, which recipients behind a gateway may read differently.
     case harmless
-    /// All of them: a user agent passes nothing on.
+    /// All of them: a user agent forwards nothing.
     case all
 
     private static let framing = FieldIDSet([
         .contentLength, .transferEncoding, .connection, .trailer,
     ])
 
-    /// Whether a line of a field is mended.
+    /// Whether an irregular line of this field is repaired.
     func mends(_ id: FieldID) -> Bool {
         switch self {
         case .none: false
@@ -34,9 +36,9 @@ enum LineRepair: UInt8 {
 }
 
 extension ResponseHead {
-    /// Mends the lines that were irregular, in the bytes that the head was parsed from. To be
-    /// called once after a head is complete, before anything is read from those bytes; it does
-    /// nothing to most heads.
+    /// Repairs the irregular lines, in the bytes that the head was parsed from. To be called once
+    /// after a head is complete, before anything is read from those bytes; most heads need no
+    /// change.
     ///
     /// - Parameter head: the head's bytes, from its first one on.
     @inline(__always)
@@ -61,8 +63,8 @@ extension ResponseHead {
         sayLengthOnce(in: head)
     }
 
-    /// Leaves the first of several equal lengths. What is said besides becomes white space: behind
-    /// that length, or, a line of it, behind the line before.
+    /// Keeps the first of several equal lengths. The others are replaced by white space: after that
+    /// length or, if they are on another line, at the end of the line before it.
     private mutating func sayLengthOnce(in head: UnsafeMutableRawBufferPointer) {
         guard let first = fields.firstIndex(where: { $0.id == .contentLength }) else { return }
         for index in (0..<fields.count).reversed() where fields[index].id == .contentLength {

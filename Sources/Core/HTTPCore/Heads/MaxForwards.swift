@@ -1,12 +1,12 @@
 /// How many more times a TRACE or OPTIONS request may be forwarded (RFC 9110 §7.6.2).
 package struct MaxForwards: Sendable, Equatable {
-    /// The largest value that is sent on; a received one beyond it counts as just more than it.
+    /// The largest value that is sent on; a larger received value counts as this value plus one.
     package static let maximum: UInt64 = 1 << 32 - 1
 
     /// The value, at most `maximum` + 1.
     private let value: UInt64
 
-    /// Reads `1*DIGIT` of any length; nil for anything else.
+    /// Parses `1*DIGIT` of any length; `nil` for anything else.
     package init?(_ text: Span<UInt8>) {
         guard !text.isEmpty else { return nil }
         var value: UInt64 = 0
@@ -17,17 +17,20 @@ package struct MaxForwards: Sendable, Equatable {
         self.value = value
     }
 
-    /// The value to send on: one less, and at most `maximum`. nil: the recipient is the last one.
+    /// The value to send on: one less, and at most `maximum`. `nil` if the recipient is the last
+    /// one.
     package var forwarded: UInt64? { value > 0 ? value - 1 : nil }
 
-    /// Whether requests of a method are counted; in others the field is passed on as it is.
+    /// Whether Max-Forwards applies to a method; in requests with other methods the field is
+    /// forwarded unchanged.
     package static func counts(_ method: Method) -> Bool { method == .trace || method == .options }
 }
 
 extension RequestHead {
-    /// What Max-Forwards says in a request whose forwards are counted; nil: nothing.
+    /// The request's Max-Forwards, if its method is TRACE or OPTIONS; otherwise, or without the
+    /// field, `nil`.
     ///
-    /// - Parameter bytes: the head's.
+    /// - Parameter bytes: the head's bytes.
     package func maxForwards(in bytes: Span<UInt8>) -> MaxForwards? {
         guard MaxForwards.counts(method), let field = fields.only(.maxForwards) else { return nil }
         return MaxForwards(bytes.extracting(field.value.indices))

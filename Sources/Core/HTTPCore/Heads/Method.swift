@@ -1,11 +1,11 @@
 /// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is `other`.
 package enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, connect, options, trace, patch
-    /// A token that is none of the above; its bytes are at ``RequestHead/methodRange``.
+    /// A token that is none of these; its bytes are at ``RequestHead/methodRange``.
     case other
 
-    /// Whether the method is defined as safe (RFC 9110 §9.2.1). Of `other` nothing is known here:
-    /// see ``RequestHead/isSafe``.
+    /// Whether the method is defined as safe (RFC 9110 §9.2.1). For `other` see
+    /// ``RequestHead/isSafe``.
     @inlinable
     package var isSafe: Bool {
         switch self {
@@ -14,8 +14,8 @@ package enum Method: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Whether a repeat of the request has the effect of one (RFC 9110 §9.2.2). `other` is not:
-    /// nothing is known about it.
+    /// Whether repeating the request has no further effect (RFC 9110 §9.2.2). False for `other`,
+    /// about which nothing is known.
     @inlinable
     package var isIdempotent: Bool {
         switch self {
@@ -52,17 +52,17 @@ package enum TargetForm: UInt8, Sendable, CaseIterable {
     case origin
     /// `http://host/path?query`
     case absolute
-    /// `host:port`, of CONNECT only
+    /// `host:port`, only for CONNECT
     case authority
-    /// `*`, of OPTIONS only
+    /// `*`, only for OPTIONS
     case asterisk
 }
 
-/// The schemes that a target in absolute-form may have.
+/// The schemes that an absolute-form target may have.
 package enum Scheme: UInt8, Sendable, CaseIterable {
     case http, https
 
-    /// The port that an authority without one means (RFC 9110 §4.2).
+    /// The port of an authority that has none (RFC 9110 §4.2).
     @inlinable
     package var defaultPort: UInt16 {
         switch self {
@@ -72,14 +72,14 @@ package enum Scheme: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// What a validated host is written as.
+/// The syntax of a validated host.
 package enum HostKind: UInt8, Sendable, CaseIterable {
-    /// There is none: an HTTP/1.0 request in origin-form without Host.
+    /// No host: an HTTP/1.0 request in origin-form without Host.
     case none
-    /// A registered name; not always one that could be a domain name.
+    /// A registered name, which is not always a possible domain name.
     case name
-    /// Four decimal numbers; nothing else that `inet_aton` would take is accepted.
+    /// Four decimal numbers; no other form that `inet_aton` accepts is allowed.
     case ipv4
-    /// An IPv6 literal; its range leaves the brackets out.
+    /// An IPv6 literal; its range excludes the brackets.
     case ipv6
 }

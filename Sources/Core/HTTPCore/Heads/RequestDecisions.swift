@@ -1,11 +1,12 @@
 extension RequestHead {
-    /// The fields whose absence makes the decisions of ``decide(_:_:)`` trivial, Host apart.
+    /// If none of these fields is present, the decisions of ``decide(_:_:)`` are trivial, apart
+    /// from Host.
     private static let deciding: FieldIDSet = FieldIDSet([
         .transferEncoding, .contentLength, .connection, .proxyConnection, .expect, .te, .upgrade,
         .maxForwards, .disguised,
     ])
 
-    /// Judges a complete head: Host, framing, connection and expectations.
+    /// Validates a complete head: Host, framing, connection and expectations.
     @inline(__always)
     mutating func decide(_ bytes: HeadBytes, _ limits: HeadLimits) throws(WireError) {
         try decideHost(bytes)
@@ -23,8 +24,8 @@ extension RequestHead {
         if fields.contains(.maxForwards) { try checkMaxForwards(bytes) }
     }
 
-    /// One valid Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 §3.2). It is also checked when
-    /// the target names the authority.
+    /// Exactly one valid Host in HTTP/1.1, at most one in HTTP/1.0 (RFC 9112 §3.2). It is also
+    /// checked if the target contains the authority.
     @inline(__always)
     private mutating func decideHost(_ bytes: HeadBytes) throws(WireError) {
         guard let field = fields.first(.host) else {
@@ -36,9 +37,10 @@ extension RequestHead {
             return
         }
         guard !fields.repeated.contains(.host) else { throw .hostRepeated }
-        // The usual case with a proxy: the same bytes, which were judged as the target's.
+        // The usual case for a proxy: the same bytes as in the target, which were already
+        // validated.
         if form == .absolute, bytes.equal(field.value, authority) { return }
-        // It names nothing that the target could conflict with (RFC 9112 §3.2.2).
+        // An empty Host cannot conflict with the target (RFC 9112 §3.2.2).
         if field.value.isEmpty, form == .absolute || form == .authority { return }
         guard let named = Authority.parse(bytes, field.value) else { throw .malformedHost }
         switch form {
@@ -56,7 +58,7 @@ extension RequestHead {
     }
 
     /// RFC 9112 §6.3 for requests. CONNECT has no content (RFC 9110 §9.3.6): what follows its head
-    /// belongs to the tunnel, so any that is announced is ambiguous. TRACE must have none
+    /// belongs to the tunnel, so announced content would be ambiguous. TRACE must not have content
     /// (RFC 9110 §9.3.8).
     private mutating func decideFraming(_ bytes: HeadBytes) throws(WireError) {
         framing = try MessageFraming.read(fields, version, bytes) ?? .none
@@ -73,8 +75,8 @@ extension RequestHead {
         framing = .none
     }
 
-    /// An HTTP/1.0 client of a proxy may say `Proxy-Connection: keep-alive` in place of Connection;
-    /// it is honoured in HTTP/1.0 only, when there is no Connection field.
+    /// An HTTP/1.0 client of a proxy may send `Proxy-Connection: keep-alive` instead of Connection;
+    /// it is honoured only in HTTP/1.0 and if there is no Connection field.
     private mutating func decideConnection(
         _ bytes: HeadBytes, _ limits: HeadLimits
     ) throws(WireError) {
@@ -91,8 +93,8 @@ extension RequestHead {
         }
     }
 
-    /// `100-continue` is the one expectation there is; HTTP/1.0 clients cannot mean it
-    /// (RFC 9110 §10.1.1).
+    /// `100-continue` is the only expectation that is defined; HTTP/1.0 clients cannot use it (RFC
+    /// 9110 §10.1.1).
     ///
     ///     Expect = #expectation
     private mutating func decideExpectation(_ bytes: HeadBytes) throws(WireError) {
@@ -107,8 +109,8 @@ extension RequestHead {
         }
     }
 
-    /// One number in the requests whose forwards are counted (RFC 9110 §7.6.2); how often others
-    /// would be forwarded cannot be told.
+    /// Exactly one number in requests to which Max-Forwards applies (RFC 9110 §7.6.2): with any
+    /// other value it would be unclear how often they may be forwarded.
     private func checkMaxForwards(_ bytes: HeadBytes) throws(WireError) {
         guard MaxForwards.counts(method) else { return }
         guard let field = fields.only(.maxForwards) else { throw .repeatedMaxForwards }

@@ -1,14 +1,14 @@
-/// A parsed and validated request head: offsets over its bytes, and the decisions about it.
+/// A parsed and validated request head: offsets over its bytes, and the decisions made from it.
 ///
-/// Every range is counted from the first byte given to the parser. A value can be used for one
-/// request after another; its storage stays.
+/// Every range is counted from the first byte given to the parser. A value can be reused for one
+/// request after another; it keeps its storage.
 package struct RequestHead: ~Copyable, Sendable {
-    /// The method; the bytes of `other` are at ``methodRange``.
+    /// The method; for `other`, its bytes are at ``methodRange``.
     package var method = Method.get
-    /// The method is `other`, and one that IANA's registry of methods says is safe.
+    /// Whether the method is `other`, and is safe according to IANA's method registry.
     var isRegisteredAsSafe = false
-    /// The method's bytes; the request line begins here (after a tolerated empty line, RFC 9112
-    /// §2.2).
+    /// The method's bytes; the request line begins here (after an empty line, which is tolerated,
+    /// RFC 9112 §2.2).
     package var methodRange = ByteRange()
     /// The request target's bytes as sent.
     package var target = ByteRange()
@@ -16,48 +16,50 @@ package struct RequestHead: ~Copyable, Sendable {
     package var form = TargetForm.origin
     /// The request's version.
     package var version = HTTPVersion.http11
-    /// The scheme of absolute-form; `http` for all others.
+    /// The scheme in absolute-form; `http` in all other forms.
     package var scheme = Scheme.http
-    /// `host[:port]` as sent: the target's in absolute-form and authority-form, else Host's value.
-    /// Empty only in HTTP/1.0 without Host.
+    /// `host[:port]` as sent: from the target in absolute-form and authority-form, otherwise from
+    /// Host. Empty only in HTTP/1.0 without Host.
     package var authority = ByteRange()
-    /// The host in ``authority``, validated: without port, without the brackets of an IPv6
-    /// literal, without the final dot of a fully qualified name. Letter case is as sent.
+    /// The host in ``authority``, validated: without the port, the brackets of an IPv6 literal, and
+    /// the trailing dot of a fully qualified name. Letter case is as sent.
     package var host = ByteRange()
-    /// What the host is.
+    /// The kind of host.
     package var hostKind = HostKind.none
-    /// The port: that of the authority, or else the scheme's.
+    /// The authority's port, or else the scheme's default.
     package var port: UInt16 = 80
-    /// Whether the authority names the port.
+    /// Whether the authority contains a port.
     package var hasExplicitPort = false
-    /// Path and query. Begins with `/`, except: in absolute-form it may be empty or begin with `?`,
-    /// and means the same with `/` in front (see ``HeadWriter/appendOriginForm(of:in:)``); `*` in
-    /// asterisk-form; empty in authority-form.
+    /// Path and query. Begins with `/`, with these exceptions: in absolute-form it may be empty or
+    /// begin with `?`, which means the same as with a leading `/` (see
+    /// ``HeadWriter/appendOriginForm(of:in:)``); it is `*` in asterisk-form and empty in
+    /// authority-form.
     package var path = ByteRange()
-    /// In absolute-form: whether Host names another authority. Not an error: the target wins
-    /// (RFC 9112 §3.2.2), and whoever forwards writes Host anew.
+    /// Whether, in absolute-form, Host names a different authority. Not an error: the target wins
+    /// (RFC 9112 §3.2.2), and Host is rewritten when the request is forwarded.
     package var hostConflicts = false
     /// The fields.
     package var fields = FieldSection()
-    /// Bytes of the whole head with its empty line.
+    /// The size of the head in bytes, including its empty line.
     package var length = 0
     /// How the body ends: `none`, `length` or `chunked`.
     package var framing = BodyFraming.none
-    /// Whether the client lets the connection persist after this exchange (RFC 9112 §9.3).
+    /// Whether the client allows the connection to persist after this exchange (RFC 9112 §9.3).
     package var keepAlive = true
-    /// Whether an upgrade is asked for that may go on: Upgrade, and Connection naming it, in
-    /// HTTP/1.1; see ``UpgradeProtocols``.
+    /// Whether the request asks for an upgrade that may be forwarded: HTTP/1.1 with Upgrade, and a
+    /// Connection field that names it; see ``UpgradeProtocols``.
     package var wantsUpgrade = false
     /// Whether the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
     package var expectsContinue = false
-    /// Whether `TE: trailers` says that the client takes trailers (RFC 9110 §6.5.1).
+    /// Whether the client accepts trailers: `TE: trailers` (RFC 9110 §6.5.1).
     package var acceptsTrailers = false
 
-    /// Whether the request asks for no change at its server (RFC 9110 §9.2.1).
+    /// Whether the method is safe: it does not ask for a change on the server (RFC 9110 §9.2.1).
     package var isSafe: Bool { method.isSafe || isRegisteredAsSafe }
-    /// Whether a repeat of the request has the effect of one (RFC 9110 §9.2.2). Safe methods are.
+    /// Whether repeating the request has no further effect (RFC 9110 §9.2.2). True for safe
+    /// methods.
     package var isIdempotent: Bool { method.isIdempotent || isRegisteredAsSafe }
 
-    /// A head to parse into.
+    /// Creates a head for a parser to fill.
     package init() {}
 }

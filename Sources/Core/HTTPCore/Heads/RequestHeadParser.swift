@@ -1,41 +1,41 @@
 /// Parses request heads (RFC 9112 §2 to §6), strictly.
 ///
-/// One parser serves one connection, head after head. Between calls it remembers where it is, so
-/// no byte is looked at twice, and any way of splitting a head gives the same answer: each state
-/// judges bytes in order, from what came before them alone.
+/// One parser serves one connection, head after head. It remembers its position between calls, so
+/// no byte is examined twice, and the result does not depend on how a head is split: each state
+/// examines bytes in order, using only what came before them.
 ///
 ///     start ──► method ──► target ──► version ──► fields ──► (decisions) ──► start
 ///       └ one empty line is passed over (§2.2)
 ///
-/// What is wrong is said at the first byte that shows it; Host, framing and Connection are judged
+/// An error is thrown at the first byte that shows it; Host, framing and Connection are checked
 /// when the head is complete.
 package struct RequestHeadParser: Sendable {
     private enum State: UInt8 {
         case start, method, target, version, fields
     }
 
-    /// The limits that heads are held to.
+    /// The limits for heads.
     package let limits: HeadLimits
     private var state = State.start
-    /// The next byte to look at, until the fields.
+    /// The next byte to examine, up to the fields.
     private var position = 0
     /// Where the part that `state` names began.
     private var mark = 0
     private var scanner = FieldScanner(from: 0)
     private var formerAuthority = FormerAuthority()
 
-    /// A parser before the first byte of a head.
+    /// Creates a parser for a connection on which nothing has been read.
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
-    /// Whether some byte of an unfinished head has been seen: tells a clean end of the connection
-    /// from a truncated head.
+    /// Whether an unfinished head has begun: distinguishes a clean end of the connection from a
+    /// truncated head.
     package var isWithinHead: Bool { state != .start && (state != .method || position > mark) }
 
-    /// Reads on in the head that begins at the first of `bytes`.
+    /// Parses the head that begins at the first of `bytes`.
     ///
-    /// After `needMore`, the next call must be given the same bytes again and what came after them.
-    /// After `complete` or an error the parser is ready for another head. The head's contents are
-    /// defined after `complete` only.
+    /// After `needMore`, the next call must be given the same bytes followed by the new ones. After
+    /// `complete` or an error the parser is ready for another head. The contents of `head` are
+    /// defined only after `complete`.
     package mutating func parse(
         _ bytes: Span<UInt8>, into head: inout RequestHead
     ) throws(WireError) -> ParseProgress {
@@ -61,7 +61,7 @@ package struct RequestHeadParser: Sendable {
         }
     }
 
-    /// Forgets the head that was begun.
+    /// Discards a head that was begun.
     package mutating func reset() {
         state = .start
         position = 0
@@ -99,7 +99,7 @@ package struct RequestHeadParser: Sendable {
         }
     }
 
-    /// A client may send one empty line too many after a body; more are refused (RFC 9112 §2.2).
+    /// A client may send one superfluous empty line after a body; more are refused (RFC 9112 §2.2).
     @inline(__always)
     private mutating func skipEmptyLine(_ bytes: HeadBytes) throws(WireError) -> Bool {
         if bytes[0] == Byte.carriageReturn {
@@ -170,15 +170,15 @@ package struct RequestHeadParser: Sendable {
     }
 }
 
-/// `HTTP-version = "HTTP/" DIGIT "." DIGIT` (RFC 9112 §2.3), in start lines of both kinds.
+/// `HTTP-version = "HTTP/" DIGIT "." DIGIT` (RFC 9112 §2.3), in request lines and status lines.
 enum VersionText {
-    /// Bytes of a version.
+    /// The length of a version.
     static let count = 8
     /// `HTTP/1.0` and `HTTP/1.1` as words, first byte lowest.
     private static let http10: UInt64 = 0x302E_312F_5054_5448
     private static let http11: UInt64 = 0x312E_312F_5054_5448
 
-    /// The version at `start`; nil when not all of it has come yet and what has come is fine.
+    /// The version at `start`; `nil` if it has not arrived completely and is valid so far.
     @inline(__always)
     static func parse(_ bytes: HeadBytes, at start: Int) throws(WireError) -> HTTPVersion? {
         if start &+ count <= bytes.count {
@@ -190,7 +190,7 @@ enum VersionText {
         return nil
     }
 
-    /// Throws what is wrong with bytes that are not a known version, if anything is.
+    /// Throws the error of bytes that are not a known version, if there is one.
     @inline(never)
     private static func refuse(_ bytes: HeadBytes, at start: Int) throws(WireError) {
         let template: StaticString = "HTTP/0.0"
@@ -205,7 +205,7 @@ enum VersionText {
 }
 
 extension Method {
-    /// The method whose token is `start..<end`, letter case counting.
+    /// The method that the token `start..<end` spells, case-sensitively.
     @inline(__always)
     static func recognise(_ bytes: HeadBytes, from start: Int, to end: Int) -> Method {
         guard end &- start <= 7, start < end else { return .other }
@@ -223,7 +223,7 @@ extension Method {
         }
     }
 
-    /// Whether a token that is none of the cases is a method that IANA's registry says is safe
+    /// Whether a token that is none of the cases is a method that IANA's registry lists as safe
     /// (RFC 9110 §16.1.1): PROPFIND, QUERY, REPORT or SEARCH.
     @inline(never)
     static func isRegisteredAsSafe(_ bytes: HeadBytes, from start: Int, to end: Int) -> Bool {

@@ -1,14 +1,14 @@
 extension RequestHead {
-    /// Finds the target's form and parts, and holds the form against the method (RFC 9112 §3.2).
+    /// Finds the target's form and parts, and checks the form against the method (RFC 9112 §3.2).
     ///
     ///     origin-form    = absolute-path [ "?" query ]
     ///     absolute-form  = scheme "://" authority [ path ] [ "?" query ]
     ///     authority-form = host ":" port          ; CONNECT, and CONNECT only
     ///     asterisk-form  = "*"                    ; OPTIONS only
     ///
-    /// The bytes of path and query are passed on as they are: any visible ASCII but `#`, which is
-    /// more than RFC 3986 allows, because what browsers leave unencoded there is not ambiguous
-    /// here.
+    /// The bytes of path and query are forwarded unchanged: any visible ASCII except `#`, which is
+    /// more than RFC 3986 allows, because the characters that browsers leave unencoded are not
+    /// ambiguous here.
     @inline(__always)
     mutating func resolveTarget(
         _ bytes: HeadBytes, _ former: inout FormerAuthority
@@ -76,7 +76,7 @@ extension RequestHead {
         adopt(named.authority, port: named.authority.port ?? scheme.defaultPort)
     }
 
-    /// Where the scheme of an absolute-form ends: before `://`; nil when there is none.
+    /// The end of an absolute-form target's scheme, before `://`; `nil` if there is none.
     private func schemeEnd(_ bytes: HeadBytes) -> Int? {
         let end = Int(target.end)
         guard let colon = bytes.first(Byte.colon, from: Int(target.start), to: end),
@@ -86,7 +86,7 @@ extension RequestHead {
         return colon
     }
 
-    /// What is wrong with the authority that begins at `start` of the target.
+    /// The error in the authority that begins at `start` in the target.
     private func authorityFault(_ bytes: HeadBytes, from start: Int) -> WireError {
         var index = start
         while index < Int(target.end), bytes[index] != Byte.slash, bytes[index] != Byte.question {

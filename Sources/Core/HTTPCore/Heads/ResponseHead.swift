@@ -1,6 +1,6 @@
-/// A parsed and validated response head: offsets over its bytes, and the decisions about it.
+/// A parsed and validated response head: offsets over its bytes, and the decisions made from it.
 ///
-/// A 1xx response is a head of its own; the final one follows it.
+/// A 1xx response is a separate head; the final one follows it.
 package struct ResponseHead: Sendable {
     /// The status code, 100 to 999.
     package var status: UInt16 = 200
@@ -10,16 +10,16 @@ package struct ResponseHead: Sendable {
     package var version = HTTPVersion.http11
     /// The fields.
     package var fields = FieldSection()
-    /// Bytes of the whole head with its empty line.
+    /// The size of the head in bytes, including its empty line.
     package var length = 0
-    /// How the body ends, with the request's method taken into account.
+    /// How the body ends, taking the request's method into account.
     package var framing = BodyFraming.none
     /// Whether the connection can carry another exchange after this one. False for `untilClose`.
     package var keepAlive = true
 
-    /// Whether this is an interim response: another head follows. 101 is final.
+    /// Whether this is an interim response, which another head follows. 101 is final.
     package var isInterim: Bool { status < 200 && status != 101 }
 
-    /// A head to parse into.
+    /// Creates a head for a parser to fill.
     package init() {}
 }

@@ -1,17 +1,19 @@
-/// What the request was, as far as it decides how its response ends (RFC 9112 §6.3).
+import Notation
+
+/// The properties of a request that determine how its response ends (RFC 9112 §6.3).
 package struct ResponseContext: Sendable {
     /// The request's method.
     package var method: Method
-    /// Whether the request sent upstream asked for an upgrade; else 101 is a fault.
+    /// Whether the request sent upstream asked for an upgrade; otherwise 101 is an error.
     package var allowsSwitch: Bool
-    /// Whether the recipient is the user agent itself, which passes the response on to nobody.
+    /// Whether the recipient is the user agent itself, which forwards the response to nobody.
     package var isUserAgent: Bool
-    /// Whether irregular lines are read, to be mended (``ResponseHead/repair(in:)``). Not in heads
-    /// that had to be written anew: one irregularity at a time; nor in what a proxy says of a
-    /// tunnel.
+    /// Whether irregular lines are accepted, to be repaired (``ResponseHead/repair(in:)``). Not in
+    /// heads that had to be rewritten, which would be two irregularities at once, nor in a proxy's
+    /// response to CONNECT.
     package var mendsLines: Bool
 
-    /// The context of a request.
+    /// Creates the context of a request.
     package init(
         method: Method, allowsSwitch: Bool = false, isUserAgent: Bool = false,
         mendsLines: Bool = true
@@ -34,18 +36,18 @@ package struct ResponseContext: Sendable {
 ///                                        └──────► bareLines ──────────────────┘
 ///
 /// Three deviations from the grammar are allowed. The space before an empty reason phrase may be
-/// missing, which many servers do and which cannot be read in two ways. Some irregular lines are
-/// mended once the head is complete (``LineRepair``). All lines may end in a bare line feed; such a
-/// head is only measured here, to be written anew and parsed again (``BareLineHead``).
+/// missing, as many servers omit it and there is only one way to read that. Some irregular lines
+/// are repaired once the head is complete (``LineRepair``). All lines may end in a bare line feed;
+/// such a head is only measured here, then rewritten and parsed again (``BareLineHead``).
 package struct ResponseHeadParser: Sendable {
     private enum State: UInt8 {
         case start, version, status, reason, fields, bareLines
     }
 
-    /// The limits that heads are held to.
+    /// The limits for heads.
     package let limits: HeadLimits
     private var state = State.start
-    /// The next byte to look at, until the fields.
+    /// The next byte to examine, up to the fields.
     private var position = 0
     private var scanner = FieldScanner(from: 0)
 
@@ -53,14 +55,14 @@ package struct ResponseHeadParser: Sendable {
     private static let statusStart = VersionText.count + 1
     private static let statusEnd = statusStart + 3
 
-    /// A parser before the first byte of a head.
+    /// Creates a parser for a connection on which nothing has been read.
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
-    /// Whether some byte of an unfinished head has been seen.
+    /// Whether an unfinished head has begun.
     package var isWithinHead: Bool { state != .start }
 
-    /// Reads on in the head that begins at the first of `bytes`; as
-    /// ``RequestHeadParser/parse(_:into:)``. A complete head is to be mended before it is used
+    /// Parses the head that begins at the first of `bytes`; see
+    /// ``RequestHeadParser/parse(_:into:)``. A complete head must be repaired before it is used
     /// (``ResponseHead/repair(in:)``).
     package mutating func parse(
         _ bytes: Span<UInt8>, answering context: ResponseContext, into head: inout ResponseHead
@@ -87,7 +89,7 @@ package struct ResponseHeadParser: Sendable {
         }
     }
 
-    /// Forgets the head that was begun.
+    /// Discards a head that was begun.
     package mutating func reset() {
         state = .start
         position = 0
@@ -159,7 +161,8 @@ package struct ResponseHeadParser: Sendable {
     }
 
     /// A space and any text, or nothing, up to CRLF. After a bare line feed the state is
-    /// `bareLines`. Not inlined: once per head, and the loop over the fields is faster without it.
+    /// `bareLines`. Not inlined: it runs once per head, and the loop over the fields is faster
+    /// without it.
     @inline(never)
     private mutating func scanReason(
         _ bytes: HeadBytes, _ head: inout ResponseHead
@@ -192,11 +195,11 @@ package struct ResponseHeadParser: Sendable {
 }
 
 extension ResponseHead {
-    /// Judges a complete head: framing and connection (RFC 9112 §6.3, §9.3).
+    /// Validates a complete head: framing and connection (RFC 9112 §6.3, §9.3).
     ///
-    /// Content that a status cannot have is refused when it is announced, not passed over: the next
-    /// response on the connection would begin in the middle of it for whoever believes the fields.
-    /// To a user agent nothing follows on such a response.
+    /// If a response announces content that its status cannot have, it is refused rather than
+    /// ignored: a recipient that believes the fields would take part of the next response for it.
+    /// For a user agent no response follows on such a connection.
     @inline(__always)
     fileprivate mutating func decide(
         _ bytes: HeadBytes, _ context: ResponseContext, _ limits: HeadLimits
@@ -209,7 +212,7 @@ extension ResponseHead {
             keepAlive = options.persists(version)
         }
         if context.method == .connect, status / 100 == 2 {
-            // A tunnel begins; framing fields mean nothing here (RFC 9110 §9.3.6).
+            // A tunnel begins; framing fields have no meaning here (RFC 9110 §9.3.6).
             framing = .none
             return
         }

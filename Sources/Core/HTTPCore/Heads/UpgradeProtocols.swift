@@ -1,19 +1,21 @@
-/// What the Upgrade fields of a request name (RFC 9110 §7.8), as far as it may go on.
+import Notation
+
+/// The protocols in a request's Upgrade fields (RFC 9110 §7.8) that may be forwarded.
 ///
 ///     Upgrade  = #protocol
 ///     protocol = token [ "/" token ]
 ///
-/// A protocol that is HTTP or TLS ends here. Whoever switches to it would speak HTTP past the rules
-/// and logs of everybody in between; h2c needs HTTP2-Settings besides, which is for one hop only;
-/// and which version of HTTP and TLS a server is spoken to in is for its own hop to settle. What is
-/// no protocol by the grammar, which another reader may take for one of these, ends here, too, and
-/// so do all behind the first ``limit``.
+/// HTTP and TLS are not forwarded. A client that switched to them would speak HTTP past the rules
+/// and logs of every intermediary; h2c also needs HTTP2-Settings, which is for one hop only; and
+/// which version of HTTP and TLS a server is spoken to in is decided by its own hop. A member that
+/// is not a protocol according to the grammar, and that another reader might take for one of these,
+/// is not forwarded either, nor is anything after the first ``limit``.
 package enum UpgradeProtocols {
-    /// Protocols that are offered to a server at most, and that it may switch to at once: each that
-    /// it names is looked for among all that were offered.
+    /// The maximum number of protocols that are offered to a server, and that it may switch to at
+    /// once: each protocol in its answer is searched for among all that were offered.
     package static let limit = 16
 
-    /// The protocols that may go on to the next hop, in their order.
+    /// The protocols that may be forwarded to the next hop, in order.
     package static func forwarded(
         of fields: FieldSection, in bytes: Span<UInt8>
     ) -> [ByteRange] {
@@ -28,7 +30,7 @@ package enum UpgradeProtocols {
         return found
     }
 
-    /// Whether any protocol may go on.
+    /// Whether any protocol may be forwarded.
     static func areForwarded(of fields: FieldSection, in bytes: HeadBytes) -> Bool {
         var found = false
         forEach(of: fields, in: bytes) { member in
@@ -38,7 +40,7 @@ package enum UpgradeProtocols {
         return found
     }
 
-    /// Hands over one member of the list after another, until `take` returns false.
+    /// Passes the members of the list to `take`, until it returns false.
     private static func forEach(
         of fields: FieldSection, in bytes: HeadBytes, take: (ByteRange) -> Bool
     ) {
@@ -63,8 +65,8 @@ package enum UpgradeProtocols {
             && bytes.endOfToken(from: nameEnd &+ 1) >= end
     }
 
-    /// Whether a name is one of HTTP or TLS: as registered (`HTTP`, `TLS`), as in ALPN (`h2`,
-    /// `h3`), h2c (RFC 7540 §3.2), and drafts of these (`h2c-16`). Letter case does not count.
+    /// Whether a name denotes HTTP or TLS: as registered (`HTTP`, `TLS`), as in ALPN (`h2`, `h3`),
+    /// h2c (RFC 7540 §3.2), and drafts of these (`h2c-16`). Case is ignored.
     private static func isTransport(_ name: ByteRange, _ bytes: HeadBytes) -> Bool {
         func begins(_ prefix: StaticString) -> Bool {
             let count = prefix.utf8CodeUnitCount

@@ -1,13 +1,13 @@
 extension MessageFraming {
-    /// The framing of a response that has Transfer-Encoding, as a user agent reads it: nobody is
-    /// behind it whom another reading could mislead, and what was read in such a way ends its
-    /// connection.
+    /// The framing of a response that has Transfer-Encoding, for a user agent: it forwards to
+    /// nobody who could be misled by another reading, and the connection is closed after such a
+    /// response.
     ///
-    /// - The coding counts where there is Content-Length, too (RFC 9112 §6.3).
-    /// - `identity`, a coding of RFC 2616 that old servers send, is none: the length counts then,
-    ///   or the connection's end.
+    /// - Transfer-Encoding takes precedence over Content-Length (RFC 9112 §6.3).
+    /// - `identity`, a coding of RFC 2616 that old servers send, is ignored: the length applies
+    ///   then, or the end of the connection.
     ///
-    /// - Parameter persists: Becomes false where the connection must not be used again.
+    /// - Parameter persists: set to false if the connection must not be reused.
     @inline(never)
     static func readAsUserAgent(
         _ fields: borrowing FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes,

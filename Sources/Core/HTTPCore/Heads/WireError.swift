@@ -1,8 +1,8 @@
-/// Why bytes received are refused: one case per reason, never a guess in its place.
+/// Why received bytes are refused: one case per reason; the parsers never guess.
 ///
-/// The same cases serve both sides: a request at fault is answered with ``status``, a response at
-/// fault is the upstream's and becomes 502 (``status(from:)``). After any of them the connection
-/// cannot be used further, because where the next message begins is not known.
+/// The same cases serve both sides: a malformed request is answered with ``status``; a malformed
+/// response is the upstream's fault and becomes 502 (``status(from:)``). After any of them the
+/// connection cannot be used further, because where the next message begins is unknown.
 package enum WireError: UInt8, Error, Sendable, CaseIterable {
     // The request line (RFC 9112 §3).
     case malformedRequestLine
@@ -69,7 +69,7 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
     case tooManyTrailers
     case truncatedBody
 
-    /// The side whose bytes were refused.
+    /// The peer whose bytes were refused.
     package enum Peer: Sendable {
         case client, upstream
     }
@@ -87,7 +87,8 @@ extension WireError {
     /// The status that answers a request refused for this reason.
     package var status: UInt16 {
         switch self {
-        // Well-formed, but of content or its framing more than can be taken (RFC 9110 §15.5.14).
+        // Well-formed, but its content or framing is larger than can be accepted (RFC 9110
+        // §15.5.14).
         case .contentLengthTooLarge, .chunkTooLarge, .chunkExtensionsTooLarge: 413
         case .targetTooLong: 414
         case .unknownExpectation: 417
@@ -181,8 +182,8 @@ extension WireError {
             "the request line is not: method, one space, target, one space, version"
         case .bareCarriageReturn: "a carriage return is not followed by a line feed"
         case .bareLineFeed: "a line feed is not preceded by a carriage return"
-        case .methodTooLong: "the method is longer than any that is known"
-        case .malformedVersion: "the version is not HTTP/ and two digits with a dot"
+        case .methodTooLong: "the method is longer than any known method"
+        case .malformedVersion: "the version is not HTTP/ followed by two digits separated by a dot"
         case .unsupportedVersion: "the version is neither HTTP/1.0 nor HTTP/1.1"
         case .targetTooLong: "the request target is longer than the limit"
         case .badTargetByte: "the request target holds a control character or a byte beyond ASCII"

@@ -1,7 +1,7 @@
-/// Single bytes of text. The package has one of each of these tests; what is a class of one
-/// protocol's grammar stays with it (`ByteClass`).
+/// Tests of single bytes of text. The package has each of these once; a class of one protocol's
+/// grammar stays with that protocol (`ByteClass`).
 package enum ASCII {
-    /// The byte with `A` to `Z` made lower case, all others as they are.
+    /// The byte, with `A` to `Z` lowercased and all others unchanged.
     @inlinable @inline(__always)
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         isUppercase(byte) ? byte | 0x20 : byte
@@ -23,8 +23,8 @@ package enum ASCII {
     @inlinable @inline(__always)
     package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// Whether `byte` may be in a token (RFC 9110 §5.6.2). Where every message passes it is looked
-    /// up in a table (`ByteClass`), which a test compares with this.
+    /// Whether `byte` may be in a token (RFC 9110 §5.6.2). The code that every message passes
+    /// through uses a table instead (`ByteClass`), which a test compares with this function.
     @inlinable
     package static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
@@ -36,7 +36,7 @@ package enum ASCII {
         }
     }
 
-    /// The value of a hexadecimal digit of either case; nil for any other byte.
+    /// The value of a hexadecimal digit of either case; `nil` for any other byte.
     @inlinable @inline(__always)
     package static func hexValue(_ byte: UInt8) -> UInt8? {
         let digit = byte &- 0x30
@@ -45,14 +45,14 @@ package enum ASCII {
         return letter < 6 ? letter &+ 10 : nil
     }
 
-    /// The digit in lower case for the low four bits of `value`.
+    /// The lower-case hexadecimal digit for the low four bits of `value`.
     @inlinable @inline(__always)
     package static func hexDigit(_ value: UInt8) -> UInt8 {
         let value = value & 15
         return value < 10 ? 0x30 &+ value : 0x57 &+ value
     }
 
-    /// The capital digit for the low four bits of `value`.
+    /// The upper-case hexadecimal digit for the low four bits of `value`.
     @inlinable @inline(__always)
     package static func capitalHexDigit(_ value: UInt8) -> UInt8 {
         let value = value & 15
@@ -61,8 +61,9 @@ package enum ASCII {
 }
 
 extension StringProtocol {
-    /// The text with `A` to `Z` made lower case. Nothing else becomes one of these letters, as the
-    /// Kelvin sign does by Unicode's rules: what is compared with it was written in ASCII.
+    /// The text with `A` to `Z` lowercased. No other character is mapped to one of these letters
+    /// (by Unicode's rules the Kelvin sign would become `k`), because the text is compared with
+    /// ASCII.
     package var lowercasedASCII: String {
         let hasUppercase =
             utf8.withContiguousStorageIfAvailable { $0.contains(where: ASCII.isUppercase) }
@@ -73,7 +74,7 @@ extension StringProtocol {
 }
 
 extension BidirectionalCollection where Element == UInt8 {
-    /// The bytes without the spaces and tabs around them.
+    /// The bytes without leading and trailing spaces and tabs.
     package var withoutOuterSpace: SubSequence {
         var (start, end) = (startIndex, endIndex)
         while start < end, ASCII.isWhitespace(self[start]) { formIndex(after: &start) }
@@ -87,7 +88,7 @@ extension BidirectionalCollection where Element == UInt8 {
 }
 
 extension StringProtocol where SubSequence == Substring {
-    /// The text without the spaces and tabs around it, also where a combining mark follows one.
+    /// The text without leading and trailing spaces and tabs, even if a combining mark follows one.
     package var withoutOuterSpace: Substring {
         let text = self[...]
         let bytes = text.utf8.withoutOuterSpace

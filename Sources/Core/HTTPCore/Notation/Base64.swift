@@ -7,7 +7,7 @@ package enum Base64 {
     @inlinable @inline(__always)
     static func digit(_ bits: UInt32) -> UInt8 { digits.utf8Start[Int(bits & 0x3F)] }
 
-    /// The value of a digit; nil for any other byte, the padding among them.
+    /// The value of a digit; `nil` for any other byte, including the padding.
     @inlinable @inline(__always)
     package static func value(_ byte: UInt8) -> UInt32? {
         switch byte {
@@ -20,11 +20,11 @@ package enum Base64 {
         }
     }
 
-    /// Characters that so many bytes become.
+    /// The number of characters that encode this many bytes.
     @inlinable
     package static func count(_ bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
 
-    /// Hands over the ``count(_:)`` characters of some bytes, one by one.
+    /// Passes the ``count(_:)`` characters that encode some bytes to a closure, one by one.
     @inlinable
     package static func write(_ bytes: UnsafeRawBufferPointer, _ put: (UInt8) -> Void) {
         var index = 0
@@ -41,7 +41,7 @@ package enum Base64 {
         }
     }
 
-    /// The text of some bytes.
+    /// Encodes bytes as text.
     package static func encode(_ bytes: [UInt8]) -> String {
         let count = count(bytes.count)
         return String(unsafeUninitializedCapacity: count) { output in
@@ -56,15 +56,15 @@ package enum Base64 {
         }
     }
 
-    /// The bytes that a text stands for; nil unless it is canonical: no other characters, padding
-    /// at the end, and no bits that say nothing.
+    /// Decodes a text; `nil` unless it is canonical: no other characters, padding at the end, and
+    /// no unused bits that are set.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var output: [UInt8] = []
         return decode(text, into: &output, skipping: { _ in false }) ? output : nil
     }
 
-    /// Appends what a text stands for. Returns whether it is canonical, but for the characters that
-    /// are skipped wherever they are.
+    /// Appends the decoded bytes. Returns whether the text is canonical, apart from the characters
+    /// that are skipped wherever they are.
     @inlinable
     package static func decode(
         _ text: some Sequence<UInt8>, into output: inout [UInt8],

@@ -1,6 +1,6 @@
 /// The classes of bytes that HTTP's grammar is made of, as one table of bits (RFC 9110 §5.6).
 package enum ByteClass {
-    /// `tchar`: the bytes of a token, thus of methods and field names.
+    /// `tchar`: the bytes of a token, and so of methods and field names.
     @usableFromInline static let token: UInt8 = 1
     /// Bytes of a label of a host name: letters, digits, `-` and `_`.
     @usableFromInline static let hostLabel: UInt8 = 2
@@ -8,12 +8,12 @@ package enum ByteClass {
     @usableFromInline static let digit: UInt8 = 4
     /// Hexadecimal digits of either case.
     @usableFromInline static let hexDigit: UInt8 = 8
-    /// Bytes of a request target: visible ASCII but `#`.
+    /// Bytes of a request target: visible ASCII except `#`.
     @usableFromInline static let target: UInt8 = 16
     /// Bytes of a field value: visible ASCII, space, tab, and 0x80 to 0xFF (obs-text).
     @usableFromInline static let fieldValue: UInt8 = 32
 
-    /// The classes of every byte value, or-ed. A test derives it anew from the definitions.
+    /// The classes of every byte value, or-ed together. A test recomputes it from the definitions.
     @usableFromInline static let table: InlineArray<256, UInt8> = [
         0, 0, 0, 0, 0, 0, 0, 0, 0, 32, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -58,8 +58,8 @@ package enum ByteClass {
     @inlinable @inline(__always)
     static func isHostLabel(_ byte: UInt8) -> Bool { isMember(byte, of: hostLabel) }
 
-    /// Whether `byte` may be in a registered name as it is: unreserved or sub-delims
-    /// (RFC 3986 §2.2, §2.3). Not for hot paths.
+    /// Whether `byte` may be in a registered name unencoded: unreserved or sub-delims (RFC 3986
+    /// §2.2, §2.3). Not for hot paths.
     static func isRegisteredName(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "."), UInt8(ascii: "~"), UInt8(ascii: "!"), UInt8(ascii: "$"),

@@ -1,4 +1,6 @@
-/// A run of bytes of one head: offsets from the head's first byte.
+import Notation
+
+/// A range of bytes in one head, as offsets from the head's first byte.
 ///
 /// Heads are kept and forwarded as bytes; every part that a parser finds is one of these. 32 bits
 /// are enough because no head may be larger than ``HeadLimits/headBytes``.
@@ -27,7 +29,7 @@ package struct ByteRange: Sendable, Equatable {
     @inlinable @inline(__always)
     package var end: UInt32 { start &+ count }
 
-    /// Whether the range holds no byte.
+    /// Whether the range is empty.
     @inlinable @inline(__always)
     package var isEmpty: Bool { count == 0 }
 
@@ -39,18 +41,18 @@ package struct ByteRange: Sendable, Equatable {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether the bytes of `range` are those of `text`, letter case counting.
+    /// Whether the bytes in `range` equal `text`, case-sensitively.
     package func holds(_ text: StaticString, at range: ByteRange) -> Bool {
         extracting(range.indices).equals(text)
     }
 
-    /// Whether the bytes of `range` are those of `lowercase`, ASCII letter case not counting.
-    /// `lowercase` must be written in lower case.
+    /// Whether the bytes in `range` equal `lowercase`, ignoring ASCII case. `lowercase` must be
+    /// written in lower case.
     package func holds(lowercase: StaticString, at range: ByteRange) -> Bool {
         extracting(range.indices).equals(lowercase: lowercase)
     }
 
-    /// The bytes of `range` as text, for logs and messages; not for hot paths.
+    /// The bytes in `range` as text, for logs and messages; not for hot paths.
     package func text(at range: ByteRange) -> String {
         let part = extracting(range.indices)
         return part.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) }

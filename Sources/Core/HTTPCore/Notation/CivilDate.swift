@@ -1,6 +1,6 @@
-/// A day and time of the proleptic Gregorian calendar in UTC, and its count of seconds.
+/// A date and time of the proleptic Gregorian calendar in UTC, and its conversion to seconds.
 package struct CivilDate: Equatable {
-    /// The year of the era; 0 is 1 BC.
+    /// The astronomical year; 0 is 1 BC.
     package var year: Int64
     /// 1 to 12.
     package var month: Int64
@@ -11,14 +11,14 @@ package struct CivilDate: Equatable {
     /// 0 to 59, or 60 in a leap second.
     package var second: Int64 = 0
 
-    /// The seconds since 1970 of the years 0000 to 9999: all that the dates of HTTP, RFC 3339 and
-    /// X.509 can say.
+    /// The seconds since 1970 of the years 0000 to 9999, which is the range of the dates of HTTP,
+    /// RFC 3339 and X.509.
     package static var fourDigitYears: ClosedRange<Int64> { -62_167_219_200...253_402_300_799 }
 
-    /// The months' names in English, three letters each, January first.
+    /// The English month names, three letters each, January first.
     package static var monthNames: StaticString { "JanFebMarAprMayJunJulAugSepOctNovDec" }
 
-    /// The month, from 1, whose name is these three letters, in any case; nil: none is.
+    /// The month (from 1) with this three-letter name, in any case; `nil` if there is none.
     package static func month(named letters: some Collection<UInt8>) -> Int64? {
         guard letters.count == 3 else { return nil }
         let names = UnsafeBufferPointer(
@@ -33,7 +33,7 @@ package struct CivilDate: Equatable {
         return nil
     }
 
-    /// The date at midnight; the caller vouches for the ranges.
+    /// The date at midnight; the caller ensures that the values are in range.
     package init(year: Int64, month: Int64, day: Int64) {
         self.year = year
         self.month = month
@@ -44,7 +44,8 @@ package struct CivilDate: Equatable {
     package init(secondsSince1970 seconds: Int64) {
         let days = Self.floorDivide(seconds, by: 86_400)
         let rest = (seconds % 86_400 + 86_400) % 86_400
-        // Years of 400-year eras that begin on March 1, so that the leap day is the last of a year.
+        // Computed in 400-year eras whose years begin on March 1, so that the leap day is a year's
+        // last day.
         let shifted = days + 719_468
         let era = Self.floorDivide(shifted, by: 146_097)
         let dayOfEra = shifted - era * 146_097
@@ -83,8 +84,8 @@ package struct CivilDate: Equatable {
         daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second
     }
 
-    /// Whole days from one time to another, both in seconds since 1970: also where that is more
-    /// seconds than there are numbers for, as with a certificate's end that cannot be read.
+    /// Whole days from one time to another, both in seconds since 1970. Works even if the
+    /// difference in seconds would overflow, as with the end of a certificate that cannot be read.
     package static func days(from start: Int64, to end: Int64) -> Int64 {
         let (difference, isTooLarge) = end.subtractingReportingOverflow(start)
         guard isTooLarge else { return difference / 86_400 }
@@ -94,7 +95,7 @@ package struct CivilDate: Equatable {
     /// 0 for Sunday to 6 for Saturday.
     package var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
 
-    /// Whether day, month and time exist.
+    /// Whether the day, month and time exist.
     package var isInCalendar: Bool {
         (1...12).contains(month) && (1...Self.days(in: month, of: year)).contains(day)
             && (0...23).contains(hour) && (0...59).contains(minute) && (0...60).contains(second)

@@ -1,11 +1,11 @@
 extension Span where Element == UInt8 {
-    /// Whether the bytes are those of `text`, letter case counting.
+    /// Whether the bytes equal `text`, case-sensitively.
     @inline(__always)
     package func equals(_ text: StaticString) -> Bool {
         count == text.utf8CodeUnitCount && starts(with: text)
     }
 
-    /// Whether the bytes begin with those of `text`, letter case counting.
+    /// Whether the bytes begin with `text`, case-sensitively.
     @inline(__always)
     package func starts(with text: StaticString) -> Bool {
         guard count >= text.utf8CodeUnitCount else { return false }
@@ -15,8 +15,8 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether the bytes are those of `lowercase`, ASCII letter case not counting. `lowercase` must
-    /// be written in lower case.
+    /// Whether the bytes equal `lowercase`, ignoring ASCII case. `lowercase` must be written in
+    /// lower case.
     @inline(__always)
     package func equals(lowercase: StaticString) -> Bool {
         count == lowercase.utf8CodeUnitCount && starts(withLowercase: lowercase)
@@ -33,8 +33,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether the bytes are those of `lowercase`, which has no capital letters, ASCII letter case
-    /// not counting.
+    /// Whether the bytes equal `lowercase`, which has no capital letters, ignoring ASCII case.
     package func equals(lowercase: Span<UInt8>) -> Bool {
         guard count == lowercase.count else { return false }
         for index in indices where ASCII.lowercased(self[index]) != lowercase[index] {
@@ -43,7 +42,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether the bytes are those of `other`, ASCII letter case not counting in either.
+    /// Whether the bytes equal `other`, ignoring ASCII case in both.
     package func equalsIgnoringCase(_ other: Span<UInt8>) -> Bool {
         guard count == other.count else { return false }
         for index in indices
@@ -53,7 +52,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// How often a word occurs, letter case counting.
+    /// How often a word occurs, case-sensitively.
     package func occurrences(of word: StaticString) -> Int {
         let length = word.utf8CodeUnitCount
         guard count >= length else { return 0 }

@@ -1,12 +1,12 @@
-/// A value of JSON (RFC 8259).
+/// A JSON value (RFC 8259).
 package enum JSONValue: Equatable {
     case null
     case boolean(Bool)
-    /// As it is written: nothing that is asked here is a number but an `id`.
+    /// The number as written: the only number that is used here is an `id`.
     case number(String)
     case string(String)
     case array([JSONValue])
-    /// The members in their order; no name twice.
+    /// The members in order; no name occurs twice.
     case object([(name: String, value: JSONValue)])
 
     package static func == (left: JSONValue, right: JSONValue) -> Bool {
@@ -22,13 +22,13 @@ package enum JSONValue: Equatable {
         }
     }
 
-    /// The value of an object's member; nil where there is none, or this is no object.
+    /// The value of an object's member; `nil` if it is absent, or if this is not an object.
     package subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
     }
 
-    /// What it is called in errors.
+    /// The kind of value, as error messages call it.
     package var name: String {
         switch self {
         case .null: "null"
@@ -64,13 +64,13 @@ package struct JSONProblem: Error, Equatable {
 
 /// Reads one JSON text.
 package struct JSONReader {
-    /// Lists and objects within each other.
+    /// The maximum nesting depth of arrays and objects.
     package static let depth = 32
 
     private let bytes: ArraySlice<UInt8>
     private var index: Int
 
-    /// The value that `bytes` are, with nothing but white space around it.
+    /// Reads `bytes` as a single value, with nothing but white space around it.
     package static func read(_ bytes: ArraySlice<UInt8>) throws(JSONProblem) -> JSONValue {
         var reader = JSONReader(bytes: bytes, index: bytes.startIndex)
         let value = try reader.value(depth: 0)

@@ -1,17 +1,17 @@
-/// Where JSON is written to.
+/// A destination for JSON text.
 package protocol JSONOutput: ~Copyable {
     mutating func append(_ byte: UInt8)
     mutating func append(_ bytes: UnsafeRawBufferPointer)
     mutating func append(_ text: StaticString)
 }
 
-/// Bytes as the inside of a JSON string (RFC 8259 §7).
+/// Bytes as the contents of a JSON string (RFC 8259 §7).
 package enum JSONText {
-    /// Appends bytes that claim to be UTF-8. What is not becomes U+FFFD, one for each maximal part
-    /// of a character that is cut short (Unicode 15 §3.9), so that the line is UTF-8
-    /// whatever a client sent. Quotation marks, backslashes and control characters are escaped;
-    /// also DEL and those from U+0080 to U+009F, which terminals obey, and U+2028 and U+2029, which
-    /// end lines in JavaScript.
+    /// Appends bytes that are expected to be UTF-8. Invalid bytes are replaced by U+FFFD, one for
+    /// each maximal subpart of a truncated character (Unicode 15 §3.9), so that the line is UTF-8
+    /// whatever a client sent. Quotation marks, backslashes and control characters are escaped; so
+    /// are DEL and U+0080 to U+009F, which terminals interpret, and U+2028 and U+2029, which end
+    /// lines in JavaScript.
     @inlinable
     package static func append<Output: JSONOutput & ~Copyable>(
         _ bytes: UnsafeRawBufferPointer, to output: inout Output
@@ -43,7 +43,7 @@ package enum JSONText {
         output.append(UnsafeRawBufferPointer(rebasing: bytes[clean...]))
     }
 
-    /// Whether eight bytes are all printable ASCII and none needs an escape. A byte is below `n` if
+    /// Whether all eight bytes are printable ASCII and none needs an escape. A byte is below `n` if
     /// subtracting `n` borrows into its highest bit; it equals `n` if the difference, as bits, is
     /// below 1. (A borrow into the next byte only comes from a byte that is special itself.)
     @inlinable
@@ -59,8 +59,8 @@ package enum JSONText {
         return special & tops == 0
     }
 
-    /// Appends what stands for the byte or character at `index` that cannot stand for itself;
-    /// returns how many bytes it has.
+    /// Appends the escape or replacement for the byte or character at `index`, which cannot be
+    /// written as it is; returns how many bytes it replaces.
     @inlinable
     static func appendEscaped<Output: JSONOutput & ~Copyable>(
         _ bytes: UnsafeRawBufferPointer, at index: Int, to output: inout Output
@@ -95,8 +95,8 @@ package enum JSONText {
         output.append(ASCII.hexDigit(value))
     }
 
-    /// The length of the well-formed character of several bytes at `index`, `nil` if there is none
-    /// or it is a control character.
+    /// The length of the well-formed multibyte character at `index`; `nil` if there is none or it
+    /// is a control character.
     @inlinable
     static func characterLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int? {
         let length = expectedLength(bytes[index])
@@ -112,13 +112,14 @@ package enum JSONText {
             && bytes[index + 2] & 0xfe == 0xa8
     }
 
-    /// How many bytes are replaced together: what could begin a character, at least one byte.
+    /// How many bytes are replaced together: those that could begin a character, but at least one.
     @inlinable
     static func brokenLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int {
         max(1, partLength(bytes, at: index))
     }
 
-    /// The length that a first byte announces; 0 if it cannot be one (Unicode 15 table 3-7).
+    /// The length that a first byte announces; 0 if it cannot begin a character (Unicode 15 table
+    /// 3-7).
     @inlinable
     static func expectedLength(_ first: UInt8) -> Int {
         switch first {
@@ -129,7 +130,7 @@ package enum JSONText {
         }
     }
 
-    /// How many bytes from `index` on are the start of a character, or all of it.
+    /// How many bytes from `index` on are the beginning of a character, or all of one.
     @inlinable
     static func partLength(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int {
         let first = bytes[index]
@@ -144,8 +145,8 @@ package enum JSONText {
         return count
     }
 
-    /// Whether a second byte can follow: overlong forms, surrogates and what is beyond U+10FFFF are
-    /// excluded here.
+    /// Whether a byte may be a character's second byte: overlong forms, surrogates and values
+    /// beyond U+10FFFF are rejected here.
     @inlinable
     static func isSecond(_ byte: UInt8, after first: UInt8) -> Bool {
         switch first {
@@ -157,13 +158,13 @@ package enum JSONText {
         }
     }
 
-    /// A text as a JSON string, with its quotation marks.
+    /// The text as a JSON string, including its quotation marks.
     package static func quoted(_ text: String) -> String {
         var text = text
         return text.withUTF8 { quoted(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Bytes that claim to be UTF-8 as a JSON string, with its quotation marks.
+    /// Bytes that are expected to be UTF-8 as a JSON string, including its quotation marks.
     package static func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
         var output = JSONBytes()
         output.append(UInt8(ascii: "\""))
@@ -173,7 +174,7 @@ package enum JSONText {
     }
 }
 
-/// JSON gathered in an array.
+/// JSON collected in an array.
 private struct JSONBytes: JSONOutput {
     var bytes: [UInt8] = []
 
@@ -186,13 +187,13 @@ private struct JSONBytes: JSONOutput {
     }
 }
 
-/// A JSON object in the making.
+/// A JSON object under construction.
 package struct JSONObject {
     private var members: [String] = []
 
     package init() {}
 
-    /// Adds a text, or null.
+    /// Adds a string, or null.
     package mutating func add(_ name: String, _ value: String?) {
         add(raw: name, value.map(JSONText.quoted) ?? "null")
     }
@@ -202,12 +203,12 @@ package struct JSONObject {
         add(raw: name, value.map { "\($0)" } ?? "null")
     }
 
-    /// Adds a truth value, or null.
+    /// Adds a Boolean, or null.
     package mutating func add(_ name: String, _ value: Bool?) {
         add(raw: name, value.map { "\($0)" } ?? "null")
     }
 
-    /// Adds a list of texts.
+    /// Adds an array of strings.
     package mutating func add(_ name: String, _ values: [String]) {
         add(raw: name, "[\(values.map(JSONText.quoted).joined(separator: ","))]")
     }
@@ -217,12 +218,12 @@ package struct JSONObject {
         add(raw: name, value?.text ?? "null")
     }
 
-    /// Adds a list of objects.
+    /// Adds an array of objects.
     package mutating func add(_ name: String, _ values: [JSONObject]) {
         add(raw: name, "[\(values.map(\.text).joined(separator: ","))]")
     }
 
-    /// Adds a value that is JSON already.
+    /// Adds a value that is already JSON.
     package mutating func add(raw name: String, _ value: String) {
         members.append("\(JSONText.quoted(name)):\(value)")
     }

@@ -1,12 +1,12 @@
-/// Takes a comma-separated list of HTTP's without quoted strings apart (RFC 9110, section 5.6.1).
+/// Splits a comma-separated HTTP list whose members are not quoted strings (RFC 9110 §5.6.1).
 package struct ListMembers {
     private var position = 0
     private let end: Int
 
-    /// A walk over a field's value.
+    /// Creates an iterator over a field's value.
     package init(_ value: Span<UInt8>) { end = value.count }
 
-    /// The next member that is not empty, without the whitespace around it; nil at the end.
+    /// The next nonempty member, without surrounding whitespace; `nil` at the end.
     package mutating func next(in value: Span<UInt8>) -> Range<Int>? {
         while position < end {
             var start = position

@@ -1,23 +1,25 @@
-/// How a media type with its parameters is written (RFC 9110 §8.3.1, §5.6.6).
+/// The syntax of a media type with its parameters (RFC 9110 §8.3.1, §5.6.6).
 ///
 ///     media-type = token "/" token *( OWS ";" OWS [ parameter ] )
 ///     parameter  = token "=" ( token / quoted-string )
 ///
-/// What does not parse to its end is no media type. A reader who went by its beginning would see
-/// another type than one who goes by its end: of `application/json;,text/html` browsers take
-/// `text/html`, for they divide the field at commas outside quotation marks and take the last type
-/// (Fetch, "extract a MIME type"). Read beyond the grammar is what servers and clients send and
-/// nobody reads in another way: white space around "=", an empty value, and slips, which are passed
-/// over as browsers do (MIME Sniffing, "parse a MIME type"). A slip is a parameter without "=", or
-/// with an unquoted value that is no token (`; utf-8`, `; boundary=a b`, `; profile=http://a/`). It
-/// has no comma, and nothing that could hide one: no quotation mark, backslash or comment. Nor is
-/// it a charset: which one is meant readers tell differently.
+/// A value that does not parse to its end is not a media type. A reader that used only its
+/// beginning would see another type than one that uses its end: in `application/json;,text/html`
+/// browsers see `text/html`, because they split the field at commas outside quotation marks and use
+/// the last type (Fetch, "extract a MIME type"). What is accepted beyond the grammar is what
+/// servers and clients really send and nobody reads differently: white space around "=", an empty
+/// value, and malformed parameters, which are skipped as browsers do (MIME Sniffing, "parse a MIME
+/// type"). A malformed parameter has no "=", or an unquoted value that is not a token (`; utf-8`,
+/// `; boundary=a b`, `; profile=http://a/`). It must contain no comma, and nothing that could hide
+/// one: no quotation mark, backslash or comment. Nor may it be a charset: readers disagree on which
+/// one is meant.
 package enum MediaTypeSyntax {
-    /// Reads a field's value, all of it.
+    /// Reads a field's entire value.
     ///
-    /// - Parameter parameter: told of each parameter with a name and "=", by where its name and its
-    ///   value are, the quotation marks of the value left out; also of one whose value is no token.
-    /// - Returns: where type and subtype are; nil: it is no media type.
+    /// - Parameter parameter: called for each parameter with a name and "=", with the ranges of its
+    ///   name and its value, the latter without quotation marks; also for one whose value is not a
+    ///   token.
+    /// - Returns: the ranges of type and subtype; `nil` if the value is not a media type.
     package static func read(
         _ value: Span<UInt8>, parameter: (Range<Int>, Range<Int>) -> Void = { _, _ in }
     ) -> Range<Int>? {
@@ -50,8 +52,8 @@ package enum MediaTypeSyntax {
         return essence
     }
 
-    /// A parameter's value, and where it ends; nil: its last quotation mark is missing, or it is
-    /// neither a token nor a slip.
+    /// The range of a parameter's value, and where it ends; `nil` if its closing quotation mark is
+    /// missing, or if it is neither a token nor acceptable as a malformed parameter.
     private static func content(
         _ value: Span<UInt8>, _ start: Int, mayBeSlip: Bool
     ) -> (range: Range<Int>, end: Int)? {
@@ -69,7 +71,7 @@ package enum MediaTypeSyntax {
         return index < value.count ? (start + 1..<index, index + 1) : nil
     }
 
-    /// Where the parameter's ";" is, or the end; nil: it is no slip.
+    /// Where a malformed parameter ends: at its ";" or at the end; `nil` if it cannot be skipped.
     private static func endOfSlip(_ value: Span<UInt8>, _ start: Int) -> Int? {
         var index = start
         while index < value.count, value[index] != UInt8(ascii: ";") {
@@ -84,14 +86,14 @@ package enum MediaTypeSyntax {
         return index
     }
 
-    /// Where the token that begins at `start` ends.
+    /// The end of the token that begins at `start`.
     private static func token(_ value: Span<UInt8>, _ start: Int) -> Int {
         var index = start
         while index < value.count, ASCII.isToken(value[index]) { index += 1 }
         return index
     }
 
-    /// Where the white space that begins at `start` ends.
+    /// The end of the white space that begins at `start`.
     private static func space(_ value: Span<UInt8>, _ start: Int) -> Int {
         var index = start
         while index < value.count, ASCII.isWhitespace(value[index]) { index += 1 }

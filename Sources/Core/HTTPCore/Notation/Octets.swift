@@ -1,6 +1,6 @@
 extension UnsafeRawBufferPointer {
-    /// The memory's bytes as a span, which lives as long as the expression that the pointer is read
-    /// from: the one place where memory of the gateway's own keeping becomes a span.
+    /// The memory's bytes as a span, valid as long as the expression that the pointer is read from:
+    /// the only place where memory that the gateway manages itself becomes a span.
     @inline(__always)
     package var octets: Span<UInt8> {
         @_lifetime(borrow self) get {

@@ -1,13 +1,13 @@
-/// Percent-encoding (RFC 3986, section 2.1): a percent sign and two hexadecimal digits for a byte.
+/// Percent-encoding (RFC 3986 §2.1): a percent sign and two hexadecimal digits for a byte.
 package enum PercentCoding {
-    /// The byte that two digits behind a percent sign stand for; nil: one of them is none.
+    /// The byte encoded by the two digits after a percent sign; `nil` if either is not a digit.
     @inlinable @inline(__always)
     package static func byte(_ high: UInt8, _ low: UInt8) -> UInt8? {
         guard let high = ASCII.hexValue(high), let low = ASCII.hexValue(low) else { return nil }
         return high << 4 | low
     }
 
-    /// Appends the escape of a byte, its digits capital (RFC 3986, section 6.2.2.1).
+    /// Appends the escape of a byte, with upper-case digits (RFC 3986 §6.2.2.1).
     @inlinable @inline(__always)
     package static func append(escaped byte: UInt8, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "%"))
@@ -15,7 +15,7 @@ package enum PercentCoding {
         output.append(ASCII.capitalHexDigit(byte))
     }
 
-    /// Appends a text, of which those bytes are escaped that must not stand there.
+    /// Appends a text, escaping the bytes that are not allowed.
     @inlinable
     package static func append(
         _ text: some Sequence<UInt8>, to output: inout [UInt8], mayStand: (UInt8) -> Bool
@@ -29,7 +29,7 @@ package enum PercentCoding {
         }
     }
 
-    /// A text, of which those bytes are escaped that must not stand there.
+    /// Returns a text, escaping the bytes that are not allowed.
     @inlinable
     package static func encode(
         _ text: some Sequence<UInt8>, mayStand: (UInt8) -> Bool
@@ -40,12 +40,12 @@ package enum PercentCoding {
         return output
     }
 
-    /// The bytes that a text stands for; nil: two digits are missing behind a percent sign.
+    /// Decodes a text; `nil` if a percent sign is not followed by two digits.
     package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         decode(text, keepingOtherSigns: false)
     }
 
-    /// The bytes that a text stands for. A percent sign without two digits stands for itself.
+    /// Decodes a text. A percent sign that is not followed by two digits is kept.
     package static func decodeEscapes(_ text: some Sequence<UInt8>) -> [UInt8] {
         decode(text, keepingOtherSigns: true) ?? []
     }

@@ -24,7 +24,7 @@ extension CivilDate {
         text[offset + 1] = UInt8(ascii: "0") + UInt8(truncatingIfNeeded: value % 10)
     }
 
-    /// `2027-06-01T00:00:00Z` for seconds since 1970, for people; years outside 0000 to 9999 are
+    /// `2027-06-01T00:00:00Z` for seconds since 1970, for display; years outside 0000 to 9999 are
     /// clamped.
     package static func text(secondsSince1970 seconds: Int64) -> String {
         let text = CivilDate(nearestSecondsSince1970: seconds).rfc3339

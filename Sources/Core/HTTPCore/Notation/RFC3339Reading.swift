@@ -1,6 +1,6 @@
 extension CivilDate {
-    /// The seconds since 1970 of a date and time (RFC 3339 §5.6), or of a date alone, which stands
-    /// for its first second in UTC; a fraction of a second is cut off. nil for anything else.
+    /// The seconds since 1970 of a date and time (RFC 3339 §5.6), or of a date alone, which means
+    /// its first second in UTC; fractions of a second are truncated. `nil` for anything else.
     package static func secondsSince1970(rfc3339 text: some Collection<UInt8>) -> Int64? {
         var reader = DigitReader(rest: Array(text)[...])
         guard var date = reader.date() else { return nil }
@@ -27,7 +27,7 @@ private struct DigitReader {
         return value
     }
 
-    /// Takes one of these characters.
+    /// Consumes one of these characters.
     mutating func take(_ characters: StaticString) -> Bool {
         guard let first = rest.first else { return false }
         let isOne = characters.withUTF8Buffer { $0.contains(first) }
@@ -42,7 +42,7 @@ private struct DigitReader {
         return CivilDate(year: year, month: month, day: day)
     }
 
-    /// The time of day, put into `date`. Returns its offset from UTC in seconds.
+    /// Reads the time of day into `date`. Returns its offset from UTC in seconds.
     mutating func time(into date: inout CivilDate) -> Int64? {
         guard let hour = number(digits: 2), take(":"), let minute = number(digits: 2), take(":"),
             let second = number(digits: 2)

@@ -1,6 +1,6 @@
-/// Searches in the eight bytes of a word at once. Each answer has the top bit set of bytes that
-/// match; bits above the lowest set one may be false, so only the lowest may be used, and a union
-/// of answers keeps that property.
+/// Searches the eight bytes of a word at once. Each result has the top bit set in the bytes that
+/// match; bits above the lowest set one may be false positives, so only the lowest may be used. A
+/// union of results keeps this property.
 package enum WordSearch {
     @inlinable @inline(__always)
     package static var lowBits: UInt64 { 0x0101_0101_0101_0101 }
@@ -21,7 +21,7 @@ package enum WordSearch {
 }
 
 extension Span where Element == UInt8 {
-    /// Offset of the first `byte` from `start`, or the count: eight bytes at a time.
+    /// The offset of the first `byte` from `start` on, or the count; eight bytes at a time.
     package func firstIndex(of byte: UInt8, from start: Int) -> Int {
         withUnsafeBytes { raw in
             var offset = start
@@ -39,7 +39,7 @@ extension Span where Element == UInt8 {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether two runs of memory hold the same bytes, compared eight at a time.
+    /// Whether two memory regions hold the same bytes, compared eight at a time.
     package func hasSameBytes(as other: UnsafeRawBufferPointer) -> Bool {
         let count = count
         guard count == other.count else { return false }

@@ -1,29 +1,29 @@
-/// A certificate taken apart (RFC 5280 §4.1), as far as the rules look at it.
+/// The fields of a parsed certificate (RFC 5280 §4.1) that the rules use.
 package struct CertificateFields: Sendable {
     /// An extension (RFC 5280 §4.2).
     struct Extension: Sendable {
         /// The contents of the OBJECT IDENTIFIER.
         var identifier: ArraySlice<UInt8>
         var isCritical: Bool
-        /// What is within the OCTET STRING.
+        /// The contents of the OCTET STRING.
         var value: ArraySlice<UInt8>
     }
 
-    /// 1 to 3; other numbers as they are written, plus one.
+    /// 1 to 3; other numbers as encoded, plus one.
     let version: Int
     /// The contents of the INTEGER.
     let serial: ArraySlice<UInt8>
-    /// The algorithm's identifier inside of what is signed, and beside the signature.
+    /// The algorithm's identifier inside what is signed, and the one beside the signature.
     let innerAlgorithm: ArraySlice<UInt8>
     let outerAlgorithm: ArraySlice<UInt8>
-    /// The whole of the names.
+    /// The names, including their tag and length.
     let issuer: ArraySlice<UInt8>
     let subject: ArraySlice<UInt8>
     /// The contents of the SubjectPublicKeyInfo.
     let publicKey: ArraySlice<UInt8>
     let extensions: [Extension]
 
-    /// Reads the DER of one certificate; nil for anything else, also for BER that other readers
+    /// Parses the DER of one certificate; `nil` for anything else, including BER that other parsers
     /// accept.
     package init?(der: [UInt8]) {
         guard let outer = DERReader.single(der[...], DERElement.sequence) else { return nil }
@@ -84,14 +84,14 @@ package struct CertificateFields: Sendable {
             identifier: identifier.contents, isCritical: isCritical, value: value.contents)
     }
 
-    /// The extension with the last two octets of its identifier's text form `2.5.29.N`.
+    /// The extension whose identifier in text form is `2.5.29.N`.
     func standard(_ number: UInt8) -> Extension? {
         extensions.first {
             $0.identifier.count == 3 && $0.identifier.elementsEqual([0x55, 0x1D, number])
         }
     }
 
-    /// Whether the certificate names itself as its issuer.
+    /// Whether the certificate's issuer and subject are the same.
     package var isSelfIssued: Bool { issuer == subject }
 
     /// Whether the subject is an empty sequence.
@@ -119,7 +119,7 @@ extension CertificateFields {
         var isAuthority: Bool
     }
 
-    /// nil: there is none, or it cannot be read.
+    /// The basicConstraints; `nil` if absent or malformed.
     var basicConstraints: BasicConstraints? {
         guard let found = standard(StandardExtension.basicConstraints),
             let sequence = DERReader.single(found.value, DERElement.sequence)
@@ -130,17 +130,18 @@ extension CertificateFields {
             isCritical: found.isCritical, isAuthority: (flag?.contents.first ?? 0) != 0)
     }
 
-    /// Whether keyUsage allows the key to sign certificates (RFC 5280 §4.2.1.3); nil without it.
+    /// Whether keyUsage allows the key to sign certificates (RFC 5280 §4.2.1.3); `nil` if it is
+    /// absent.
     var maySignCertificates: Bool? {
         guard let found = standard(StandardExtension.keyUsage) else { return nil }
         guard let bits = DERReader.single(found.value, DERElement.bitString)?.contents,
             bits.count >= 2
         else { return false }
-        // keyCertSign is bit 5, counted from the most significant of the first octet.
+        // keyCertSign is bit 5, counted from the most significant bit of the first octet.
         return bits[bits.startIndex + 1] & 0x04 != 0
     }
 
-    /// The contents of subjectKeyIdentifier; nil: there is none, or it cannot be read.
+    /// The contents of subjectKeyIdentifier; `nil` if absent or malformed.
     var subjectKeyIdentifier: ArraySlice<UInt8>? {
         standard(StandardExtension.subjectKeyIdentifier).flatMap {
             DERReader.single($0.value, DERElement.octetString)?.contents
@@ -151,11 +152,11 @@ extension CertificateFields {
     struct AuthorityKeyIdentifier {
         var isCritical: Bool
         var keyIdentifier: ArraySlice<UInt8>?
-        /// Whether it names the issuer's issuer or serial number, too.
+        /// Whether it also names the issuer's issuer or serial number.
         var namesIssuer: Bool
     }
 
-    /// nil: there is none, or it cannot be read.
+    /// The authorityKeyIdentifier; `nil` if absent or malformed.
     var authorityKeyIdentifier: AuthorityKeyIdentifier? {
         guard let found = standard(StandardExtension.authorityKeyIdentifier),
             let sequence = DERReader.single(found.value, DERElement.sequence)
@@ -166,8 +167,8 @@ extension CertificateFields {
             isCritical: found.isCritical, keyIdentifier: key, namesIssuer: !reader.isAtEnd)
     }
 
-    /// The purposes of extendedKeyUsage, each the contents of its OBJECT IDENTIFIER; nil: there is
-    /// none, or it cannot be read.
+    /// The purposes in extendedKeyUsage, each as the contents of its OBJECT IDENTIFIER; `nil` if
+    /// absent or malformed.
     var purposes: [ArraySlice<UInt8>]? {
         guard let found = standard(StandardExtension.extendedKeyUsage),
             let list = DERReader.single(found.value, DERElement.sequence)?.children,
@@ -176,14 +177,14 @@ extension CertificateFields {
         return list.map(\.contents)
     }
 
-    /// A subject alternative name; `nil` contents of other kinds are not looked at.
+    /// A subject alternative name; the contents of other kinds are ignored.
     enum AlternativeName {
         case dns(ArraySlice<UInt8>)
         case address(ArraySlice<UInt8>)
         case other
     }
 
-    /// The names of subjectAltName (RFC 5280 §4.2.1.6); nil: there is none, or it cannot be read.
+    /// The names in subjectAltName (RFC 5280 §4.2.1.6); `nil` if absent or malformed.
     var alternativeNames: [AlternativeName]? {
         guard let found = standard(StandardExtension.subjectAlternativeName),
             let list = DERReader.single(found.value, DERElement.sequence)?.children
@@ -197,7 +198,7 @@ extension CertificateFields {
         }
     }
 
-    /// The common names of the subject, as UTF-8 where the kind of string is known.
+    /// The common names of the subject, as UTF-8 if the type of string is known.
     var commonNames: [[UInt8]] {
         guard !hasEmptySubject,
             let sets = DERReader.single(subject, DERElement.sequence)?.children
@@ -208,7 +209,7 @@ extension CertificateFields {
             guard let identifier = reader.next(DERElement.objectIdentifier),
                 identifier.contents.elementsEqual([0x55, 0x04, 0x03]), let value = reader.next()
             else { continue }
-            // BMPString: two octets a character, of which one of ASCII has its own last.
+            // BMPString: two octets per character; for ASCII, the second one is the character.
             names.append(
                 value.tag == 0x1E
                     ? stride(

@@ -1,5 +1,5 @@
-/// What a server's chain must satisfy beyond what the TLS library verifies: requirements of
-/// RFC 5280 and of the CA/Browser Forum's baseline (BR), each with its token and sentence.
+/// What a server's chain must satisfy beyond what the TLS library verifies: requirements of RFC
+/// 5280 and of the CA/Browser Forum's Baseline Requirements (BR), each with a token and a sentence.
 package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
     // Names of the leaf.
     case sanMissing = "san-missing"
@@ -56,11 +56,11 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
     case signatureNotAllowed = "signature-not-allowed"
     case signatureMismatch = "signature-mismatch"
 
-    /// A short token for metrics, logs and verdicts, for good.
+    /// A short, permanent token for metrics, logs and verdicts.
     package var token: String { rawValue }
 
-    /// Whether the rule asks for something to be there that private authorities commonly leave
-    /// out, openssl's own tool among them, or for names as only the public DNS has them.
+    /// Whether the rule requires something that private authorities, including those made with
+    /// openssl's own tool, commonly omit, or names that exist only in the public DNS.
     package var isAboutPresence: Bool {
         switch self {
         case .purposeMissing, .authorityKeyMissing, .subjectKeyMissing, .sanUnderscore,
@@ -70,15 +70,15 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// Whether public authorities break the rule today, so that only `pedantic` has it.
+    /// Whether public authorities violate the rule today, so that only `pedantic` applies it.
     package var isPedantic: Bool { self == .keyUsageMissing }
 
-    /// Whether public authorities issue what the rule forbids, having seen to it that it is right:
-    /// the owner of a private suffix has a wildcard for it, as for `*.github.io`. Below an anchor
-    /// of the system's store only `pedantic` has the rule.
+    /// Whether public authorities may issue what the rule forbids after checking that it is
+    /// legitimate: the owner of a private suffix may have a wildcard for it, as for `*.github.io`.
+    /// Below an anchor of the system's store only `pedantic` applies the rule.
     package var isLeftToAuthorities: Bool { self == .privateSuffixWildcard }
 
-    /// What is wrong, after "the certificate of NAME".
+    /// What is wrong, to follow "the certificate of NAME".
     package var problem: String {
         switch self {
         case .sanMissing: "has no subject alternative name (BR 7.1.2.7.12)"
@@ -142,7 +142,7 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// A rule that a chain breaks, and where.
+/// A violation of a rule, and where in the chain it is.
 package struct RuleViolation: Error, Hashable, Sendable {
     package var rule: CertificateRule
     /// The certificate's position in the chain; 0 is the leaf.

@@ -1,12 +1,12 @@
-/// Applies the rules to a chain that was built, the leaf first and the anchor last.
+/// Applies the rules to a chain, the leaf first and the anchor last.
 package struct ChainRules {
     let chain: [CertificateFields]
     package var profile: AppliedProfile
     let suffixes: any PublicSuffixes
     let isComplete: Bool
 
-    /// - Parameter isComplete: the last certificate is an anchor; else it is just the last that was
-    ///   found.
+    /// - Parameter isComplete: whether the last certificate is an anchor; otherwise it is just the
+    ///   last one that was found.
     package init(
         chain: [CertificateFields], profile: AppliedProfile, suffixes: any PublicSuffixes,
         isComplete: Bool = true
@@ -17,8 +17,8 @@ package struct ChainRules {
         self.suffixes = suffixes
     }
 
-    /// The first rule that is broken, from the leaf up; nil: none. A complete chain of one
-    /// certificate is a leaf that is itself the anchor, trusted for what it is: nothing is asked of
+    /// The first violation, from the leaf up; `nil` if there is none. A complete chain of one
+    /// certificate is a leaf that is itself the anchor and is trusted as such: no rule applies to
     /// it.
     package var violation: RuleViolation? {
         guard profile.profile != .lenient, chain.count > (isComplete ? 1 : 0) else {
@@ -27,7 +27,7 @@ package struct ChainRules {
         return firstViolation(from: 0)
     }
 
-    /// The first rule that is broken by the certificates from a position on.
+    /// The first violation in the certificates from a position on.
     func firstViolation(from start: Int) -> RuleViolation? {
         for position in chain.indices[start...] {
             var found = certificate(chain[position])
@@ -74,10 +74,11 @@ package struct ChainRules {
         return false
     }
 
-    /// More extensions than this are taken for a flood.
+    /// A certificate with more extensions than this is treated as an attempt to flood the
+    /// comparison.
     private static let extensionsCompared = 64
 
-    /// RFC 5280 §4.2.2.1: at least one pair of a method and a GeneralName, and never critical.
+    /// RFC 5280 §4.2.2.1: at least one pair of a method and a GeneralName; never critical.
     private static func isWellFormed(
         informationAccess access: CertificateFields.Extension
     ) -> Bool {
@@ -89,7 +90,7 @@ package struct ChainRules {
                 parts.count == 2, parts[0].tag == DERElement.objectIdentifier,
                 !parts[0].contents.isEmpty
             else { return false }
-            // GeneralName: the context-specific tags 0 to 8. A URI is of IA5 characters.
+            // GeneralName: the context-specific tags 0 to 8. A URI consists of IA5 characters.
             guard parts[1].tag & 0xC0 == 0x80, parts[1].tag & 0x1F <= 8 else { return false }
             return parts[1].tag != 0x86
                 || (!parts[1].contents.isEmpty
@@ -140,7 +141,7 @@ package struct ChainRules {
             found.append(.subjectKeyMissing)
         }
         guard fields.standard(StandardExtension.authorityKeyIdentifier) != nil else {
-            // A root's own key is no news (RFC 5280 §4.2.1.1).
+            // A root need not identify its own key (RFC 5280 §4.2.1.1).
             if !fields.isSelfIssued { found.append(.authorityKeyMissing) }
             return found
         }
@@ -171,20 +172,20 @@ extension CertificateFields {
     }
 }
 
-/// Which names are public suffixes.
+/// Knows which names are public suffixes.
 package protocol PublicSuffixes: Sendable {
-    /// - Parameter name: in ASCII and lower case, without a final dot.
+    /// - Parameter name: in ASCII and lower case, without a trailing dot.
     func kind(of name: String) -> PublicSuffixKind
 }
 
-/// What a name is in the public suffix list (https://publicsuffix.org).
+/// What kind of public suffix a name is (https://publicsuffix.org).
 package enum PublicSuffixKind: Hashable, Sendable {
-    /// No suffix: a name that someone registered, or one below it.
+    /// Not a suffix: a name that someone registered, or one below it.
     case none
-    /// A registry's, such as `co.uk`.
+    /// A registry's suffix, such as `co.uk`.
     case listed
-    /// A company's, whose customers have names below it, such as `github.io`.
+    /// A suffix of a company whose customers have names below it, such as `github.io`.
     case ofCompany
-    /// A single label that the list does not have, which its rule for the rest makes a suffix.
+    /// A single label that the list does not contain; the list's default rule makes it a suffix.
     case unlisted
 }

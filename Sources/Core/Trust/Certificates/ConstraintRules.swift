@@ -1,7 +1,6 @@
 import HTTPCore
 
-/// Name constraints (RFC 5280 §4.2.1.10), whose application the TLS library sees to, apart from
-/// wildcards.
+/// Name constraints (RFC 5280 §4.2.1.10), which the TLS library applies, except for wildcards.
 extension ChainRules {
     func constraints(at position: Int) -> [CertificateRule] {
         guard let found = chain[position].standard(StandardExtension.nameConstraints) else {
@@ -18,15 +17,15 @@ extension ChainRules {
         return rules
     }
 
-    /// Whether a wildcard of the leaf stands for a name that lies in an excluded subtree: the
-    /// library compares the wildcard as if it were a name itself.
+    /// Whether a wildcard of the leaf covers a name in an excluded subtree: the library compares
+    /// the wildcard as if it were a name itself.
     private func covers(_ excluded: [ArraySlice<UInt8>]) -> Bool {
         guard !excluded.isEmpty else { return false }
         for case .dns(let name) in chain[0].alternativeNames ?? [] {
             guard name.starts(with: LeafNames.wildcard) else { continue }
             let domain = name.dropFirst(1)
             for subtree in excluded {
-                // One label, which the wildcard stands for, and then the wildcard's domain.
+                // One label, which the wildcard stands for, followed by the wildcard's domain.
                 guard subtree.count > domain.count,
                     NameConstraints.isEqual(subtree.suffix(domain.count), domain),
                     !subtree.dropLast(domain.count).contains(UInt8(ascii: "."))
@@ -40,14 +39,14 @@ extension ChainRules {
 
 /// The two lists of name constraints.
 struct NameConstraints {
-    /// Whether both lists are absent, or one that is present has nothing in it.
+    /// Whether both lists are absent, or one that is present is empty.
     private(set) var isEmpty = false
-    /// Whether a subtree is not what RFC 5280 allows.
+    /// Whether a subtree violates RFC 5280.
     private(set) var isMalformed = false
-    /// The dNSName subtrees that are excluded.
+    /// The excluded dNSName subtrees.
     private(set) var excludedNames: [ArraySlice<UInt8>] = []
 
-    /// nil: it cannot be read.
+    /// `nil` if the value is malformed.
     init?(_ value: ArraySlice<UInt8>) {
         guard let sequence = DERReader.single(value, DERElement.sequence) else { return nil }
         var reader = DERReader(sequence.contents)
@@ -63,8 +62,8 @@ struct NameConstraints {
         if lists == 0 { isEmpty = true }
     }
 
-    /// GeneralSubtree: within the profile there is a base and nothing else, for minimum is zero,
-    /// which DER leaves out, and maximum is absent.
+    /// GeneralSubtree: the profile allows only a base, because minimum is zero, which DER omits,
+    /// and maximum is absent.
     private mutating func read(_ subtree: DERElement, isExcluded: Bool) {
         guard subtree.tag == DERElement.sequence, let parts = subtree.children, parts.count == 1
         else {
@@ -83,12 +82,13 @@ struct NameConstraints {
         }
     }
 
-    /// A name without wildcard and without a dot at either end; an empty one is all names.
+    /// Whether it is a name without wildcard and without leading or trailing dot; an empty one
+    /// means all names.
     private static func isDomain(_ name: ArraySlice<UInt8>) -> Bool {
         name.isEmpty || LeafNames.isHost(name)
     }
 
-    /// An address and a mask of the same length, whose ones are before its zeros.
+    /// Whether it is an address and a mask of the same length, whose ones precede its zeros.
     private static func isNetwork(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard bytes.count == 8 || bytes.count == 32 else { return false }
         var isInZeros = false

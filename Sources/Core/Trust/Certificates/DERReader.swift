@@ -8,18 +8,18 @@ package struct DERElement {
     package static let sequence: UInt8 = 0x30
     package static let set: UInt8 = 0x31
 
-    /// The identifier octet; tags above 30, which X.509 has none of, are refused.
+    /// The identifier octet; tags above 30, which X.509 does not use, are refused.
     package var tag: UInt8
     package var contents: ArraySlice<UInt8>
-    /// Identifier, length and contents.
+    /// The identifier, length and contents.
     package var whole: ArraySlice<UInt8>
 
-    /// The elements that the contents are made of; nil unless they are nothing else.
+    /// The elements in the contents; `nil` if they are anything else.
     package var children: [DERElement]? { DERReader.elements(contents) }
 }
 
-/// Takes elements off the front of bytes. Lengths must be in the fewest octets that hold them, as
-/// in DER (X.690 §10.1), never indefinite, and at most four octets long.
+/// Consumes elements from the front of bytes. Lengths must be encoded in the fewest possible
+/// octets, as DER requires (X.690 §10.1), never indefinite, and at most four octets long.
 package struct DERReader {
     package private(set) var rest: ArraySlice<UInt8>
 
@@ -27,10 +27,10 @@ package struct DERReader {
 
     package var isAtEnd: Bool { rest.isEmpty }
 
-    /// The tag of the next element; nil at the end.
+    /// The tag of the next element; `nil` at the end.
     package var nextTag: UInt8? { rest.first }
 
-    /// The next element; nil, and nothing taken, where there is none.
+    /// Consumes the next element; if there is none, consumes nothing and returns `nil`.
     package mutating func next() -> DERElement? {
         let start = rest.startIndex
         let count = rest.count
@@ -59,13 +59,13 @@ package struct DERReader {
         return element
     }
 
-    /// The next element if it has this tag; nil, and nothing taken, otherwise.
+    /// Consumes the next element if it has this tag; otherwise consumes nothing and returns `nil`.
     package mutating func next(_ tag: UInt8) -> DERElement? {
         guard nextTag == tag else { return nil }
         return next()
     }
 
-    /// All elements of `bytes`; nil unless they are made of nothing else.
+    /// All elements of `bytes`; `nil` if they are anything else.
     package static func elements(_ bytes: ArraySlice<UInt8>) -> [DERElement]? {
         var reader = DERReader(bytes)
         var elements: [DERElement] = []
@@ -76,7 +76,7 @@ package struct DERReader {
         return elements
     }
 
-    /// The one element that `bytes` are, if it has this tag.
+    /// The single element in `bytes`, if it has this tag.
     package static func single(_ bytes: ArraySlice<UInt8>, _ tag: UInt8) -> DERElement? {
         var reader = DERReader(bytes)
         guard let element = reader.next(tag), reader.isAtEnd else { return nil }

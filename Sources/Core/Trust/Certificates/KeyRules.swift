@@ -1,4 +1,4 @@
-/// Which keys and signatures are allowed (BR 6.1.5, 7.1.3), and Ed25519 besides.
+/// The keys and signatures that are allowed (BR 6.1.5, 7.1.3), in addition to Ed25519.
 enum KeyRules {
     private static let rsaEncryption: [UInt8] = [
         0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 0x01, 0x01, 0x01,
@@ -82,7 +82,7 @@ enum KeyRules {
         return identifier.elementsEqual(ed25519) ? nil : .signatureNotAllowed
     }
 
-    /// RSASSA-PSS-params (RFC 4055 §3.1): the hash is SHA-1 unless another one is named.
+    /// RSASSA-PSS-params (RFC 4055 §3.1): the hash is SHA-1 unless another one is given.
     private static func pss(_ parameters: DERReader) -> CertificateRule? {
         var parameters = parameters
         guard let sequence = parameters.next(DERElement.sequence) else { return .weakSignature }

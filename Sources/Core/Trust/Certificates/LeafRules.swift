@@ -1,7 +1,7 @@
 import HTTPCore
 
 extension ChainRules {
-    /// What holds for a server's own certificate.
+    /// The rules for a server's own certificate.
     func leaf(_ fields: CertificateFields) -> [CertificateRule] {
         var found = names(fields) + purposes(fields)
         let claimsAuthority = fields.basicConstraints?.isAuthority ?? false
@@ -88,16 +88,16 @@ extension ChainRules {
     }
 }
 
-/// The names of hosts in certificates.
+/// Host names in certificates.
 enum LeafNames {
-    /// How the name of a wildcard begins.
+    /// The beginning of a wildcard name.
     static let wildcard: [UInt8] = [UInt8(ascii: "*"), UInt8(ascii: ".")]
-    /// Octets of a label, and of a name in text (RFC 1035 §2.3.4).
+    /// The maximum length in octets of a label, and of a name in text form (RFC 1035 §2.3.4).
     private static let labelBytes = 63
     private static let nameBytes = 253
 
-    /// Letters, digits and hyphens in labels of 1 to 63, no hyphen at a label's ends, no dot at the
-    /// name's ends (RFC 5890 §2.3.1).
+    /// Whether it consists of letters, digits and hyphens in labels of 1 to 63, without a hyphen at
+    /// either end of a label or a dot at either end of the name (RFC 5890 §2.3.1).
     static func isHost(_ name: ArraySlice<UInt8>) -> Bool {
         guard (1...nameBytes).contains(name.count) else { return false }
         let hyphen = UInt8(ascii: "-")
@@ -122,20 +122,20 @@ enum LeafNames {
         return labelCount > 0 && last != hyphen
     }
 
-    /// `*.` before a name.
+    /// Whether it is `*.` followed by a name.
     static func isWildcard(_ name: ArraySlice<UInt8>) -> Bool {
         name.starts(with: wildcard) && isHost(name.dropFirst(2))
     }
 
-    /// Whether nothing but underscores keeps it from being a host's name or a wildcard.
+    /// Whether it would be a host name or a wildcard but for its underscores.
     static func hasUnderscoreOnly(_ name: ArraySlice<UInt8>) -> Bool {
         let replaced = name.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "a") : $0 }[...]
         return isHost(replaced) || isWildcard(replaced)
     }
 
-    /// Whether a common name would be taken for a host's name or address: one with a dot between
-    /// characters of names, `localhost`, an address in any notation. Beyond ASCII everything may
-    /// stand in a name, for it may be an internationalised one.
+    /// Whether a common name could be taken for a host name or address: one with a dot between name
+    /// characters, `localhost`, or an address in any notation. Every non-ASCII character counts as
+    /// a name character, because the name may be an internationalised one.
     static func looksLikeHost(_ name: [UInt8]) -> Bool {
         if name.map(ASCII.lowercased).elementsEqual("localhost".utf8) { return true }
         if IPAddress(literal: name.span) != nil { return true }
@@ -147,7 +147,7 @@ enum LeafNames {
         }
     }
 
-    /// `0x7f000001`, and an IPv6 address that is not written as it should be.
+    /// Whether it is `0x7f000001`, or an IPv6 address that is not written canonically.
     private static func isHexadecimal(_ name: [UInt8]) -> Bool {
         let digits = name.starts(with: "0x".utf8) ? name.dropFirst(2) : name[...]
         let colon = UInt8(ascii: ":")
@@ -160,8 +160,8 @@ enum LeafNames {
             }
     }
 
-    /// Whether a common name is the text of an alternative name, letter by letter: a DNS name as it
-    /// stands, an address in decimals or as RFC 5952 has it.
+    /// Whether a common name is exactly the text of an alternative name: a DNS name as encoded, an
+    /// address in decimal notation or in the form of RFC 5952.
     static func isText(_ name: [UInt8], of alternative: CertificateFields.AlternativeName) -> Bool {
         switch alternative {
         case .dns(let bytes): return bytes.elementsEqual(name)

@@ -1,11 +1,11 @@
-/// What the logs of Certificate Transparency sign of a certificate that was issued with their
-/// timestamps in it (RFC 6962 §3.2).
+/// What Certificate Transparency logs sign for a certificate in which their timestamps are embedded
+/// (RFC 6962 §3.2).
 package struct TransparencyContent: Hashable, Sendable {
-    /// The timestamps: a SignedCertificateTimestampList (RFC 6962 §3.3); nil: the certificate has
-    /// none in it.
+    /// The timestamps: a SignedCertificateTimestampList (RFC 6962 §3.3); `nil` if none are embedded
+    /// in the certificate.
     package let timestamps: [UInt8]?
     /// The TBSCertificate without the timestamps, byte for byte: what the logs were shown, without
-    /// the mark of a precertificate. Empty where the certificate has no timestamps.
+    /// the precertificate's poison extension. Empty if the certificate has no timestamps.
     package let signed: [UInt8]
 
     /// 1.3.6.1.4.1.11129.2.4.2.
@@ -14,8 +14,8 @@ package struct TransparencyContent: Hashable, Sendable {
     ]
     private static let extensionsTag: UInt8 = 0xA3
 
-    /// Takes the DER of a certificate apart; nil for anything else, also where the timestamps are
-    /// there twice or are no OCTET STRING.
+    /// Parses the DER of a certificate; `nil` for anything else, and if the timestamps occur twice
+    /// or are not an OCTET STRING.
     package init?(certificate der: [UInt8]) {
         guard let outer = DERReader.single(der[...], DERElement.sequence) else { return nil }
         var parts = DERReader(outer.contents)
@@ -49,7 +49,7 @@ package struct TransparencyContent: Hashable, Sendable {
                 else { return nil }
                 found = Array(inner.contents)
             }
-            // An empty list of extensions is none (RFC 5280 §4.1).
+            // An empty list of extensions is omitted (RFC 5280 §4.1).
             guard !kept.isEmpty else { continue }
             content += Self.element(
                 Self.extensionsTag, Self.element(DERElement.sequence, kept))
@@ -58,7 +58,7 @@ package struct TransparencyContent: Hashable, Sendable {
         signed = found == nil ? [] : Self.element(DERElement.sequence, content)
     }
 
-    /// The DER of an element.
+    /// Encodes an element in DER.
     private static func element(_ tag: UInt8, _ contents: [UInt8]) -> [UInt8] {
         var length: [UInt8] = []
         if contents.count < 0x80 {

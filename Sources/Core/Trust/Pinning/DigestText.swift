@@ -1,17 +1,17 @@
 import HTTPCore
 
-/// Why a text is not the base64 of a SHA-256 digest: 43 digits of the standard alphabet and one
-/// `=` (RFC 4648 §4), the last digit with its two unused bits zero.
+/// Why a text is not the base64 of a SHA-256 digest: 43 digits of the standard alphabet and one `=`
+/// (RFC 4648 §4); the two unused bits of the last digit are zero.
 package enum DigestTextProblem: Hashable, Sendable {
-    /// A character that is no digit of base64, and its position from 1.
+    /// A character that is not a base64 digit, and its position from 1.
     case character(Unicode.Scalar, position: Int)
-    /// The count of characters, not 44; none of them is foreign to base64.
+    /// The number of characters, if it is not 44 and all are base64 digits.
     case length(Int)
     /// An `=` before the end, and its position from 1.
     case padding(position: Int)
-    /// 44 digits and no `=`, or two `=` at the end: other than 32 bytes.
+    /// 44 digits without `=`, or two `=` at the end: not 32 bytes.
     case paddingCount(Int)
-    /// The last digit stands for bits that 32 bytes do not have.
+    /// The last digit encodes bits that 32 bytes do not have.
     case trailingBits(Unicode.Scalar)
 
     /// What is wrong and what was expected, for a configuration's error line.
@@ -41,7 +41,7 @@ package enum DigestTextProblem: Hashable, Sendable {
 }
 
 extension SHA256Digest {
-    /// Characters of a digest in base64.
+    /// The number of characters of a digest in base64.
     static let base64Count = 44
 
     /// Reads the base64 of a digest.

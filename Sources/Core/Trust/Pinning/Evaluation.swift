@@ -1,10 +1,10 @@
 extension ResolvedSecurityPolicy {
-    /// Judges a server by every pinset in turn, up to the first that refuses.
+    /// Evaluates every pinset in turn, up to the first that refuses the server.
     ///
     /// - Parameters:
     ///   - evidence: what the server presented.
-    ///   - host: the name or address that was asked for; nil when there is none to check.
-    ///   - now: the time by which pinsets expire, in seconds since 1970.
+    ///   - host: the requested name or address; `nil` if there is none to check.
+    ///   - now: the current time, in seconds since 1970, for the pinsets' expiry.
     package func evaluate<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, host: String?, now: Int64
     ) -> TrustVerdict {
@@ -32,11 +32,11 @@ extension ResolvedSecurityPolicy {
     }
 }
 
-/// Why one pinset refuses.
+/// The error of one pinset that refuses a server.
 struct EntryFailure: Error {
     var reason: TrustFailure.Reason
 
-    /// Whether a pinset without pins might let the server pass.
+    /// Whether the server might pass a pinset without pins.
     var isOfPins: Bool {
         switch reason {
         case .noPinMatches, .chain: true
@@ -45,14 +45,14 @@ struct EntryFailure: Error {
     }
 }
 
-/// What one pinset finds about a server that it lets pass.
+/// The result of one pinset for a server that passes.
 struct EntryFinding {
-    /// When the verified chains expire, in seconds since 1970; nil without any.
+    /// When the verified chains expire, in seconds since 1970; `nil` if there are none.
     var expires: Int64?
     var outcome: PinsetOutcome
 }
 
-/// The earlier of two times, where nil is none.
+/// The earlier of two times; `nil` means no time.
 private func earlier(_ left: Int64?, _ right: Int64?) -> Int64? {
     guard let left else { return right }
     guard let right else { return left }
@@ -60,8 +60,9 @@ private func earlier(_ left: Int64?, _ right: Int64?) -> Int64? {
 }
 
 extension ResolvedSecurityPolicy.Entry {
-    /// Judges by the pinset as it is at a time. A server that a report-only pinset would refuse
-    /// passes only as it would without the pinset: by a valid chain that names the host.
+    /// Evaluates the pinset, taking its expiry into account. A server that a report-only pinset
+    /// would refuse passes only if it would pass without the pinset: with a valid chain that names
+    /// the host.
     func judge<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?, now: Int64
     ) throws(EntryFailure) -> EntryFinding {
@@ -81,7 +82,7 @@ extension ResolvedSecurityPolicy.Entry {
         }
     }
 
-    /// The steps of `SecurityPolicy` for one pinset.
+    /// Performs the steps of `SecurityPolicy` for one pinset.
     private func evaluate<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?
     ) throws(EntryFailure) -> EntryFinding {
@@ -139,7 +140,8 @@ extension ResolvedSecurityPolicy.Entry {
             guard !matches.isEmpty else { throw noPinMatches(chain.certificates) }
             return (chain, matches)
         case .failure(let failure) where failure.isMissingAnchor:
-            // That no pin ends the chain is what a mismatch looks like in this mode.
+            // In this mode a mismatch shows up as a chain that ends in none of the pinned
+            // certificates.
             throw noPinMatches(first?.certificates ?? [evidence.leaf])
         case .failure(let failure):
             throw EntryFailure(reason: .chain(failure))

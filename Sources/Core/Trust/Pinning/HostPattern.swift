@@ -35,34 +35,35 @@ package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// Which hosts a configuration entry is for: `api.example.com` exactly, `*.example.com` with one
-/// label more, or `**.example.com` at any depth, the domain itself included; each optionally with a
-/// `:port`. Letters match in either case and a final dot is ignored, in pattern and host alike. An
-/// address matches only itself, however it is written.
+/// The hosts that a configuration entry applies to: `api.example.com` exactly, `*.example.com` with
+/// one more label, or `**.example.com` at any depth, including the domain itself; each optionally
+/// with a `:port`. Case and a trailing dot are ignored, in patterns and hosts alike. An address
+/// matches only itself, in whatever notation.
 package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
-    /// Bytes in the longest label (RFC 1035 §2.3.4).
+    /// The maximum length of a label in bytes (RFC 1035 §2.3.4).
     package static let labelBytes = 63
-    /// Bytes in the longest name in text form, without a final dot.
+    /// The maximum length of a name in text form, in bytes, without a trailing dot.
     package static let nameBytes = 253
 
     private enum Shape: Hashable, Sendable {
         /// The whole name.
         case exact
-        /// One label and then the name.
+        /// One label followed by the name.
         case oneLabel
-        /// The name itself, or any number of labels and then the name.
+        /// The name itself, or any number of labels followed by the name.
         case anyDepth
-        /// Never a mapped one.
+        /// Never an IPv4-mapped address.
         case address(IPAddress)
     }
 
     private let shape: Shape
-    /// Lower-case, without wildcard, brackets, port and final dot.
+    /// In lower case, without wildcard, brackets, port and trailing dot.
     private let name: [UInt8]
-    /// The only port that matches; nil for every port.
+    /// The only port that matches; `nil` if every port does.
     package private(set) var port: UInt16?
 
-    /// The one host that can match, in lower case, an address without brackets; nil for wildcards.
+    /// The only host that can match, in lower case, an address without brackets; `nil` for
+    /// wildcards.
     package var exactName: String? {
         switch shape {
         case .exact, .address: String(decoding: name, as: UTF8.self)
@@ -70,21 +71,22 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// What a pattern reaches, apart from its port; an address is its normalised text.
+    /// The hosts that a pattern matches, regardless of its port; an address is its normalised text.
     enum Reach {
         case exact(String)
         case oneLabel(String)
         case anyDepth(String)
     }
 
-    /// What the pattern reaches.
+    /// The hosts that the pattern matches.
     var reach: Reach {
         let text = String(decoding: name, as: UTF8.self)
         switch shape {
         case .exact: return .exact(text)
         case .oneLabel: return .oneLabel(text)
         case .anyDepth: return .anyDepth(text)
-        // Not a name that a pattern could have: it neither covers names nor is covered by them.
+        // In brackets, so that it cannot equal a name: an address neither covers names nor is
+        // covered by them.
         case .address(let address): return .exact("[\(address)]")
         }
     }
@@ -96,7 +98,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         return pattern
     }
 
-    /// Reads a pattern, surrounding white space not allowed.
+    /// Parses a pattern; surrounding white space is not allowed.
     package init(_ text: String) throws(HostPatternError) {
         guard !text.isEmpty else { throw .empty }
         var bytes = Array(text.utf8)
@@ -123,7 +125,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         guard !bytes.contains(star) else { throw .wildcardPosition }
         if bytes.last == UInt8(ascii: ".") { bytes.removeLast() }
         try HostPattern.check(bytes)
-        // Names that end in a number are addresses to resolvers (WHATWG URL, "ends in a number").
+        // Resolvers treat names that end in a number as addresses (WHATWG URL, "ends in a number").
         if let last = bytes.split(separator: UInt8(ascii: ".")).last,
             last.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 })
         {
@@ -133,7 +135,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         name = bytes.map(ASCII.lowercased)
     }
 
-    /// Splits `:port` off the end: after `]`, or after the only colon.
+    /// Removes `:port` from the end: after `]`, or after the only colon.
     private static func takePort(_ bytes: inout [UInt8]) throws(HostPatternError) -> UInt16? {
         let colon = UInt8(ascii: ":")
         guard let last = bytes.lastIndex(of: colon) else { return nil }
@@ -164,12 +166,12 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether a host is one of the pattern's. Allocates only to read an IPv6 literal.
+    /// Whether the pattern matches a host. Allocates only to parse an IPv6 literal.
     ///
     /// - Parameters:
     ///   - host: the bytes of a name, of an IPv4 address, or of an IPv6 address with or without
-    ///     brackets, in any case, with or without a final dot; without the port.
-    ///   - port: the port that is connected to, the scheme's default filled in.
+    /// brackets, in any case, with or without a trailing dot; without the port.
+    ///   - port: the port to connect to; the scheme's default if none was given.
     package func matches(host: Span<UInt8>, port: UInt16) -> Bool {
         if let only = self.port, only != port { return false }
         var count = host.count
@@ -195,19 +197,19 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The same for a host held as text.
+    /// The same for a host given as a string.
     package func matches(host: String, port: UInt16) -> Bool {
         let bytes = Array(host.utf8)
         return matches(host: bytes.span, port: port)
     }
 
-    /// Whether the last bytes of the first `count` of `host` are the pattern's name; the caller
-    /// knows that there are enough of them.
+    /// Whether the first `count` bytes of `host` end in the pattern's name; the caller ensures that
+    /// there are enough of them.
     private func endsInName(_ host: Span<UInt8>, _ count: Int) -> Bool {
         host.extracting((count - name.count)..<count).equals(lowercase: name.span)
     }
 
-    /// The pattern as it is written in a configuration, normalised.
+    /// The pattern as written in a configuration, normalised.
     package var description: String {
         let text = String(decoding: name, as: UTF8.self)
         let suffix = port.map { ":\($0)" } ?? ""
@@ -224,7 +226,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
 
 /// Byte classes of host names.
 enum HostNameByte {
-    /// Letters, digits and hyphens (RFC 1123 §2.1), and the underscore that real names carry.
+    /// Letters, digits and hyphens (RFC 1123 §2.1), and the underscore, which occurs in real names.
     static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),

@@ -1,4 +1,4 @@
-/// Why a file holds no lists of revoked certificates.
+/// Why a file is not a list of revoked certificates.
 package enum ListFileError: Error, Hashable, Sendable {
     case empty
     case badArmor
@@ -15,9 +15,9 @@ package enum ListFileError: Error, Hashable, Sendable {
     }
 }
 
-/// Files of lists of revoked certificates.
+/// Files with certificate revocation lists.
 package enum ListFile {
-    /// The DER of the lists, in order; never empty. What is not PEM is taken for DER.
+    /// The DER of the lists, in order; never empty. A file that is not PEM is assumed to be DER.
     package static func decode(_ contents: [UInt8]) throws(ListFileError) -> [[UInt8]] {
         guard !contents.isEmpty else { throw .empty }
         guard PEM.isArmored(contents) else { return [contents] }

@@ -1,20 +1,20 @@
 import HTTPCore
 
-/// One armored block of a PEM file (RFC 7468).
+/// One block of a PEM file (RFC 7468).
 struct PEMBlock {
-    /// What stands after `BEGIN`, such as `CERTIFICATE`.
+    /// The label after `BEGIN`, such as `CERTIFICATE`.
     var label: String
     /// The decoded contents.
     var bytes: [UInt8]
 }
 
-/// PEM (RFC 7468), read and written.
+/// Reads and writes PEM (RFC 7468).
 package enum PEM {
     private static let begin = Array("-----BEGIN ".utf8)
     private static let end = Array("-----END ".utf8)
     private static let dashes = Array("-----".utf8)
 
-    /// Whether the contents of a file are PEM rather than DER.
+    /// Whether a file's contents are PEM rather than DER.
     static func isArmored(_ contents: [UInt8]) -> Bool {
         var lines = Lines(rest: contents[...])
         while let line = lines.next() {
@@ -23,7 +23,7 @@ package enum PEM {
         return false
     }
 
-    /// The blocks of a PEM file in order. Text outside of the blocks is a comment.
+    /// The blocks of a PEM file in order. Text outside the blocks is a comment.
     static func blocks(_ contents: [UInt8]) throws(PinError) -> [PEMBlock] {
         var blocks: [PEMBlock] = []
         var label: [UInt8]?
@@ -48,7 +48,7 @@ package enum PEM {
         return blocks
     }
 
-    /// The lines of a file, without their ends; an empty one counts for nothing.
+    /// The lines of a file, without their line endings; empty lines are skipped.
     private struct Lines: IteratorProtocol {
         var rest: ArraySlice<UInt8>
 
@@ -70,7 +70,7 @@ package enum PEM {
         }
     }
 
-    /// The label of a boundary line; nil for every other line.
+    /// The label of a boundary line; `nil` for every other line.
     private static func boundary(_ line: ArraySlice<UInt8>, _ start: [UInt8]) -> [UInt8]? {
         guard line.starts(with: start) else { return nil }
         var rest = line.dropFirst(start.count)
@@ -83,7 +83,7 @@ package enum PEM {
 }
 
 extension PEM {
-    /// A certificate's DER armored (RFC 7468 §5.1): lines of 64 digits, a line feed after each.
+    /// A certificate in PEM (RFC 7468 §5.1): lines of 64 digits, each followed by a line feed.
     package static func text(certificate der: [UInt8]) -> String {
         let digits = Array(Base64.encode(der).utf8)
         var text = "-----BEGIN CERTIFICATE-----\n"

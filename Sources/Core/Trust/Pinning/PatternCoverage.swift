@@ -1,5 +1,5 @@
-/// Patterns in the order of their precedence, which tells of each whether an earlier one matches
-/// everything that it matches.
+/// Patterns in order of precedence; finds out whether an earlier pattern matches everything that a
+/// later one matches.
 package struct PatternCoverage<Owner: Sendable>: Sendable {
     private struct Earlier: Sendable {
         var port: UInt16?
@@ -12,7 +12,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
 
     package init() {}
 
-    /// Adds a pattern behind those that are there.
+    /// Appends a pattern, which has lower precedence than those already added.
     package mutating func insert(_ pattern: HostPattern, owner: Owner) {
         let earlier = Earlier(port: pattern.port, owner: owner)
         switch pattern.reach {
@@ -22,8 +22,8 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
         }
     }
 
-    /// The owner of an earlier pattern that matches all that this one does, so that this one never
-    /// decides; nil when there is none.
+    /// The owner of an earlier pattern that matches everything that this one does, so that this one
+    /// never applies; `nil` if there is none.
     package func owner(covering pattern: HostPattern) -> Owner? {
         func first(_ candidates: [Earlier]?) -> Owner? {
             candidates?.first { $0.port == nil || $0.port == pattern.port }?.owner
@@ -40,7 +40,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
         }
     }
 
-    /// Of `**.` before the name or before one of its endings.
+    /// Looks up `**.` patterns for the name and for each of its suffixes.
     private func covering(_ name: String, _ first: ([Earlier]?) -> Owner?) -> Owner? {
         var ending: String? = name
         while let domain = ending {
@@ -57,7 +57,7 @@ package struct PatternCoverage<Owner: Sendable>: Sendable {
 }
 
 extension HostPattern {
-    /// Whether some host is matched by both patterns, at whatever port.
+    /// Whether some host, at whatever port, matches both patterns.
     package func sharesNames(with other: HostPattern) -> Bool {
         switch (reach, other.reach) {
         case (.exact(let one), .exact(let two)), (.oneLabel(let one), .oneLabel(let two)):

@@ -35,26 +35,26 @@ package enum PinError: Error, Hashable, Sendable {
     }
 }
 
-/// One certificate or key that a server may prove itself with.
+/// One certificate or key that a server may authenticate with.
 package enum Pin: Hashable, Sendable {
     /// The SHA-256 of a SubjectPublicKeyInfo.
     case keyDigest(SHA256Digest)
     /// The SHA-256 of a whole certificate.
     case certificateFingerprint(SHA256Digest)
-    /// A certificate's DER, not yet examined; the TLS adapter does when it makes a context.
+    /// A certificate's DER, not yet parsed; the TLS adapter parses it when it creates a context.
     case certificate([UInt8])
-    /// A SubjectPublicKeyInfo's DER, not yet examined.
+    /// A SubjectPublicKeyInfo's DER, not yet parsed.
     case publicKey([UInt8])
 
-    /// What a configuration names as a pin.
+    /// What a pin in a configuration refers to.
     package enum Reference: Hashable, Sendable {
-        /// The pins that the text itself holds, at least one.
+        /// The pins in the text itself, at least one.
         case literal([Pin])
-        /// The path of a file that holds them: read it and call `Pin.decode(file:)`.
+        /// The path of a file with the pins: read it and call `Pin.decode(file:)`.
         case file(String)
     }
 
-    /// Reads one entry of a list of pins: `sha256/BASE64`, curl's `sha256//BASE64` or several of
+    /// Parses one entry of a list of pins: `sha256/BASE64`, curl's `sha256//BASE64` or several of
     /// these joined by `;`, or a certificate's SHA-256 fingerprint in hex with or without colons;
     /// everything else is a path. Surrounding spaces are ignored.
     package static func parse(_ text: String) throws(PinError) -> Reference {
@@ -82,8 +82,8 @@ package enum Pin: Hashable, Sendable {
         return .literal([.certificateFingerprint(fingerprint)])
     }
 
-    /// The digest that a text is in Base64, alone or behind its hash as other programs write it
-    /// (`sha256-…`, `sha256:…`): nobody names a file so.
+    /// The digest that a text encodes in base64, alone or after its hash as other programs write it
+    /// (`sha256-…`, `sha256:…`): no file has such a name.
     private static func bareDigest(_ text: ArraySlice<UInt8>) -> SHA256Digest? {
         var digits = text
         if text.count > SHA256Digest.base64Count,
@@ -94,10 +94,10 @@ package enum Pin: Hashable, Sendable {
         return try? SHA256Digest.parse(base64: digits)
     }
 
-    /// A text of hex digits this long is meant as a fingerprint: those of MD5 have 32.
+    /// A text with at least this many hex digits is meant as a fingerprint: those of MD5 have 32.
     private static let shortestFingerprintText = 32
 
-    /// The hash that stands before the first `/`, when it is the name of one.
+    /// The text before the first `/`, if it is the name of a hash.
     private static func hashName(_ text: ArraySlice<UInt8>) -> String? {
         guard let slash = text.firstIndex(of: UInt8(ascii: "/")) else { return nil }
         let name = String(decoding: text[..<slash].map(ASCII.lowercased), as: UTF8.self)
@@ -107,8 +107,8 @@ package enum Pin: Hashable, Sendable {
     private static func keyDigest(_ text: ArraySlice<UInt8>) throws(PinError) -> Pin {
         guard !text.isEmpty else { throw .empty }
         guard hashName(text) == "sha256" else { throw .unsupportedHash }
-        // A single slash may itself be followed by a digest that begins with one, so that
-        // `sha256//` is curl's form only when 44 characters follow.
+        // A single slash may be followed by a digest that itself begins with one, so `sha256//` is
+        // curl's form only if 44 characters follow.
         let digits = text.dropFirst("sha256/".utf8.count)
         let curl = digits.first == UInt8(ascii: "/") && digits.count != SHA256Digest.base64Count
         return .keyDigest(try SHA256Digest.parse(base64: curl ? digits.dropFirst() : digits))
@@ -144,8 +144,8 @@ package enum Pin: Hashable, Sendable {
         return pins
     }
 
-    /// The DER of the certificates in a file of trust anchors, PEM or DER, in order. Never empty;
-    /// a public key among them is an error, for an anchor is a certificate.
+    /// The DER of the certificates in a file of trust anchors, PEM or DER, in order. Never empty; a
+    /// public key in the file is an error, because an anchor is a certificate.
     package static func decodeCertificates(
         file contents: [UInt8]
     ) throws(PinError) -> [[UInt8]] {
@@ -157,8 +157,8 @@ package enum Pin: Hashable, Sendable {
         return certificates
     }
 
-    /// What a peer presents, in a file: the contents of the CERTIFICATE blocks of PEM, be they
-    /// certificates or not, or else the whole file as one. Never empty.
+    /// What a peer presents, read from a file: the contents of the CERTIFICATE blocks if it is PEM,
+    /// whether or not they are certificates; otherwise the whole file as one. Never empty.
     package static func decodePresented(file contents: [UInt8]) throws(PinError) -> [[UInt8]] {
         guard !contents.isEmpty else { throw .noBlocks }
         guard PEM.isArmored(contents) else { return [contents] }
@@ -176,7 +176,7 @@ package enum Pin: Hashable, Sendable {
     }
 }
 
-/// As much of DER (X.690) as tells a certificate from a public key.
+/// Just enough of DER (X.690) to distinguish a certificate from a public key.
 enum DER {
     enum Kind {
         case certificate
@@ -185,9 +185,10 @@ enum DER {
 
     private static let version: UInt8 = 0xA0
 
-    /// What `bytes` are, by their outline: both are a sequence that begins with a sequence, which
-    /// begins with the algorithm's identifier in a SubjectPublicKeyInfo, and with the version or
-    /// serial number in a certificate (RFC 5280 §4.1). Bytes after the outer sequence are refused.
+    /// What `bytes` are, judged by their outline: both are a sequence that begins with a sequence,
+    /// which begins with the algorithm's identifier in a SubjectPublicKeyInfo, and with the version
+    /// or serial number in a certificate (RFC 5280 §4.1). Bytes after the outer sequence are
+    /// refused.
     static func kind(_ bytes: [UInt8]) -> Kind? {
         guard let outer = DERReader.single(bytes[...], DERElement.sequence) else { return nil }
         var parts = DERReader(outer.contents)

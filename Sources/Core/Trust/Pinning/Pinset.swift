@@ -2,9 +2,9 @@
 package enum PinningMode: String, Hashable, Sendable, CaseIterable {
     /// No pins are compared.
     case none
-    /// A key of the chain must be a pinned one.
+    /// A key of the chain must be pinned.
     case publicKey
-    /// The pinned certificates are the only trust anchors, and one of them must be on the chain.
+    /// The pinned certificates are the only trust anchors, and one of them must be in the chain.
     case certificate
 }
 
@@ -29,26 +29,26 @@ package enum PinsetProblem: Error, Hashable, Sendable, CaseIterable {
     }
 }
 
-/// Pins and how they are applied, under the name that a configuration gives them.
+/// Pins and how they are applied, under the name given in the configuration.
 package struct Pinset: Hashable, Sendable {
     /// The name in the configuration; also the metrics' label.
     package var name: String
     package var mode: PinningMode
-    /// One match among them is enough.
+    /// One matching pin is enough.
     package var pins: [Pin]
     /// Whether the chain need not be valid under the trust anchors; see `SecurityPolicy`.
     package var allowInvalidCertificates: Bool
     /// Whether the chain check includes the host name.
     package var validatesDomainName: Bool
-    /// The DER of certificates that are trust anchors for this pinset beside the configured roots
-    /// (a private CA), so that its chain can be verified without allowing invalid ones.
+    /// The DER of certificates that are trust anchors for this pinset in addition to the configured
+    /// roots (a private CA), so that its chain can be verified without allowing invalid ones.
     package var anchors: [[UInt8]]
-    /// Whether a server that no pin matches is refused; false: that is only reported, and the
+    /// Whether a server is refused if no pin matches. If false, this is only reported, and the
     /// server passes if its chain is valid and names the host.
     package var isEnforced = true
-    /// When its time is over, in seconds since 1970; nil: never.
+    /// When the pinset expires, in seconds since 1970; `nil` if never.
     package var expires: Int64?
-    /// What becomes of it then, if it is enforced.
+    /// What happens when it has expired, if it is enforced.
     package var afterExpiry = PinsetExpiry.refuse
 
     package init(
@@ -64,7 +64,8 @@ package struct Pinset: Hashable, Sendable {
         self.anchors = anchors
     }
 
-    /// Why no server can pass, or nil. A configuration reports it; evaluation refuses anyway.
+    /// Why no server can pass; `nil` if some can. A configuration reports it; evaluation refuses
+    /// anyway.
     package var problem: PinsetProblem? {
         if mode != .none, pins.isEmpty { return .pinsetWithoutPins }
         if mode == .none, allowInvalidCertificates, validatesDomainName {

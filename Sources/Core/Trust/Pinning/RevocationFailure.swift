@@ -1,32 +1,32 @@
-/// What is wrong with what is said of certificates' revocation.
+/// Why a certificate's revocation status does not let its chain pass.
 package enum RevocationProblem: String, Hashable, Sendable, CaseIterable {
-    /// A list of its issuer (`tls.crls`) has the certificate.
+    /// A list of its issuer (`tls.crls`) contains the certificate.
     case revoked = "certificate-revoked"
-    /// There is no list of the issuer.
+    /// There is no list from the issuer.
     case listMissing = "crl-missing"
-    /// The issuer's list should have been replaced by a newer one.
+    /// The issuer's list is past the time by which a newer one should have replaced it.
     case listExpired = "crl-expired"
-    /// The issuer did not sign the list, or may not, or it is not one for this certificate.
+    /// The issuer did not sign the list, or may not, or it does not cover this certificate.
     case listInvalid = "crl-invalid"
-    /// The server stapled no OCSP response, and one is required (`tls.ocspStapling`).
+    /// The server stapled no OCSP response, but one is required (`tls.ocspStapling`).
     case stapleMissing = "ocsp-missing"
-    /// The response is none, is not its issuer's, or about another certificate.
+    /// The response is malformed, is not from the issuer, or is about another certificate.
     case stapleInvalid = "ocsp-invalid"
-    /// The response should have been replaced by a newer one.
+    /// The response is past the time by which a newer one should have replaced it.
     case stapleExpired = "ocsp-expired"
-    /// The response says that the certificate is revoked.
+    /// According to the response the certificate is revoked.
     case stapleRevoked = "ocsp-revoked"
-    /// The response says that the authority does not know the certificate.
+    /// According to the response the authority does not know the certificate.
     case stapleUnknown = "ocsp-unknown"
 
     /// A short token for metrics and the log.
     package var token: String { rawValue }
 }
 
-/// Why a chain is refused though each of its certificates is valid by itself.
+/// Why a chain is refused although each of its certificates is valid by itself.
 package struct RevocationFailure: Error, Hashable, Sendable, CustomStringConvertible {
     package var problem: RevocationProblem
-    /// One sentence. Subjects in it come from the server: printable ASCII, bounded.
+    /// One sentence. The subjects in it come from the server: printable ASCII, of limited length.
     package var description: String
 
     package init(_ problem: RevocationProblem, _ description: String) {

@@ -3,9 +3,9 @@ import HTTPCore
 /// A SHA-256 value: of a SubjectPublicKeyInfo (a key pin) or of a whole certificate (a
 /// fingerprint).
 ///
-/// This module only carries and compares digests; computing them is the TLS adapter's work.
+/// This module only holds and compares digests; the TLS adapter computes them.
 package struct SHA256Digest: Hashable, Sendable {
-    /// Bytes in a digest.
+    /// The length of a digest in bytes.
     package static let byteCount = 32
 
     private let word0: UInt64
@@ -13,7 +13,7 @@ package struct SHA256Digest: Hashable, Sendable {
     private let word2: UInt64
     private let word3: UInt64
 
-    /// The digest held in `bytes`; nil unless there are exactly 32 of them.
+    /// The digest in `bytes`; `nil` unless there are exactly 32 of them.
     package init?(_ bytes: Span<UInt8>) {
         guard bytes.count == SHA256Digest.byteCount else { return nil }
         func word(_ start: Int) -> UInt64 {

@@ -1,28 +1,30 @@
-/// The pinsets that a host's connections are held to. Each must pass; without any, the chain must
+/// The pinsets that a host's connections must satisfy. Each must pass; without any, the chain must
 /// be valid under the trust anchors and name the host.
 ///
 /// A pinset is evaluated as AFNetworking's `AFSecurityPolicy` does, in this order:
 ///
-/// 1. A host is given, `allowInvalidCertificates`, `validatesDomainName`, and mode none or no pins:
-///    refused, for nothing would prove the name.
+/// 1. A host is given, with `allowInvalidCertificates`, `validatesDomainName`, and mode none or no
+///    pins: refused, because nothing would prove the name.
 /// 2. The host name is part of every chain check if `validatesDomainName` and a host is given.
 /// 3. Mode none: passes if `allowInvalidCertificates`, or if the chain is valid.
-/// 4. Pinned, and not `allowInvalidCertificates`: the chain must be valid under the trust anchors.
-/// 5. Mode certificate: the pins become the only anchors, the chain is evaluated again, also with
+/// 4. Another mode, without `allowInvalidCertificates`: the chain must be valid under the trust
+///    anchors.
+/// 5. Mode certificate: the pins become the only anchors; the chain is evaluated again, even with
 ///    `allowInvalidCertificates`, and must contain one of them. Mode publicKey: a key of the chain
-///    must be a pinned one; with `allowInvalidCertificates` there is no verified chain, and only
-///    the leaf's key counts, which the handshake proves.
+///    must be pinned; with `allowInvalidCertificates` there is no verified chain, and only the
+///    leaf's key counts, which the handshake proves.
 ///
-/// A key is looked for on the chain that was found first, and if it is on none of its certificates,
-/// on every other valid chain of the leaf to the anchors. Each pinset has its own: of two pinsets
-/// one may pass by one chain and the other by another, as where they bring anchors of their own.
+/// A key is searched for in the chain that was found first and, if none of its certificates has it,
+/// in every other valid chain from the leaf to the anchors. Pinsets are independent in this: one
+/// may pass with one chain and another with a different one, for example if they have anchors of
+/// their own.
 ///
-/// Before that, a pinset whose time is over refuses, unless it then only reports. Where a pinset
+/// Before these steps, a pinset that has expired refuses, unless it then only reports. If a pinset
 /// only reports and these steps refuse, the chain must be valid under the trust anchors and name
-/// the host: what would be asked without the pinset.
+/// the host, as would be required without the pinset.
 ///
-/// Where AFNetworking compares every certificate that a server sent, this compares the verified
-/// chain: else anyone could append the genuine certificate to a chain of their own.
+/// AFNetworking compares every certificate that a server sent; this compares the verified chain.
+/// Otherwise anyone could append the genuine certificate to a chain of their own.
 package struct SecurityPolicy: Hashable, Sendable {
     package var pinsets: [Pinset]
 
@@ -31,7 +33,7 @@ package struct SecurityPolicy: Hashable, Sendable {
     }
 }
 
-/// The digests of one pin, each nil when the pin does not determine it.
+/// The digests of one pin, each `nil` if the pin does not determine it.
 package struct PinDigests: Hashable, Sendable {
     /// SHA-256 of the SubjectPublicKeyInfo.
     package var key: SHA256Digest?
@@ -43,8 +45,8 @@ package struct PinDigests: Hashable, Sendable {
         self.certificate = certificate
     }
 
-    /// Whether a certificate holds the pinned key. A fingerprint pins the key of its certificate,
-    /// but that is known only when the certificate itself is seen.
+    /// Whether a certificate has the pinned key. A fingerprint pins the key of its certificate, but
+    /// that is known only once the certificate itself has been seen.
     func matchesKey(of identity: CertificateIdentity) -> Bool {
         if let key { return key == identity.key }
         if let certificate { return certificate == identity.fingerprint }
@@ -56,7 +58,7 @@ package struct PinDigests: Hashable, Sendable {
         certificate == identity.fingerprint
     }
 
-    /// How the pin is reported, ready to paste.
+    /// The pin as it is reported, ready to paste.
     func text(in mode: PinningMode) -> String {
         let key = key?.keyPinText
         let certificate = certificate?.fingerprintText
@@ -64,7 +66,7 @@ package struct PinDigests: Hashable, Sendable {
     }
 }
 
-/// A security policy whose pins are all digested: what a handshake is judged by.
+/// A security policy with the digests of all its pins: what a handshake is evaluated with.
 package struct ResolvedSecurityPolicy: Sendable {
     struct Entry: Sendable {
         var pinset: Pinset
@@ -73,7 +75,7 @@ package struct ResolvedSecurityPolicy: Sendable {
 
     let entries: [Entry]
 
-    /// How the pins of the pinset at an index are reported, ready to paste.
+    /// The pins of the pinset at an index as they are reported, ready to paste.
     package func pinTexts(of pinset: Int) -> [String] {
         guard entries.indices.contains(pinset) else { return [] }
         let entry = entries[pinset]
@@ -82,8 +84,8 @@ package struct ResolvedSecurityPolicy: Sendable {
 
     /// - Parameters:
     ///   - policy: the pinsets, in order.
-    ///   - digest: computes what the pins of the pinset at an index determine; it throws for bytes
-    ///     that are no certificate or key.
+    ///   - digest: computes the digests that the pins of the pinset at an index determine; throws
+    /// for bytes that are not a certificate or key.
     package init<Failure: Error>(
         _ policy: SecurityPolicy, digest: (Pin, Int) throws(Failure) -> PinDigests
     ) throws(Failure) {

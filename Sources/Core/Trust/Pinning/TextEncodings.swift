@@ -1,8 +1,8 @@
 import HTTPCore
 
-/// Hexadecimal text of certificate fingerprints.
+/// The hexadecimal text of certificate fingerprints.
 enum Hexadecimal {
-    /// Two upper-case digits for each byte, with `separator` between the pairs.
+    /// Encodes each byte as two upper-case digits, with `separator` between the pairs.
     static func encode(_ bytes: [UInt8], separator: UInt8) -> String {
         var text: [UInt8] = []
         text.reserveCapacity(bytes.count * 3)
@@ -14,7 +14,8 @@ enum Hexadecimal {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// The bytes of pairs of digits, either all separated by single colons or none; nil otherwise.
+    /// Decodes pairs of digits, either all separated by single colons or none; otherwise returns
+    /// `nil`.
     static func decode(_ text: [UInt8]) -> [UInt8]? {
         let separated = text.contains(UInt8(ascii: ":"))
         let stride = separated ? 3 : 2

@@ -1,34 +1,35 @@
 import HTTPCore
 
-/// Why a chain is not valid. Subjects and names come from the server: printable ASCII, bounded.
+/// Why a chain is not valid. Subjects and names come from the server: printable ASCII, of limited
+/// length.
 package enum ChainFailure: Error, Hashable, Sendable {
-    /// The leaf is for `names`, not for `host`.
+    /// The leaf is valid for `names`, not for `host`.
     case hostMismatch(host: String, names: [CertificateName])
-    /// A certificate's end, in seconds since 1970, has passed.
+    /// A certificate's end of validity, in seconds since 1970, has passed.
     case expired(subject: String, notAfter: Int64)
-    /// A certificate's start, in seconds since 1970, is yet to come.
+    /// A certificate's start of validity, in seconds since 1970, is in the future.
     case notYetValid(subject: String, notBefore: Int64)
-    /// The leaf signed itself and is no trust anchor.
+    /// The leaf is self-signed and not a trust anchor.
     case selfSigned(subject: String)
-    /// The chain ends in a self-signed certificate that is no trust anchor.
+    /// The chain ends in a self-signed certificate that is not a trust anchor.
     case untrustedRoot(subject: String)
-    /// The issuer of a certificate was not sent and is no trust anchor.
+    /// The issuer of a certificate was not sent and is not a trust anchor.
     case incompleteChain(subject: String, issuer: String)
-    /// A signature on the chain is wrong.
+    /// A signature in the chain is wrong.
     case badSignature(subject: String)
-    /// A certificate is not meant for TLS servers, or not for signing others.
+    /// A certificate is not valid for TLS servers, or not for signing others.
     case wrongPurpose(subject: String)
     /// A key is too short or a signature's hash too weak.
     case weakCryptography(subject: String)
-    /// A CA on the chain may not issue for these names, or at this depth.
+    /// A CA in the chain may not issue for these names, or at this depth.
     case constraintViolated(subject: String)
-    /// What stands at this position of the chain, from 1, is no certificate.
+    /// The element at this position of the chain, from 1, is not a certificate.
     case malformed(position: Int)
-    /// There is no certificate to judge.
+    /// There is no certificate.
     case noCertificate
     /// A certificate breaks a rule of the profile (`tls.profile`).
     case rule(CertificateRule, subject: String)
-    /// What is said of the revocation of a certificate does not let it pass.
+    /// A certificate's revocation status does not let it pass.
     case revocation(RevocationFailure)
     /// Another of the library's reasons: its code (X509_V_ERR_…) and text.
     case other(code: Int32, text: String)
@@ -54,7 +55,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// Whether the chain was sound as far as it went and just led to none of the anchors.
+    /// Whether the chain was valid as far as it went, but led to none of the anchors.
     package var isMissingAnchor: Bool {
         switch self {
         case .selfSigned, .untrustedRoot, .incompleteChain: true
@@ -67,7 +68,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
 }
 
 extension ChainFailure: CustomStringConvertible {
-    /// One sentence for an error reply and the log.
+    /// One sentence for error replies and the log.
     package var description: String {
         switch self {
         case .hostMismatch(let host, let names):
@@ -114,21 +115,21 @@ package struct TrustFailure: Error, Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
         /// The chain is not valid.
         case chain(ChainFailure)
-        /// No certificate or key is a pinned one. `expected` are the pinset's pins; `chain` are the
-        /// pins that the server's chain has, from the leaf up; both ready to paste.
+        /// No certificate or key is pinned. `expected` are the pinset's pins; `chain` are the pins
+        /// of the server's chain, from the leaf up; both ready to paste.
         case noPinMatches(expected: [String], chain: [ChainPin])
-        /// The mode needs pins and there are none.
+        /// The mode needs pins but there are none.
         case pinsetWithoutPins
-        /// Invalid certificates are allowed, yet a host name is to be proved without pins.
+        /// Invalid certificates are allowed, but a host name would have to be proved without pins.
         case invalidPolicy
-        /// The pinset's time was over at `at`, in seconds since 1970.
+        /// The pinset expired at `at`, in seconds since 1970.
         case pinsetExpired(at: Int64)
         /// Too few logs of Certificate Transparency have promised to publish the certificate.
         case transparency(TransparencyFailure)
     }
 
     package var reason: Reason
-    /// The refusing pinset: its index in the policy and its name; nil when the policy has none.
+    /// The index in the policy and the name of the refusing pinset; `nil` if the policy has none.
     package var pinsetIndex: Int?
     package var pinset: String?
 
@@ -151,7 +152,7 @@ package struct TrustFailure: Error, Hashable, Sendable {
     }
 }
 
-/// A certificate of a chain as a pin.
+/// A certificate of a chain, as a pin.
 package struct ChainPin: Hashable, Sendable, CustomStringConvertible {
     /// `sha256/…`, or a fingerprint in certificate mode.
     package var pin: String
@@ -166,7 +167,7 @@ package struct ChainPin: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension TrustFailure: CustomStringConvertible {
-    /// One sentence for an error reply and the log.
+    /// One sentence for error replies and the log.
     package var description: String {
         let text: String
         switch reason {

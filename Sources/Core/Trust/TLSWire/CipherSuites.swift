@@ -1,15 +1,16 @@
-/// How a server proves who it is before TLS 1.3, by the cipher suite that it chose.
+/// How a server proves its identity before TLS 1.3, which depends on the cipher suite that it
+/// chose.
 package enum ServerProofKind: Hashable, Sendable {
     /// It signs its key for this handshake: ECDHE.
     case signedCurve
     /// It signs its key for this handshake: DHE.
     case signedGroup
-    /// It alone can read what the client encrypts to its certificate's key: RSA key exchange.
+    /// Only it can decrypt what the client encrypts to its certificate's key: RSA key exchange.
     case decryption
 
-    /// The proof of a suite; nil for suites that prove nothing by a certificate (anonymous ones,
-    /// pre-shared keys, SRP), and for those that others can read or that are not known: NULL,
-    /// export, RC4, single DES, DSS, static DH.
+    /// The proof of a suite; `nil` for suites that do not prove anything by a certificate
+    /// (anonymous ones, pre-shared keys, SRP), that others can read (NULL, export, RC4, single DES,
+    /// DSS, static DH), or that are not known.
     package init?(suite: UInt16) {
         if Self.curves.contains(suite) {
             self = .signedCurve
@@ -44,22 +45,23 @@ package enum ServerProofKind: Hashable, Sendable {
     ]
 }
 
-/// A key for one handshake, and what says that it is the server's (RFC 5246 §7.4.3,
-/// RFC 8422 §5.4).
+/// A key for one handshake, with the signature that proves that it is the server's (RFC 5246
+/// §7.4.3, RFC 8422 §5.4).
 package struct ServerKeyExchange: Hashable, Sendable {
-    /// What is signed after the two randoms.
+    /// What the signature covers after the two randoms.
     package let parameters: [UInt8]
-    /// Which signature it is, as `SignatureScheme` has it; nil before TLS 1.2, where the key says.
+    /// The `SignatureScheme` of the signature; `nil` before TLS 1.2, where the key determines it.
     package let scheme: UInt16?
     package let signature: [UInt8]
 
-    /// Curves that are strong enough, by their numbers: P-224 up, the Koblitz and Brainpool ones of
-    /// 256 bits up, X25519 and X448.
+    /// The curves that are strong enough: P-224 and larger, Koblitz and Brainpool curves from 256
+    /// bits, X25519 and X448.
     private static let namedCurves: Set<UInt16> = [
         9, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30,
     ]
     private static let namedCurve: UInt8 = 3
-    /// 2048 bits: less can be calculated, and then the signature is worth nothing.
+    /// 2048 bits: discrete logarithms in smaller groups can be computed, and then the signature is
+    /// worthless.
     private static let groupBytes = 256
 
     /// Reads the body of the message.

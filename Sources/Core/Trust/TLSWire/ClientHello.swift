@@ -1,40 +1,41 @@
 import HTTPCore
 
-/// What a client opens a handshake with (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it decides
-/// what the server's answer means.
+/// A ClientHello (RFC 8446 §4.1.2, RFC 5246 §7.4.1.2), as far as it determines what the server's
+/// answer means.
 package struct ClientHello: Hashable, Sendable {
-    /// What the client says under Encrypted ClientHello (RFC 9849).
+    /// The client's Encrypted ClientHello extension (RFC 9849).
     package enum EncryptedHello: Hashable, Sendable {
         case none
-        /// A well-formed one, real or GREASE (RFC 9849 §6.2): who has not the server's key cannot
-        /// tell the two apart.
+        /// A well-formed one, real or GREASE (RFC 9849 §6.2): without the server's key the two
+        /// cannot be distinguished.
         case outer
-        /// One that no client sends openly, or one of a draft.
+        /// One that no client sends unencrypted, or one of a draft.
         case unknown
     }
 
-    /// The highest version, before 1.3; with it 1.2.
+    /// The highest version, before 1.3; from 1.3 on it is 1.2.
     package let legacyVersion: UInt16
     package let random: [UInt8]
     package let sessionID: [UInt8]
     package let suites: [UInt16]
     let compression: [UInt8]
     let extensions: HelloExtensions
-    /// The host that it asks for, in lower case and without a final dot; nil: it names none.
+    /// The host that it requests, in lower case and without a trailing dot; `nil` if it names none.
     package let serverName: String?
-    /// What the list of versions has; nil: there is none.
+    /// The supported versions; `nil` if the extension is absent.
     package let versions: [UInt16]?
-    /// The protocols of ALPN as the extension has them, each behind its length; empty: none.
+    /// The ALPN protocols as in the extension, each preceded by its length; empty if there are
+    /// none.
     package let applicationProtocols: [UInt8]
     package let encryptedHello: EncryptedHello
-    /// A ticket to resume a session by, before TLS 1.3; empty: none.
+    /// A session ticket, before TLS 1.3; empty if there is none.
     package let ticket: [UInt8]
-    /// It resumes a session of TLS 1.3, or would.
+    /// Whether it resumes, or offers to resume, a TLS 1.3 session.
     package let offersPreSharedKey: Bool
-    /// It sends data before the server's answer.
+    /// Whether it announces early data.
     package let offersEarlyData: Bool
 
-    /// The versions of TLS on the wire.
+    /// The TLS versions as they are encoded.
     package enum Version {
         package static let tls10: UInt16 = 0x0301
         package static let tls12: UInt16 = 0x0303
@@ -64,13 +65,13 @@ package struct ClientHello: Hashable, Sendable {
         offersEarlyData = extensions[ExtensionType.earlyData] != nil
     }
 
-    /// Whether the client speaks a version.
+    /// Whether the client supports a version.
     package func offers(version: UInt16) -> Bool {
         if let versions { return versions.contains(version) }
         return version <= min(legacyVersion, Version.tls12)
     }
 
-    /// The version that records to the client are of before one is agreed on.
+    /// The version in records sent to the client before a version is agreed on.
     package var recordVersion: UInt16 {
         max(Version.tls10, min(legacyVersion, Version.tls12))
     }
@@ -83,7 +84,7 @@ package struct ClientHello: Hashable, Sendable {
         var reader = WireReader(content, what)
         var list = WireReader(try reader.vector(lengthBytes: 2), what)
         try reader.end()
-        // One name of one type is all that there has ever been (RFC 6066 §3).
+        // No other type of name, and no second name, has ever been defined (RFC 6066 §3).
         guard try list.byte() == 0 else { throw .malformed(what) }
         var name = Array(try list.vector(lengthBytes: 2))
         try list.end()
@@ -132,16 +133,17 @@ package struct ClientHello: Hashable, Sendable {
     }
 }
 
-/// An encrypted ClientHello in the form that a client sends openly (RFC 9849 §5).
+/// An encrypted ClientHello in the form that a client sends unencrypted (RFC 9849 §5).
 struct OuterEncryptedHello {
-    /// What derives the keys, and what encrypts.
+    /// The key derivation function and the cipher.
     let suite: ArraySlice<UInt8>
     /// The number of the server's configuration.
     let configuration: UInt8
     /// The encapsulated key; empty in a second ClientHello.
     let key: ArraySlice<UInt8>
 
-    /// - Parameter content: of the extension. Nil: it has another form.
+    /// - Parameter content: the extension's contents. The result is `nil` if they have another
+    ///   form.
     init?(_ content: ArraySlice<UInt8>) {
         var reader = WireReader(content, "the encrypted ClientHello")
         do throws(TLSWireError) {

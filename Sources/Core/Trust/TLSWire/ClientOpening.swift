@@ -6,11 +6,11 @@ package struct ClientOpening {
         stream = HandshakeStream(limits: limits)
     }
 
-    /// Takes the next bytes of the client.
+    /// Consumes the next bytes from the client.
     ///
-    /// - Returns: the ClientHello once it is whole, and how many of these bytes belong to it: what
-    ///   follows (early data, for one) is not looked at. Nil: more bytes are needed.
-    /// - Throws: `notTLS` as soon as it is none.
+    /// - Returns: the ClientHello once it is complete, and how many of these bytes belong to it:
+    ///   what follows (early data, for example) is not examined. `nil` if more bytes are needed.
+    /// - Throws: `notTLS` as soon as the bytes cannot be TLS.
     package mutating func take(
         _ bytes: UnsafeRawBufferPointer
     ) throws(TLSWireError) -> (hello: ClientHello, count: Int)? {

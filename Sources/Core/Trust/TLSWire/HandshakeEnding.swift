@@ -1,17 +1,18 @@
-/// What is left of a full handshake after the server's flight, before TLS 1.3: the client's
-/// messages up to its change of cipher, then the server's, with the ticket for another connection.
+/// The rest of a full handshake after the server's flight, before TLS 1.3: the client's messages up
+/// to its ChangeCipherSpec, then the server's, with the ticket for another connection.
 ///
-/// It is still looked at because an old client may take what comes too early for what it expects: a
-/// change of cipher before the keys are agreed on makes some of them use no key (CVE-2014-0224).
+/// It is still examined because an old client may accept a message that comes too early: a
+/// ChangeCipherSpec before the keys are agreed on makes some of them use an empty key
+/// (CVE-2014-0224).
 package struct HandshakeEnding {
     private var client: HandshakeStream
     private var server: HandshakeStream
 
     private var serverIsOver = false
 
-    /// What the session may be resumed by, besides its identifier; empty: by nothing.
+    /// The ticket for resuming the session, in addition to its identifier; empty if there is none.
     package private(set) var ticket: [UInt8] = []
-    /// One side has ended the handshake by an alert.
+    /// Whether one side has aborted the handshake with an alert.
     package private(set) var isBroken = false
 
     package init(limits: HandshakeStream.Limits = HandshakeStream.Limits()) {
@@ -19,20 +20,21 @@ package struct HandshakeEnding {
         server = HandshakeStream(limits: limits)
     }
 
-    /// Of a session that goes on, where the server has said all that is not encrypted: the client
-    /// changes its cipher only when it has seen the server's proof of the session.
+    /// Creates the end of a resumed session's handshake, of which the server has sent everything
+    /// that is not encrypted: the client sends its ChangeCipherSpec only after it has seen the
+    /// server's proof of the session.
     ///
-    /// - Parameter ticket: what it was given; empty: nothing.
+    /// - Parameter ticket: the ticket that the client was given; empty if none.
     package init(resumedWith ticket: [UInt8]) {
         self.init()
         self.ticket = ticket
         serverIsOver = true
     }
 
-    /// Both sides speak encrypted.
+    /// Whether both sides are encrypting.
     package var isOver: Bool { client.isOver && (serverIsOver || server.isOver) }
 
-    /// Takes the next bytes of the client.
+    /// Consumes the next bytes from the client.
     package mutating func takeFromClient(
         _ bytes: UnsafeRawBufferPointer
     ) throws(TLSWireError) {
@@ -51,7 +53,7 @@ package struct HandshakeEnding {
         }
     }
 
-    /// Takes the next bytes of the server.
+    /// Consumes the next bytes from the server.
     package mutating func takeFromServer(
         _ bytes: UnsafeRawBufferPointer
     ) throws(TLSWireError) {

@@ -1,6 +1,6 @@
-/// A handshake message, put together from its fragments.
+/// A handshake message, assembled from its fragments.
 package struct HandshakeMessage: Hashable, Sendable {
-    /// What kind of message it is (RFC 8446 §4, RFC 5246 §7.4).
+    /// The type of message (RFC 8446 §4, RFC 5246 §7.4).
     package enum Kind: UInt8, Sendable {
         case helloRequest = 0
         case clientHello = 1
@@ -17,7 +17,7 @@ package struct HandshakeMessage: Hashable, Sendable {
     }
 
     package let kind: Kind
-    /// Without the header.
+    /// The message without its header.
     package let body: [UInt8]
 
     package init(kind: Kind, body: [UInt8]) {
@@ -26,44 +26,44 @@ package struct HandshakeMessage: Hashable, Sendable {
     }
 }
 
-/// One direction of a TLS connection, taken apart up to where encryption begins: records, and the
-/// messages that they hold in whatever fragments (RFC 8446 §5.1, RFC 5246 §6.2.1).
+/// One direction of a TLS connection, parsed up to where encryption begins: records, and the
+/// messages in them, however fragmented (RFC 8446 §5.1, RFC 5246 §6.2.1).
 ///
-/// What it is stricter about than a peer may be: a fragment is never empty, nothing comes between
-/// the fragments of a message, an alert is one record. So there is one reading of the bytes.
+/// It is stricter than a peer may be: a fragment is never empty, nothing comes between the
+/// fragments of a message, an alert is one record. So the bytes can be read in one way only.
 package struct HandshakeStream {
-    /// What the bytes have brought.
+    /// What the bytes contain.
     package enum Item: Hashable, Sendable {
         case message(HandshakeMessage)
         case alert(isFatal: Bool, code: UInt8)
-        /// What follows is encrypted, and is not looked at.
+        /// What follows is encrypted, and is not examined.
         case changeCipherSpec
     }
 
-    /// What records mean that are not of the handshake.
+    /// How records that are not handshake records are interpreted.
     package enum Stage: Hashable, Sendable {
-        /// A change of cipher is the end of what is not encrypted: before TLS 1.3, and as long as
-        /// it is not known which version is spoken.
+        /// A ChangeCipherSpec ends what is not encrypted: before TLS 1.3, and as long as the
+        /// version is not known.
         case upToEncryption
-        /// Around the second ClientHello of TLS 1.3 a change of cipher says nothing, and comes to
-        /// nothing (RFC 8446 §D.4). So does early data, if the client has announced it: the server
+        /// Around the second ClientHello of TLS 1.3 a ChangeCipherSpec has no meaning and is
+        /// ignored (RFC 8446 §D.4). So is early data, if the client has announced it: the server
         /// skips it (§4.2.10).
         case afterRetry(skipsEarlyData: Bool)
     }
 
-    /// How much is taken. All in bytes.
+    /// Limits, in bytes unless noted.
     package struct Limits: Sendable {
-        /// Of all that comes before encryption begins, the headers of records included.
+        /// For everything before encryption begins, including record headers.
         package var total = 192 * 1024
-        /// Of the message with the certificates: as many as the library takes by itself.
+        /// For the message with the certificates: the same as the TLS library's own limit.
         package var certificates = 100 * 1024
-        /// Of a ClientHello: those with post-quantum key shares and tickets have 4 KiB.
+        /// For a ClientHello: those with post-quantum key shares and tickets have 4 KiB.
         package var clientHello = 16 * 1024
-        /// Of any other message: the list of authorities of a CertificateRequest may be long.
+        /// For any other message: the list of authorities in a CertificateRequest may be long.
         package var message = 64 * 1024
-        /// Of warnings, in number.
+        /// The number of warning alerts.
         package var alerts = 4
-        /// Of changes of cipher that say nothing, in number.
+        /// The number of meaningless ChangeCipherSpecs.
         package var cipherChanges = 4
 
         package init() {}
@@ -91,12 +91,12 @@ package struct HandshakeStream {
     private var header: [UInt8] = []
     private var content = Content.handshake
     private var recordLeft = 0
-    /// The message at hand, its header included; other content, until it is whole.
+    /// The current message including its header; for other content, what has arrived of it.
     private var gathered: [UInt8] = []
 
-    /// Encryption has begun.
+    /// Whether encryption has begun.
     package private(set) var isOver = false
-    /// The version that the last record's header says.
+    /// The version in the last record's header.
     package private(set) var recordVersion: UInt16 = 0
 
     package init(limits: Limits = Limits(), stage: Stage = .upToEncryption) {
@@ -104,13 +104,13 @@ package struct HandshakeStream {
         self.stage = stage
     }
 
-    /// Whether it is between two records and within no message.
+    /// Whether it is between two records and not inside a message.
     package var isBetweenMessages: Bool { recordLeft == 0 && header.isEmpty && gathered.isEmpty }
 
-    /// Takes bytes of the stream from the front of what is given, as many as the next item needs.
+    /// Consumes as many bytes from the beginning of the data as the next item needs.
     ///
-    /// - Returns: the item that they complete; nil when they are used up, or encryption has begun.
-    /// - Throws: the first thing that is wrong. Nothing may be taken after that.
+    /// - Returns: the item that they complete; `nil` if they are used up, or encryption has begun.
+    /// - Throws: the first error. No more bytes may be consumed after that.
     package mutating func next(
         _ bytes: inout Slice<UnsafeRawBufferPointer>
     ) throws(TLSWireError) -> Item? {
@@ -130,7 +130,8 @@ package struct HandshakeStream {
         return nil
     }
 
-    /// Bytes that the header or the message at hand still needs; other content is taken whole.
+    /// The number of bytes that the current header or message still needs; other content is taken
+    /// whole.
     private var missing: Int {
         guard content == .handshake else { return recordLeft }
         guard gathered.count >= Self.messageHeaderBytes else {
@@ -139,7 +140,7 @@ package struct HandshakeStream {
         return messageBytes - gathered.count
     }
 
-    /// Of the message whose header is there, the header included.
+    /// The size of the current message, including its header, which has been read.
     private var messageBytes: Int {
         Self.messageHeaderBytes + gathered[1...3].reduce(0) { $0 << 8 | Int($1) }
     }
@@ -151,7 +152,8 @@ package struct HandshakeStream {
 
     private mutating func addToHeader(_ byte: UInt8) throws(TLSWireError) {
         header.append(byte)
-        // Told from something else by the first bytes: nobody waits for five of them.
+        // Anything that is not TLS is recognised by its first bytes, without waiting for five of
+        // them.
         switch header.count {
         case 1:
             guard let type = Content(rawValue: byte) else { throw .notTLS }
@@ -176,7 +178,7 @@ package struct HandshakeStream {
         }
     }
 
-    /// The item that what has been gathered is, if it is whole.
+    /// The item that has been gathered, if it is complete.
     private mutating func finish() throws(TLSWireError) -> Item? {
         switch content {
         case .handshake: return try finishMessage()
@@ -214,7 +216,7 @@ package struct HandshakeStream {
         guard let kind = HandshakeMessage.Kind(rawValue: gathered[0]) else {
             throw .unexpected("a message of another kind")
         }
-        // What is too long is told before it has arrived.
+        // Oversized messages are refused before they have arrived.
         let length = messageBytes - Self.messageHeaderBytes
         switch kind {
         case .clientHello:

@@ -1,32 +1,32 @@
-/// What goes by in the clear after a HelloRetryRequest (RFC 8446 §4.1.4): the client's second
-/// ClientHello, which has to be the first but for what the server asked for, and the server's
-/// answer to it. From there on all is encrypted.
+/// What is sent in the clear after a HelloRetryRequest (RFC 8446 §4.1.4): the client's second
+/// ClientHello, which must equal the first except for what the server asked for, and the server's
+/// answer to it. After that everything is encrypted.
 ///
 ///     client ──► second ClientHello ──► server ──► ServerHello ──► encrypted
 ///
-/// It is not looked at for the client's sake, who does that itself. A client that lies might have
-/// the server of the first ClientHello examined, and speak with that of the second.
+/// This is not checked for the client's sake, which does so itself: a client that lies could have
+/// the server of the first ClientHello examined, and talk to the one named in the second.
 package struct HelloRetry {
-    /// What the client has said.
+    /// What the client has sent.
     package enum Saying: Hashable, Sendable {
-        /// A second ClientHello that agrees with the first, and how many of these bytes belong to
-        /// it: what follows is not looked at.
+        /// A second ClientHello that is consistent with the first, and how many of these bytes
+        /// belong to it: what follows is not examined.
         case agrees(count: Int)
-        /// It will not go on.
+        /// The client aborts.
         case leaves
     }
 
-    /// What the server has said.
+    /// What the server has answered.
     package enum Answer: Hashable, Sendable {
         /// What follows is encrypted.
         case encrypted
-        /// The server will not.
+        /// The server aborts.
         case alert(code: UInt8)
     }
 
     private let first: ClientHello
     private let request: HelloRetryRequest
-    /// Whether the server may read an encrypted ClientHello.
+    /// Whether the server may be able to read an encrypted ClientHello.
     private let readsEncryptedHello: Bool
     private var client: HandshakeStream
     private var server = HandshakeStream(stage: .afterRetry(skipsEarlyData: false))
@@ -39,12 +39,14 @@ package struct HelloRetry {
         client = HandshakeStream(stage: .afterRetry(skipsEarlyData: first.offersEarlyData))
     }
 
-    /// The second ClientHello is there, and the server may have it.
+    /// Whether a valid second ClientHello has arrived, which may be forwarded to the server.
     package var isAgreed: Bool { second != nil }
 
-    /// Takes the next bytes of the client, before it is agreed; nil: more of them are needed.
+    /// Consumes the next bytes from the client, before it is agreed; returns `nil` if more are
+    /// needed.
     ///
-    /// - Throws: `changed` for what a client must not change; what cannot be followed.
+    /// - Throws: `changed` for what a client must not change; other errors for what cannot be
+    ///   followed.
     package mutating func takeFromClient(
         _ bytes: UnsafeRawBufferPointer
     ) throws(TLSWireError) -> Saying? {
@@ -68,7 +70,7 @@ package struct HelloRetry {
         return nil
     }
 
-    /// Takes the next bytes of the server; nil: more of them are needed.
+    /// Consumes the next bytes from the server; returns `nil` if more are needed.
     package mutating func takeFromServer(
         _ bytes: UnsafeRawBufferPointer
     ) throws(TLSWireError) -> Answer? {

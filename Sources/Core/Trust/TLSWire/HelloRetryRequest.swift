@@ -1,18 +1,18 @@
 /// What a server asks a client to change in its ClientHello (RFC 8446 §4.1.4).
 struct HelloRetryRequest: Hashable {
-    /// The suite that it has chosen.
+    /// The cipher suite that it has chosen.
     let suite: UInt16
-    /// The group that it wants a key of; nil: the client's keys stay as they are.
+    /// The group for which it wants a key share; `nil` if the client's key shares stay as they are.
     let group: UInt16?
-    /// What it is to be sent back, as the extension has it; nil: nothing.
+    /// The cookie that it wants to be sent back, as in the extension; `nil` if none.
     let cookie: ArraySlice<UInt8>?
 
     private static let extensions: Set<UInt16> = [
         ExtensionType.supportedVersions, ExtensionType.keyShare, ExtensionType.cookie,
     ]
 
-    /// - Parameter server: asks for another ClientHello.
-    /// - Throws: for what a client has to end the handshake at.
+    /// - Parameter server: the HelloRetryRequest.
+    /// - Throws: if a client must abort the handshake because of it.
     init(_ server: ServerHello, answering hello: ClientHello) throws(TLSWireError) {
         for entry in server.extensions.entries where !Self.extensions.contains(entry.type) {
             throw .notOffered("an extension of the request for another ClientHello")
@@ -22,7 +22,7 @@ struct HelloRetryRequest: Hashable {
             var reader = WireReader(content, "the group of the request for another ClientHello")
             let group = try reader.short()
             try reader.end()
-            // One of which the client has sent a key would change nothing.
+            // Asking for a group of which the client has sent a key share would change nothing.
             guard try hello.groups().contains(group), try !hello.keyShareGroups().contains(group)
             else { throw .notOffered("the group") }
             self.group = group
@@ -43,7 +43,7 @@ struct HelloRetryRequest: Hashable {
 }
 
 extension ClientHello {
-    /// The groups that the client can make keys of; empty: it does not say.
+    /// The groups for which the client can send key shares; empty if it does not list them.
     fileprivate func groups() throws(TLSWireError) -> [UInt16] {
         guard let content = extensions[ExtensionType.supportedGroups] else { return [] }
         var reader = WireReader(content, "the groups of the ClientHello")
@@ -52,7 +52,7 @@ extension ClientHello {
         return groups
     }
 
-    /// The groups that the client has sent keys of, in their order.
+    /// The groups of the client's key shares, in order.
     fileprivate func keyShareGroups() throws(TLSWireError) -> [UInt16] {
         guard let content = extensions[ExtensionType.keyShare] else { return [] }
         let what: StaticText = "the keys of the ClientHello"
@@ -71,19 +71,19 @@ extension ClientHello {
 // MARK: - The second ClientHello
 
 extension ClientHello {
-    /// Extensions that may come, go or change where the server asks for another ClientHello.
+    /// Extensions that may be added, removed or changed after a HelloRetryRequest.
     private static let changeable: Set<UInt16> = [
         ExtensionType.cookie, ExtensionType.earlyData, ExtensionType.padding,
         ExtensionType.preSharedKey,
     ]
 
-    /// Checks that a client's second ClientHello is this one without modification, but for the
-    /// exceptions that RFC 8446 §4.1.2 lists, and that of RFC 9849 §6.1.5 where the server reads no
-    /// encrypted ClientHello: what it cannot read changes nothing of what it is asked for.
+    /// Checks that a client's second ClientHello equals this one, except for the changes that RFC
+    /// 8446 §4.1.2 allows, and the one of RFC 9849 §6.1.5 if the server cannot read an encrypted
+    /// ClientHello: what it cannot read does not change what it is asked for.
     ///
-    /// - Parameter readsEncryptedHello: whether the server may read one.
-    /// - Throws: `changed`: the first difference, the server's name before all others; `malformed`
-    ///   for an extension with exceptions that is not as its structure has it.
+    /// - Parameter readsEncryptedHello: whether the server may be able to read one.
+    /// - Throws: `changed` for the first difference, with the server name before all others;
+    ///   `malformed` for an extension with exceptions whose structure is invalid.
     func requireSame(
         in second: ClientHello, for request: HelloRetryRequest, readsEncryptedHello: Bool
     ) throws(TLSWireError) {
@@ -116,8 +116,9 @@ extension ClientHello {
         extensions.entries.filter { !Self.changeable.contains($0.type) }
     }
 
-    /// Whether a ClientHello is the same client's encryption of its second one: by the same cipher
-    /// suite and configuration, and without the key that the first has brought (RFC 9849 §6.1.5).
+    /// Whether an extension is the same client's encryption of its second ClientHello: with the
+    /// same cipher suite and configuration, and without the key that the first one contained (RFC
+    /// 9849 §6.1.5).
     private static func isAnew(
         _ second: ArraySlice<UInt8>, after first: ArraySlice<UInt8>
     ) -> Bool {
@@ -140,7 +141,7 @@ extension ClientHello {
         }
     }
 
-    /// Of early data, cookie and padding.
+    /// Checks early data, cookie and padding.
     private func requireChanges(
         in second: ClientHello, for request: HelloRetryRequest
     ) throws(TLSWireError) {
@@ -157,7 +158,7 @@ extension ClientHello {
         }
     }
 
-    /// Pre-shared keys may go, and their ages and binders are made anew.
+    /// Pre-shared keys may be removed; their ages and binders are recomputed.
     private func requireSamePreSharedKeys(in second: ClientHello) throws(TLSWireError) {
         guard let after = second.extensions[ExtensionType.preSharedKey] else { return }
         guard let before = extensions[ExtensionType.preSharedKey] else {
@@ -176,7 +177,7 @@ extension ClientHello {
         }
     }
 
-    /// The identities of pre-shared keys (RFC 8446 §4.2.11), each of which has its binder.
+    /// The identities of the pre-shared keys (RFC 8446 §4.2.11), each of which has a binder.
     private static func preSharedKeys(
         _ content: ArraySlice<UInt8>
     ) throws(TLSWireError) -> [ArraySlice<UInt8>] {
@@ -198,6 +199,6 @@ extension ClientHello {
 }
 
 extension TLSWireError {
-    /// A second ClientHello names another server than the first.
+    /// The second ClientHello names a different server than the first.
     package static var changedName: Self { .changed("the server's name") }
 }

@@ -1,39 +1,41 @@
-/// What a server presents before TLS 1.3: all that its judge needs.
+/// What a server presents before TLS 1.3: everything needed to verify it.
 package struct ServerProof: Hashable, Sendable {
     package var version: UInt16
     package var suite: UInt16
-    /// DER, the server's own certificate first.
+    /// In DER, the server's own certificate first.
     package var chain: [[UInt8]]
-    /// Its key for this handshake; nil: the certificate's own key is used (``ServerProofKind``).
+    /// Its key for this handshake; `nil` if the certificate's own key is used
+    /// (``ServerProofKind``).
     package var keyExchange: ServerKeyExchange?
-    /// What the signature is made over, before the parameters.
+    /// What the signature covers before the parameters.
     package var randoms: [UInt8]
-    /// What the session may be resumed by; empty: by no identifier.
+    /// The session's identifier, for resumption; empty if there is none.
     package var sessionID: [UInt8]
-    /// The OCSP response that it stapled, in DER (RFC 6066 §8); nil: none that can be read.
+    /// The OCSP response that it stapled, in DER (RFC 6066 §8); `nil` if there is none that can be
+    /// read.
     package var staple: [UInt8]?
-    /// The SCTs of Certificate Transparency, as the extension of the ServerHello has them.
+    /// The SCTs of Certificate Transparency, as in the ServerHello's extension.
     package var timestamps: [UInt8]?
 }
 
 /// A server's answer to a ClientHello, up to where it is known what the server proves: its flight
 /// before TLS 1.3, or the first message of a later version, which shows nothing (RFC 5246 §7.3).
 package struct ServerFlight {
-    /// What the answer is.
+    /// The kind of answer.
     package enum Finding: Hashable, Sendable {
-        /// The whole flight, and what is in it.
+        /// The whole flight, and its contents.
         case presented(ServerProof)
-        /// The session that the client offered goes on: nothing is proved anew.
+        /// The session that the client offered is resumed: nothing new is proved.
         case resumed(version: UInt16)
-        /// TLS 1.3: what proves something is encrypted.
+        /// TLS 1.3: the proof is encrypted.
         case encrypted
-        /// The server will not.
+        /// The server aborts.
         case alert(code: UInt8)
     }
 
     private enum Step { case hello, certificate, keyExchange, request, done, ended }
 
-    /// Certificates that are taken, in number.
+    /// The maximum number of certificates.
     package static let maximumCertificates = 32
 
     private let hello: ClientHello
@@ -45,9 +47,9 @@ package struct ServerFlight {
     private var keyExchange: ServerKeyExchange?
     private var statusHasCome = false
     private var staple: [UInt8]?
-    /// The ticket that a resumed session is continued by.
+    /// The new ticket of a resumed session.
     package private(set) var ticket: [UInt8] = []
-    /// What has come with the ServerHello of TLS 1.3, and behind it.
+    /// The bytes that arrived with and after the ServerHello of TLS 1.3.
     private var behind: [UInt8] = []
 
     package init(
@@ -57,12 +59,12 @@ package struct ServerFlight {
         stream = HandshakeStream(limits: limits)
     }
 
-    /// Where the client's session may have been seen before.
+    /// The ServerHello, which tells where the client's session may have been seen before.
     package var serverHello: ServerHello? { server }
 
-    /// Takes the next bytes of the server; nil: more of them are needed.
+    /// Consumes the next bytes from the server; returns `nil` if more are needed.
     ///
-    /// - Throws: what cannot be followed, or must not be.
+    /// - Throws: for what cannot be followed, or must not be.
     package mutating func take(
         _ bytes: UnsafeRawBufferPointer
     ) throws(TLSWireError) -> Finding? {
@@ -77,7 +79,7 @@ package struct ServerFlight {
             case .message(let message):
                 if let finding = try take(message) {
                     if finding == .encrypted { behind = Array(rest) }
-                    // One that goes on in plain text has another reading than the client's.
+                    // A client would interpret further plain text differently.
                     if case .presented = finding, !rest.isEmpty || !stream.isBetweenMessages {
                         throw .unexpected("more than a flight")
                     }
@@ -88,10 +90,12 @@ package struct ServerFlight {
         return nil
     }
 
-    /// How it goes on where the server asks for another ClientHello; nil: it does not.
+    /// The continuation, if the server sent a HelloRetryRequest; otherwise `nil`.
     ///
-    /// - Parameter readsEncryptedHello: whether the server may read an encrypted ClientHello.
-    /// - Throws: for a request that no client would follow, and for what may not come behind it.
+    /// - Parameter readsEncryptedHello: whether the server may be able to read an encrypted
+    ///   ClientHello.
+    /// - Throws: for a HelloRetryRequest that no client would follow, and for anything that must
+    ///   not come after it.
     package func retry(readsEncryptedHello: Bool) throws(TLSWireError) -> HelloRetry? {
         guard let server, server.asksForRetry else { return nil }
         let request = try HelloRetryRequest(server, answering: hello)
@@ -117,7 +121,7 @@ package struct ServerFlight {
         return .resumed(version: server.version)
     }
 
-    /// Whether the server may be taking up what the client offers: the session by its identifier,
+    /// Whether the server may be accepting what the client offered: the session by its identifier,
     /// or the ticket (RFC 5246 §7.4.1.3, RFC 5077 §3.4).
     private func isResumption(_ server: ServerHello) -> Bool {
         if hello.sessionID.isEmpty { return !hello.ticket.isEmpty }
@@ -204,7 +208,7 @@ package struct ServerFlight {
 
 /// NewSessionTicket (RFC 5077 §3.3).
 enum SessionTicket {
-    /// The ticket in the body of the message; empty: the server gives none after all.
+    /// The ticket in the body of the message; empty if the server decided not to give one.
     static func read(_ body: [UInt8]) throws(TLSWireError) -> [UInt8] {
         var reader = WireReader(body[...], "a ticket")
         _ = try reader.number(bytes: 4)

@@ -1,29 +1,30 @@
-/// What a server answers a ClientHello with (RFC 8446 §4.1.3, RFC 5246 §7.4.1.3).
+/// A ServerHello (RFC 8446 §4.1.3, RFC 5246 §7.4.1.3).
 package struct ServerHello: Hashable, Sendable {
-    /// The version that is spoken.
+    /// The negotiated version.
     package let version: UInt16
     package let random: [UInt8]
     package let sessionID: [UInt8]
     package let suite: UInt16
-    /// The SCTs of Certificate Transparency, as the extension has them; nil: it is not there.
+    /// The SCTs of Certificate Transparency, as in the extension; `nil` if it is absent.
     package let timestamps: [UInt8]?
     let extensions: HelloExtensions
 
-    /// SHA-256 of `HelloRetryRequest`: the random of a ServerHello that asks for another
-    /// ClientHello (RFC 8446 §4.1.3).
+    /// SHA-256 of `HelloRetryRequest`: the random of a ServerHello that is a HelloRetryRequest (RFC
+    /// 8446 §4.1.3).
     private static let retryRandom: [UInt8] = [
         0xCF, 0x21, 0xAD, 0x74, 0xE5, 0x9A, 0x61, 0x11, 0xBE, 0x1D, 0x8C, 0x02, 0x1E, 0x65, 0xB8,
         0x91, 0xC2, 0xA2, 0x11, 0x16, 0x7A, 0xBB, 0x8C, 0x5E, 0x07, 0x9E, 0x09, 0xE2, 0xC8, 0xA8,
         0x33, 0x9C,
     ]
 
-    /// It asks for another ClientHello, which there is in TLS 1.3 only.
+    /// Whether it is a HelloRetryRequest, which exists only in TLS 1.3.
     package var asksForRetry: Bool { random == Self.retryRandom }
 
     /// Reads the body of the message.
     ///
-    /// - Throws: also for what the ClientHello did not offer. A version above all: a client that
-    ///   knows no TLS 1.3 takes its sign for nothing, and reads what follows as TLS 1.2.
+    /// - Throws: also for anything that the ClientHello did not offer. This matters most for the
+    ///   version: a client that does not know TLS 1.3 ignores its extension, and reads what follows
+    ///   as TLS 1.2.
     package init(_ body: [UInt8], answering hello: ClientHello) throws(TLSWireError) {
         var reader = WireReader(body[...], "the ServerHello")
         let legacyVersion = try reader.short()
@@ -39,7 +40,7 @@ package struct ServerHello: Hashable, Sendable {
             var inner = WireReader(content, "the version of the ServerHello")
             version = try inner.short()
             try inner.end()
-            // It is for TLS 1.3 alone (RFC 8446 §4.2.1).
+            // The extension is only for TLS 1.3 (RFC 8446 §4.2.1).
             guard version == ClientHello.Version.tls13, hello.versions != nil,
                 legacyVersion == ClientHello.Version.tls12
             else { throw .notOffered("the version") }
@@ -51,7 +52,7 @@ package struct ServerHello: Hashable, Sendable {
             throw .notOffered("the version")
         }
         guard hello.suites.contains(suite) else { throw .notOffered("the cipher suite") }
-        // A client aborts at any other (RFC 8446 §4.1.3).
+        // A client aborts for any other (RFC 8446 §4.1.3).
         guard version != ClientHello.Version.tls13 || sessionID == hello.sessionID else {
             throw .notOffered("the session")
         }

@@ -2,17 +2,18 @@
 package enum TLSWireError: Error, Hashable, Sendable {
     /// They are not TLS: no record of version 3.x where one should begin.
     case notTLS
-    /// A length, a list or a field is not as its structure has it; what it was.
+    /// A length, a list or a field has an invalid structure; names it.
     case malformed(StaticText)
-    /// Longer, or more of it, than is taken; what it was.
+    /// Longer, or more numerous, than the limit; names what exceeded it.
     case tooLong(StaticText)
-    /// Well-formed, and not what may come at this point; what it was.
+    /// Well-formed, but not allowed at this point; names it.
     case unexpected(StaticText)
-    /// One side answers what the other did not ask for; what it was.
+    /// One side answers with something that the other did not offer; names it.
     case notOffered(StaticText)
-    /// A second ClientHello is not the first, but for what a client is to change; what differs.
+    /// A second ClientHello differs from the first in something that a client must not change;
+    /// names it.
     case changed(StaticText)
-    /// What was agreed on does not prove who the server is, or is not known to; what it was.
+    /// What was negotiated does not prove the server's identity, or is not known to; names it.
     case unprovable(StaticText)
 }
 
@@ -21,7 +22,7 @@ package struct StaticText: Hashable, Sendable, ExpressibleByStringLiteral, Custo
     /// The text.
     package let description: String
 
-    /// The literal.
+    /// Creates it from a literal.
     package init(stringLiteral text: String) { description = text }
 }
 

@@ -1,4 +1,4 @@
-/// Reads the structures of TLS (RFC 8446 §3) out of the bytes of one message.
+/// Reads TLS structures (RFC 8446 §3) from the bytes of one message.
 struct WireReader {
     private var rest: ArraySlice<UInt8>
     /// What the bytes are, for errors.
@@ -11,10 +11,10 @@ struct WireReader {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// What has not been read.
+    /// The bytes that have not been read.
     var remaining: ArraySlice<UInt8> { rest }
 
-    /// A number of so many bytes.
+    /// Reads a number of this many bytes.
     mutating func number(bytes count: Int) throws(TLSWireError) -> Int {
         try take(count).reduce(0) { $0 << 8 | Int($1) }
     }
@@ -29,12 +29,12 @@ struct WireReader {
         return rest.prefix(count)
     }
 
-    /// A vector whose length stands before it in so many bytes.
+    /// Reads a vector that is preceded by its length in this many bytes.
     mutating func vector(lengthBytes: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
         try take(try number(bytes: lengthBytes))
     }
 
-    /// A vector of 16-bit numbers, at least one.
+    /// Reads a vector of 16-bit numbers, at least one.
     mutating func shorts(lengthBytes: Int) throws(TLSWireError) -> [UInt16] {
         var inner = WireReader(try vector(lengthBytes: lengthBytes), what)
         var found: [UInt16] = []
@@ -43,12 +43,12 @@ struct WireReader {
         return found
     }
 
-    /// Nothing may follow.
+    /// Checks that no bytes remain.
     func end() throws(TLSWireError) {
         guard rest.isEmpty else { throw .malformed(what) }
     }
 
-    /// The extensions of a message, each once (RFC 8446 §4.2).
+    /// Reads the extensions of a message, each of which may occur once (RFC 8446 §4.2).
     mutating func extensions() throws(TLSWireError) -> HelloExtensions {
         var found = HelloExtensions()
         var inner = WireReader(try vector(lengthBytes: 2), what)
@@ -63,7 +63,7 @@ struct WireReader {
     }
 }
 
-/// The extensions of a message, in their order.
+/// The extensions of a message, in order.
 struct HelloExtensions: Hashable {
     struct Entry: Hashable {
         let type: UInt16
@@ -77,7 +77,7 @@ struct HelloExtensions: Hashable {
         types.contains(type) ? entries.first { $0.type == type }?.content : nil
     }
 
-    /// False: there is one of this type already.
+    /// Adds an extension; returns false if there already is one of this type.
     mutating func add(_ type: UInt16, _ content: ArraySlice<UInt8>) -> Bool {
         guard types.insert(type).inserted else { return false }
         entries.append(Entry(type: type, content: content))
@@ -85,7 +85,7 @@ struct HelloExtensions: Hashable {
     }
 }
 
-/// The extensions that are looked at (IANA's registry of TLS extensions).
+/// The extensions that are examined (IANA's registry of TLS extensions).
 enum ExtensionType {
     static let serverName: UInt16 = 0
     static let supportedGroups: UInt16 = 10
@@ -102,8 +102,8 @@ enum ExtensionType {
     static let keyShare: UInt16 = 51
     /// RFC 9849.
     static let encryptedClientHello: UInt16 = 0xFE0D
-    /// Encrypted names as drafts had them (ESNI, and ECH up to its 12th draft), and the extension
-    /// that belongs within an encrypted ClientHello only.
+    /// Encrypted names according to drafts (ESNI, and ECH up to its 12th draft), and the extension
+    /// that belongs only inside an encrypted ClientHello.
     static let encryptedNamesOfDrafts: Set<UInt16> = [
         0xFFCE, 0xFF02, 0xFF03, 0xFE08, 0xFE09, 0xFE0A, 0xFE0B, 0xFE0C, 0xFD00,
     ]

@@ -1,36 +1,37 @@
-/// A promise of a log to publish a certificate: a SignedCertificateTimestamp of version 1
-/// (RFC 6962 §3.2).
+/// A log's promise to publish a certificate: a SignedCertificateTimestamp of version 1 (RFC 6962
+/// §3.2).
 package struct SignedTimestamp: Hashable, Sendable {
     /// What a log signs.
     package enum Entry: Hashable, Sendable {
-        /// A certificate, of which the timestamp comes beside it.
+        /// A certificate whose timestamp is delivered separately.
         case certificate([UInt8])
-        /// The precertificate of a certificate that has the timestamp in it: the SHA-256 of its
-        /// issuer's SubjectPublicKeyInfo, and the TBSCertificate without timestamps.
+        /// The precertificate of a certificate in which the timestamp is embedded: the SHA-256 of
+        /// its issuer's SubjectPublicKeyInfo, and the TBSCertificate without timestamps.
         case precertificate(issuerKey: SHA256Digest, signed: [UInt8])
     }
 
-    /// Why bytes are no timestamp that can be judged.
+    /// Why bytes are not a timestamp that can be evaluated.
     package enum Problem: Error, Hashable, Sendable {
         case malformed
-        /// A version that is not known; what follows it has a form of its own.
+        /// An unknown version; the format of what follows is unknown, too.
         case unknownVersion(UInt8)
     }
 
-    /// Which log it is of: the SHA-256 of its key.
+    /// The log's ID: the SHA-256 of its key.
     package let log: SHA256Digest
-    /// When it was given, in milliseconds since 1970.
+    /// When it was issued, in milliseconds since 1970.
     package let milliseconds: UInt64
     package let extensions: [UInt8]
-    /// How it is signed, by the numbers of TLS 1.2 (RFC 5246 §7.4.1.4.1).
+    /// The signature algorithm, in the numbers of TLS 1.2 (RFC 5246 §7.4.1.4.1).
     package let hash: UInt8
     package let algorithm: UInt8
     package let signature: [UInt8]
 
-    /// SHA-256 and ECDSA or RSA: what logs may sign with (RFC 6962 §2.1.4).
+    /// Whether the algorithm is SHA-256 with ECDSA or RSA: those that logs may sign with (RFC 6962
+    /// §2.1.4).
     package var isSignedAsLogsDo: Bool { hash == 4 && (algorithm == 3 || algorithm == 1) }
 
-    /// Reads one; nothing may follow.
+    /// Reads a timestamp; no bytes may follow it.
     package init(_ bytes: ArraySlice<UInt8>) throws(Problem) {
         var reader = TimestampReader(rest: bytes)
         guard let version = reader.number(bytes: 1) else { throw .malformed }
@@ -48,9 +49,9 @@ package struct SignedTimestamp: Hashable, Sendable {
         self.signature = Array(signature)
     }
 
-    /// Reads a SignedCertificateTimestampList (RFC 6962 §3.3), each element by itself.
+    /// Reads a SignedCertificateTimestampList (RFC 6962 §3.3); each element is read separately.
     ///
-    /// - Throws: for a list that is not one as a whole, or is empty.
+    /// - Throws: if the list as a whole is malformed, or is empty.
     package static func list(
         _ bytes: ArraySlice<UInt8>
     ) throws(Problem) -> [Result<SignedTimestamp, Problem>] {
@@ -71,9 +72,10 @@ package struct SignedTimestamp: Hashable, Sendable {
         return found
     }
 
-    /// What the signature is made over (RFC 6962 §3.2); nil: the entry is longer than any can be.
+    /// The content that the signature covers (RFC 6962 §3.2); `nil` if the entry is longer than any
+    /// can be.
     package func signedContent(of entry: Entry) -> [UInt8]? {
-        // The version, and that it is a timestamp.
+        // The version, and the type of signature: a timestamp.
         var content: [UInt8] = [0, 0]
         for shift in stride(from: UInt64(56), through: 0, by: -8) {
             content.append(UInt8(truncatingIfNeeded: milliseconds >> shift))
@@ -97,7 +99,7 @@ package struct SignedTimestamp: Hashable, Sendable {
     }
 }
 
-/// Reads the structures of TLS (RFC 8446 §3).
+/// Reads TLS structures (RFC 8446 §3).
 private struct TimestampReader {
     var rest: ArraySlice<UInt8>
 
@@ -111,7 +113,7 @@ private struct TimestampReader {
         take(count).map { $0.reduce(0) { $0 << 8 | UInt64($1) } }
     }
 
-    /// A vector whose length stands before it in two bytes.
+    /// Reads a vector that is preceded by its length in two bytes.
     mutating func vector() -> ArraySlice<UInt8>? {
         guard let count = number(bytes: 2) else { return nil }
         return take(Int(count))

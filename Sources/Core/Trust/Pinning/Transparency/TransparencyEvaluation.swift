@@ -1,12 +1,12 @@
-/// What a server has shown of Certificate Transparency.
+/// The Certificate Transparency evidence that a server presented.
 package struct TransparencyEvidence: Sendable {
-    /// Lists of timestamps as they came, from wherever.
+    /// Lists of timestamps as received, with their sources.
     package var lists: [(source: TimestampSource, bytes: [UInt8])]
-    /// DER of the server's certificate.
+    /// The DER of the server's certificate.
     package var certificate: [UInt8]
     /// The TBSCertificate without the timestamps in it.
     package var precertificate: [UInt8]
-    /// SHA-256 of the issuer's key, which has signed the certificate; nil: it is not known.
+    /// SHA-256 of the key of the issuer that signed the certificate; `nil` if it is not known.
     package var issuerKey: SHA256Digest?
     /// When the certificate expires, in seconds since 1970.
     package var notAfter: Int64
@@ -22,7 +22,7 @@ package struct TransparencyEvidence: Sendable {
         self.notAfter = notAfter
     }
 
-    /// What the timestamps of a source are signed over; nil: the issuer is not known.
+    /// What the timestamps of a source sign; `nil` if the issuer is not known.
     func entry(_ source: TimestampSource) -> SignedTimestamp.Entry? {
         switch source {
         case .certificate:
@@ -33,18 +33,18 @@ package struct TransparencyEvidence: Sendable {
 }
 
 extension TransparencyPolicy {
-    /// Signatures that are checked; a server may send a thousand.
+    /// The maximum number of signatures that are checked; a server may send a thousand.
     package static let signaturesAtMost = 32
-    /// How far clocks may be apart, in seconds: as OpenSSL has it.
+    /// The clock skew that is tolerated, in seconds: the same as OpenSSL's.
     package static let clockSkewSeconds: Int64 = 300
 
-    /// Counts the logs whose timestamps are valid. One of them must not be retired: keys of
-    /// retired logs are guarded by nobody, and who has them chooses the time of a timestamp.
+    /// Counts the logs with valid timestamps. At least one of them must not be retired: nobody
+    /// guards the keys of retired logs, and whoever has one can choose a timestamp's time.
     ///
     /// - Parameters:
     ///   - now: seconds since 1970.
     ///   - verify: whether a log's key has signed content.
-    /// - Returns: nil where there are enough.
+    /// - Returns: `nil` if there are enough.
     package func failure(
         of evidence: TransparencyEvidence, now: Int64,
         verify: (TransparencyLog, SignedTimestamp, [UInt8]) -> Bool
@@ -89,7 +89,7 @@ extension TransparencyPolicy {
         return failure
     }
 
-    /// The log that a timestamp is of, where it counts if that log has signed it.
+    /// The log that a timestamp names, if the timestamp counts provided that the log signed it.
     private func log(
         of timestamp: SignedTimestamp, from source: TimestampSource,
         _ evidence: TransparencyEvidence, now: Int64

@@ -1,12 +1,12 @@
 import HTTPCore
 
-/// Where a server shows timestamps (RFC 6962 §3.3).
+/// Where a server presents timestamps (RFC 6962 §3.3).
 package enum TimestampSource: String, Hashable, Sendable, CaseIterable {
     case certificate
     case handshake
     case status
 
-    /// For people.
+    /// For display.
     package var text: String {
         switch self {
         case .certificate: "in the certificate"
@@ -18,32 +18,33 @@ package enum TimestampSource: String, Hashable, Sendable, CaseIterable {
 
 /// Why a timestamp does not count.
 package enum TimestampRejection: Error, Hashable, Sendable {
-    /// A whole list of them cannot be read.
+    /// A whole list of timestamps is malformed.
     case malformedList
     case malformed
     case unknownVersion(UInt8)
     case unknownLog(SHA256Digest)
-    /// The list of logs says that the log's timestamps are worth nothing; nil: nothing.
+    /// According to the list of logs the log's timestamps are not accepted; `nil` if it gives no
+    /// state.
     case state(TransparencyLog.State?, log: String)
-    /// The log's key is of a kind that logs may not have.
+    /// The log's key is of a kind that logs must not use.
     case unknownKey(log: String)
     /// The log is retired, and the timestamp is not in the certificate.
     case besideCertificate(log: String)
-    /// Given when the log was retired already, at this time in seconds since 1970.
+    /// Issued after the log was retired, at this time in seconds since 1970.
     case afterRetirement(log: String, at: Int64)
-    /// The log takes no certificates that expire when this one does.
+    /// The log does not accept certificates that expire when this one does.
     case otherExpiry(log: String)
-    /// Given in the future: at this time, in seconds since 1970.
+    /// Issued in the future: at this time, in seconds since 1970.
     case inFuture(log: String, at: Int64)
-    /// Signed by a kind of signature that logs have not.
+    /// Signed with an algorithm that logs must not use.
     case unknownSignature(log: String)
     case wrongSignature(log: String)
-    /// Another one of the same log counts already.
+    /// Another timestamp of the same log already counts.
     case sameLog(log: String)
     /// The key of the certificate's issuer, which is part of what is signed, is not known.
     case noIssuer(log: String)
 
-    /// For people.
+    /// For display.
     package var text: String {
         switch self {
         case .malformedList: return "a list that is malformed"
@@ -78,7 +79,7 @@ package enum TimestampRejection: Error, Hashable, Sendable {
 
 /// Too few of a server's timestamps count.
 package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible {
-    /// One that does not count, and why.
+    /// A timestamp that does not count, and why.
     package struct Rejected: Hashable, Sendable {
         package var source: TimestampSource
         package var why: TimestampRejection
@@ -89,14 +90,14 @@ package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible 
         }
     }
 
-    /// Rejected ones that the text tells of at most.
+    /// The maximum number of rejected timestamps that the text lists.
     static let toldAtMost = 6
 
-    /// Different logs whose timestamps are asked for, and those that there are.
+    /// The number of different logs from which valid timestamps are required, and the number found.
     package var minimum: Int
     package var valid: Int
     package var rejected: [Rejected]
-    /// Timestamps whose signatures were not checked, for there are more than are.
+    /// The number of timestamps whose signatures were not checked, because there are too many.
     package var ignored = 0
 
     package init(minimum: Int, valid: Int, rejected: [Rejected], ignored: Int = 0) {

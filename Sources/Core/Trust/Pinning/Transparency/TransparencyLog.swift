@@ -1,6 +1,6 @@
-/// A log of Certificate Transparency, as a list of logs describes it.
+/// A Certificate Transparency log, as a list of logs describes it.
 package struct TransparencyLog: Hashable, Sendable {
-    /// What the list's distributor says of a log.
+    /// The state of a log according to the list's distributor.
     package enum State: String, Hashable, Sendable, CaseIterable {
         case pending
         case qualified
@@ -10,24 +10,24 @@ package struct TransparencyLog: Hashable, Sendable {
         case rejected
     }
 
-    /// What it is called; for people.
+    /// The log's name, for display.
     package var name: String
-    /// The SHA-256 of its key: how timestamps name it.
+    /// The SHA-256 of its key, by which timestamps name it.
     package var id: SHA256Digest
     /// The SubjectPublicKeyInfo of its key, in DER.
     package var key: [UInt8]
-    /// Whether the key is of a kind that logs may have (RFC 6962 §2.1.4); nothing that is signed
-    /// by another is checked.
+    /// Whether the key is of a kind that logs may use (RFC 6962 §2.1.4); signatures of other keys
+    /// are not checked.
     package var hasKnownKey: Bool
-    /// Its state; nil: the list says none.
+    /// Its state; `nil` if the list gives none.
     package var state: State?
-    /// Since when, in seconds since 1970.
+    /// Since when it has been in this state, in seconds since 1970.
     package var stateSince: Int64
-    /// When the certificates that it takes expire, in seconds since 1970, the end not included;
-    /// nil: at any time.
+    /// The range in which the certificates that it accepts must expire, in seconds since 1970,
+    /// excluding the end; `nil` if there is no limit.
     package var expiries: Range<Int64>?
 
-    /// A log of a state, for certificates of any time unless `expiries` says otherwise.
+    /// Creates a log in this state, for certificates with any expiry unless `expiries` is set.
     package init(
         name: String, id: SHA256Digest, key: [UInt8], hasKnownKey: Bool = true, state: State?,
         stateSince: Int64 = 0, expiries: Range<Int64>? = nil
@@ -45,14 +45,14 @@ package struct TransparencyLog: Hashable, Sendable {
     package var mayCount: Bool { hasKnownKey && (state?.mayCount ?? false) }
 
     /// Whether its timestamps count for certificates that are still valid at a time, in seconds
-    /// since 1970, and without those of a log that is not retired.
+    /// since 1970, and it is not retired, so that no other log needs to be.
     package func suffices(at now: Int64) -> Bool {
         mayCount && state != .retired && expiries.map { $0.upperBound > now } ?? true
     }
 }
 
 extension TransparencyLog.State {
-    /// Whether some of such a log's timestamps count.
+    /// Whether some timestamps of a log in this state count.
     package var mayCount: Bool {
         switch self {
         case .qualified, .usable, .readonly, .retired: true
@@ -61,16 +61,17 @@ extension TransparencyLog.State {
     }
 }
 
-/// What is asked of servers by Certificate Transparency (RFC 6962).
+/// The requirements of Certificate Transparency (RFC 6962) for servers.
 package struct TransparencyPolicy: Hashable, Sendable {
-    /// Valid timestamps of different logs that a server must show, at least one.
+    /// The number of different logs, at least one, from which a server must present valid
+    /// timestamps.
     package let minimum: Int
-    /// The logs that are known.
+    /// The known logs.
     package let logs: [TransparencyLog]
-    /// Where each of them is in the list.
+    /// The index of each log in the list.
     private let places: [SHA256Digest: Int]
 
-    /// Asks for so many timestamps of these logs.
+    /// Requires this many timestamps of these logs.
     package init(minimum: Int, logs: [TransparencyLog]) {
         self.minimum = minimum
         self.logs = logs
@@ -80,6 +81,6 @@ package struct TransparencyPolicy: Hashable, Sendable {
     /// The logs of which some timestamps count.
     package var countingLogs: [TransparencyLog] { logs.filter(\.mayCount) }
 
-    /// The log that timestamps name so; nil: it is not known.
+    /// The log with this ID; `nil` if it is not known.
     func log(_ id: SHA256Digest) -> TransparencyLog? { places[id].map { logs[$0] } }
 }

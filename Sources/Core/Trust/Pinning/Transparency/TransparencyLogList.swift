@@ -1,26 +1,27 @@
 import HTTPCore
 
-/// Why a file is no list of logs.
+/// Why a file is not a list of logs.
 package struct LogListProblem: Error, Hashable, Sendable {
-    /// Where: `line 3, byte 14`, or a member as `operators[0].logs[2].key`; empty: the whole.
+    /// The location: `line 3, byte 14`, or a member such as `operators[0].logs[2].key`; empty for
+    /// the whole file.
     package var place: String
     package var text: String
 }
 
-/// A list of logs in the form that Google and Apple publish (`log_list.json`, version 3). Members
-/// that say nothing about which timestamps are valid (URLs, mail addresses, the maximum merge
-/// delay) are not looked at.
+/// A list of logs in the format that Google and Apple publish (`log_list.json`, version 3). Members
+/// that do not affect which timestamps are valid (URLs, mail addresses, the maximum merge delay)
+/// are ignored.
 package struct TransparencyLogList: Hashable, Sendable {
-    /// The most logs of a list.
+    /// The maximum number of logs in a list.
     package static let maximumLogs = 10_000
-    /// Characters of a log's name that are kept.
+    /// The maximum number of characters that are kept of a log's name.
     private static let nameCharacters = 64
 
-    /// When the list was made, in seconds since 1970; nil: it does not say.
+    /// When the list was created, in seconds since 1970; `nil` if it does not contain that.
     package let timestamp: Int64?
     package let logs: [TransparencyLog]
 
-    /// A list of these logs.
+    /// Creates a list of these logs.
     package init(timestamp: Int64?, logs: [TransparencyLog]) {
         self.timestamp = timestamp
         self.logs = logs
@@ -29,9 +30,9 @@ package struct TransparencyLogList: Hashable, Sendable {
     /// Reads a list.
     ///
     /// - Parameters:
-    ///   - digest: the SHA-256 of bytes; nil only if it cannot be made.
-    ///   - isKnownKey: whether a SubjectPublicKeyInfo in DER is a key that logs may have (RFC 6962
-    ///     §2.1.4). A log with another is of the list, and does not count.
+    ///   - digest: computes the SHA-256 of bytes; `nil` only if that fails.
+    ///   - isKnownKey: whether a SubjectPublicKeyInfo in DER is a key that logs may use (RFC 6962
+    /// §2.1.4). A log with any other key is in the list, but does not count.
     package init(
         json bytes: [UInt8], digest: ([UInt8]) -> SHA256Digest?, isKnownKey: ([UInt8]) -> Bool
     ) throws(LogListProblem) {
@@ -52,7 +53,7 @@ package struct TransparencyLogList: Hashable, Sendable {
         var known: [SHA256Digest: String] = [:]
         for operation in try list.required("operators").elements() {
             let operation = try operation.object()
-            // Logs that are read by tiles give timestamps of the same form.
+            // Timestamps of logs that are read as tiles have the same format.
             for name in ["logs", "tiled_logs"] {
                 guard let logs = operation.optional(name) else { continue }
                 for element in try logs.elements() {
@@ -114,7 +115,7 @@ package struct TransparencyLogList: Hashable, Sendable {
         return (state, try inner.object().required("timestamp").time())
     }
 
-    /// A name as logs and replies may carry it.
+    /// A name in a form that logs and replies may contain.
     private static func shown(_ name: String) -> String {
         String(
             decoding: name.utf8.prefix(nameCharacters).map {
@@ -123,7 +124,7 @@ package struct TransparencyLogList: Hashable, Sendable {
     }
 }
 
-/// A value of the list with its place.
+/// A value in the list with its location.
 private struct Member {
     let place: String
     let value: JSONValue
@@ -139,7 +140,7 @@ private struct Member {
         return self
     }
 
-    /// A member; nil where there is none, or it is null.
+    /// A member; `nil` if it is absent or null.
     func optional(_ name: String) -> Member? {
         guard let inner = value[name], inner != .null else { return nil }
         return Member(place: place.isEmpty ? name : "\(place).\(name)", value: inner)
@@ -153,7 +154,7 @@ private struct Member {
         return inner
     }
 
-    /// The elements of a list, each made when it is asked for.
+    /// The elements of a list, each created when it is requested.
     func elements() throws(LogListProblem) -> some Sequence<Member> {
         guard case .array(let values) = value else {
             throw problem("\(value.name); expected a list")

@@ -1,31 +1,31 @@
-/// The activity indicator over the number of exchanges in flight.
+/// The activity indicator, driven by the number of exchanges in flight.
 ///
-/// It holds the count, the state and the transition counters, and turns what happens into actions;
-/// its owner has the one timer and the display. One thread owns it.
+/// It holds the count, the state and the transition counters, and turns events into actions; its
+/// owner has the single timer and the display. It is owned by one thread.
 ///
-/// The count may be kept in two ways, and an owner should choose one: step by step with `begin` and
-/// `end`, or as an absolute number with `observe`, which suits a sum of per-worker gauges that is
-/// sampled.
+/// The count may be kept in two ways, of which an owner should choose one: step by step with
+/// `begin` and `end`, or as an absolute number with `observe`, which suits a sampled sum of
+/// per-worker gauges.
 package struct ActivityIndicator: Sendable, Equatable {
-    /// The state now.
+    /// The current state.
     package private(set) var state: ActivityState = .notActive
-    /// Exchanges in flight; never below zero. Kept while disabled, so that enabling in the midst of
+    /// Exchanges in flight; never below zero. Also kept while disabled, so that enabling it during
     /// traffic shows it (AFNetworking would wait for the next change).
     package private(set) var count: Int = 0
     /// Whether changes of the count have an effect.
     package private(set) var isEnabled: Bool
-    /// How slow it is to show and to hide.
+    /// The delays before it is shown and hidden.
     package let delays: ActivityDelays
-    /// How often each state was entered from another one, by the state's raw value.
+    /// How often each state was entered from another one, indexed by the state's raw value.
     package private(set) var transitions: InlineArray<4, UInt64> = .init(repeating: 0)
 
-    /// An indicator at rest.
+    /// Creates an indicator at rest.
     package init(delays: ActivityDelays = ActivityDelays(), isEnabled: Bool = true) {
         self.delays = delays
         self.isEnabled = isEnabled
     }
 
-    /// Whether the indicator is shown now.
+    /// Whether the indicator is currently shown.
     package var isVisible: Bool { state.isVisible }
 
     /// An exchange began.
@@ -33,13 +33,13 @@ package struct ActivityIndicator: Sendable, Equatable {
         observe(count: count + 1)
     }
 
-    /// An exchange ended. One more end than beginnings is ignored: the count stays at zero.
+    /// An exchange ended. An end without a beginning is ignored: the count stays at zero.
     package mutating func end() -> ActivityActions {
         observe(count: count - 1)
     }
 
     /// The number of exchanges in flight is now `count`; a negative number counts as zero. An
-    /// unchanged number is no event.
+    /// unchanged number is not an event.
     package mutating func observe(count newCount: Int) -> ActivityActions {
         let newCount = max(0, newCount)
         guard newCount != count else { return .none }
@@ -47,12 +47,12 @@ package struct ActivityIndicator: Sendable, Equatable {
         return isEnabled ? apply(count > 0 ? .activity : .noActivity) : .none
     }
 
-    /// The timer that an action started is over.
+    /// The timer that an action started has fired.
     package mutating func timerFired() -> ActivityActions {
         apply(.timer(busy: count > 0))
     }
 
-    /// Enables or disables the indicator. Disabling resets it; enabling takes the count as it is.
+    /// Enables or disables the indicator. Disabling resets it; enabling uses the current count.
     package mutating func setEnabled(_ enabled: Bool) -> ActivityActions {
         guard enabled != isEnabled else { return .none }
         isEnabled = enabled
@@ -67,7 +67,7 @@ package struct ActivityIndicator: Sendable, Equatable {
         return actions
     }
 
-    /// Equal in all that is observable.
+    /// Whether everything observable is equal.
     package static func == (one: ActivityIndicator, other: ActivityIndicator) -> Bool {
         one.state == other.state && one.count == other.count && one.isEnabled == other.isEnabled
             && one.delays == other.delays

@@ -1,7 +1,7 @@
 /// The four states of the activity indicator.
 ///
-/// The indicator answers one question: should "traffic is going on" be shown? It is slow to show
-/// and slow to hide, so that short requests do not flash and gaps between requests do not flicker.
+/// The indicator answers one question: should "there is traffic" be shown? It is shown and hidden
+/// with a delay, so that it does not flash for short requests or flicker between requests.
 ///
 ///                     activity / start activation timer
 ///      ┌───────────┐ ─────────────────────────────────► ┌───────────────┐
@@ -21,17 +21,18 @@
 ///
 /// The indicator is visible in `active` and in `delayingEnd`.
 package enum ActivityState: UInt8, Sendable, Equatable, CaseIterable {
-    /// Nothing is going on, nothing is shown.
+    /// There is no activity, and nothing is shown.
     case notActive
-    /// Something began; it is shown if it is still going on when the activation delay is over.
+    /// Activity began; it is shown if it continues until the end of the activation delay.
     case delayingStart
-    /// Something is going on and is shown.
+    /// There is activity, and it is shown.
     case active
-    /// All has ended; it is hidden unless something begins before the completion delay is over.
+    /// Activity has ended; it is hidden unless there is new activity before the end of the
+    /// completion delay.
     case delayingEnd
 
-    /// The state's name as a metric's label value and a log's word: `not_active`, `delaying_start`,
-    /// `active`, `delaying_end`.
+    /// The state's name in metric labels and logs: `not_active`, `delaying_start`, `active`,
+    /// `delaying_end`.
     package var label: StaticString {
         switch self {
         case .notActive: "not_active"
@@ -50,55 +51,55 @@ package enum ActivityState: UInt8, Sendable, Equatable, CaseIterable {
     }
 }
 
-/// What happens to the state machine, already reduced to what its transitions depend on.
+/// The state machine's events, reduced to what its transitions depend on.
 package enum ActivityEvent: Sendable, Equatable {
     /// The count changed and is above zero.
     case activity
     /// The count changed and is zero.
     case noActivity
-    /// The timer that an earlier transition started is over; `busy` tells whether the count is
-    /// above zero at this moment.
+    /// The timer that an earlier transition started has fired; `busy` is true if the count is above
+    /// zero at this moment.
     case timer(busy: Bool)
     /// The indicator was disabled.
     case reset
 }
 
-/// What the owner of the timer has to do after a transition.
+/// What the owner of the timer must do after a transition.
 package enum ActivityTimerAction: Sendable, Equatable {
     /// The timer stays as it is.
     case none
-    /// Start the timer: one shot, after so many milliseconds (0: at the loop's next turn).
+    /// Start the timer: once, after this many milliseconds (0: in the next iteration of the loop).
     case start(milliseconds: Int64)
     /// Stop the running timer; it must not be reported any more.
     case cancel
 }
 
-/// The result of a transition: at most one thing to do with the timer and one with the display.
+/// The result of a transition: at most one action for the timer and one for the display.
 package struct ActivityActions: Sendable, Equatable {
-    /// What to do with the one timer that the machine uses.
+    /// The action for the machine's single timer.
     package var timer: ActivityTimerAction
     /// The new visibility if it changed, `nil` if it did not.
     package var visibilityChanged: Bool?
 
-    /// Nothing to do, unless an argument says otherwise.
+    /// Creates actions; the defaults do nothing.
     package init(timer: ActivityTimerAction = .none, visibilityChanged: Bool? = nil) {
         self.timer = timer
         self.visibilityChanged = visibilityChanged
     }
 
-    /// Nothing to do.
+    /// No actions.
     package static let none = ActivityActions()
 }
 
-/// How slow the indicator is to show and to hide.
+/// The delays before the indicator is shown and hidden.
 package struct ActivityDelays: Sendable, Equatable {
-    /// Milliseconds that activity must last before it is shown.
+    /// How long activity must last before it is shown, in milliseconds.
     package var activationMilliseconds: Int64
-    /// Milliseconds without activity before it is hidden.
+    /// How long there must be no activity before it is hidden, in milliseconds.
     package var completionMilliseconds: Int64
 
-    /// Both delays in milliseconds; negative values count as 0.
-    /// The defaults are AFNetworking's: 1 s and 0.17 s.
+    /// Creates delays in milliseconds; negative values count as 0. The defaults are AFNetworking's:
+    /// 1 s and 0.17 s.
     package init(activationMilliseconds: Int64 = 1000, completionMilliseconds: Int64 = 170) {
         self.activationMilliseconds = max(0, activationMilliseconds)
         self.completionMilliseconds = max(0, completionMilliseconds)
@@ -106,9 +107,9 @@ package struct ActivityDelays: Sendable, Equatable {
 }
 
 extension ActivityState {
-    /// The transition function: the next state and what has to be done.
+    /// The transition function: the next state and the actions.
     ///
-    /// Pairs that change nothing say so one by one: a timer that fires where none runs was
+    /// Pairs that change nothing are listed one by one: a timer that fires where none runs was
     /// cancelled too late to be stopped, and is harmless.
     package func next(
         after event: ActivityEvent, delays: ActivityDelays
@@ -142,7 +143,7 @@ extension ActivityState {
         case (.delayingEnd, .noActivity):
             return (.delayingEnd, .none)
         case (.delayingEnd, .timer(busy: true)):
-            // Activity would have left this state; kept for the case that it was not reported yet.
+            // Activity would have left this state; handled in case it has not been reported yet.
             return (.active, .none)
         case (.delayingEnd, .timer(busy: false)):
             return (.notActive, ActivityActions(visibilityChanged: false))

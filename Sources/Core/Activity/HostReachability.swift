@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The reachability of one host, shared by all workers and read by the scrape.
+/// The reachability of one host, shared by all workers and read when metrics are scraped.
 ///
 /// Evidence that confirms the state, which is nearly all of it, costs one relaxed load; only a
 /// transition writes. Transitions are decided by compare-and-swap, so that each one is reported to
@@ -9,12 +9,13 @@ package final class HostReachability: Sendable {
     private let current: Atomic<UInt8>
     private let counts: ReachabilityCounts
 
-    /// The host's name, with the port where the configuration names that.
+    /// The host's name, with the port if the configuration names one.
     package let host: String
 
-    /// A host about which nothing is known.
+    /// Creates a host about which nothing is known.
     ///
-    /// - Parameter counts: where it is counted, with others, as long as there is this object.
+    /// - Parameter counts: where it is counted, together with others, as long as this object
+    ///   exists.
     package init(host: String, countedBy counts: ReachabilityCounts) {
         self.host = host
         self.counts = counts
@@ -24,12 +25,12 @@ package final class HostReachability: Sendable {
 
     deinit { counts.leave(state) }
 
-    /// The state now.
+    /// The current state.
     package var state: ReachabilityState {
         ReachabilityState(rawValue: current.load(ordering: .relaxed)) ?? .unknown
     }
 
-    /// Takes a piece of evidence; returns the transition if it made one.
+    /// Processes a piece of evidence; returns the transition, if it caused one.
     package func note(_ event: ReachabilityEvent) -> ReachabilityChange? {
         var state = self.state
         while true {
@@ -47,21 +48,21 @@ package final class HostReachability: Sendable {
     }
 }
 
-/// How many hosts are in each state of reachability, and how often one has entered it from another
-/// state and that was told.
+/// How many hosts are in each state of reachability, and how many reported transitions have entered
+/// each state.
 package final class ReachabilityCounts: Sendable {
     private let unknown = Count()
     private let notReachable = Count()
     private let reachable = Count()
 
     private final class Count: Sendable {
-        /// Of two threads that change one host's state, the later may be counted first: it is less
-        /// than 0 for a moment then.
+        /// If two threads change one host's state, the later change may be counted first: the
+        /// number is then briefly below 0.
         let hosts = Atomic<Int>(0)
         let transitions = Atomic<UInt64>(0)
     }
 
-    /// None so far.
+    /// Creates counts of zero.
     package init() {}
 
     private func count(of state: ReachabilityState) -> Count {
@@ -72,17 +73,17 @@ package final class ReachabilityCounts: Sendable {
         }
     }
 
-    /// How many hosts are in a state now.
+    /// The number of hosts currently in a state.
     package func hosts(in state: ReachabilityState) -> Int {
         max(0, count(of: state).hosts.load(ordering: .relaxed))
     }
 
-    /// How many transitions to a state were told.
+    /// How many transitions to a state were reported.
     package func transitions(to state: ReachabilityState) -> UInt64 {
         count(of: state).transitions.load(ordering: .relaxed)
     }
 
-    /// A transition is told.
+    /// Counts a transition as reported.
     package func tell(_ change: ReachabilityChange) {
         count(of: change.to).transitions.wrappingAdd(1, ordering: .relaxed)
     }

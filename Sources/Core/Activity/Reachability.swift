@@ -12,18 +12,17 @@
 ///           └─────────────────────────────────────────► │  reachable   │
 ///              response received, probe succeeded       └──────────────┘
 ///
-/// One piece of evidence is enough to flip, in both directions: the state is the outcome of the
-/// latest attempt. What counts as evidence is said at `ReachabilityEvent`.
+/// One piece of evidence is enough to change the state in either direction: it is the outcome of
+/// the latest attempt. `ReachabilityEvent` documents what counts as evidence.
 package enum ReachabilityState: UInt8, Sendable, Equatable, CaseIterable {
     /// Nothing has been tried since the start or the last reset.
     case unknown
-    /// The latest attempt could not get a usable connection.
+    /// The latest attempt failed to get a usable connection.
     case notReachable
     /// The latest attempt was answered.
     case reachable
 
-    /// The state's name as a metric's label value and a log's word: `unknown`, `not_reachable`,
-    /// `reachable`.
+    /// The state's name in metric labels and logs: `unknown`, `not_reachable`, `reachable`.
     package var label: StaticString {
         switch self {
         case .unknown: "unknown"
@@ -39,10 +38,10 @@ package enum ConnectionFailure: UInt8, Sendable, Equatable, CaseIterable {
     case nameResolution
     /// Every address refused, was unreachable or timed out.
     case connect
-    /// The handshake failed, or the peer was not trusted: whoever answers is not the host.
+    /// The handshake failed, or the peer was not trusted: whoever answered is not the host.
     case tls
 
-    /// The step's name as a log's word: `dns`, `connect`, `tls`.
+    /// The step's name in logs: `dns`, `connect`, `tls`.
     package var label: StaticString {
         switch self {
         case .nameResolution: "dns"
@@ -52,13 +51,13 @@ package enum ConnectionFailure: UInt8, Sendable, Equatable, CaseIterable {
     }
 }
 
-/// What was learnt about a host.
+/// What was learned about a host.
 ///
-/// A response counts whatever its status is: an error status comes from a host that was reached.
-/// What says nothing about the host is no event at all: an exchange that the gateway refused, a
-/// connection limit or a missing descriptor on this side, a client that went away, and a connection
-/// that was made but then closed or fell silent before a response (the connection was there; the
-/// next attempt will tell).
+/// A response counts whatever its status: even an error comes from a host that was reached.
+/// Anything that provides no information about the host is not an event: an exchange that the
+/// gateway refused, a connection limit or a missing descriptor on this side, a client that went
+/// away, and a connection that was established but then closed or timed out before a response
+/// (there was a connection; the next attempt will show more).
 package enum ReachabilityEvent: Sendable, Equatable {
     /// A final response head arrived, with any status.
     case responseReceived
@@ -66,22 +65,23 @@ package enum ReachabilityEvent: Sendable, Equatable {
     case connectionFailed(ConnectionFailure)
     /// The periodic probe was answered, with any status.
     case probeSucceeded
-    /// The periodic probe got no connection, or no answer in its time.
+    /// The periodic probe got no connection, or no answer in time.
     case probeFailed
-    /// What was known is void: the host's entry in the configuration changed, or the network did.
+    /// What was known is obsolete: the host's entry in the configuration changed, or the network
+    /// did.
     case reset
 }
 
-/// A transition that took place, for the log and for the display.
+/// A transition that took place, for logging and display.
 package struct ReachabilityChange: Sendable, Equatable {
     /// The state that was left.
     package var from: ReachabilityState
     /// The state that was entered; differs from `from`.
     package var to: ReachabilityState
-    /// What brought it about.
+    /// What caused it.
     package var event: ReachabilityEvent
 
-    /// A change of `from` to `to`, for the reason `event`.
+    /// Creates a change from `from` to `to`, caused by `event`.
     package init(from: ReachabilityState, to: ReachabilityState, event: ReachabilityEvent) {
         self.from = from
         self.to = to
@@ -90,7 +90,8 @@ package struct ReachabilityChange: Sendable, Equatable {
 }
 
 extension ReachabilityState {
-    /// The transition function. The action of a transition is to report it: the caller compares.
+    /// The transition function. The only action of a transition is to report it, which is up to the
+    /// caller.
     @inlinable
     package func next(after event: ReachabilityEvent) -> ReachabilityState {
         switch (self, event) {

@@ -1,25 +1,24 @@
 import HTTPCore
 
-/// What a request's Accept-Encoding says (RFC 9110, section 12.5.3), of the codings that are known
-/// here.
+/// A request's Accept-Encoding (RFC 9110 §12.5.3), as far as the codings are known here.
 package struct AcceptedCodings: Sendable, Equatable {
-    /// Whether the field is there.
+    /// Whether the field is present.
     package private(set) var isPresent = false
-    /// Weights of the codings that are named, in thousandths, by raw value.
+    /// The weights of the listed codings, in thousandths, by raw value.
     private var named = [Int?](repeating: nil, count: ContentCoding.allCases.count)
-    /// That of `*`.
+    /// The weight of `*`.
     private var others: Int?
 
-    /// What a request without the field says.
+    /// Creates the value for a request without the field.
     package init() {}
 
-    /// What lines with these values say.
+    /// Parses lines with these values.
     package init(_ fieldValues: [[UInt8]]) {
         for value in fieldValues { add(value.span) }
     }
 
-    /// Adds a line. Of a coding that is named twice the lower weight counts; a member that does not
-    /// follow the grammar counts for nothing.
+    /// Adds a line. If a coding is listed twice, the lower weight counts; a member that does not
+    /// follow the grammar is ignored.
     package mutating func add(_ value: Span<UInt8>) {
         isPresent = true
         var members = ListMembers(value)
@@ -44,28 +43,30 @@ package struct AcceptedCodings: Sendable, Equatable {
         }
     }
 
-    /// The weight of a coding in thousandths; 0: not acceptable.
+    /// The weight of a coding in thousandths; 0 if it is not acceptable.
     ///
-    /// Where the field is absent everything is acceptable, but who does not send it often knows no
-    /// coding: all but `identity` have the least weight then. `identity` is acceptable unless it,
-    /// or `*` without it, has the weight 0; it has the least where nothing is said of it.
+    /// If the field is absent everything is acceptable, but a client that does not send it often
+    /// supports no coding: all except `identity` then have the lowest weight. `identity` is
+    /// acceptable unless it, or `*` if it is not listed, has the weight 0; its weight is the lowest
+    /// if it is not listed.
     package func weight(of coding: ContentCoding) -> Int {
         guard isPresent else { return coding == .identity ? 1000 : 1 }
         if let weight = named[Int(coding.rawValue)] ?? others { return weight }
         return coding == .identity ? 1 : 0
     }
 
-    /// Whether a coding is named, with a weight that follows the grammar.
+    /// Whether a coding is listed with a weight that follows the grammar.
     package func names(_ coding: ContentCoding) -> Bool { named[Int(coding.rawValue)] != nil }
 
-    /// The weight in thousandths that follows a member's name, which `text` begins behind: 1000
-    /// where there is none, nil for what does not follow the grammar.
+    /// Parses the weight, in thousandths, after a member's name; `text` begins after the name.
+    /// Returns 1000 if there is none, and `nil` for anything that does not follow the grammar.
     package static func weight(after text: Span<UInt8>) -> Int? { Weight.parse(text) }
 
     /// Whether a coding is acceptable.
     package func accepts(_ coding: ContentCoding) -> Bool { weight(of: coding) > 0 }
 
-    /// The acceptable one with the greatest weight, of equal ones the first; nil: there is none.
+    /// The acceptable candidate with the greatest weight, the first of equal ones; `nil` if there
+    /// is none.
     package func best(of candidates: [ContentCoding]) -> ContentCoding? {
         var best: (coding: ContentCoding, weight: Int)?
         for coding in candidates {
@@ -78,8 +79,8 @@ package struct AcceptedCodings: Sendable, Equatable {
 
 /// Weights (RFC 9110, section 12.4.2).
 enum Weight {
-    /// The weight in thousandths that follows a member: 1000 where nothing does, nil where
-    /// something else does.
+    /// The weight in thousandths that follows a member: 1000 if nothing follows, `nil` if anything
+    /// else does.
     ///
     ///     weight = OWS ";" OWS "q=" qvalue
     ///     qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )

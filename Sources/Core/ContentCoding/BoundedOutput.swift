@@ -1,25 +1,25 @@
-/// What comes out of a decoder, up to a maximum.
+/// A decoder's output, up to a maximum size.
 struct BoundedOutput {
     private(set) var bytes: [UInt8] = []
-    /// Bytes at most.
+    /// The maximum number of bytes.
     let maximum: Int
     private let interlude: (() -> Void)?
 
-    /// Room for `expected` bytes is made at once, as far as they are allowed.
+    /// Reserves `expected` bytes at once, up to the maximum.
     ///
-    /// - Parameter interlude: what is done behind each block.
+    /// - Parameter interlude: called after each block.
     init(maximum: Int, expected: Int, interlude: (() -> Void)? = nil) {
         self.maximum = maximum
         self.interlude = interlude
         bytes.reserveCapacity(min(max(expected, 0), maximum))
     }
 
-    /// Adds a block.
+    /// Appends a block.
     mutating func append(_ block: UnsafeRawBufferPointer) throws(ContentCodingError) {
         guard block.count <= maximum - bytes.count else { throw .tooLarge(maximum: maximum) }
         let needed = bytes.count + block.count
         if needed > bytes.capacity {
-            // Never beyond the maximum, which doubling by itself would be.
+            // Never more than the maximum, which doubling alone could exceed.
             bytes.reserveCapacity(min(maximum, max(needed, 2 * bytes.capacity)))
         }
         bytes.append(contentsOf: block)
@@ -27,9 +27,9 @@ struct BoundedOutput {
     }
 }
 
-/// Memory that a decoder writes into before it is known whether that is still allowed.
+/// Memory for a decoder's output until it is known whether the output is within the limit.
 struct DecodingBlock: ~Copyable {
-    /// Bytes.
+    /// The size in bytes.
     static let size = 1 << 16
 
     let base = UnsafeMutablePointer<UInt8>.allocate(capacity: DecodingBlock.size)

@@ -2,8 +2,8 @@ import CBrotli
 
 /// Brotli's decoder and encoder.
 ///
-/// The decoder keeps a window of up to 16 MiB beside its output; large windows, which are no part
-/// of RFC 7932, are refused by the library.
+/// The decoder keeps a window of up to 16 MiB in addition to its output; large windows, which are
+/// not part of RFC 7932, are refused by the library.
 enum Brotli {
     /// Decodes all of the input.
     static func decode(
@@ -42,10 +42,10 @@ enum Brotli {
         return .corrupt(.brotli, offset: offset, text ?? "not what it says")
     }
 
-    /// Of 0 to 11: as fast as gzip is at its default, and smaller.
+    /// From 0 to 11: this is as fast as gzip at its default, and compresses better.
     private static let quality: Int32 = 5
 
-    /// The content in one stream; the same content always gives the same bytes.
+    /// Encodes the content as one stream; the same content always gives the same bytes.
     static func encode(_ content: UnsafeRawBufferPointer) throws(ContentCodingError) -> [UInt8] {
         let bound = BrotliEncoderMaxCompressedSize(content.count)
         guard bound > 0 else { throw .tooLarge(maximum: Deflater.maximumBytes) }

@@ -1,18 +1,18 @@
 import HTTPCore
 
-/// A content coding that can be undone (RFC 9110, section 8.4.1).
+/// A content coding that can be decoded (RFC 9110 §8.4.1).
 package enum ContentCoding: UInt8, Sendable, CaseIterable {
-    /// None: the content as it is.
+    /// None: the content itself.
     case identity
     /// RFC 1952; `x-gzip` is the same.
     case gzip
-    /// The zlib format (RFC 1950). What is bare deflate (RFC 1951), as many servers send it, is
-    /// recognized and decoded, too.
+    /// The zlib format (RFC 1950). Raw deflate (RFC 1951), which many servers send, is recognized
+    /// and decoded, too.
     case deflate
     /// RFC 7932, `br`.
     case brotli
 
-    /// The name as it is written in Content-Encoding.
+    /// The name as written in Content-Encoding.
     package var name: StaticString {
         switch self {
         case .identity: "identity"
@@ -22,7 +22,7 @@ package enum ContentCoding: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// The coding of that name, letter case not counting; nil for one that cannot be undone.
+    /// The coding with this name, ignoring case; `nil` if it cannot be decoded.
     package init?(name: Span<UInt8>) {
         if name.equals(lowercase: "gzip") || name.equals(lowercase: "x-gzip") {
             self = .gzip
@@ -38,7 +38,7 @@ package enum ContentCoding: UInt8, Sendable, CaseIterable {
     }
 
     /// The codings of a message whose Content-Encoding lines have these values, in the order in
-    /// which they were applied; `identity` is left out. Nil where one is unknown.
+    /// which they were applied, without `identity`. `nil` if one is unknown.
     package static func parse(_ fieldValues: [[UInt8]]) -> [ContentCoding]? {
         var list = ContentCodingList()
         for value in fieldValues { list.add(value.span) }
@@ -46,19 +46,19 @@ package enum ContentCoding: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Reads Content-Encoding, line by line.
+/// Parses Content-Encoding, line by line.
 package struct ContentCodingList: Sendable {
     private var found: [ContentCoding] = []
     private var hasUnknown = false
 
-    /// A list of no coding.
+    /// Creates an empty list.
     package init() {}
 
-    /// The codings of all lines in the order in which they were applied; `identity` is left out.
-    /// Nil where one is unknown.
+    /// The codings of all lines in the order in which they were applied, without `identity`. `nil`
+    /// if one is unknown.
     package var codings: [ContentCoding]? { hasUnknown ? nil : found }
 
-    /// Adds the codings of a line. Empty members are passed over (RFC 9110, section 5.6.1.2).
+    /// Adds the codings of a line. Empty members are skipped (RFC 9110 §5.6.1.2).
     package mutating func add(_ value: Span<UInt8>) {
         var members = ListMembers(value)
         while let member = members.next(in: value) {

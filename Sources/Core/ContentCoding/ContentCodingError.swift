@@ -1,20 +1,20 @@
-/// Why content could not be decoded or encoded. Offsets are bytes from the beginning of the content
-/// given; nil where they are not known, because another coding lies around the one at fault.
+/// Why content could not be decoded or encoded. Offsets are bytes from the beginning of the given
+/// content; `nil` if unknown, because the coding in question is inside another one.
 package enum ContentCodingError: Error, Sendable, Equatable {
-    /// More codings than are undone one after another.
+    /// More codings than are decoded one after another.
     case tooManyCodings(maximum: Int)
-    /// More than `maximum` bytes would come out.
+    /// The output would exceed `maximum` bytes.
     case tooLarge(maximum: Int)
     /// The content ends before the coding's end.
     case truncated(ContentCoding, offset: Int?)
-    /// Not what the coding says, checksums included; the clause is the library's.
+    /// Invalid data, including wrong checksums; the clause is the library's.
     case corrupt(ContentCoding, offset: Int?, String)
-    /// Something follows the coding's end: behind gzip, something other than zero bytes.
+    /// Data follows the end of the coding: after gzip, anything but zero bytes.
     case trailingData(ContentCoding, offset: Int?)
-    /// A library has no memory.
+    /// A library is out of memory.
     case outOfMemory
 
-    /// Where in the content given.
+    /// The position in the given content.
     package var offset: Int? {
         switch self {
         case .truncated(_, let offset), .corrupt(_, let offset, _), .trailingData(_, let offset):
@@ -23,7 +23,7 @@ package enum ContentCodingError: Error, Sendable, Equatable {
         }
     }
 
-    /// A clause that begins in lower case, without the place.
+    /// A clause that begins in lower case, without the position.
     package var detail: String {
         switch self {
         case .tooManyCodings(let maximum):
@@ -36,7 +36,7 @@ package enum ContentCodingError: Error, Sendable, Equatable {
         }
     }
 
-    /// The same where offsets are of no use.
+    /// The same error without its offset, where that would be meaningless.
     var withoutOffset: ContentCodingError {
         switch self {
         case .truncated(let coding, _): .truncated(coding, offset: nil)

@@ -1,19 +1,20 @@
-/// Undoes content codings, and applies them, over content that is there as a whole.
+/// Decodes and applies content codings for content that is entirely in memory.
 package enum ContentCodings {
-    /// Codings that are undone one after another at most. Two occur where something that is
-    /// compressed by itself is compressed again on its way; more only to exhaust somebody.
+    /// The maximum number of codings that are decoded one after another. Two occur if something
+    /// that is already compressed is compressed again on its way; more only in attempts to exhaust
+    /// resources.
     package static let maximumCodings = 2
 
-    /// The content without its codings. Content without a byte is empty under every coding, for
-    /// that is how many servers send it.
+    /// Decodes the content. Empty content is empty in every coding, because many servers send it
+    /// that way.
     ///
     /// - Parameters:
-    ///   - content: as it came.
+    ///   - content: the content as received.
     ///   - codings: in the order of Content-Encoding, in which they were applied.
-    ///   - maximum: bytes that may come out. Not more than this and a block of 64 KiB is ever held
-    ///     of what comes out of a coding, and 16 MiB beside for brotli's window; between two
-    ///     codings a little more is allowed, for what cannot be compressed grows.
-    ///   - interlude: what is done now and then meanwhile.
+    ///   - maximum: the maximum size of the result in bytes. A coding's output never takes more
+    /// memory than this and a block of 64 KiB, plus 16 MiB for brotli's window; between two codings
+    /// slightly more is allowed, because incompressible data grows.
+    ///   - interlude: called from time to time during the work.
     package static func decode(
         _ content: UnsafeRawBufferPointer, codings: [ContentCoding], maximum: Int,
         interlude: (() -> Void)? = nil
@@ -72,8 +73,8 @@ package enum ContentCodings {
         return output.bytes
     }
 
-    /// Bytes that will come out as far as can be told: the last member of a gzip file says how many
-    /// it has, and none has more than 1,032 times its own.
+    /// The expected size of the output, as far as it is known: the last member of a gzip file
+    /// states its size, and none expands by more than a factor of 1,032.
     private static func expected(
         _ coding: ContentCoding, _ content: UnsafeRawBufferPointer
     ) -> Int {
@@ -82,12 +83,12 @@ package enum ContentCodings {
         return said / 1032 <= content.count ? said : 0
     }
 
-    /// The content under a coding. The same content always gives the same bytes, as long as the
-    /// library is the same.
+    /// Encodes the content. The same content always gives the same bytes, as long as the library is
+    /// the same.
     ///
     /// - Parameters:
-    ///   - effort: that is made for few bytes, where that is gzip or deflate.
-    ///   - interlude: what is done now and then meanwhile, where that is gzip or deflate.
+    ///   - effort: the effort made to save bytes, for gzip and deflate.
+    ///   - interlude: called from time to time during the work, for gzip and deflate.
     package static func encode(
         _ content: UnsafeRawBufferPointer, as coding: ContentCoding,
         effort: CodingEffort = .usual, interlude: (() -> Void)? = nil
@@ -113,8 +114,8 @@ package enum ContentCodings {
 
 /// The effort made to compress.
 package enum CodingEffort: Sendable {
-    /// As fast as can be.
+    /// As fast as possible.
     case least
-    /// Between speed and size.
+    /// A compromise between speed and size.
     case usual
 }

@@ -1,11 +1,11 @@
 import CBrotli
 import CZlib
 
-/// Undoes content codings while the content arrives. What comes out is taken block by block, each
-/// decoded when it is asked for: however much a little content expands to, one block of 64 KiB is
-/// held of it per coding, and brotli's window of up to 16 MiB.
+/// Decodes content codings while the content arrives. The output is taken block by block, and each
+/// block is decoded when it is requested: however much the content expands, only one block of 64
+/// KiB per coding is kept in memory, plus brotli's window of up to 16 MiB.
 ///
-/// Content without a byte is empty under every coding, as in ``ContentCodings``.
+/// Empty content is empty in every coding, as in ``ContentCodings``.
 package struct StreamDecoder: ~Copyable {
     /// The outermost coding first.
     private let stages: [any DecodingStage]
@@ -28,11 +28,10 @@ package struct StreamDecoder: ~Copyable {
         self.stages = stages
     }
 
-    /// Takes the next part of the content; ``next()`` has returned nil before.
+    /// Provides the next part of the content; ``next()`` must have returned `nil` before.
     package mutating func feed(_ part: [UInt8]) { stages.first?.feed(part) }
 
-    /// The next block of what comes out, which is not empty; nil: it takes more of the content to
-    /// say.
+    /// The next block of output, which is not empty; `nil` if more of the content is needed.
     package mutating func next() throws(ContentCodingError) -> [UInt8]? {
         try next(of: stages.count - 1)
     }
@@ -45,7 +44,7 @@ package struct StreamDecoder: ~Copyable {
         }
     }
 
-    /// There is no more of the content, and ``next()`` has returned nil.
+    /// Ends the content; ``next()`` must have returned `nil` before.
     package mutating func finish() throws(ContentCodingError) {
         for stage in stages { try stage.finish() }
     }
@@ -66,11 +65,11 @@ private final class PlainStage: DecodingStage {
     func finish() {}
 }
 
-/// What was fed and not used yet.
+/// Input that has not been used yet.
 private struct PendingInput {
     private(set) var bytes: [UInt8] = []
     var used = 0
-    /// There was a byte at all.
+    /// Whether there was any input.
     private(set) var hasBegun = false
 
     var left: Int { bytes.count - used }
@@ -86,12 +85,12 @@ private struct PendingInput {
 private final class InflatingStage: DecodingStage {
     private let coding: ContentCoding
     private var input = PendingInput()
-    /// At a place of its own, for zlib compares addresses; nil before the first bytes.
+    /// Separately allocated, because zlib compares addresses; `nil` before the first bytes.
     private var stream: UnsafeMutablePointer<z_stream>?
     private let block = DecodingBlock()
-    /// A member of a gzip file, or all of the content, has ended.
+    /// Whether a member of a gzip file, or the whole content, has ended.
     private var isComplete = false
-    /// Zero bytes have followed the end: nothing else may.
+    /// Whether zero bytes have followed the end: nothing else may follow then.
     private var isPadded = false
 
     init(_ coding: ContentCoding) { self.coding = coding }
@@ -104,7 +103,7 @@ private final class InflatingStage: DecodingStage {
 
     func feed(_ part: [UInt8]) { input.feed(part) }
 
-    /// Nil: the first bytes, which say what it is, are not there.
+    /// Returns `nil` until the first bytes, which determine the format, have arrived.
     private func begun() throws(ContentCodingError) -> UnsafeMutablePointer<z_stream>? {
         if let stream { return stream }
         guard input.left >= 2 else { return nil }
@@ -154,7 +153,8 @@ private final class InflatingStage: DecodingStage {
         }
     }
 
-    /// Passes over what is there of a gzip file's padding, as ``Inflater`` does. False: it is none.
+    /// Skips what has arrived of a gzip file's padding, as ``Inflater`` does. Returns false if it
+    /// is not padding.
     private func passPadding() throws(ContentCodingError) -> Bool {
         guard coding == .gzip, isPadded || input.bytes[input.used] == 0 else { return false }
         isPadded = true

@@ -1,6 +1,6 @@
 import CZlib
 
-/// What is around deflated data (RFC 1951), as zlib's `windowBits`.
+/// The format around deflated data (RFC 1951), as zlib's `windowBits`.
 enum ZlibWrapper: Int32 {
     /// RFC 1952.
     case gzip = 31
@@ -8,9 +8,9 @@ enum ZlibWrapper: Int32 {
     case zlib = 15
     case none = -15
 
-    /// That of content whose coding is `deflate`: its first two bytes are a header of RFC 1950,
-    /// which bare deflate never begins with as encoders write it (a stored block whose unused bits
-    /// are not zero).
+    /// The format of content whose coding is `deflate`, determined by its first two bytes: a header
+    /// of RFC 1950, with which raw deflate does not begin as encoders write it (it would be a
+    /// stored block whose unused bits are not zero).
     static func ofDeflate(_ input: UnsafeRawBufferPointer) -> ZlibWrapper {
         guard input.count >= 2, input[0] & 0x0F == 8, input[0] >> 4 <= 7,
             (Int(input[0]) << 8 | Int(input[1])) % 31 == 0
@@ -24,12 +24,12 @@ struct Inflater: ~Copyable {
     private let coding: ContentCoding
     private let wrapper: ZlibWrapper
     private let input: UnsafeRawBufferPointer
-    /// At a place of its own, for zlib compares addresses.
+    /// Separately allocated, because zlib compares addresses.
     private let stream = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
-    /// Bytes of the input that zlib was given.
+    /// The number of input bytes that zlib has been given.
     private var given = 0
 
-    /// A decoder of `input`, which must outlive it.
+    /// Creates a decoder of `input`, which must outlive it.
     init(
         _ coding: ContentCoding, _ wrapper: ZlibWrapper, of input: UnsafeRawBufferPointer
     ) throws(ContentCodingError) {
@@ -47,7 +47,7 @@ struct Inflater: ~Copyable {
         stream.deallocate()
     }
 
-    /// Where zlib is in the input.
+    /// zlib's position in the input.
     private var offset: Int { given - Int(stream.pointee.avail_in) }
 
     /// Decodes all of the input.
@@ -86,13 +86,13 @@ struct Inflater: ~Copyable {
         given += size
     }
 
-    /// Whether zero bytes, and nothing else, follow a gzip file: some programs fill up blocks with
-    /// them, and gzip itself passes over them.
+    /// Whether only zero bytes follow a gzip file: some programs fill up blocks with them, and gzip
+    /// itself ignores them.
     private func isPadding(from offset: Int) -> Bool {
         wrapper == .gzip && input[offset...].allSatisfy { $0 == 0 }
     }
 
-    /// Goes on to the next member of a gzip file (RFC 1952, section 2.2).
+    /// Continues with the next member of a gzip file (RFC 1952 §2.2).
     private mutating func beginMember() throws(ContentCodingError) {
         let offset = self.offset
         guard wrapper == .gzip, input.count - offset >= 2, input[offset] == 0x1F,
@@ -108,7 +108,7 @@ struct Inflater: ~Copyable {
 
 /// zlib's encoder.
 enum Deflater {
-    /// Bytes of content at most.
+    /// The maximum size of the content in bytes.
     static let maximumBytes = 1 << 30
     private static func level(_ effort: CodingEffort) -> Int32 {
         switch effort {
@@ -118,11 +118,11 @@ enum Deflater {
         }
     }
 
-    /// Bytes that come out at a time.
+    /// The number of bytes that are output at a time.
     private static let part = 4096
 
-    /// The content in one member, or stream. The header of gzip has neither time nor name, so that
-    /// the same content always gives the same bytes.
+    /// Encodes the content as one member or stream. The gzip header has neither time nor name, so
+    /// that the same content always gives the same bytes.
     static func encode(
         _ content: UnsafeRawBufferPointer, _ wrapper: ZlibWrapper,
         _ effort: CodingEffort = .usual, _ interlude: (() -> Void)? = nil

@@ -1,12 +1,12 @@
-/// What a reload takes away, which an operator wants to be told of: a slip of the editor looks the
-/// same as an intention.
+/// What a reload removes. It is reported to the operator, because an editing mistake looks the same
+/// as an intentional removal.
 package struct ConfigurationRemoval: Sendable, Equatable {
-    /// The key under which it stood.
+    /// The key under which it was configured.
     package let section: String
-    /// The names, or a host entry's patterns, in the order in which they stood.
+    /// The names, or a host entry's patterns, in the order written.
     package let names: [String]
 
-    /// The listeners, pinsets and host entries of `old` that `new` does not have.
+    /// The listeners, pinsets and host entries in `old` that are not in `new`.
     package static func all(
         from old: ConfigurationSnapshot, to new: ConfigurationSnapshot
     ) -> [ConfigurationRemoval] {
@@ -27,6 +27,6 @@ package struct ConfigurationRemoval: Sendable, Equatable {
 }
 
 extension HostEntry {
-    /// What it matches, as one text.
+    /// The entry's patterns, as one text.
     fileprivate var patterns: String { match.map(\.description).joined(separator: " ") }
 }

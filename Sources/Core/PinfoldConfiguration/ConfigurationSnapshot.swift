@@ -1,40 +1,40 @@
-/// One validated, immutable configuration: everything the gateway needs to know, with every
-/// default filled in, every path absolute and every file it names already read.
+/// One validated, immutable configuration: everything the gateway needs to know, with every default
+/// filled in, every path absolute and every file it names already read.
 ///
-/// The target `ConfigurationFile` makes a snapshot from a file; in force, it never changes. A
-/// reload makes another one; the process numbers them (that generation is not part of the
-/// configuration itself, so that two loads of the same text are equal).
+/// The target `ConfigurationFile` creates a snapshot from a file; once in force, it never changes.
+/// A reload creates another one; the process numbers them (the generation is not part of the
+/// configuration, so that two loads of the same text are equal).
 package struct ConfigurationSnapshot: Sendable, Equatable {
-    /// How many threads run a loop each.
+    /// The number of threads that each run an event loop.
     package var workers: WorkerCount
     /// The listening sockets for clients, at least one, in the order written.
     package var listeners: [ListenerConfiguration]
     /// The administrative listener: metrics, health, live page, API.
     package var admin: AdminConfiguration
-    /// Who may connect, and where to.
+    /// Who may connect, and to what.
     package var access: AccessConfiguration
-    /// What applies to which host, in the order written: the first matching entry applies.
+    /// The settings of hosts, in the order written: the first matching entry applies.
     package var hosts: HostTable
-    /// The named pinsets, in the order written. ``HostEntry/pinsets`` holds indexes into it.
+    /// The named pinsets, in the order written. ``HostEntry/pinsets`` holds indices into it.
     package var pinsets: [PinsetEntry]
-    /// Which tunnels are intercepted, and by whose authority.
+    /// Which tunnels are intercepted, and the authority that issues certificates for them.
     package var interception: InterceptionConfiguration
-    /// How upstream servers are verified where a host entry does not say otherwise.
+    /// How upstream servers are verified unless a host entry overrides it.
     package var tls: UpstreamTLS
     /// The two tiers of the response cache.
     package var cache: CacheConfiguration
-    /// Where names are resolved, and how long answers are kept.
+    /// Which name servers are used, and how long answers are kept.
     package var resolver: ResolverConfiguration
     /// The delays of the activity indicator.
     package var activity: ActivityConfiguration
-    /// The sizes that nothing may exceed.
+    /// The limits on sizes.
     package var limits: LimitsConfiguration
-    /// The times that nothing may exceed.
+    /// The limits on times.
     package var timeouts: TimeoutsConfiguration
     /// The operational log's level and the access log.
     package var log: LogConfiguration
 
-    /// A configuration of these values, and the defaults for the rest.
+    /// Creates a configuration with these values, and defaults for the rest.
     package init(
         workers: WorkerCount, listeners: [ListenerConfiguration],
         admin: AdminConfiguration = AdminConfiguration(),
@@ -65,21 +65,21 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     }
 
     /// Whether a connection, TLS session or stored response obtained under `other` may still be
-    /// used under this configuration: true when nothing differs that decides whom to trust and
-    /// what may be reached (`access`, `hosts`, `pinsets` but for `reportTo`, and `tls`).
+    /// used under this configuration: true if nothing differs that decides whom to trust and what
+    /// may be reached (`access`, `hosts`, `pinsets` except `reportTo`, and `tls`).
     package func hasSamePolicy(as other: ConfigurationSnapshot) -> Bool {
         access == other.access && hosts == other.hosts && tls == other.tls
             && pinsets.count == other.pinsets.count
             && zip(pinsets, other.pinsets).allSatisfy { $0.judgesAlike($1) }
     }
 
-    /// Whether responses of the hosts of an entry are looked up and stored.
-    /// - Parameter index: The entry that applies to host and port; nil for none.
+    /// Whether responses of an entry's hosts are looked up and stored.
+    /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
     package func cacheStores(entry index: Int?) -> Bool {
         cache.isEnabled && (index.map { hosts.entries[$0].cacheStores } ?? true)
     }
 
-    /// The host entry that applies to a request, or nil when none matches.
+    /// The host entry that applies to a request, or `nil` if none matches.
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.
     ///   - port: The port of the request's target.
@@ -88,7 +88,7 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
         hosts.index.entry(host: host, port: port) ?? hosts.everyOther
     }
 
-    /// The same for bytes in memory that the caller keeps alive during the call.
+    /// The same for bytes in memory that the caller keeps valid during the call.
     @inlinable
     package func hostEntry(host: UnsafeRawBufferPointer, port: UInt16) -> Int? {
         hosts.index.entry(host: host, port: port) ?? hosts.everyOther
@@ -97,9 +97,9 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
 
 /// The number of worker threads.
 package enum WorkerCount: Sendable, Equatable {
-    /// One per online core; the number found when the configuration was loaded.
+    /// One per online core; the value is the number of cores when the configuration was loaded.
     case auto(onlineCores: Int)
-    /// The number written.
+    /// The number in the configuration.
     case fixed(Int)
 
     /// The number of threads to start, at least one.

@@ -1,16 +1,16 @@
 import HTTPCore
 import Trust
 
-/// The first of many lists of host patterns that matches a host, found without scanning them.
+/// Finds the first of many lists of host patterns that matches a host, without scanning them.
 ///
-/// Names are looked up by hash: the whole name among the exact patterns, and what follows each dot
-/// among the wildcards. The hash is taken from the last byte to the first, so that one pass over
-/// the name gives the hashes of all its endings. A lookup allocates nothing.
+/// Names are looked up by hash: the whole name among the exact patterns, and the rest after each
+/// dot among the wildcards. The hash is computed from the last byte to the first, so that one pass
+/// over the name gives the hashes of all its suffixes. A lookup does not allocate.
 package struct HostIndex: Sendable, Equatable {
     private let exact: NameTable
     private let oneLabel: NameTable
     private let anyDepth: NameTable
-    /// Patterns that are addresses, by the address (an IPv4-mapped one is its IPv4 twin).
+    /// Patterns that are addresses, by address (an IPv4-mapped one as the IPv4 address).
     private let addresses: [IPAddress: [Candidate]]
     private let isEmpty: Bool
 
@@ -31,7 +31,7 @@ package struct HostIndex: Sendable, Equatable {
         var addresses: [IPAddress: [Candidate]] = [:]
         for (entry, group) in patterns.enumerated() {
             for pattern in group {
-                // The normalised text of a pattern tells its shape and its name.
+                // The normalised text of a pattern shows its kind and its name.
                 let candidate = Candidate(port: pattern.port ?? 0, entry: entry)
                 var text = Substring(pattern.description)
                 if let port = pattern.port { text = text.dropLast("\(port)".count + 1) }
@@ -53,8 +53,9 @@ package struct HostIndex: Sendable, Equatable {
         isEmpty = patterns.allSatisfy(\.isEmpty)
     }
 
-    /// The least index of an entry with a pattern that matches, or nil when none does. The answer
-    /// is that of ``HostPattern/matches(host:port:)``: letters in either case, a final dot ignored.
+    /// The lowest index of an entry with a pattern that matches, or `nil` if there is none. The
+    /// result is the same as with ``HostPattern/matches(host:port:)``: case and a trailing dot are
+    /// ignored.
     /// - Parameters:
     ///   - host: A name, an IPv4 address, or an IPv6 address with or without brackets; no port.
     ///   - port: The port of the request's target.
@@ -95,13 +96,13 @@ package struct HostIndex: Sendable, Equatable {
         return best == .max ? nil : best
     }
 
-    /// The same for bytes in memory that the caller keeps alive during the call.
+    /// The same for bytes in memory that the caller keeps valid during the call.
     package func entry(host: UnsafeRawBufferPointer, port: UInt16) -> Int? {
         entry(host: host.octets, port: port)
     }
 }
 
-/// Names by hash: open addressing over flat arrays.
+/// A hash table of names: open addressing in flat arrays.
 private struct NameTable: Sendable, Equatable {
     /// One name and its candidates, as ranges of the flat arrays.
     private struct Slot: Sendable, Equatable {
@@ -110,12 +111,12 @@ private struct NameTable: Sendable, Equatable {
         var candidates: Range<Int32>
     }
 
-    /// In the order of the names, so that equal tables are equal arrays.
+    /// Sorted by name, so that equal tables are equal arrays.
     private var slots: [Slot] = []
     private var nameBytes: [UInt8] = []
-    /// Each name's in the order of their entries.
+    /// The candidates of each name, in the order of their entries.
     private var candidates: [HostIndex.Candidate] = []
-    /// Indexes into `slots`, -1 where free; a power of two, at most half full.
+    /// Indices into `slots`, -1 if free; the count is a power of two, at most half full.
     private var places: [Int32] = []
 
     /// FNV-1a over the bytes in lower case, last byte first.
@@ -126,7 +127,7 @@ private struct NameTable: Sendable, Equatable {
         (hash ^ UInt64(ASCII.lowercased(byte))) &* 0x100_0000_01b3
     }
 
-    /// A table of names in lower case.
+    /// Creates a table of lower-case names.
     init(_ names: [[UInt8]: [HostIndex.Candidate]]) {
         guard !names.isEmpty else { return }
         for (name, group) in names.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
@@ -150,13 +151,13 @@ private struct NameTable: Sendable, Equatable {
         }
     }
 
-    /// FNV's high bits are the better ones.
+    /// The high bits of FNV are better distributed.
     @inline(__always)
     private func position(_ hash: UInt64) -> Int {
         Int(truncatingIfNeeded: hash >> 32) & (places.count - 1)
     }
 
-    /// The least entry under the name that `host[range]` is, `Int.max` when there is none.
+    /// The lowest entry with the name in `host[range]`; `Int.max` if there is none.
     @inline(__always)
     func find(_ hash: UInt64, _ host: Span<UInt8>, _ range: Range<Int>, _ port: UInt16) -> Int {
         places.isEmpty ? .max : search(hash, host, range, port)

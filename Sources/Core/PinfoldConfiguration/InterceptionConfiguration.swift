@@ -1,50 +1,51 @@
-/// Which tunnels the gateway answers itself, in the name of their servers, and by whose authority.
+/// Which tunnels the gateway terminates itself in the server's name, and the authority it uses.
 package struct InterceptionConfiguration: Sendable, Equatable {
-    /// Who issues the certificates that clients are shown; nil: nothing is intercepted.
+    /// The authority that issues the certificates shown to clients; `nil` if nothing is
+    /// intercepted.
     package var authority: InterceptionAuthority?
-    /// What is done with CONNECT to hosts that no entry of `hosts` matches.
+    /// How CONNECT to hosts that no entry of `hosts` matches is handled.
     package var byDefault = InterceptMode.never
-    /// Certificates that are kept at most.
+    /// The maximum number of certificates that are kept.
     package var maximumCertificates = 10_000
-    /// The oldest version that is spoken with clients inside tunnels.
+    /// The minimum TLS version with clients inside tunnels.
     package var minimum = ListenerTLS.Minimum.tls12
-    /// When clients that reject the authority's certificates are no longer shown them.
+    /// When interception stops for clients that reject the authority's certificates.
     package var rejections = RejectionRules()
 
-    /// No interception.
+    /// Creates a configuration without interception.
     package init() {}
 }
 
-/// How many rejections in a row, without a request in between, make the gateway stop intercepting
-/// tunnels from one client to one host, and for how long, where the host's entry lets tunnels pass,
-/// or has them inspected.
+/// After how many consecutive rejections, without a request in between, the gateway stops
+/// intercepting tunnels from one client to one host, and for how long, if the host's entry lets
+/// tunnels pass or has them inspected.
 package struct RejectionRules: Sendable, Equatable {
-    /// Alerts that say that the certificate will not do; 0: however many.
+    /// Alerts that reject the certificate; 0 for no limit.
     package var alerts = 3
-    /// Connections that the client ended after its handshake began and before any request; 0:
-    /// however many.
+    /// Connections that the client closed after its handshake began and before any request; 0 for
+    /// no limit.
     package var closes = 12
-    /// Within what time they count.
+    /// The time within which they count.
     package var windowMilliseconds: Int64 = 600_000
-    /// For how long the client is not shown a certificate for the host.
+    /// How long the client is then not shown a certificate for the host.
     package var periodMilliseconds: Int64 = 3_600_000
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 }
 
 /// The files of the authority, read and checked when the configuration was loaded.
 package struct InterceptionAuthority: Sendable, Equatable {
-    /// Absolute.
+    /// The absolute path of the certificate.
     package var certificatePath: String
-    /// Absolute.
+    /// The absolute path of the key.
     package var keyPath: String
-    /// The content of the file of the certificate.
+    /// The contents of the certificate file.
     package var certificatePEM: [UInt8]
-    /// The content of the file of the key: a secret, never shown.
+    /// The contents of the key file: a secret, never shown.
     package var keyPEM: [UInt8]
 
-    /// An authority of these files.
+    /// Creates an authority from its files.
     package init(
         certificatePath: String, keyPath: String, certificatePEM: [UInt8], keyPEM: [UInt8]
     ) {
@@ -55,20 +56,20 @@ package struct InterceptionAuthority: Sendable, Equatable {
     }
 }
 
-/// Whether CONNECT to a host is answered by the gateway itself.
+/// Whether the gateway itself answers CONNECT to a host.
 package enum InterceptMode: String, Sendable, Equatable, CaseIterable {
-    /// It is intercepted.
+    /// Always.
     case always = "true"
-    /// It is not.
+    /// Never.
     case never = "false"
-    /// It is where the host has pinsets, which a tunnel would go around, and there is an authority;
-    /// not where `tunnel` says in words what is done with one, unless it is to be inspected.
+    /// If the host has pinsets, which a tunnel would bypass, and there is an authority; but not if
+    /// `tunnel` is explicitly set to anything but `inspect`.
     case auto
 }
 
 extension ConfigurationSnapshot {
-    /// Whether CONNECT to a host is answered in its name.
-    /// - Parameter index: The entry that applies to host and port; nil for none.
+    /// Whether CONNECT to a host is intercepted.
+    /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
     package func intercepts(entry index: Int?) -> Bool {
         guard interception.authority != nil else { return false }
         guard let index else { return interception.byDefault == .always }
@@ -81,30 +82,30 @@ extension ConfigurationSnapshot {
         }
     }
 
-    /// Whether of intercepted tunnels to a host those are relayed that are not TLS: where its entry
-    /// says in words that tunnels are.
-    /// - Parameter index: The entry that applies to host and port; nil for none.
+    /// Whether intercepted tunnels to a host are relayed if they are not TLS: only if its entry
+    /// explicitly allows tunnels.
+    /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
     package func passesClearText(entry index: Int?) -> Bool {
         index.map { hosts.entries[$0].tunnel == .pass } ?? false
     }
 
-    /// Whether interception ends for clients that keep rejecting the certificates for a host: where
-    /// its entry says in words that tunnels are relayed, or inspected.
-    /// - Parameter index: The entry that applies to host and port; nil for none.
+    /// Whether interception stops for clients that keep rejecting the certificates for a host: only
+    /// if its entry explicitly relays or inspects tunnels.
+    /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
     package func fallsBack(entry index: Int?) -> Bool {
         passesClearText(entry: index) || inspection(entry: index) != nil
     }
 
-    /// Whether tunnels to a host that are not intercepted are inspected, and what is done with
-    /// those in which TLS 1.3 is spoken; nil: they are not.
-    /// - Parameter index: The entry that applies to host and port; nil for none.
+    /// Whether tunnels to a host that are not intercepted are inspected, and how those with TLS 1.3
+    /// are handled; `nil` if they are not inspected.
+    /// - Parameter index: The entry that applies to host and port; `nil` if there is none.
     package func inspection(entry index: Int?) -> TLS13TunnelMode? {
         guard let index, hosts.entries[index].tunnel == .inspect else { return nil }
         return hosts.entries[index].tls13Tunnel
     }
 
-    /// Whether any host is intercepted whose tunnels pass, or are inspected, where clients reject
-    /// the certificate.
+    /// Whether interception may be given up for any host: one whose tunnels are relayed or
+    /// inspected when clients reject the certificate.
     package var mayGiveUpInterception: Bool {
         hosts.entries.indices.contains {
             intercepts(entry: $0) && fallsBack(entry: $0) || inspection(entry: $0) == .intercept

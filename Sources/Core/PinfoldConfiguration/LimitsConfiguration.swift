@@ -2,24 +2,25 @@ import HTTPCore
 
 /// The two tiers of the response cache.
 package struct CacheConfiguration: Sendable, Equatable {
-    /// False: nothing is stored and nothing is answered from the cache.
+    /// If false, nothing is stored and nothing is answered from the cache.
     package var isEnabled = true
-    /// Several users share it, as those of a gateway; else it is one client's own.
+    /// Whether it is shared by several users, as a gateway's is; otherwise it belongs to one
+    /// client.
     package var isShared = true
-    /// The memory tier's size; 0 means that nothing is kept in memory.
+    /// The size of the memory tier; 0 if nothing is kept in memory.
     package var memoryBytes = 64 << 20
-    /// The disk tier's size; 0 means that there is no disk tier.
+    /// The size of the disk tier; 0 if there is no disk tier.
     package var diskBytes = 1 << 30
-    /// Responses that the disk tier keeps at most.
+    /// The maximum number of responses in the disk tier.
     package var diskEntries = 524_288
-    /// Variants (by Vary) that are kept of one URL.
+    /// The maximum number of variants (by Vary) of one URL.
     package var variantsPerURL = 64
-    /// The absolute path of the folder of `cache.sqlite`; it need not exist yet.
+    /// The absolute path of the directory of `cache.sqlite`; it need not exist yet.
     package var path = ""
-    /// Where reports of pin failures wait until they are delivered: a folder beside the cache's
-    /// database, whether there is a cache or not.
+    /// Where reports of pin failures are queued until they are delivered: a directory next to the
+    /// cache's database, whether or not there is a cache.
     package var reportFolder: String { inFolder("pin-reports") }
-    /// The file that says when which pin matched, likewise.
+    /// The file that records when which pin matched; in the same directory.
     package var pinUseFile: String { inFolder("pin-use") }
 
     private func inFolder(_ name: String) -> String {
@@ -28,21 +29,21 @@ package struct CacheConfiguration: Sendable, Equatable {
 
     /// The largest body that is stored. A tier that is smaller than this stores less.
     package var maximumObjectBytes = 256 << 20
-    /// Request fields, in lower case, that keep a request out of the cache where they are no part
-    /// of its key.
+    /// Request fields, in lower case, that make a request bypass the cache unless they are part of
+    /// its key.
     package var bypassFields = Self.defaultBypassFields
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 
-    /// Whether the store goes on as it is: the rest is policy, which a reload changes.
+    /// Whether the store can be kept: everything else is policy, which a reload changes.
     package func hasSameStore(as other: CacheConfiguration) -> Bool {
         var policy = other
         policy.bypassFields = bypassFields
         return self == policy
     }
 
-    /// Fields by which servers and frameworks are known to choose what they answer.
+    /// Fields that servers and frameworks are known to use for choosing their response.
     package static let defaultBypassFields = [
         "forwarded", "x-forwarded-host", "x-forwarded-port", "x-forwarded-prefix",
         "x-forwarded-proto", "x-forwarded-scheme", "x-forwarded-server", "x-host",
@@ -53,7 +54,7 @@ package struct CacheConfiguration: Sendable, Equatable {
 
 /// Name resolution.
 package struct ResolverConfiguration: Sendable, Equatable {
-    /// Which servers are asked.
+    /// Which name servers are used.
     package enum Servers: Sendable, Equatable {
         /// Those of the system (`/etc/resolv.conf`).
         case system
@@ -61,69 +62,70 @@ package struct ResolverConfiguration: Sendable, Equatable {
         case list([Endpoint])
     }
 
-    /// Which servers are asked.
+    /// Which name servers are used.
     package var servers = Servers.system
-    /// Answers are kept at least this long, whatever their TTL.
+    /// The minimum time for which answers are kept, whatever their TTL.
     package var minimumTTLSeconds: Int64 = 0
-    /// Answers are kept at most this long, whatever their TTL; not less than the minimum.
+    /// The maximum time for which answers are kept, whatever their TTL; not less than the minimum.
     package var maximumTTLSeconds: Int64 = 3_600
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 }
 
 /// The delays of the activity indicator.
 package struct ActivityConfiguration: Sendable, Equatable {
-    /// How long there must have been activity before it shows.
+    /// How long activity must last before it is shown.
     package var activationDelayMilliseconds: Int64 = 1_000
-    /// How long there must have been none before it no longer shows.
+    /// How long there must be no activity before it is hidden.
     package var completionDelayMilliseconds: Int64 = 170
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 }
 
-/// What one client network (an IPv4 address, an IPv6 /64) may have at once, over all workers.
+/// What one client network (an IPv4 address, an IPv6 /64) may have at the same time, over all
+/// workers.
 package struct ClientLimits: Sendable, Equatable {
-    /// Connections open; one more is closed at once.
+    /// Open connections; any more are closed immediately.
     package var connections: Int
-    /// Exchanges on their way to an origin, and tunnels; one more is refused.
+    /// Exchanges on their way to an origin, and tunnels; any more are refused.
     package var exchanges: Int
 
-    /// The given numbers, by default those for the default of all connections.
+    /// Creates limits; the defaults fit the default limit on all connections.
     package init(connections: Int = 15_000, exchanges: Int = 10_000) {
         self.connections = connections
         self.exchanges = exchanges
     }
 }
 
-/// The sizes that nothing may exceed.
+/// The limits on sizes and numbers.
 package struct LimitsConfiguration: Sendable, Equatable {
-    /// Client connections open at once, over all workers.
+    /// Simultaneous client connections, over all workers.
     package var connections = 20_000
-    /// Bytes of a request's or a response's head.
+    /// The size of a request's or a response's head in bytes.
     package var headBytes = 32 << 10
-    /// Field lines of a head.
+    /// The number of field lines in a head.
     package var fields = 128
-    /// Connections to one upstream (scheme, host, port) at once, over all workers.
+    /// Simultaneous connections to one upstream (scheme, host, port), over all workers.
     package var upstreamPerHost = 256
-    /// Exchanges waiting for a connection to one upstream at once; one more is refused.
+    /// Exchanges waiting at the same time for a connection to one upstream; any more are refused.
     package var pending = 1_024
-    /// Bytes of buffers for requests whose head has not arrived whole, over all workers.
+    /// The size of buffers for requests whose heads are incomplete, over all workers.
     package var bufferBytes = 64 << 20
-    /// What one client may have.
+    /// The limits per client.
     package var perClient = ClientLimits()
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 
-    /// The limits of a head, the ones that are not configurable at their defaults.
+    /// The limits for a head; those that are not configurable have their defaults.
     package var headLimits: HeadLimits {
         HeadLimits(headBytes: headBytes, fields: fields)
     }
 }
 
-/// The times that nothing may exceed.
+/// The limits on times.
 package struct TimeoutsConfiguration: Sendable, Equatable {
     /// From a request's first byte (or the connection's accept) to the end of its head.
     package var headMilliseconds: Int64 = 10_000
@@ -135,22 +137,22 @@ package struct TimeoutsConfiguration: Sendable, Equatable {
     package var firstByteMilliseconds: Int64 = 60_000
     /// Between two reads or writes of a body, on either side.
     package var bodyMilliseconds: Int64 = 60_000
-    /// A tunnel or an upgraded connection with nothing moving in either direction.
+    /// A tunnel or an upgraded connection without traffic in either direction.
     package var tunnelMilliseconds: Int64 = 600_000
-    /// Between two parts of a response of type `text/event-stream`, in place of `body`.
+    /// Between two parts of a `text/event-stream` response, in place of `body`.
     package var eventStreamMilliseconds: Int64 = 600_000
-    /// How long a request waits for the response to another one for the same; 0: none waits.
+    /// How long a request waits for another request's response to the same URL; 0 if none waits.
     package var collapseMilliseconds: Int64 = 5_000
-    /// How long listeners still accept after SIGTERM, while /readyz already says no.
+    /// How long listeners still accept after SIGTERM, while /readyz already answers 503.
     package var drainDelayMilliseconds: Int64 = 0
-    /// How long exchanges in flight may go on after that; 0 closes at once.
+    /// How long exchanges in flight may then continue; 0 closes them immediately.
     package var graceMilliseconds: Int64 = 30_000
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 }
 
-/// What a host entry has in place of `timeouts`; nil leaves a time as it is there.
+/// A host entry's overrides of `timeouts`; `nil` if a time is not overridden.
 package struct HostTimeouts: Sendable, Equatable {
     package var connectMilliseconds: Int64?
     package var firstByteMilliseconds: Int64?
@@ -162,7 +164,7 @@ package struct HostTimeouts: Sendable, Equatable {
 }
 
 extension TimeoutsConfiguration {
-    /// The times of a host, those of its entry in place of these.
+    /// These times, overridden by those of a host's entry.
     package func replaced(by host: HostTimeouts) -> TimeoutsConfiguration {
         var times = self
         times.connectMilliseconds = host.connectMilliseconds ?? connectMilliseconds
@@ -187,18 +189,18 @@ package struct LogConfiguration: Sendable, Equatable {
         case critical
     }
 
-    /// The least level that is written to standard error.
+    /// The lowest level that is written to standard error.
     package var level = Level.info
-    /// The access log, or nil: none is written.
+    /// The access log; `nil` if none is written.
     package var access: AccessLogConfiguration?
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 }
 
 /// Where and how the access log is written.
 package struct AccessLogConfiguration: Sendable, Equatable {
-    /// One line per exchange, in one of two shapes.
+    /// One line per exchange, in one of two formats.
     package enum Format: String, Sendable, Equatable, CaseIterable {
         /// One JSON object.
         case json
@@ -209,12 +211,12 @@ package struct AccessLogConfiguration: Sendable, Equatable {
     /// The path that stands for the process's standard output.
     package static let standardOutput = "-"
 
-    /// The absolute path of the file, opened for appending and created when missing; or
+    /// The absolute path of the file, opened for appending and created if missing; or
     /// ``standardOutput``.
     package var path = ""
-    /// The shape of a line.
+    /// The format of a line.
     package var format = Format.json
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 }

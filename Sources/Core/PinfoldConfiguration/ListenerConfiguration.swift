@@ -7,24 +7,24 @@ package struct ListenerConfiguration: Sendable, Equatable {
     package enum Kind: Sendable, Equatable {
         /// A forward proxy: absolute-form targets and CONNECT.
         case forward
-        /// A reverse route: origin-form targets, all of them sent to one upstream. The upstream is
-        /// the operator's choice, so `access.destinations` does not apply to it.
+        /// A reverse route: origin-form targets, all sent to one upstream. The upstream is the
+        /// operator's choice, so `access.destinations` does not apply to it.
         case reverse(UpstreamOrigin)
     }
 
     /// The name in logs and metric labels, unique among the listeners; letters, digits, `.`, `_`
     /// and `-`, at most 64 bytes.
     package var name: String
-    /// The local address and port; port 0 lets the system choose.
+    /// The local address and port; with port 0 the system chooses one.
     package var address: Endpoint
-    /// What it does.
+    /// The kind of listener.
     package var kind: Kind
-    /// What a reverse listener tells its upstream about the client's side.
+    /// The information about the client that a reverse listener forwards to its upstream.
     package var forwarding = ForwardingConfiguration()
-    /// How clients speak TLS to it; nil: they speak clear text.
+    /// The TLS settings for its clients; `nil` for clear text.
     package var tls: ListenerTLS?
 
-    /// A listener with the default fields for its upstream.
+    /// Creates a listener with default forwarding fields.
     package init(name: String, address: Endpoint, kind: Kind) {
         self.name = name
         self.address = address
@@ -32,35 +32,35 @@ package struct ListenerConfiguration: Sendable, Equatable {
     }
 }
 
-/// What a reverse route tells its upstream about the client's side.
+/// The information about the client that a reverse route forwards to its upstream.
 package struct ForwardingConfiguration: Sendable, Hashable {
-    /// What becomes of X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded
-    /// (RFC 7239).
+    /// How X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded (RFC 7239) are
+    /// handled.
     package enum Mode: String, Sendable, Hashable, CaseIterable {
-        /// The gateway's own values alone reach the upstream.
+        /// Only the gateway's own values are sent to the upstream.
         case set
-        /// The same; but what a trusted proxy sent is kept, and added to.
+        /// The same, except that values sent by a trusted proxy are kept and appended to.
         case append
-        /// None of these fields reaches the upstream.
+        /// None of these fields is sent to the upstream.
         case none
     }
 
-    /// What becomes of the fields.
+    /// How the fields are handled.
     package var mode = Mode.set
-    /// Whether the upstream gets the client's Host instead of its own name.
+    /// Whether the upstream receives the client's Host instead of its own name.
     package var keepsHost = false
-    /// The clients whose fields are believed, with `append`.
+    /// The clients whose fields are trusted, with `append`.
     package var trustedProxies: [IPNetwork] = []
-    /// Whether the upstream is told that clients spoke TLS: that is the listener's to say.
+    /// Whether the upstream is told that clients use TLS; the listener determines that.
     package var clientsSpeakTLS = false
 
-    /// The default: the gateway's own fields and the upstream's name.
+    /// Creates the default: the gateway's own fields and the upstream's name.
     package init() {}
 
-    /// Whether anybody's fields are believed.
+    /// Whether any client's fields are trusted.
     package var trustsSomebody: Bool { mode == .append && !trustedProxies.isEmpty }
 
-    /// Whether the fields of this client are believed.
+    /// Whether this client's fields are trusted.
     package func trusts(_ client: IPAddress) -> Bool {
         trustsSomebody && trustedProxies.contains { $0.contains(client) }
     }
@@ -68,12 +68,12 @@ package struct ForwardingConfiguration: Sendable, Hashable {
 
 /// The fixed upstream of a reverse route.
 package struct UpstreamOrigin: Sendable, Equatable {
-    /// The scheme spoken to the upstream.
+    /// The scheme used with the upstream.
     package enum Scheme: String, Sendable, Equatable {
         case http
         case https
 
-        /// The port when the URL has none (RFC 9110 §4.2).
+        /// The port if the URL has none (RFC 9110 §4.2).
         package var defaultPort: UInt16 {
             switch self {
             case .http: 80
@@ -86,18 +86,18 @@ package struct UpstreamOrigin: Sendable, Equatable {
     package var scheme: Scheme
     /// The host name in lower case, or an address without brackets.
     package var host: String
-    /// The port, filled in from the scheme when the URL has none.
+    /// The port; the scheme's default if the URL has none.
     package var port: UInt16
 
-    /// An origin by its parts, as they are kept.
+    /// Creates an origin from its parts.
     package init(scheme: Scheme, host: String, port: UInt16) {
         self.scheme = scheme
         self.host = host
         self.port = port
     }
 
-    /// Host and port as they stand in a URL or a Host field: brackets around an IPv6 address, no
-    /// port when it is the scheme's own.
+    /// Host and port as written in a URL or a Host field: an IPv6 address in brackets, and no port
+    /// if it is the scheme's default.
     package var authority: String {
         let shown = HostText.bracketed(host)
         return port == scheme.defaultPort ? shown : "\(shown):\(port)"
@@ -109,35 +109,35 @@ package struct UpstreamOrigin: Sendable, Equatable {
 
 /// The administrative listener.
 package struct AdminConfiguration: Sendable, Equatable {
-    /// The local address and port; port 0 lets the system choose.
+    /// The local address and port; with port 0 the system chooses one.
     package var address = Endpoint(address: .loopbackV4, port: 9090)
-    /// The bearer token that opens what is not open to everyone, or nil without one.
+    /// The bearer token for everything that is not open to everyone; `nil` if there is none.
     package var token: AdminToken?
     /// Who may read the metrics and the index page; health and readiness are open to everyone.
     package var metrics = Metrics.open
-    /// The names that requests may carry besides the loopback names and the address itself.
+    /// The names that requests may use in addition to the loopback names and the address itself.
     package var hosts: [HostPattern] = []
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 
     /// Who may read the metrics.
     package enum Metrics: String, Sendable, Equatable, CaseIterable {
-        /// Whoever reaches the address.
+        /// Everyone who can reach the address.
         case open
-        /// Who presents the token.
+        /// Clients that present the token.
         case token
     }
 }
 
-/// The administrative token and the file it was read from.
+/// The administrative token and the file from which it was read.
 package struct AdminToken: Sendable, Equatable {
     /// The absolute path of the file.
     package var path: String
-    /// The token: the file's bytes without white space at either end; never empty.
+    /// The token: the file's bytes without leading and trailing white space; never empty.
     package var bytes: [UInt8]
 
-    /// A token that has been read.
+    /// Creates a token that has been read.
     package init(path: String, bytes: [UInt8]) {
         self.path = path
         self.bytes = bytes
@@ -152,21 +152,21 @@ package struct AccessConfiguration: Sendable, Equatable {
     package var connectPorts = ConnectPorts.ports([443])
     /// Destinations to allow although their address is loopback, link-local, private or metadata.
     package var allow = DestinationList()
-    /// Destinations to refuse whatever else is said: deny wins over allow.
+    /// Destinations to refuse in any case: deny takes precedence over allow.
     package var deny = DestinationList()
 
-    /// The defaults.
+    /// Creates the defaults.
     package init() {}
 
     /// 127.0.0.0/8 and ::1/128.
     static let loopback = ["127.0.0.0/8", "::1/128"].compactMap { IPNetwork($0) }
 
-    /// The networks of both lists, as the rules that each resolved address is checked against.
+    /// The networks of both lists, as the rules against which each resolved address is checked.
     package var destinationRules: DestinationRules {
         DestinationRules(allow: allow.networks, deny: deny.networks)
     }
 
-    /// What the host patterns of both lists say of the host that a request names.
+    /// Which host patterns of the two lists match the host that a request names.
     /// - Parameters:
     ///   - host: The host name, or the address without brackets; no port.
     ///   - port: The port of the request's target.

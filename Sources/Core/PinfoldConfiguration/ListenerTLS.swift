@@ -1,6 +1,6 @@
-/// How the clients of a listener speak TLS to it.
+/// The TLS settings of a listener.
 package struct ListenerTLS: Sendable, Equatable {
-    /// The oldest version that is spoken.
+    /// The minimum TLS version.
     package enum Minimum: String, Sendable, Equatable, CaseIterable {
         case tls10 = "1.0"
         case tls11 = "1.1"
@@ -8,9 +8,10 @@ package struct ListenerTLS: Sendable, Equatable {
         case tls13 = "1.3"
     }
 
-    /// A certificate with its key, the files read when the configuration was loaded.
+    /// A certificate with its key; the files are read when the configuration is loaded.
     package struct Certificate: Sendable, Equatable {
-        /// The absolute path of the certificate, and of those that lead to its anchor behind it.
+        /// The absolute path of the certificate, followed in the file by those that lead to its
+        /// anchor.
         package var path: String
         /// Their PEM.
         package var chain: [UInt8]
@@ -18,12 +19,12 @@ package struct ListenerTLS: Sendable, Equatable {
         package var keyPath: String
         /// Its PEM.
         package var key: [UInt8]
-        /// The absolute path of the certificate's OCSP response; nil without one.
+        /// The absolute path of the certificate's OCSP response; `nil` if there is none.
         package var staplePath: String?
         /// The response, in DER.
         package var staple: [UInt8]?
 
-        /// A certificate without an OCSP response.
+        /// Creates a certificate without an OCSP response.
         package init(path: String, chain: [UInt8], keyPath: String, key: [UInt8]) {
             self.path = path
             self.chain = chain
@@ -32,27 +33,28 @@ package struct ListenerTLS: Sendable, Equatable {
         }
     }
 
-    /// What clients may be shown, chosen by the name that they ask for; the first one is the
-    /// default. Not empty.
+    /// The certificates to present, selected by the name that the client requests; the first one is
+    /// the default. Not empty.
     package var certificates: [Certificate] = []
-    /// The oldest version that is spoken.
+    /// The minimum TLS version.
     package var minimum = Minimum.tls12
-    /// Who must have issued a client's certificate; empty: clients are asked for none.
+    /// The issuers accepted for clients' certificates; empty if clients are not asked for one.
     package var clientRoots: [TrustRoots] = []
-    /// The subjects of clients' certificates that are served; empty: all.
+    /// The subjects of clients' certificates that are accepted; empty for all.
     package var clientSubjects: [SubjectPattern] = []
 
-    /// The defaults, without a certificate.
+    /// Creates the defaults, without a certificate.
     package init() {}
 
-    /// Whether a connection that was made under `other` is as good as a new one: whatever its
-    /// certificate was, its client has proved what is asked for now.
+    /// Whether a connection that was made under `other` is as good as a new one: whatever the
+    /// certificate was, the client has proved what is required now.
     package func admits(connectionsOf other: ListenerTLS) -> Bool {
         clientRoots == other.clientRoots && minimum == other.minimum
     }
 
     /// Whether a client is served.
-    /// - Parameter subject: of the certificate that it has proved itself with; nil for none.
+    /// - Parameter subject: the subject of the certificate that it authenticated with; `nil` if
+    ///   none.
     package func serves(subject: String?) -> Bool {
         guard !clientSubjects.isEmpty else { return clientRoots.isEmpty || subject != nil }
         guard let subject else { return false }
@@ -60,20 +62,20 @@ package struct ListenerTLS: Sendable, Equatable {
     }
 }
 
-/// Which subjects of certificates are meant, in the form of RFC 2253: `CN=device-*,O=Example`.
+/// A pattern for certificate subjects, in the format of RFC 2253: `CN=device-*,O=Example`.
 ///
 /// `*` stands for any characters within one attribute, and `**` for any number of attributes.
-/// Letters are compared as they are written.
+/// Comparison is case-sensitive.
 package struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
-    /// As it was written.
+    /// The pattern as written.
     package let description: String
     private let attributes: [[UInt8]]
 
-    /// Subjects are told up to so many bytes: one that is as long may have been cut.
+    /// Subjects are reported with at most this many bytes: one of this length may be truncated.
     private static let subjectBytes = 256
     private static let anyAttributes = Array("**".utf8)
 
-    /// nil for a text that is no list of attributes.
+    /// Returns `nil` if the text is not a list of attributes.
     package init?(_ text: String) {
         description = text
         attributes = Self.attributes(of: text)
@@ -84,7 +86,7 @@ package struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         guard areValid, text.utf8.count < Self.subjectBytes else { return nil }
     }
 
-    /// Whether a subject is meant; one that is too long to be known whole is not.
+    /// Whether a subject matches; one that may have been truncated does not.
     package func matches(_ subject: String) -> Bool {
         guard subject.utf8.count < Self.subjectBytes else { return false }
         return Self.matches(attributes[...], Self.attributes(of: subject)[...])
@@ -102,7 +104,8 @@ package struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         return matches(text: first[...], attribute[...]) && matches(rest, subject.dropFirst())
     }
 
-    /// Goes back to the last `*` where the rest does not match: linear in both lengths' product.
+    /// Backtracks to the last `*` if the rest does not match: the time is proportional to the
+    /// product of the lengths.
     private static func matches(text pattern: ArraySlice<UInt8>, _ text: ArraySlice<UInt8>) -> Bool
     {
         var (here, there) = (pattern.startIndex, text.startIndex)
@@ -124,7 +127,7 @@ package struct SubjectPattern: Sendable, Hashable, CustomStringConvertible {
         return pattern[here...].allSatisfy { $0 == UInt8(ascii: "*") }
     }
 
-    /// The parts between commas that are not escaped by a backslash, without spaces before them.
+    /// The parts between commas that are not escaped by a backslash, without leading spaces.
     private static func attributes(of text: String) -> [[UInt8]] {
         var attributes: [[UInt8]] = [[]]
         var isEscaped = false

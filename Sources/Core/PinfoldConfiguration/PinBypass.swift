@@ -1,34 +1,34 @@
 import Trust
 
-/// Why a request must not reach a host that has pinsets: it would go around them.
+/// Why a request must not be sent to a host that has pinsets: it would bypass them.
 package enum PinBypass: Sendable, Equatable, CaseIterable {
     /// Clear text proves nothing about the server.
     case clearText
-    /// What goes through a tunnel cannot be judged.
+    /// The contents of a tunnel cannot be verified.
     case tunnel
-    /// The host has pinsets in another entry than the one for this port, which names none.
+    /// The host has pinsets in an entry other than the one for this port, which names none.
     case port
 }
 
-/// How a request reaches a server.
+/// How a request is sent to a server.
 package enum ServerApproach: Sendable, Equatable {
     /// Unencrypted HTTP.
     case clearText
     /// CONNECT: the client's own bytes.
     case tunnel
-    /// Verified TLS, after an upgrade or as requested.
+    /// Verified TLS, either upgraded to or as requested.
     case verifiedTLS
 }
 
 extension ConfigurationSnapshot {
-    /// Why a host must not be approached in this way, or nil when it may.
+    /// Why a host must not be contacted in this way; `nil` if it may be.
     ///
-    /// A host that a pattern of an entry with pinsets matches, whatever the pattern's port, is
-    /// *pinned*. A pinned host is reached in clear text or by a tunnel only if the entry that
-    /// applies says so in words (`clearText: allow`, `tunnel: pass`), and by verified TLS, or a
-    /// tunnel that is inspected, only if that entry names pinsets: an entry that says nothing,
-    /// before the pinned one or for another port, exempts no host. One that is meant to names a
-    /// pinset of `mode: none`.
+    /// A host that matches a pattern of an entry with pinsets, whatever the pattern's port, is
+    /// *pinned*. A pinned host is contacted in clear text or by a tunnel only if the entry that
+    /// applies explicitly allows it (`clearText: allow`, `tunnel: pass`), and by verified TLS, or
+    /// an inspected tunnel, only if that entry names pinsets: an entry that names none, whether it
+    /// precedes the pinned one or is for another port, does not exempt a host. To exempt one, name
+    /// a pinset of `mode: none`.
     ///
     /// - Parameters:
     ///   - host: The host name in lower case, or the address without brackets; no port.
@@ -47,7 +47,7 @@ extension ConfigurationSnapshot {
         case .tunnel:
             switch entry?.tunnel ?? .auto {
             case .pass: return nil
-            // The server is judged, as with verified TLS.
+            // The server is verified, as with verified TLS.
             case .inspect: return pinBypass(host: host, entry: index, by: .verifiedTLS)
             case .refuse: return .tunnel
             case .auto: return hosts.isPinned(host) ? refusal(.tunnel, entry) : nil

@@ -2,7 +2,7 @@ import HTTPCore
 
 /// Where the reports of a pinset's failures are sent (`pinsets.*.reportTo`).
 package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
-    /// Bytes in the longest URL.
+    /// The maximum length of the URL in bytes.
     package static let maximumBytes = 2048
 
     /// The scheme, host and port.
@@ -10,14 +10,14 @@ package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
     /// The path and query; begins with `/`.
     package var path: String
 
-    /// A destination by its parts.
+    /// Creates a destination from its parts.
     package init(origin: UpstreamOrigin, path: String) {
         self.origin = origin
         self.path = path
     }
 
-    /// The host, in brackets where it is an IPv6 address, and the port unless the scheme implies
-    /// it: the value of a Host field.
+    /// The value for a Host field: the host, in brackets if it is an IPv6 address, and the port
+    /// unless it is the scheme's default.
     package var authority: String {
         let host = HostText.bracketed(origin.host)
         return origin.port == origin.scheme.defaultPort ? host : "\(host):\(origin.port)"
@@ -28,7 +28,7 @@ package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension PinsetEntry {
-    /// Whether servers are judged by both alike: all but where failures are reported to.
+    /// Whether both evaluate servers alike: everything but the report destination is equal.
     func judgesAlike(_ other: PinsetEntry) -> Bool {
         var same = other
         same.reportTo = reportTo

@@ -1,13 +1,14 @@
 /// Why a message's content, or its head, is refused by the rules of its route.
 package struct TransformationFailure: Error, Sendable, Equatable {
     package var problem: TransformationProblem
-    /// What was wrong, and what was expected: a clause that begins in lower case, without anything
-    /// of the content.
+    /// What was wrong, and what was expected: a clause that begins in lower case and contains
+    /// nothing of the content.
     package var detail: String
-    /// Where in the content: `line 3, column 14` or `byte 17`, and the path where there is one
-    /// (`at $.items[2].name`); nil: nowhere in particular.
+    /// The position in the content: `line 3, column 14` or `byte 17`, and the path if there is one
+    /// (`at $.items[2].name`); `nil` if there is none.
     package var place: String?
-    /// The content around the place, at most ``maximumExcerptBytes``; empty: nothing to show.
+    /// The content around the position, at most ``maximumExcerptBytes``; empty if there is nothing
+    /// to show.
     package var excerpt: [UInt8] = []
 
     package static let maximumExcerptBytes = 200
@@ -23,23 +24,23 @@ package struct TransformationFailure: Error, Sendable, Equatable {
     }
 }
 
-/// The kinds of refusal: each is a reason of the gateway's.
+/// The kinds of refusal: each is one of the gateway's reasons.
 package enum TransformationProblem: String, Sendable, CaseIterable {
-    // Requests: the client is told 4xx.
-    /// The content is not what its type, or the route, says.
+    // Requests: the client receives a 4xx.
+    /// The content is not what its type, or the route, requires.
     case requestBodyInvalid = "request-body-invalid"
-    /// The content says something that the other format cannot.
+    /// The content cannot be expressed in the other format.
     case requestBodyUntranslatable = "request-body-untranslatable"
     case requestBodyTooLarge = "request-body-too-large"
-    /// A part of multipart content is a file that is named and not sent, or a file where only
-    /// values can be.
+    /// A part of multipart content refers to a file that is not sent, or is a file where only
+    /// values are possible.
     case requestFileRefused = "request-file-refused"
-    /// A content coding that cannot be undone.
+    /// A content coding that cannot be decoded.
     case requestCodingUnknown = "request-coding-unknown"
     case requestNoTransform = "request-no-transform"
-    /// What the rules make of the request's head is no request.
+    /// The request's head is invalid after the rules were applied.
     case requestHeadInvalid = "request-head-unwritable"
-    /// Credentials of the gateway's would go out in clear text.
+    /// The gateway's credentials would be sent in clear text.
     case authorizationInClearText = "authorization-in-clear-text"
     // Responses: 502.
     case responseStatusRefused = "response-status-refused"
@@ -52,9 +53,9 @@ package enum TransformationProblem: String, Sendable, CaseIterable {
     case responseCodingUnknown = "response-coding-unknown"
     case responseImageRefused = "response-image-refused"
     case responseNoTransform = "response-no-transform"
-    /// A part of a representation, which can be neither checked nor changed.
+    /// Part of a representation, which can be neither checked nor changed.
     case responsePartial = "response-partial"
     // The gateway itself: 503.
-    /// Too much work of this kind waits.
+    /// Too much work of this kind is waiting.
     case overloaded = "transformation-overloaded"
 }

@@ -1,22 +1,22 @@
-/// What is changed of the requests to the hosts of an entry (`hosts[].request`).
+/// How requests to the hosts of an entry are changed (`hosts[].request`).
 package struct RequestRules: Sendable, Equatable {
     package var headers = HeaderRules()
-    /// The credentials of requests that bring none; nil: none are added.
+    /// The credentials for requests that have none; `nil` if none are added.
     package var authorization: RequestAuthorization?
-    /// Beginnings of paths and what takes their place; the first that fits is replaced.
+    /// Path prefixes and their replacements; the first that matches is replaced.
     package var pathPrefixes: [PrefixReplacement] = []
     package var query = QueryRules()
     package var cachePolicy = RequestCachePolicy.useProtocol
-    /// Where parameters stand.
+    /// Where parameters are sent.
     package var parameters = ParameterPlace.keep
-    /// The translation of the content; nil: it is sent as it came.
+    /// The translation of the content; `nil` if it is sent unchanged.
     package var body: RequestBodyRules?
 
-    /// Rules that change nothing.
+    /// Creates rules that change nothing.
     package init() {}
 }
 
-/// A name and a value, of a header field or a parameter.
+/// The name and value of a header field or a parameter.
 package struct NamedValue: Sendable, Equatable {
     package var name: String
     package var value: String
@@ -27,24 +27,24 @@ package struct NamedValue: Sendable, Equatable {
     }
 }
 
-/// What is changed of the header fields of a request. Steps are taken in the order of the
-/// properties; names are compared without regard to case.
+/// How the header fields of a request are changed. The steps are performed in the order of the
+/// properties; names are compared case-insensitively.
 package struct HeaderRules: Sendable, Equatable {
-    /// Fields that are taken out.
+    /// Fields to remove.
     package var remove: [String] = []
-    /// Fields that get another name (the value), their lines where they were.
+    /// Fields to rename (to the value); their lines stay in place.
     package var rename: [NamedValue] = []
     /// Fields whose lines are replaced by one.
     package var set: [NamedValue] = []
-    /// Lines that are added.
+    /// Lines to add.
     package var add: [NamedValue] = []
-    /// Fields for requests that do not have them.
+    /// Fields to add to requests that do not have them.
     package var defaults: [NamedValue] = []
 
     package init() {}
 }
 
-/// A beginning of paths: whole segments, so that `/a` fits `/a` and `/a/b`, not `/ab`.
+/// A path prefix of whole segments: `/a` matches `/a` and `/a/b`, but not `/ab`.
 package struct PrefixReplacement: Sendable, Equatable {
     /// Begins with `/`.
     package var prefix: String
@@ -57,8 +57,8 @@ package struct PrefixReplacement: Sendable, Equatable {
     }
 }
 
-/// What is changed of a request's query, parameter by parameter; names and values are without
-/// percent-encoding. Steps are taken in the order of the properties.
+/// How a request's query is changed, parameter by parameter; names and values are not
+/// percent-encoded. The steps are performed in the order of the properties.
 package struct QueryRules: Sendable, Equatable {
     package var remove: [String] = []
     package var rename: [NamedValue] = []
@@ -69,13 +69,13 @@ package struct QueryRules: Sendable, Equatable {
     package init() {}
 }
 
-/// Credentials that the gateway has in place of its clients.
+/// Credentials that the gateway supplies for its clients.
 package struct RequestAuthorization: Sendable, Equatable {
-    /// The value of Authorization, made when the configuration was loaded.
+    /// The value of Authorization, computed when the configuration was loaded.
     package var fieldValue: SecretText
-    /// How it was written.
+    /// The credentials as configured.
     package var scheme: Scheme
-    /// Whether it may go out without TLS.
+    /// Whether they may be sent without TLS.
     package var allowsClearText = false
 
     package enum Scheme: Sendable, Equatable {
@@ -91,15 +91,15 @@ package struct RequestAuthorization: Sendable, Equatable {
     }
 }
 
-/// Where a secret is from.
+/// Where a secret comes from.
 package enum SecretSource: Sendable, Equatable {
-    /// The absolute path of a file, whose first line it is.
+    /// The absolute path of a file whose first line is the secret.
     case file(String)
     /// The name of an environment variable.
     case variable(String)
 }
 
-/// A text that no log, page or effective configuration shows.
+/// A text that is never shown in logs, on pages or in the effective configuration.
 package struct SecretText: Sendable, Equatable, CustomStringConvertible {
     package let text: String
 
@@ -108,23 +108,23 @@ package struct SecretText: Sendable, Equatable, CustomStringConvertible {
     package var description: String { "(secret)" }
 }
 
-/// Which responses the cache may give to requests, whatever these ask for themselves.
+/// Which responses the cache may use for requests, whatever the requests themselves ask for.
 package enum RequestCachePolicy: String, Sendable, Equatable, CaseIterable {
-    /// What RFC 9111 says.
+    /// As RFC 9111 specifies.
     case useProtocol
-    /// The origin is asked each time.
+    /// The origin is contacted each time.
     case reloadIgnoringCache
-    /// What is stored, whatever its age; else the origin is asked.
+    /// The stored response, whatever its age; without one the origin is contacted.
     case returnCacheElseLoad
-    /// What is stored, whatever its age; else 504.
+    /// The stored response, whatever its age; otherwise 504.
     case returnCacheDontLoad
 }
 
-/// Where the parameters of a request stand when it is sent on.
+/// Where the parameters of a forwarded request are sent.
 package enum ParameterPlace: String, Sendable, Equatable, CaseIterable {
-    /// Where they are.
+    /// Where they were.
     case keep
-    /// Those of GET, HEAD and DELETE in the query, those of other methods in the content.
+    /// In the query for GET, HEAD and DELETE, in the content for other methods.
     case byMethod
 }
 
@@ -132,12 +132,12 @@ package enum ParameterPlace: String, Sendable, Equatable, CaseIterable {
 package struct RequestBodyRules: Sendable, Equatable {
     package var from: BodyFormat
     package var to: BodyFormat
-    /// Bytes of content that are translated at most, of what came and of what is made of it; more
-    /// is answered with 413.
+    /// The maximum size in bytes of content that is translated, before and after translation;
+    /// anything larger is answered with 413.
     package var maximumBytes = 1 << 20
-    /// What is done where the request says `no-transform` (RFC 9111, section 5.2.1.6).
+    /// How a request with `no-transform` (RFC 9111 §5.2.1.6) is handled.
     package var noTransform = NoTransformMode.pass
-    /// How the names of forms say the elements of arrays, in content and in queries.
+    /// How form names denote the elements of arrays, in content and in queries.
     package var arrays = FormArrays.brackets
 
     package init(from: BodyFormat, to: BodyFormat) {
@@ -146,7 +146,7 @@ package struct RequestBodyRules: Sendable, Equatable {
     }
 }
 
-/// How the names of a form say the elements of an array.
+/// How form names denote the elements of an array.
 package enum FormArrays: String, Sendable, Equatable, CaseIterable {
     /// `k[]`; `k[0]` is a member named `0`.
     case brackets
@@ -157,17 +157,17 @@ package enum FormArrays: String, Sendable, Equatable, CaseIterable {
 /// A format of content.
 package enum BodyFormat: String, Sendable, Equatable, CaseIterable {
     case json
-    /// `application/x-www-form-urlencoded`; of requests only.
+    /// `application/x-www-form-urlencoded`; only in requests.
     case form
     case plist
     case xml
-    /// `multipart/form-data`; `from` in requests only.
+    /// `multipart/form-data`; only as `from` in requests.
     case multipart
 }
 
-/// What is done with content that its sender wants unchanged.
+/// How content that its sender wants unchanged is handled.
 package enum NoTransformMode: String, Sendable, Equatable, CaseIterable {
-    /// It is passed on as it is.
+    /// It is passed on unchanged.
     case pass
     /// It is refused.
     case refuse

@@ -1,39 +1,40 @@
-/// What is asked, and changed, of the responses of an entry's hosts (`hosts[].response`).
+/// How the responses of an entry's hosts are checked and changed (`hosts[].response`).
 package struct ResponseRules: Sendable, Equatable {
-    /// The statuses that are passed on; nil: all. Others become a 502. Interim responses, and the
-    /// 304 that answers a condition, are not asked.
+    /// The statuses that are passed on; `nil` for all. Others become a 502. Interim responses, and
+    /// the 304 that answers a condition, are not checked.
     package var statusCodes: [ClosedRange<UInt16>]?
-    /// The media types that are passed on, in lower case, without parameters; `*` may stand for a
-    /// subtype. nil: all. Others become a 502.
+    /// The media types that are passed on, in lower case, without parameters; `*` may be used as
+    /// the subtype. `nil` for all. Others become a 502.
     package var contentTypes: [String]?
-    /// What content must be; nil: anything.
+    /// The format that content must have; `nil` for any.
     package var validate: ValidatedFormat?
     /// The JSON Schema that content must satisfy.
     package var schema: SchemaFile?
-    /// The translation of the content; nil: it is passed on as it came.
+    /// The translation of the content; `nil` if it is passed on unchanged.
     package var body: ResponseBodyRules?
     package var image: ImageRules?
-    /// Bytes of content that are looked at, of what came (decoded) and of what is made of it.
+    /// The maximum size in bytes of content that is processed, before (decoded) and after
+    /// translation.
     package var maximumBytes = 8 << 20
-    /// What is done with content that is larger.
+    /// How larger content is handled.
     package var larger = LargerBodyMode.refuse
-    /// What is done with a response that says `no-transform` (RFC 9111, section 5.2.2.6), or has
-    /// Content-Range, where it would be changed.
+    /// How a response with `no-transform` (RFC 9111 §5.2.2.6) or Content-Range is handled if it
+    /// would be changed.
     package var noTransform = NoTransformMode.pass
-    /// Which form the cache keeps of a response that is changed.
+    /// Which form of a changed response the cache keeps.
     package var cacheForm = CachedForm.translated
 
-    /// Rules that ask and change nothing.
+    /// Creates rules that check and change nothing.
     package init() {}
 
-    /// Whether content may become other content.
+    /// Whether the content may be changed.
     package var translates: Bool { body != nil || image?.changes ?? false }
 
-    /// Whether the cache keeps another form than clients are sent.
+    /// Whether the cache stores a form other than the one that clients are sent.
     package var storesOrigin: Bool { translates && cacheForm == .origin }
 }
 
-/// What the content of a response is parsed as, before a byte of it is passed on or stored.
+/// The format that a response's content must parse as before any of it is passed on or stored.
 package enum ValidatedFormat: String, Sendable, Equatable, CaseIterable {
     case json
     case xml
@@ -41,7 +42,7 @@ package enum ValidatedFormat: String, Sendable, Equatable, CaseIterable {
     case image
 }
 
-/// A JSON Schema and the file that it is from.
+/// A JSON Schema and its file.
 package struct SchemaFile: Sendable, Equatable {
     /// The absolute path.
     package var path: String
@@ -58,9 +59,9 @@ package struct SchemaFile: Sendable, Equatable {
 package struct ResponseBodyRules: Sendable, Equatable {
     package var from: BodyFormat
     package var to: BodyFormat
-    /// Members of dictionaries whose value is null are taken out, at every depth.
+    /// Whether dictionary members whose value is null are removed, at every depth.
     package var removesKeysWithNullValues = false
-    /// The form of a property list that is written: binary, else XML.
+    /// Whether property lists are written in binary form; otherwise in XML.
     package var writesBinaryPropertyLists = false
 
     package init(from: BodyFormat, to: BodyFormat) {
@@ -69,38 +70,38 @@ package struct ResponseBodyRules: Sendable, Equatable {
     }
 }
 
-/// What is done with content beyond the largest size.
+/// How content beyond the maximum size is handled.
 package enum LargerBodyMode: String, Sendable, Equatable, CaseIterable {
     /// A 502.
     case refuse
-    /// It is passed on as it comes, unchecked and unchanged.
+    /// It is passed on as it arrives, unchecked and unchanged.
     case pass
 }
 
 /// Which form of a changed response is stored.
 package enum CachedForm: String, Sendable, Equatable, CaseIterable {
-    /// What clients are sent.
+    /// The form that clients are sent.
     case translated
-    /// What the origin sent; it is translated for each client.
+    /// The form that the origin sent; it is translated for each client.
     case origin
 }
 
-/// What is asked, and changed, of images.
+/// How images are checked and changed.
 package struct ImageRules: Sendable, Equatable {
-    /// The types that are passed on, in lower case; nil: every one that is recognized. Types are
-    /// told by the content, not by Content-Type.
+    /// The types that are passed on, in lower case; `nil` for every recognized type. Types are
+    /// recognized by the content, not by Content-Type.
     package var accept: [ImageType]?
-    /// What types are turned into.
+    /// Which types are converted, and to what.
     package var convert: [ImageConversion] = []
-    /// Width times height at most, before anything is decoded.
+    /// The maximum of width times height, checked before anything is decoded.
     package var maximumPixels = 16_777_216
-    /// Pixels of width and of height at most, to which larger images are scaled down; nil: they
-    /// are not scaled.
+    /// The maximum width and height in pixels, to which larger images are scaled down; `nil` if
+    /// they are not scaled.
     package var scaleTo: ImageSize?
 
     package init() {}
 
-    /// Whether some image becomes another.
+    /// Whether some images are changed.
     package var changes: Bool { !convert.isEmpty || scaleTo != nil }
 }
 
@@ -113,7 +114,7 @@ package enum ImageType: String, Sendable, Equatable, CaseIterable {
     case avif = "image/avif"
 }
 
-/// A type and what takes its place.
+/// A type and the one it is converted to.
 package struct ImageConversion: Sendable, Equatable {
     package var from: ImageType
     /// PNG or JPEG.

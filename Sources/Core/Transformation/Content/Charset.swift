@@ -1,4 +1,4 @@
-/// The encodings that a Content-Type may name for text; of XML, its parser reads them itself.
+/// The character encodings that a Content-Type may name for text; XML's are handled by its parser.
 enum Charset: String {
     case utf8 = "utf-8"
     case ascii = "us-ascii"
@@ -7,7 +7,7 @@ enum Charset: String {
     case utf16LittleEndian = "utf-16le"
     case utf16BigEndian = "utf-16be"
 
-    /// Nil for an encoding that is not read. Without a name it is UTF-8.
+    /// `nil` for an unsupported encoding. Without a name it is UTF-8.
     init?(_ name: String?) {
         switch name {
         case nil, "utf-8", "utf8": self = .utf8
@@ -20,10 +20,10 @@ enum Charset: String {
         }
     }
 
-    /// Of these only XML and property lists are read.
+    /// These are supported only for XML and property lists.
     var isUTF16: Bool { [.utf16, .utf16LittleEndian, .utf16BigEndian].contains(self) }
 
-    /// A text of ISO-8859-1, whose bytes are the numbers of its characters.
+    /// Converts an ISO-8859-1 text, whose bytes are the numbers of its characters.
     static func utf8(latin1 text: [UInt8]) -> [UInt8] {
         guard text.contains(where: { $0 >= 0x80 }) else { return text }
         var output: [UInt8] = []
@@ -41,7 +41,7 @@ enum Charset: String {
 
     private static let lowered = Array("89AB".utf8)
 
-    /// A form of ISO-8859-1, in which escapes stand for its bytes: `%E9` is `%C3%A9`.
+    /// Converts a form in ISO-8859-1, in which escapes stand for its bytes: `%E9` becomes `%C3%A9`.
     static func utf8(latin1Form form: [UInt8]) -> [UInt8] {
         let text = utf8(latin1: form)
         var output: [UInt8] = []
@@ -52,7 +52,7 @@ enum Charset: String {
             guard byte == UInt8(ascii: "%"), let high = rest.first,
                 let digit = Character(Unicode.Scalar(high)).hexDigitValue, digit >= 8
             else { continue }
-            // 80 to BF keep their digits behind C2; C0 to FF are 40 less behind C3.
+            // 80 to BF keep their digits after C2; C0 to FF are reduced by 40 after C3.
             output.append(contentsOf: digit < 12 ? "C2%".utf8 : "C3%".utf8)
             output.append(digit < 12 ? high : Self.lowered[digit - 12])
             rest.removeFirst()

@@ -1,7 +1,7 @@
 import Documents
 import PinfoldConfiguration
 
-/// Whose content it is, which says how its failures are called.
+/// The message that content belongs to, which determines the names of its errors.
 enum MessageSide {
     case request
     case response
@@ -20,15 +20,15 @@ enum MessageSide {
 }
 
 extension TransformationFailure {
-    /// Bytes of a path that are told at most: with the excerpt and what the detail quotes they are
-    /// no more than ``maximumExcerptBytes``.
+    /// The maximum number of bytes of a path in an error: together with the excerpt and what the
+    /// detail quotes, it does not exceed ``maximumExcerptBytes``.
     private static let maximumPathBytes = 60
 
-    /// What a document's error is to the message.
+    /// Converts a document's error into the message's.
     ///
     /// - Parameters:
-    ///   - source: the format of the content; an error of another is about what was to be written.
-    ///   - content: in which the error has its place.
+    ///   - source: the format of the content; an error in another format is about the output.
+    ///   - content: the content to which the error's position refers.
     init(
         _ error: DocumentError, _ side: MessageSide, source: DocumentFormat, content: [UInt8]
     ) {
@@ -60,7 +60,7 @@ extension TransformationFailure {
         }
     }
 
-    /// The reason in words, and how many of its bytes may be the content's.
+    /// The reason in words, and how many of its bytes may be from the content.
     private static func detail(_ error: DocumentError) -> (text: String, quoted: Int) {
         let name = error.format.name
         switch error.reason {
@@ -85,8 +85,8 @@ extension TransformationFailure {
         }
     }
 
-    /// `line 3, column 14, at $.items[2].name`; of forms and multipart content the name as it
-    /// stands there.
+    /// `line 3, column 14, at $.items[2].name`; for forms and multipart content the name as written
+    /// there.
     private static func place(
         _ error: DocumentError, _ path: String, of source: DocumentFormat
     ) -> String? {
@@ -105,8 +105,8 @@ extension TransformationFailure {
         return String(decoding: whole(kept[...], in: Array(text.utf8)), as: UTF8.self) + "…"
     }
 
-    /// At most so many bytes of a text around a place, in whole characters of UTF-8. Bytes that
-    /// are none of UTF-8 are `?`.
+    /// At most this many bytes of a text around a position, in whole UTF-8 characters. Bytes that
+    /// are not UTF-8 become `?`.
     static func excerpt(of content: [UInt8], around offset: Int, maximum: Int) -> [UInt8] {
         guard maximum > 0 else { return [] }
         var start = max(0, min(offset, content.count) - maximum / 2)
@@ -117,7 +117,7 @@ extension TransformationFailure {
         return window.map { $0 < 0x80 ? $0 : UInt8(ascii: "?") }
     }
 
-    /// A part of a text without the characters that are cut at its ends.
+    /// A part of a text without the characters that are truncated at its ends.
     private static func whole(
         _ part: ArraySlice<UInt8>, in text: [UInt8]
     ) -> ArraySlice<UInt8> {
@@ -134,7 +134,7 @@ extension TransformationFailure {
 }
 
 extension DocumentFormat {
-    /// What it is called in errors.
+    /// The format's name in errors.
     var name: String {
         switch self {
         case .json: "JSON"
@@ -159,8 +159,8 @@ extension BodyFormat {
 }
 
 extension String {
-    /// With U+FFFD for each control character: names come from whoever wrote the content, and this
-    /// goes to logs and terminals.
+    /// Replaces each control character by U+FFFD: names come from whoever wrote the content, and
+    /// the result is written to logs and terminals.
     fileprivate var printable: String {
         guard unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
             return self
@@ -174,8 +174,8 @@ extension String {
 }
 
 extension TransformationFailure {
-    /// Content whose type is none and that may be read as the format that is translated; nil: it
-    /// is clear what it is, or that it is not this.
+    /// The error for content with an invalid type that could be read as the format that is
+    /// translated; `nil` if it is clear what the content is, or that it is not this format.
     init?(_ problem: TransformationProblem, unclear type: ContentType?, _ from: DocumentFormat) {
         guard let type, type.essence == ContentType.malformed, type.mayBe(from.isFormat) else {
             return nil

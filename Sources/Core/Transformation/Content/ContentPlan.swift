@@ -3,13 +3,13 @@ import PinfoldConfiguration
 
 /// What is done with the content of a response.
 package struct ContentPlan: Sendable {
-    /// Bytes of content, of what came (without content coding) and of what is made of it.
+    /// The maximum size of content in bytes, before (without content coding) and after the changes.
     package let maximumBytes: Int
-    /// What is done with more.
+    /// What is done with larger content.
     package let larger: LargerBodyMode
-    /// Whether the content may be changed; else it is only checked.
+    /// Whether the content may be changed; otherwise it is only checked.
     package var changes: Bool { steps.changes }
-    /// Whether it may wait for another process: never run on an event loop's thread.
+    /// Whether it may wait for another process: it must then never run on an event loop's thread.
     package var isSlow: Bool { steps.image != nil }
 
     private let contentType: String?
@@ -24,12 +24,13 @@ package struct ContentPlan: Sendable {
         self.steps = steps
     }
 
-    /// Checks content, then changes it. What is large is for another thread than an event loop's.
+    /// Checks content, then changes it. Large content must be processed on a thread other than an
+    /// event loop's.
     ///
     /// - Parameters:
     ///   - content: whole, without content coding.
-    ///   - extent: beyond which it ends with ``TransformationProblem/responseBodyTooLarge``.
-    ///   - interlude: what is done now and then meanwhile.
+    ///   - extent: if exceeded, ``TransformationProblem/responseBodyTooLarge`` is thrown.
+    ///   - interlude: called from time to time during the work.
     package func run(
         _ content: [UInt8], _ extent: WorkExtent = .full, interlude: Interlude? = nil
     ) throws(TransformationFailure) -> PlannedContent {
@@ -39,12 +40,12 @@ package struct ContentPlan: Sendable {
     }
 }
 
-/// What became of content.
+/// The result for the content.
 package struct PlannedContent: Sendable, Equatable {
-    /// Nil: it is as it was.
+    /// The new content; `nil` if it is unchanged.
     package var changed: TranslatedContent?
-    /// The names of what changed something, for the log: `json-to-plist`, `removes-nulls`,
-    /// `image/webp-to-image/png`.
+    /// The names of the steps that changed something, for the log: `json-to-plist`,
+    /// `removes-nulls`, `image/webp-to-image/png`.
     package var steps: [String] = []
 
     package init(changed: TranslatedContent? = nil, steps: [String] = []) {

@@ -1,18 +1,18 @@
 import Documents
 import PinfoldConfiguration
 
-/// The steps that the content of a response takes, in their order: it is parsed, held to a schema,
+/// The processing steps for a response's content, in order: it is parsed, checked against a schema,
 /// translated, decoded as an image.
 struct ContentSteps: Sendable {
     /// What the content must parse as.
     private var validate: ValidatedFormat?
     private var needsSchema: Bool
     private(set) var translation: DocumentTranslation?
-    /// The rules for an image; it is checked by them also where they change nothing.
+    /// The rules for an image; it is checked against them even if they change nothing.
     private(set) var image: ImageRules?
     /// Whether an image that would be changed is refused.
     private var refusesImageChanges = false
-    /// Whether nothing is refused where it cannot be what content is to be.
+    /// Whether empty content is refused if it cannot be what the content must be.
     var needsContent = true
     private let schema: (any JSONSchemaChecking)?
     private let images: (any ImageTransforming)?
@@ -29,9 +29,9 @@ struct ContentSteps: Sendable {
         self.images = images
     }
 
-    /// Without those that do not concern content of a type: what is validated is so whatever its
-    /// type says; a translation concerns the types of its format, and content without a type that
-    /// is validated as that format; images are told by `image/`.
+    /// Removes the steps that do not apply to content of a type. Validation applies whatever the
+    /// type; a translation applies to the types of its format, and to content without a type that
+    /// is validated as that format; images are recognized by `image/`.
     func forContent(ofType type: ContentType?) -> ContentSteps {
         var steps = self
         if let from = translation?.from {
@@ -43,8 +43,8 @@ struct ContentSteps: Sendable {
         return steps
     }
 
-    /// Throws where a type is none, and content that is to be translated may be taken for what it
-    /// would be without: it would pass unseen.
+    /// Throws if a type is invalid, and content that is to be translated could be read as what it
+    /// would be without that error: it would pass unprocessed.
     func refuseUnclear(_ type: ContentType?) throws(TransformationFailure) {
         guard let from = translation?.from,
             let failure = TransformationFailure(.responseTypeRefused, unclear: type, from)
@@ -53,15 +53,15 @@ struct ContentSteps: Sendable {
     }
 
     var isEmpty: Bool { !checks && translation == nil }
-    /// Whether anything but a translation is there.
+    /// Whether there is any step other than a translation.
     var checks: Bool { validate != nil || needsSchema || image != nil }
 
     var changes: Bool {
         translation != nil || image.map { !$0.convert.isEmpty || $0.scaleTo != nil } ?? false
     }
 
-    /// Throws where nothing cannot be what content is to be: no schema is satisfied by it, and it
-    /// is no image.
+    /// Throws if empty content cannot be what the content must be: it satisfies no schema, and is
+    /// not an image.
     func refuseNothing() throws(TransformationFailure) {
         guard needsContent else { return }
         if needsSchema {
@@ -73,10 +73,10 @@ struct ContentSteps: Sendable {
         }
     }
 
-    /// Takes the changes out.
+    /// Removes the changes.
     ///
-    /// - Parameter refuses: whether an image that would have been changed is refused; it is known
-    ///   only when it is decoded.
+    /// - Parameter refuses: whether an image that would have been changed is refused, which is
+    ///   known only once it is decoded.
     mutating func stepAside(refuses: Bool) {
         translation = nil
         refusesImageChanges = refuses
@@ -94,10 +94,10 @@ struct ContentSteps: Sendable {
             throw TransformationFailure(
                 .responseBodyTooLarge, "it has more than \(limits.bytes) bytes")
         }
-        // However it is framed: of `Content-Length: 0` nothing is gathered.
+        // Whatever the framing: with `Content-Length: 0` nothing is gathered.
         if content.isEmpty, !needsContent { return PlannedContent() }
         if let format = validate?.document ?? (needsSchema ? .json : nil) {
-            // A translation of the same format finds the same faults.
+            // A translation of the same format finds the same errors.
             if needsSchema || translation?.from != format {
                 try check(content, format, contentType, limits)
             }
@@ -186,7 +186,7 @@ struct ContentSteps: Sendable {
 }
 
 extension ValidatedFormat {
-    /// Nil for images.
+    /// `nil` for images.
     fileprivate var document: DocumentFormat? {
         switch self {
         case .json: .json
@@ -198,7 +198,7 @@ extension ValidatedFormat {
 }
 
 extension ImageType {
-    /// The type that the first bytes of an image say.
+    /// The type that the first bytes of an image indicate.
     fileprivate init?(beginningOf image: [UInt8]) {
         let head = image.prefix(12)
         let brand = String(decoding: head.dropFirst(8), as: UTF8.self)

@@ -1,6 +1,6 @@
 import PinfoldConfiguration
 
-/// Content and the Content-Type that goes with it.
+/// Content with its Content-Type.
 package struct TranslatedContent: Sendable, Equatable {
     package var bytes: [UInt8]
     package var contentType: String
@@ -11,19 +11,20 @@ package struct TranslatedContent: Sendable, Equatable {
     }
 }
 
-/// What decodes images. It may wait for another process: never called on an event loop's thread.
+/// Decodes images. It may wait for another process, and must never be called on an event loop's
+/// thread.
 package protocol ImageTransforming: Sendable {
-    /// What the rules make of an image; nil: it is fine as it is. Throws where it is no image, or
-    /// one that the rules refuse (``TransformationProblem/responseImageRefused``).
+    /// Applies the rules to an image; returns `nil` if it may stay as it is. Throws if it is not an
+    /// image, or one that the rules refuse (``TransformationProblem/responseImageRefused``).
     func transform(
         _ image: [UInt8], by rules: ImageRules
     ) throws(TransformationFailure) -> TranslatedContent?
 }
 
-/// What holds content to a JSON Schema.
+/// Checks content against a JSON Schema.
 package protocol JSONSchemaChecking: Sendable {
-    /// Throws ``TransformationProblem/responseSchemaViolated`` with the path of what does not
-    /// satisfy the schema. `json` is content that was parsed before, without content coding.
+    /// Throws ``TransformationProblem/responseSchemaViolated`` with the path of whatever does not
+    /// satisfy the schema. `json` is content without content coding that has already been parsed.
     func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure)
 }
 

@@ -1,14 +1,14 @@
 import Documents
 import PinfoldConfiguration
 
-/// What makes a document of one format one of another.
+/// Translates documents from one format to another.
 struct DocumentTranslation: Sendable {
     let from: DocumentFormat
     let to: DocumentFormat
     var removesNulls = false
-    /// The form of a property list that is written.
+    /// The form in which property lists are written.
     var propertyListForm = PropertyListForm.xml
-    /// How the names of forms, those that are read and those that are written, say elements.
+    /// How the names of forms, both read and written, denote array elements.
     var arrays = FormArrayStyle.brackets
 
     init(from: DocumentFormat, to: DocumentFormat) {
@@ -16,8 +16,9 @@ struct DocumentTranslation: Sendable {
         self.to = to
     }
 
-    /// Nil where nothing is to be done: of translations of a format into itself only that of
-    /// property lists, which writes the other form, and those that take null out change anything.
+    /// Returns `nil` if there is nothing to do: a translation of a format into itself changes
+    /// something only for property lists, which are written in the other form, and if null is
+    /// removed.
     init?(_ rules: ResponseBodyRules) {
         self.init(from: rules.from.document, to: rules.to.document)
         removesNulls = rules.removesKeysWithNullValues
@@ -31,14 +32,14 @@ struct DocumentTranslation: Sendable {
         guard changes else { return nil }
     }
 
-    /// What was made.
+    /// The output of a translation.
     struct Product {
         var bytes: [UInt8]
-        /// Values of null that were left out.
+        /// The number of null values that were removed.
         var removedNulls = 0
     }
 
-    /// What stands in Content-Type for what is written.
+    /// The Content-Type of the output.
     var contentType: String {
         let type = to.mediaTypes[0]
         return to == .xml ? "\(type); charset=utf-8" : type
@@ -47,14 +48,14 @@ struct DocumentTranslation: Sendable {
     /// As in `json-to-plist`.
     var name: String { "\(from.rawValue)-to-\(to.rawValue)" }
 
-    /// Whether what is written has another type than what is read. Within one format it has so
-    /// where the type says an encoding that is not written.
+    /// Whether the output's type differs from the input's. Within one format it does if the type
+    /// names an encoding that is not written.
     func changesType(of type: ContentType?) -> Bool {
         guard from == to, let charset = type?.charset else { return from != to }
         return ![.utf8, .ascii].contains(Charset(charset))
     }
 
-    /// Whether content needs no translation, but for null in it.
+    /// Whether content needs no translation, apart from removing null.
     func keeps(_ content: [UInt8], ofType type: ContentType?) -> Bool {
         guard from == to, !changesType(of: type) else { return false }
         guard from == .plist else { return true }
@@ -78,7 +79,7 @@ struct DocumentTranslation: Sendable {
                 content, limits,
                 BinaryPropertyListWriter(limits: limits, capacity: content.bytes.count + 512))
         case .plist:
-            // More than JSON grows by the tags; room that is not used costs nothing.
+            // The tags make it larger than JSON; unused capacity costs nothing.
             try write(
                 content, limits,
                 XMLPropertyListWriter(limits: limits, capacity: content.bytes.count * 4 + 512))
@@ -100,7 +101,7 @@ struct DocumentTranslation: Sendable {
     }
 }
 
-/// A sink that makes bytes of a document.
+/// A sink that writes a document as bytes.
 protocol DocumentWriter: DocumentSink {
     mutating func finish() throws(DocumentError) -> [UInt8]
 }

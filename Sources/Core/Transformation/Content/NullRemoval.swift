@@ -1,14 +1,15 @@
 import Documents
 
-/// Leaves null out of a document's events, with its key: not as a member of a dictionary, not in
-/// an array, at any depth, as ``DocumentValue/removingNulls`` has it. Null by itself stays.
+/// Removes null, with its key, from a document's events: as a member of a dictionary and as an
+/// element of an array, at any depth, like ``DocumentValue/removingNulls``. Null as the whole
+/// document is kept.
 struct NullRemoval<Sink: DocumentSink>: DocumentSink {
     private(set) var sink: Sink
-    /// Values that were left out.
+    /// The number of values that were removed.
     private(set) var removed = 0
     private var depth = 0
     private var key: [UInt8] = []
-    /// Whether `key` is yet to be given on.
+    /// Whether `key` has yet to be passed on.
     private var hasKey = false
 
     init(_ sink: Sink) { self.sink = sink }

@@ -1,16 +1,17 @@
 import Documents
 import PinfoldConfiguration
 
-/// What becomes of the content of the requests of a route, and of their parameters. What is large
-/// is for another thread than an event loop's.
+/// Translates the content of a route's requests, and their parameters. Large content must be
+/// processed on a thread other than an event loop's.
 package struct RequestTranslation: Sendable {
-    /// Bytes of content, of what came and of what is made of it, beyond which it is refused.
+    /// The maximum size of content in bytes, before and after translation; larger content is
+    /// refused.
     package let maximumBytes: Int
     private let source: DocumentFormat
     private let target: DocumentFormat
     private let arrays: FormArrayStyle
 
-    /// Nil where there are rules neither for content nor for where parameters stand.
+    /// `nil` if there are rules neither for content nor for the place of parameters.
     package init?(_ rules: RequestRules) {
         guard rules.body != nil || rules.parameters == .byMethod else { return nil }
         source = rules.body?.from.document ?? .form
@@ -21,11 +22,11 @@ package struct RequestTranslation: Sendable {
 
     private static let standardMaximumBytes = 1 << 20
 
-    /// Whether content is translated, or moved to the query, by its Content-Type (nil: it has
-    /// none, and is not).
+    /// Whether content is translated, or moved to the query, according to its Content-Type (`nil`
+    /// if it has none; it then is not).
     ///
-    /// - Throws: ``TransformationProblem/requestBodyInvalid`` for what is no type, where a server
-    ///   may read it as the format all the same.
+    /// - Throws: ``TransformationProblem/requestBodyInvalid`` for an invalid type that a server
+    ///   could nevertheless read as the format.
     package func applies(
         toContentType value: String?
     ) throws(TransformationFailure) -> Bool {
@@ -36,8 +37,8 @@ package struct RequestTranslation: Sendable {
         return source.isFormat(of: type.essence)
     }
 
-    /// Whether no content at all is something in the format: a form without pairs, or, where JSON
-    /// or a property list is expected, nothing.
+    /// Whether empty content means something in the format: a form without pairs, or nothing, where
+    /// JSON or a property list is expected.
     package var readsNothing: Bool {
         switch source {
         case .form, .json, .plist: true
@@ -45,15 +46,14 @@ package struct RequestTranslation: Sendable {
         }
     }
 
-    /// What takes the place of content. Without a rule that makes another format of it
-    /// it stays as it is.
+    /// Translates content. Without a rule that changes its format it stays as it is.
     ///
     /// - Parameters:
     ///   - content: without content coding.
-    ///   - extent: beyond which it ends with ``TransformationProblem/requestBodyTooLarge``.
-    ///   - interlude: what is done now and then meanwhile.
-    /// - Throws: a failure of a request's; ``TransformationProblem/requestFileRefused`` where a
-    ///   part of multipart content is a file.
+    ///   - extent: if exceeded, ``TransformationProblem/requestBodyTooLarge`` is thrown.
+    ///   - interlude: called from time to time during the work.
+    /// - Throws: a request's error; ``TransformationProblem/requestFileRefused`` if a part of
+    ///   multipart content is a file.
     package func translate(
         _ content: [UInt8], contentType: String?, _ extent: WorkExtent = .full,
         interlude: Interlude? = nil
@@ -67,8 +67,8 @@ package struct RequestTranslation: Sendable {
             interlude)
     }
 
-    /// The query pairs, as in `a=1&b=2`, that take the place of a request's content: for methods
-    /// whose parameters stand in the query.
+    /// Converts a request's content into query pairs such as `a=1&b=2`: for methods whose
+    /// parameters are sent in the query.
     package func query(
         from content: [UInt8], contentType: String?, _ extent: WorkExtent = .full,
         interlude: Interlude? = nil
@@ -79,8 +79,8 @@ package struct RequestTranslation: Sendable {
         return String(decoding: made.bytes, as: UTF8.self)
     }
 
-    /// The content that takes the place of a request's query (without `?`): for methods whose
-    /// parameters stand in the content.
+    /// Converts a request's query (without `?`) into content: for methods whose parameters are sent
+    /// in the content.
     package func content(
         fromQuery query: String
     ) throws(TransformationFailure) -> TranslatedContent {

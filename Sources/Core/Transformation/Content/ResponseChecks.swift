@@ -2,16 +2,16 @@ import Documents
 import HTTPCore
 import PinfoldConfiguration
 
-/// What is asked, and made, of the responses to a route's requests.
+/// How the responses to a route's requests are checked and changed.
 package struct ResponseChecks: Sendable {
     private let rules: ResponseRules
     private let steps: ContentSteps
 
-    /// Nil where nothing is asked.
+    /// `nil` if there is nothing to check or change.
     ///
     /// - Parameters:
-    ///   - schema: what holds content to the rules' schema.
-    ///   - images: what decodes images.
+    ///   - schema: checks content against the rules' schema.
+    ///   - images: decodes images.
     package init?(
         _ rules: ResponseRules, schema: (any JSONSchemaChecking)?,
         images: (any ImageTransforming)?
@@ -23,7 +23,7 @@ package struct ResponseChecks: Sendable {
         }
     }
 
-    /// Throws ``TransformationProblem/responseStatusRefused`` for a status that is not asked for.
+    /// Throws ``TransformationProblem/responseStatusRefused`` for a status that is not accepted.
     package func check(status: UInt16) throws(TransformationFailure) {
         guard let accepted = rules.statusCodes,
             !accepted.contains(where: { $0.contains(status) })
@@ -36,11 +36,11 @@ package struct ResponseChecks: Sendable {
             "the status is \(status), expected was \(expected.joined(separator: ", "))")
     }
 
-    /// Throws ``TransformationProblem/responseTypeRefused`` for content of a type that is not asked
-    /// for, and for content that might be what is translated, but has no type that says so. Without
-    /// content the type is no matter.
+    /// Throws ``TransformationProblem/responseTypeRefused`` for content whose type is not accepted,
+    /// and for content that might have to be translated but whose type does not say so. Without
+    /// content the type does not matter.
     ///
-    /// - Parameter contentType: the field's value; nil where there is none.
+    /// - Parameter contentType: the field's value; `nil` if it is absent.
     package func check(
         contentType: String?, hasContent: Bool
     ) throws(TransformationFailure) {
@@ -54,11 +54,11 @@ package struct ResponseChecks: Sendable {
             .responseTypeRefused, "\(found), expected was \(accepted.joined(separator: ", "))")
     }
 
-    /// Whether a response has to have content where that is held to a schema or has to be an image:
-    /// where it is the representation that was asked for (RFC 9110 §15.3.1, §15.3.4, §15.3.7), or a
-    /// success that the rules name. Redirects, challenges and errors say what they have to say in
-    /// their heads, as does success for OPTIONS, PUT, PATCH and DELETE. That of POST is asked for:
-    /// an origin that has nothing to tell of it answers 204, or 201.
+    /// Whether a response must have content if that is checked against a schema or must be an
+    /// image: it must if it is the representation that was asked for (RFC 9110 §15.3.1, §15.3.4,
+    /// §15.3.7), or a success that the rules name. Redirects, challenges and errors are described
+    /// by their heads, as is success for OPTIONS, PUT, PATCH and DELETE. For POST content is
+    /// required: an origin that has nothing to return answers 204 or 201.
     package func needsContent(answering method: Method = .get, status: UInt16) -> Bool {
         switch (method, status) {
         case (.head, _), (.options, _), (.put, _), (.patch, _), (.delete, _): false
@@ -71,11 +71,11 @@ package struct ResponseChecks: Sendable {
     }
 
     /// Throws ``TransformationProblem/responseSchemaViolated`` or
-    /// ``TransformationProblem/responseImageRefused`` for a response without content where content
-    /// is held to a schema or has to be an image, unless it needs none
+    /// ``TransformationProblem/responseImageRefused`` for a response without content if content is
+    /// checked against a schema or must be an image, unless it needs none
     /// (``needsContent(answering:status:)``). Content that only has to parse may be absent.
     ///
-    /// - Parameter contentType: the field's value; nil where there is none.
+    /// - Parameter contentType: the field's value; `nil` if it is absent.
     package func refuseNothing(contentType: String?) throws(TransformationFailure) {
         try steps.forContent(ofType: ContentType(contentType)).refuseNothing()
     }
@@ -86,19 +86,19 @@ package struct ResponseChecks: Sendable {
         return accepted == "*/*" || type.hasPrefix(accepted.dropLast())
     }
 
-    /// A type as far as it is one, for errors.
+    /// The part of a type that is valid, for errors.
     private static func quotable(_ type: String) -> String {
         String(decoding: type.utf8.prefix(80).filter { $0 > 0x20 && $0 < 0x7F }, as: UTF8.self)
     }
 
-    /// What is done with content; nil: it is passed on unseen.
+    /// What is done with content; `nil` if it is passed on unexamined.
     ///
     /// - Parameters:
-    ///   - isPartial: it is a part of a representation (206, Content-Range).
-    ///   - noTransform: its sender wants it unchanged (RFC 9111, section 5.2.2.6).
-    ///   - needsContent: as of ``needsContent(answering:status:)``.
-    /// - Throws: ``TransformationProblem/responsePartial`` for a part of what would have to be
-    ///   checked, ``TransformationProblem/responseNoTransform`` where the rules refuse.
+    ///   - isPartial: whether it is part of a representation (206, Content-Range).
+    ///   - noTransform: whether its sender wants it unchanged (RFC 9111 §5.2.2.6).
+    ///   - needsContent: see ``needsContent(answering:status:)``.
+    /// - Throws: ``TransformationProblem/responsePartial`` for a part of something that would have
+    ///   to be checked, ``TransformationProblem/responseNoTransform`` if the rules refuse it.
     package func plan(
         contentType: String?, isPartial: Bool, noTransform: Bool, needsContent: Bool = true
     ) throws(TransformationFailure) -> ContentPlan? {
@@ -123,8 +123,8 @@ package struct ResponseChecks: Sendable {
             steps: steps)
     }
 
-    /// The Content-Type that a change gives content of a type, for responses without content; nil:
-    /// it is not changed.
+    /// The new Content-Type of changed content with this type, for responses without content; `nil`
+    /// if it does not change.
     package func changedContentType(_ contentType: String?) -> String? {
         let type = ContentType(contentType)
         let steps = steps.forContent(ofType: type)
@@ -134,19 +134,19 @@ package struct ResponseChecks: Sendable {
         return steps.image?.convert.first { $0.from.rawValue == type?.essence }?.to.rawValue
     }
 
-    /// Whether content of a type that keeps its type may be changed all the same: null may be in
-    /// it, a property list may have the other form, an image may be too large. Only the content
-    /// tells.
+    /// Whether content may be changed although its type stays the same: it may contain null, a
+    /// property list may have the other form, an image may be too large. Only the content shows
+    /// this.
     package func mayChange(_ contentType: String?) -> Bool {
         let steps = steps.forContent(ofType: ContentType(contentType))
         return steps.translation != nil || steps.image?.scaleTo != nil
     }
 
-    /// Whether content of any type is looked at: it is then asked for whole.
+    /// Whether content of any type is examined: it is then requested as a whole.
     package var looksAtContent: Bool { !steps.isEmpty }
 
-    /// Names the rules that change content: eight hex digits, the same in every process, for entity
-    /// tags. It is another for any other rules.
+    /// Identifies the rules that change content: eight hex digits, the same in every process, for
+    /// entity tags. It differs for different rules.
     package var identity: String {
         var text = "1"
         if let body = rules.body {

@@ -1,17 +1,17 @@
 import Documents
 
-/// Content that is to be parsed, without content coding.
+/// Content to be parsed, without content coding.
 struct SourceContent {
     let format: DocumentFormat
-    /// In UTF-8; XML in an encoding that its parser reads.
+    /// In UTF-8; for XML in an encoding that its parser supports.
     let bytes: [UInt8]
-    /// What the message's head says of the encoding of XML; nil: the document says it.
+    /// The encoding of XML according to the message's head; `nil` if the document specifies it.
     private(set) var encoding: String?
-    /// Of multipart content.
+    /// The boundary of multipart content.
     private(set) var boundary = ""
 
-    /// - Throws: `encoding` for a charset that is not read, `malformed` for multipart content
-    ///   without a boundary.
+    /// - Throws: `encoding` for an unsupported charset, `malformed` for multipart content without a
+    ///   boundary.
     init(
         _ content: [UInt8], _ format: DocumentFormat, contentType: String?
     ) throws(DocumentError) {
@@ -35,8 +35,8 @@ struct SourceContent {
         }
     }
 
-    /// Content that is nothing: no bytes, or, as AFNetworking has it for JSON, a single space. A
-    /// form without bytes is an empty dictionary, and there is no such XML and multipart content.
+    /// Whether content is empty: no bytes or, as in AFNetworking for JSON, a single space. A form
+    /// without bytes is an empty dictionary; XML and multipart content cannot be empty.
     static func isNothing(_ content: [UInt8], _ format: DocumentFormat) -> Bool {
         switch format {
         case .json: content.isEmpty || content == [0x20]
@@ -45,9 +45,9 @@ struct SourceContent {
         }
     }
 
-    /// Gives the document's events to a sink.
+    /// Passes the document's events to a sink.
     ///
-    /// - Parameter arrays: as of ``FormReader``, for forms and multipart content.
+    /// - Parameter arrays: see ``FormReader``, for forms and multipart content.
     func read(
         limits: DocumentLimits, arrays: FormArrayStyle = .brackets,
         into sink: inout some DocumentSink
@@ -59,7 +59,7 @@ struct SourceContent {
                 arrays: arrays)
             return try value.replay(into: &sink)
         }
-        // Two closures deep the sink cannot be `inout`.
+        // The sink cannot be `inout` within two nested closures.
         try withUnsafeMutablePointer(to: &sink) { sink throws(DocumentError) in
             try bytes.withBytes { bytes throws(DocumentError) in
                 switch format {
@@ -77,7 +77,7 @@ struct SourceContent {
         }
     }
 
-    /// Parses the document and makes nothing of it.
+    /// Parses the document and discards its events.
     func check(limits: DocumentLimits) throws(DocumentError) {
         switch format {
         case .json: try JSONValidator.validate(bytes, limits: limits)
@@ -92,14 +92,14 @@ struct SourceContent {
     }
 }
 
-/// Takes the events of XML and makes nothing of them.
+/// Discards the events of XML.
 private struct DiscardedXML: XMLSink {
     mutating func start(_ tag: XMLTag) {}
     mutating func text(_ text: UnsafeRawBufferPointer) {}
     mutating func end(_ name: UnsafeRawBufferPointer) {}
 }
 
-/// Takes the events of a document and makes nothing of them.
+/// Discards the events of a document.
 private struct DiscardedDocument: DocumentSink {
     mutating func null() {}
     mutating func boolean(_ value: Bool) {}

@@ -4,17 +4,17 @@ import Documents
 package enum WorkExtent: Sendable, Equatable {
     /// As much as the rules allow: on a thread that nobody waits for.
     case full
-    /// So little that an event loop's thread can do it. A document of a few hundred bytes may stand
-    /// for millions of values, where a binary property list names an object many times; what
-    /// exceeds this is refused as too large, and says nothing about what the rules allow.
+    /// Little enough for an event loop's thread. A document of a few hundred bytes may represent
+    /// millions of values, if a binary property list refers to an object many times; what exceeds
+    /// this is refused as too large, which does not mean that the rules would refuse it.
     case brief
 
-    /// Values that are read briefly: as many as a document has bytes that is short by them.
+    /// The maximum number of values: as many as a short document has bytes.
     private static let briefValues = 16 << 10
-    /// Bytes that are written briefly.
+    /// The maximum number of bytes written.
     private static let briefOutput = 256 << 10
 
-    /// The limits of a document of so many bytes that may be read, and written.
+    /// The limits for reading, and writing, a document of this many bytes.
     func limits(bytes: Int, _ interlude: Interlude? = nil) -> DocumentLimits {
         var limits =
             switch self {

@@ -1,22 +1,22 @@
 import ContentCoding
 
-/// The entity tags of changed representations (RFC 9110, section 8.8.3).
+/// The entity tags of changed representations (RFC 9110 §8.8.3).
 ///
-/// What is made of a representation by the rules of a route is another representation, and must not
-/// have its tag. It gets the origin's tag with a suffix that names the rules: `"abc"` becomes
-/// `"abc-1a2b3c4d"`, and where the content was encoded again `"abc-1a2b3c4d-gzip"`. So the tag says
-/// which tag the origin knows it by, and changes with the rules. Weak ones stay weak; a strong one
-/// stays strong, for the same content always becomes the same bytes.
+/// The result of applying a route's rules to a representation is a different representation, and
+/// must not have the same tag. It gets the origin's tag with a suffix that identifies the rules:
+/// `"abc"` becomes `"abc-1a2b3c4d"`, and if the content was encoded again `"abc-1a2b3c4d-gzip"`. So
+/// the tag contains the one that the origin knows, and changes with the rules. Weak tags stay weak;
+/// a strong tag stays strong, because the same content always gives the same bytes.
 package struct EntityTagMapping: Sendable, Equatable {
-    /// The codings that content is encoded in again.
+    /// The codings in which content is encoded again.
     package static let codings: [ContentCoding] = [.gzip, .brotli]
 
-    /// Names the rules.
+    /// Identifies the rules.
     package let identity: String
-    /// With the coding where there is one.
+    /// The suffixes, with the coding if there is one.
     private let suffixes: [(coding: ContentCoding, text: [UInt8])]
 
-    /// - Parameter identity: eight hexadecimal digits, others for other rules.
+    /// - Parameter identity: eight hexadecimal digits, which differ for different rules.
     package init(identity: String) {
         self.identity = identity
         let plain = [UInt8(ascii: "-")] + Array(identity.utf8)
@@ -29,22 +29,23 @@ package struct EntityTagMapping: Sendable, Equatable {
         left.identity == right.identity
     }
 
-    /// The tag of what is made of a representation; nil where the origin's is not one, so that it
-    /// must go. A tag without quotes, as some servers send them, is taken as one.
+    /// The tag of the changed representation; `nil` if the origin's is invalid, so that it must be
+    /// removed. A tag without quotes, as some servers send it, is accepted.
     ///
     /// - Parameters:
-    ///   - tag: the origin's, as it stands in the field.
-    ///   - coding: the one that the content was encoded in again.
+    ///   - tag: the origin's, as in the field.
+    ///   - coding: the coding in which the content was encoded again.
     package func translated(_ tag: [UInt8], coding: ContentCoding = .identity) -> [UInt8]? {
         guard let opaque = Self.opaque(of: tag) else { return nil }
         guard let suffix = suffixes.first(where: { $0.coding == coding })?.text else { return nil }
         return Array(tag[..<opaque.upperBound] + suffix + tag[opaque.upperBound...])
     }
 
-    /// The origin's tag of what has the tag; nil: it has no suffix of these rules.
+    /// The origin's tag for a tag of this mapping; `nil` if it does not have a suffix of these
+    /// rules.
     package func original(_ tag: [UInt8]) -> [UInt8]? { parts(of: tag)?.original }
 
-    /// The coding of what has the tag; nil: it has no suffix of these rules.
+    /// The coding in a tag of this mapping; `nil` if it does not have a suffix of these rules.
     package func coding(_ tag: [UInt8]) -> ContentCoding? { parts(of: tag)?.coding }
 
     private func parts(of tag: [UInt8]) -> (original: [UInt8], coding: ContentCoding)? {
@@ -61,7 +62,7 @@ package struct EntityTagMapping: Sendable, Equatable {
         return (Array(tag[..<end] + tag[opaque.upperBound...]), suffix.coding)
     }
 
-    /// Whether two tags are the same by the weak comparison (RFC 9110, section 8.8.3.2).
+    /// Whether two tags are equal by weak comparison (RFC 9110 §8.8.3.2).
     package static func areSame(_ left: [UInt8], _ right: [UInt8]?) -> Bool {
         right.map { withoutWeakness(left) == withoutWeakness($0) } ?? false
     }
@@ -70,7 +71,7 @@ package struct EntityTagMapping: Sendable, Equatable {
         tag.starts(with: [UInt8(ascii: "W"), UInt8(ascii: "/")]) ? tag[2...] : tag[...]
     }
 
-    /// What is between the quotes, or all of a tag without them; nil for what is no tag.
+    /// The part between the quotes, or all of a tag without them; `nil` if it is not a tag.
     ///
     ///     entity-tag = [ "W/" ] DQUOTE *etagc DQUOTE
     ///     etagc      = %x21 / %x23-7E / obs-text

@@ -1,11 +1,11 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// The names and values that header rules may write. What the configuration file says was held to
-/// more than this before; here stands what keeps a head well formed and its framing as it was,
-/// wherever the rules are from.
+/// The names and values that header rules may write. The configuration file's rules have already
+/// been checked more strictly; this ensures that a head stays well-formed and its framing
+/// unchanged, wherever the rules come from.
 enum FieldRule {
-    /// Fields that decide where a message ends, which way it goes, or what becomes of the
+    /// The fields that determine where a message ends, where it goes, or what happens to the
     /// connection. No rule changes them.
     private static let untouchable = FieldIDSet.hopByHop.union(
         FieldIDSet([
@@ -13,8 +13,8 @@ enum FieldRule {
         ])
     ).ids.map { HeadName("\($0.name)").lowercase }
 
-    /// A name that a rule may have; nil for what is no token, an untouchable field, one in disguise
-    /// (`_` for `-`), and `close`, which Connection could not name apart from its option.
+    /// A name that a rule may have; `nil` if it is not a token, or is an untouchable field, one in
+    /// disguise (`_` for `-`), or `close`, which Connection could not distinguish from its option.
     static func name(_ text: String) -> HeadName? {
         let name = HeadName(text)
         let plain = name.lowercase.map { $0 == UInt8(ascii: "_") ? UInt8(ascii: "-") : $0 }
@@ -24,7 +24,8 @@ enum FieldRule {
         return name
     }
 
-    /// A value that may be written, without whitespace around it; nil for one that no field has.
+    /// A value that may be written, without surrounding whitespace; `nil` if it is not a valid
+    /// field value.
     static func value(_ text: String) -> [UInt8]? {
         let bytes = Array(text.utf8)
         guard bytes.allSatisfy(ByteClass.isFieldValue) else { return nil }
@@ -34,7 +35,7 @@ enum FieldRule {
         return Array(bytes[first...last])
     }
 
-    /// The names of a list that a rule may have.
+    /// The names in a list that a rule may have.
     static func names(_ texts: [String]) -> [HeadName] { texts.compactMap(name) }
 
     /// The pairs of names.
@@ -45,7 +46,7 @@ enum FieldRule {
         }
     }
 
-    /// The lines that are written.
+    /// The lines to write.
     static func lines(_ pairs: [NamedValue]) -> [(name: HeadName, value: [UInt8])] {
         pairs.compactMap { pair in
             guard let name = name(pair.name), let value = value(pair.value) else { return nil }

@@ -1,9 +1,9 @@
 import HTTPCore
 
-/// The field lines of a head while they are changed. Lines that nothing is done to keep their
-/// bytes, and all keep their order.
+/// The field lines of a head while they are being changed. Lines that are not changed keep their
+/// bytes, and all lines keep their order.
 struct HeadLines {
-    /// Bytes of the head at hand, or bytes that were written.
+    /// Bytes of the original head, or bytes that were written.
     enum Piece {
         case received(Range<Int>)
         case written([UInt8])
@@ -11,9 +11,9 @@ struct HeadLines {
 
     struct Line {
         var name: Piece
-        /// From the colon up to and with the line's end.
+        /// From the colon up to and including the end of the line.
         var rest: Piece
-        /// Whether Connection names it.
+        /// Whether Connection nominates it.
         var isNominated = false
     }
 
@@ -36,8 +36,7 @@ struct HeadLines {
         }
     }
 
-    /// The lines that stand from `start` up to the end of `head`, which is well formed and has no
-    /// empty line.
+    /// The lines from `start` up to the end of `head`, which is well-formed and has no empty line.
     init(from start: Int, of head: Span<UInt8>) {
         var position = start
         while position < head.count {
@@ -51,7 +50,7 @@ struct HeadLines {
         }
     }
 
-    /// Whether the line has the name.
+    /// Whether the line has this name.
     func isNamed(_ name: HeadName, at index: Int, in head: Span<UInt8>) -> Bool {
         switch lines[index].name {
         case .received(let range): head.extracting(range).equals(lowercase: name.lowercase.span)
@@ -59,8 +58,7 @@ struct HeadLines {
         }
     }
 
-    /// Whether any line has the name. What Connection names ends here and
-    /// does not count.
+    /// Whether any line has this name. Fields that Connection nominates end here and do not count.
     func contains(_ name: HeadName, in head: Span<UInt8>) -> Bool {
         var next = firstIndex(of: name, from: 0, in: head)
         while let index = next {
@@ -70,7 +68,7 @@ struct HeadLines {
         return false
     }
 
-    /// The values of the lines of that name, without the whitespace around them.
+    /// The values of the lines with this name, without surrounding whitespace.
     func values(_ name: HeadName, in head: Span<UInt8>) -> [[UInt8]] {
         var values: [[UInt8]] = []
         var next = firstIndex(of: name, from: 0, in: head)
@@ -81,7 +79,7 @@ struct HeadLines {
         return values
     }
 
-    /// The value of a line, without the whitespace around it.
+    /// The value of a line, without surrounding whitespace.
     func value(at index: Int, in head: Span<UInt8>) -> [UInt8] {
         switch lines[index].rest {
         case .received(let range): Self.value(head.extracting(range))
@@ -97,7 +95,7 @@ struct HeadLines {
         return Array(copying: rest.extracting(start..<end))
     }
 
-    /// Takes all lines of that name out; whether there were any.
+    /// Removes all lines with this name; returns whether there were any.
     @discardableResult
     mutating func remove(_ name: HeadName, in head: Span<UInt8>) -> Bool {
         guard let first = firstIndex(of: name, from: 0, in: head) else { return false }
@@ -111,7 +109,7 @@ struct HeadLines {
         return true
     }
 
-    /// The first line of that name, from an index on. Most lines are looked for in vain.
+    /// The first line with this name, from an index on. Most searches find nothing.
     private func firstIndex(of name: HeadName, from start: Int, in head: Span<UInt8>) -> Int? {
         var index = start
         while index < lines.count {
@@ -121,32 +119,32 @@ struct HeadLines {
         return nil
     }
 
-    /// Takes the line out.
+    /// Removes the line.
     mutating func remove(at index: Int) {
         lines.remove(at: index)
         isChanged = true
     }
 
-    /// Puts another name before what follows it in the line.
+    /// Changes the name of the line.
     mutating func rename(at index: Int, to name: [UInt8]) {
         lines[index].name = .written(name)
         isChanged = true
     }
 
-    /// Puts another value into the line.
+    /// Changes the value of the line.
     mutating func setValue(at index: Int, to value: [UInt8]) {
         lines[index].rest = .written(Self.rest(value))
         isChanged = true
     }
 
-    /// Adds a line at the end.
+    /// Appends a line.
     mutating func append(_ name: [UInt8], _ value: [UInt8]) {
         lines.append(Line(name: .written(name), rest: .written(Self.rest(value))))
         isChanged = true
     }
 
-    /// Puts one line in the place of all of that name, or at the end where there is none. A line
-    /// that is the only one and has the value already stays as it is.
+    /// Replaces all lines with this name by one, or appends it if there are none. A line that is
+    /// the only one and already has the value stays as it is.
     mutating func set(_ name: HeadName, _ value: [UInt8], in head: Span<UInt8>) {
         guard let first = firstIndex(of: name, from: 0, in: head) else {
             return append(name.written, value)
@@ -169,7 +167,7 @@ struct HeadLines {
         return rest
     }
 
-    /// Bytes of all lines.
+    /// The size of all lines in bytes.
     var count: Int {
         lines.reduce(0) { $0 + Self.count($1.name) + Self.count($1.rest) }
     }
@@ -200,20 +198,20 @@ struct HeadLines {
 }
 
 extension [UInt8] {
-    /// Adds the bytes of a span.
+    /// Appends the bytes of a span.
     mutating func append(_ bytes: Span<UInt8>) {
         bytes.withUnsafeBufferPointer { append(contentsOf: $0) }
     }
 
-    /// The bytes of a span.
+    /// Copies the bytes of a span.
     init(copying bytes: Span<UInt8>) {
         self = bytes.withUnsafeBufferPointer { Array($0) }
     }
 }
 
-/// A field name that may be looked for, and written.
+/// A field name to search for or write.
 struct HeadName: Sendable, Equatable {
-    /// As it is written.
+    /// The name as it is written.
     let written: [UInt8]
     let lowercase: [UInt8]
 

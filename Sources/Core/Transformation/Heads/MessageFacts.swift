@@ -2,35 +2,35 @@ import CachePolicy
 import ContentCoding
 import HTTPCore
 
-/// What heads say of content, as far as a stage has to know it.
+/// What heads state about content, as far as a stage needs to know it.
 package enum MessageFacts {
-    /// Whether a request's content must not be changed on its way (RFC 9111, section 5.2.1.6).
+    /// Whether a request's content must not be transformed (RFC 9111 §5.2.1.6).
     package static func noTransform(
         request: borrowing RequestHead, in bytes: Span<UInt8>
     ) -> Bool {
         CacheDirectives(request: request.fields, in: bytes).flags.contains(.noTransform)
     }
 
-    /// Whether a response's content must not be changed on its way (RFC 9111, section 5.2.2.6).
+    /// Whether a response's content must not be transformed (RFC 9111 §5.2.2.6).
     package static func noTransform(
         response: borrowing ResponseHead, in bytes: Span<UInt8>
     ) -> Bool {
         CacheDirectives(response: response.fields, in: bytes).flags.contains(.noTransform)
     }
 
-    /// What Content-Type says.
+    /// The media type in Content-Type.
     package enum MediaType: Sendable, Equatable {
-        /// There is none, or nothing in it.
+        /// The field is absent or empty.
         case absent
         /// Type and subtype in lower case, without parameters.
         case known(String)
-        /// No media type, or lines that contradict each other.
+        /// Not a media type, or contradictory lines.
         case malformed
     }
 
-    /// The value of Content-Type; nil where there is none. Of lines that contradict each other it
-    /// is their list, which is no type: who reads another line than we do would be given what was
-    /// refused, or not seen.
+    /// The value of Content-Type; `nil` if it is absent. For contradictory lines it is their list,
+    /// which is not a valid type: a recipient that uses a different line than the gateway would be
+    /// given content that was refused, or not examined.
     package static func contentType(
         of fields: borrowing FieldSection, in bytes: Span<UInt8>
     ) -> String? {
@@ -45,7 +45,7 @@ package enum MessageFacts {
         return agree ? lines.first { !$0.isEmpty } : lines.joined(separator: ", ")
     }
 
-    /// The media type of content (RFC 9110, section 8.3.1).
+    /// The media type of content (RFC 9110 §8.3.1).
     package static func mediaType(
         of fields: borrowing FieldSection, in bytes: Span<UInt8>
     ) -> MediaType {
@@ -61,7 +61,7 @@ package enum MessageFacts {
         return found
     }
 
-    /// Nil for what is no media type.
+    /// `nil` if it is not a media type.
     private static func essence(of value: Span<UInt8>) -> String? {
         guard let range = MediaTypeSyntax.read(value) else { return nil }
         return value.extracting(range).withUnsafeBytes {
@@ -69,7 +69,7 @@ package enum MessageFacts {
         }
     }
 
-    /// The codings of content in the order in which they were applied; nil where one is unknown.
+    /// The codings of content in the order in which they were applied; `nil` if one is unknown.
     package static func codings(
         of fields: borrowing FieldSection, in bytes: Span<UInt8>
     ) -> [ContentCoding]? {
@@ -81,7 +81,7 @@ package enum MessageFacts {
         return list.codings
     }
 
-    /// What the client says of codings. A field that Connection names does not count.
+    /// The codings that the client accepts. A field that Connection nominates does not count.
     package static func acceptedCodings(
         of request: borrowing RequestHead, in bytes: Span<UInt8>
     ) -> AcceptedCodings {

@@ -2,16 +2,16 @@ import Documents
 import HTTPCore
 import PinfoldConfiguration
 
-/// What rules make of queries, parameter by parameter.
+/// Applies rules to queries, parameter by parameter.
 ///
-/// Names are compared without percent-encoding, and with `+` for a space. Parameters that no rule
+/// Names are compared after percent-decoding, and with `+` as a space. Parameters that no rule
 /// names keep their bytes; what is written is escaped by the rules of ``QueryString``.
 struct QueryChanges: Sendable {
     enum Outcome: Equatable {
         case kept
-        /// There is no query any more.
+        /// The query is removed.
         case removed
-        /// What stands behind the question mark.
+        /// The new text after the question mark.
         case replaced([UInt8])
     }
 
@@ -32,7 +32,7 @@ struct QueryChanges: Sendable {
         }
     }
 
-    /// A parameter that is written.
+    /// A parameter to write.
     struct Pair {
         let name: Name
         let bytes: [UInt8]
@@ -57,7 +57,7 @@ struct QueryChanges: Sendable {
         removed.isEmpty && renamed.isEmpty && set.isEmpty && added.isEmpty && defaults.isEmpty
     }
 
-    /// What becomes of a query; nil: the target has none.
+    /// The change to a query; `nil` if the target has none.
     func query(replacing query: Span<UInt8>?) -> Outcome {
         guard !isEmpty else { return .kept }
         var parameters = Parameters(query)
@@ -73,14 +73,14 @@ struct QueryChanges: Sendable {
     }
 }
 
-/// The parameters of a query while they are changed.
+/// The parameters of a query while they are being changed.
 private struct Parameters {
     private struct Parameter {
-        /// Without percent-encoding.
+        /// Percent-decoded.
         var name: [UInt8]
         var bytes: [UInt8]
 
-        /// Nothing between two `&` is no parameter.
+        /// Nothing between two `&` is not a parameter.
         func isNamed(_ name: [UInt8]) -> Bool { self.name == name && !bytes.isEmpty }
     }
 
@@ -88,7 +88,7 @@ private struct Parameters {
     private(set) var isChanged = false
 
     init(_ query: Span<UInt8>?) {
-        // An empty query has no parameter, not one without a name.
+        // An empty query has no parameters, rather than one without a name.
         guard let query, !query.isEmpty else { return }
         var start = 0
         while start <= query.count {
@@ -100,7 +100,7 @@ private struct Parameters {
         }
     }
 
-    /// What stands before the first `=`. An escape that is none stands for itself.
+    /// The part before the first `=`. An invalid escape stands for itself.
     private static func name(of parameter: Span<UInt8>) -> [UInt8] {
         var name: [UInt8] = []
         var index = 0
@@ -139,7 +139,7 @@ private struct Parameters {
         }
     }
 
-    /// One in the place of all, or at the end.
+    /// Replaces all parameters with this name by one, or appends it.
     mutating func set(_ pair: QueryChanges.Pair) {
         guard let first = all.firstIndex(where: { $0.isNamed(pair.name.plain) }) else {
             return append(pair)

@@ -2,13 +2,13 @@ import CachePolicy
 import HTTPCore
 import PinfoldConfiguration
 
-/// What a route's rules make of request heads.
+/// Applies a route's rules to request heads.
 ///
-/// Fields by which a message is framed, or that are about one connection, are never changed
-/// (``FieldRule``). A field that Connection names ends at the gateway: it is not renamed, and does
-/// not count as sent where a default is asked for. Where the rules write a field of such a name,
-/// theirs goes to the server: the client's lines of the name go, and the name is taken out of
-/// Connection, so that no client can strip what a route adds.
+/// Fields that frame a message, or that are about one connection, are never changed
+/// (``FieldRule``). A field that Connection nominates ends at the gateway: it is not renamed, and
+/// does not count as sent when a default is considered. If the rules write a field with such a
+/// name, their value is sent to the server: the client's lines with the name are removed, and the
+/// name is removed from Connection, so that no client can strip what a route adds.
 package struct RequestHeadRules: Sendable {
     private let removed: [HeadName]
     private let renamed: [(from: HeadName, to: HeadName)]
@@ -19,8 +19,8 @@ package struct RequestHeadRules: Sendable {
     private let target: TargetRules
     private let cachePolicy: RequestCachePolicy
 
-    /// The rules of a route; of these ``RequestRules/parameters`` and ``RequestRules/body`` are
-    /// about content, and not looked at here.
+    /// The rules of a route; ``RequestRules/parameters`` and ``RequestRules/body`` are about
+    /// content, and not used here.
     package init(_ rules: RequestRules) {
         removed = FieldRule.names(rules.headers.remove)
         renamed = FieldRule.renames(rules.headers.rename)
@@ -38,17 +38,17 @@ package struct RequestHeadRules: Sendable {
             && authorization == nil && target.isEmpty && cachePolicy == .useProtocol
     }
 
-    /// The head that takes the place of a request's, with its empty line; nil: it stays. It may be
-    /// longer than the limits that heads from clients are held to.
+    /// The new head of a request, with its empty line; `nil` if it does not change. It may be
+    /// longer than the limit for heads from clients.
     ///
     /// CONNECT is never changed: its head ends at the gateway.
     ///
     /// - Parameters:
     ///   - request: the head as parsed.
-    ///   - bytes: those it was parsed from.
-    ///   - isSecure: whether the request goes out by TLS.
-    /// - Throws: `authorizationInClearText` where the gateway's credentials would have to be added
-    ///   and may not go out without TLS.
+    ///   - bytes: the bytes it was parsed from.
+    ///   - isSecure: whether the request is sent by TLS.
+    /// - Throws: `authorizationInClearText` if the gateway's credentials would have to be added but
+    ///   may not be sent without TLS.
     package func head(
         rewriting request: borrowing RequestHead, in bytes: Span<UInt8>, isSecure: Bool
     ) throws(TransformationFailure) -> [UInt8]? {
@@ -92,8 +92,8 @@ package struct RequestHeadRules: Sendable {
         }
     }
 
-    /// Adds the credentials where there are none once the fields were changed. Not to TRACE, which
-    /// would show them to the client (RFC 9110, section 9.3.8).
+    /// Adds the credentials if there are none after the fields were changed. Not to TRACE, which
+    /// would show them to the client (RFC 9110 §9.3.8).
     private func authorize(
         _ lines: inout HeadLines, _ method: Method, in bytes: Span<UInt8>, isSecure: Bool
     ) throws(TransformationFailure) {
@@ -109,12 +109,13 @@ package struct RequestHeadRules: Sendable {
         lines.append(HeadName.authorization.written, value)
     }
 
-    /// Says the policy in Cache-Control, in place of what the client says about the cache there and
-    /// in Pragma; its `no-store` and `no-transform` stay.
+    /// Sets the policy in Cache-Control, replacing the client's cache directives there and in
+    /// Pragma, except its `no-store` and `no-transform`.
     ///
-    /// `max-stale` lets the cache answer with what is stored whatever its age. What the server said
-    /// must be asked about again (`must-revalidate`, `no-cache` and the like) is not given stale
-    /// for all that: RFC 9111 forbids it (section 4.2.4). Nor is anything looked up for `no-store`.
+    /// `max-stale` makes the cache answer with a stored response whatever its age. A response that
+    /// according to the server must be revalidated (`must-revalidate`, `no-cache` and the like) is
+    /// still not served stale: RFC 9111 forbids it (§4.2.4). Nor is anything looked up for
+    /// `no-store`.
     private func applyCachePolicy(_ lines: inout HeadLines, in bytes: Span<UInt8>) {
         var value: [UInt8]
         switch cachePolicy {
@@ -135,8 +136,8 @@ package struct RequestHeadRules: Sendable {
 }
 
 extension HeadLines {
-    /// Makes lines of a name ones that go on to the server: takes the name out of Connection, and
-    /// the lines that ended here because of it out of the head.
+    /// Makes sure that lines with a name are forwarded to the server: removes the name from
+    /// Connection, and the lines that would have ended here because of it from the head.
     mutating func release(_ name: HeadName, in head: Span<UInt8>) {
         for index in lines.indices.reversed() {
             if lines[index].isNominated, isNamed(name, at: index, in: head) {
@@ -147,8 +148,8 @@ extension HeadLines {
         }
     }
 
-    /// The line stays even where nothing is left of it, for an older client's Proxy-Connection only
-    /// counts where there is none.
+    /// The line is kept even if it becomes empty, because an older client's Proxy-Connection only
+    /// counts if there is no Connection.
     private mutating func removeOption(_ name: HeadName, at index: Int, in head: Span<UInt8>) {
         let options = value(at: index, in: head)
         var kept: [UInt8] = []

@@ -1,11 +1,11 @@
 import HTTPCore
 
-/// Request heads written anew.
+/// Rewritten request heads.
 package enum RequestHeads {
-    /// The fields that say what content is, and how it is sent, that are not true of translated
+    /// The fields that describe content, and how it is sent, and that do not apply to translated
     /// content. Digests: RFC 1864, RFC 3230, RFC 9530. `Expect` was answered when the content was
-    /// gathered. Signatures (RFC 9421) stay: one that covers what was changed has to fail where it
-    /// is checked, and another still holds.
+    /// gathered. Signatures (RFC 9421) are kept: one that covers what was changed must fail where
+    /// it is verified, and any other is still valid.
     private static let ofContent =
         [
             HeadName.transferEncoding, .trailer, .expect, .contentEncoding,
@@ -15,11 +15,13 @@ package enum RequestHeads {
     ///
     /// - Parameters:
     ///   - request: the head as parsed.
-    ///   - bytes: those it was parsed from.
-    ///   - contentType: that of the new content; nil: there is none, and no Content-Type.
-    ///   - length: bytes of the new content; nil: there is none, and no Content-Length.
-    ///   - query: encoded pairs, which are added to the target; nil or empty: none are.
-    ///   - queryRemoved: whether the query that the target has is taken out of it.
+    ///   - bytes: the bytes it was parsed from.
+    ///   - contentType: the type of the new content; `nil` if there is no content and no
+    /// Content-Type.
+    ///   - length: the size of the new content in bytes; `nil` if there is no content and no
+    /// Content-Length.
+    ///   - query: encoded pairs to add to the target; `nil` or empty if there are none.
+    ///   - queryRemoved: whether the target's own query is removed.
     package static func head(
         replacingContentOf request: borrowing RequestHead, in bytes: Span<UInt8>,
         contentType: String?, length: Int?, query: String? = nil, queryRemoved: Bool = false
@@ -46,7 +48,7 @@ package enum RequestHeads {
     ) -> [UInt8]? {
         guard request.form == .origin || request.form == .absolute else { return nil }
         var target = [UInt8](copying: bytes.extracting(request.target.indices))
-        // The authority has no question mark.
+        // The authority contains no question mark.
         let mark = target.firstIndex(of: UInt8(ascii: "?"))
         if removingQuery, let mark { target.removeSubrange(mark...) }
         let added = (query ?? "").utf8.filter(ByteClass.isTarget)
@@ -61,13 +63,13 @@ package enum RequestHeads {
         return target
     }
 
-    /// The start line with another target, or its own, the lines, and the empty line.
+    /// The start line with its own or another target, the lines, and the empty line.
     static func head(
         of request: borrowing RequestHead, in bytes: Span<UInt8>, target: [UInt8]?,
         lines: HeadLines
     ) -> [UInt8] {
         let start = Int(request.methodRange.start)
-        // Behind the version and CRLF.
+        // After the version and CRLF.
         let lineEnd = Int(request.target.end) + " HTTP/1.1\r\n".utf8.count
         var output: [UInt8] = []
         output.reserveCapacity(

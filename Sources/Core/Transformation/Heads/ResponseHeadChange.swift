@@ -1,50 +1,50 @@
 import ContentCoding
 import HTTPCore
 
-/// How the head of a response is written anew after its content was looked at: what goes out is
-/// there as a whole, and in most cases is another representation than the origin sent.
+/// How the head of a response is rewritten after its content was examined: the content to send is
+/// entirely in memory, and in most cases is a different representation than the origin sent.
 ///
-/// Last-Modified and Cache-Control stay: what they say of the origin's representation is true of
-/// what is made of it.
+/// Last-Modified and Cache-Control are kept: what they state about the origin's representation also
+/// applies to the changed one.
 package struct ResponseHeadChange: Sendable, Equatable {
-    /// What becomes of Content-Encoding.
+    /// How Content-Encoding changes.
     package enum Encoding: Sendable, Equatable {
         case kept
-        /// The field in place of which this one stands; `identity` is said by none.
+        /// The coding that replaces the current one; `identity` means no field.
         case replaced(ContentCoding)
     }
 
-    /// Whether the content is another than the origin's: also where only a coding was undone (RFC
-    /// 9110, section 8.8.1). Where it is not, only the framing changes.
+    /// Whether the content differs from the origin's, even if only a coding was removed (RFC 9110
+    /// §8.8.1). If not, only the framing changes.
     package var changesContent: Bool
-    /// Bytes of the content that goes out; nil: not known, as for HEAD. What answers a condition
-    /// (304) has none.
+    /// The size in bytes of the content to send; `nil` if unknown, as for HEAD. The answer to a
+    /// condition (304) has none.
     package var length: Int?
-    /// The media type of the new content; nil: the origin's.
+    /// The media type of the new content; `nil` if it is the origin's.
     package var contentType: String?
-    /// Whether nothing is said of the type.
+    /// Whether Content-Type is omitted.
     package var leavesOutContentType = false
     package var contentEncoding = Encoding.kept
-    /// How the origin's entity tag is translated; nil: it goes where the content changes.
+    /// How the origin's entity tag is translated; `nil` if it is removed when the content changes.
     package var entityTags: EntityTagMapping?
-    /// Whether another coding, or none, would have been sent to a client that accepts others: Vary
-    /// names Accept-Encoding then (RFC 9110, section 12.5.5). A media type that was asked for in
-    /// place of the client's is no reason for Accept in Vary: what the client prefers then makes no
-    /// difference. An Accept that the origin names there stays, and does no harm.
+    /// Whether a client that accepts other codings would have been sent another one, or none: Vary
+    /// then names Accept-Encoding (RFC 9110 §12.5.5). A media type that was requested in place of
+    /// the client's is no reason for Accept in Vary, because the client's preference makes no
+    /// difference. If the origin's Vary names Accept, it is kept, which does no harm.
     package var dependsOnAcceptEncoding = false
 
     /// - Parameters:
-    ///   - changesContent: whether the content is another than the origin's.
-    ///   - length: bytes of the content that goes out; nil: not known.
+    ///   - changesContent: whether the content differs from the origin's.
+    ///   - length: the size in bytes of the content to send; `nil` if unknown.
     package init(changesContent: Bool, length: Int?) {
         self.changesContent = changesContent
         self.length = length
     }
 
-    /// The fields that are not true of changed content: digests of the origin's bytes (Content-MD5
+    /// The fields that do not apply to changed content: digests of the origin's bytes (Content-MD5
     /// by RFC 1864, Digest by RFC 3230, Content-Digest and Repr-Digest by RFC 9530), a signature,
     /// which commonly covers these (RFC 9421), and the offer of ranges of the origin's bytes (RFC
-    /// 9110, section 14.3).
+    /// 9110 §14.3).
     private static let ofContent =
         [HeadName.acceptRanges]
         + [
@@ -52,15 +52,15 @@ package struct ResponseHeadChange: Sendable, Equatable {
             "Signature-Input",
         ].map(HeadName.init)
 
-    /// The head that takes the place of a response's, with its empty line. The start line and all
-    /// that is true of the new content stay as they are.
+    /// The new head of a response, with its empty line. The start line and everything that applies
+    /// to the new content stay as they are.
     ///
-    /// A response that has no content by its status (304, 204) describes what a GET would be
-    /// answered with: what it says of that is mapped alike, and nothing is added that it does not
-    /// say.
+    /// A response that has no content because of its status (304, 204) describes the response to a
+    /// GET: what it states about that is translated in the same way, and nothing is added that it
+    /// does not state.
     package func head(of response: borrowing ResponseHead, in bytes: Span<UInt8>) -> [UInt8] {
         var lines = HeadLines(response.fields)
-        // The message ends by its length now, and has no trailers.
+        // The message is now delimited by its length, and has no trailers.
         lines.remove(.transferEncoding, in: bytes)
         lines.remove(.trailer, in: bytes)
         let hasContent = response.status != 304 && response.status != 204
@@ -94,7 +94,7 @@ package struct ResponseHeadChange: Sendable, Equatable {
         translateTag(&lines, in: bytes)
     }
 
-    /// Of several lines none can be told to be the tag.
+    /// If there are several lines, none can be identified as the tag.
     private func translateTag(_ lines: inout HeadLines, in bytes: Span<UInt8>) {
         let tags = lines.values(.entityTag, in: bytes)
         guard let tag = tags.first else { return }

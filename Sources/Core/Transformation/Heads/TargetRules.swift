@@ -2,7 +2,7 @@ import Documents
 import HTTPCore
 import PinfoldConfiguration
 
-/// What rules make of the path and query of request targets in origin-form and absolute-form.
+/// Applies rules to the path and query of request targets in origin-form and absolute-form.
 struct TargetRules: Sendable {
     private let prefixes: [PathPrefix]
     private let query: QueryChanges
@@ -15,10 +15,10 @@ struct TargetRules: Sendable {
     /// Whether no target is ever changed.
     var isEmpty: Bool { prefixes.isEmpty && query.isEmpty }
 
-    /// The target that takes the place of a request's, in the same form; nil: it stays.
+    /// The new target of a request, in the same form; `nil` if it does not change.
     func target(of request: borrowing RequestHead, in bytes: Span<UInt8>) -> [UInt8]? {
         guard !isEmpty, request.form == .origin || request.form == .absolute else { return nil }
-        // In absolute-form this means the whole server (RFC 9112, section 3.2.4).
+        // In absolute-form an empty path means the whole server (RFC 9112 §3.2.4).
         if request.method == .options, request.path.isEmpty { return nil }
         let part = bytes.extracting(request.path.indices)
         var mark = 0
@@ -41,7 +41,7 @@ struct TargetRules: Sendable {
     }
 
     private func path(replacing path: Span<UInt8>) -> [UInt8]? {
-        // In absolute-form no path means this one.
+        // In absolute-form an empty path means this one.
         let path = path.isEmpty ? [UInt8(ascii: "/")] : [UInt8](copying: path)
         for prefix in prefixes {
             guard let new = prefix.replaced(path) else { continue }
@@ -51,12 +51,12 @@ struct TargetRules: Sendable {
     }
 }
 
-/// A beginning of paths and what takes its place. It is compared with the bytes of the path as they
-/// were sent; what it has itself that no path may have is percent-encoded first.
+/// A path prefix and its replacement. It is compared with the path's bytes as sent; characters in
+/// it that a path may not contain are percent-encoded first.
 private struct PathPrefix: Sendable {
-    /// Without a slash at the end.
+    /// Without a trailing slash.
     private let prefix: [UInt8]
-    /// Whether a slash has to follow the prefix.
+    /// Whether a slash must follow the prefix.
     private let needsSlash: Bool
     private let replacement: [UInt8]
 
@@ -79,7 +79,7 @@ private struct PathPrefix: Sendable {
         path.last == UInt8(ascii: "/") ? path.dropLast() : path
     }
 
-    /// The path with the replacement; nil: it does not begin so.
+    /// The path with the replacement; `nil` if it does not begin with the prefix.
     func replaced(_ path: [UInt8]) -> [UInt8]? {
         guard path.starts(with: prefix) else { return nil }
         if path.count == prefix.count { return needsSlash ? nil : replacement }

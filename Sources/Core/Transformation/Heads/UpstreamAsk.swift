@@ -2,36 +2,36 @@ import CachePolicy
 import ContentCoding
 import HTTPCore
 
-/// What a route that looks at the content of responses asks origins for, in place of its clients.
+/// What a route that examines the content of responses requests from origins, in place of its
+/// clients.
 package struct UpstreamAsk: Sendable, Equatable {
-    /// Whether content is looked at: then it is asked for as a whole, and in codings that can be
-    /// undone.
+    /// Whether content is examined: it is then requested as a whole, and in codings that can be
+    /// decoded.
     package var looksAtContent = false
-    /// How the tags of the route's responses are taken back to the origin's; nil: they are the
-    /// origin's.
+    /// How the tags of the route's responses are translated back to the origin's; `nil` if they are
+    /// the origin's.
     package var entityTags: EntityTagMapping?
-    /// The media types that a translation needs (`application/json, */*;q=0.5`). They are asked for
-    /// in place of what the client prefers, which is what the translation makes of them; nil: the
+    /// The media types that a translation needs (`application/json, */*;q=0.5`). They are requested
+    /// in place of the client's preference, which describes the translation's output; `nil` if the
     /// client's Accept is sent.
     package var accept: String?
 
-    /// Asks for what clients ask for.
+    /// Requests what clients request.
     package init() {}
 
     /// Whether no request is ever changed.
     package var isEmpty: Bool { !looksAtContent && entityTags == nil && accept == nil }
 
-    /// The lines that take the place of those of a request on its way to the origin; nil: they
-    /// stay.
+    /// The new lines of a request on its way to the origin; `nil` if they do not change.
     ///
     /// - Parameters:
-    ///   - lines: the start line and the field lines, each with CRLF, well formed; without the
-    ///     empty line.
-    ///   - unchanged: the tag of what is stored as the origin sent it; it stays in conditions. nil:
-    ///     there is none.
-    ///   - keepsDate: If-Modified-Since is the gateway's own, about what it has stored. A client's
-    ///     says nothing of the rules that have made what the client has: an origin must not
-    ///     confirm it by that alone.
+    ///   - lines: the start line and the field lines, each with CRLF, well-formed; without the
+    /// empty line.
+    ///   - unchanged: the tag of a response that is stored as the origin sent it, which is kept in
+    /// conditions; `nil` if there is none.
+    ///   - keepsDate: whether If-Modified-Since is the gateway's own, about a stored response. A
+    /// client's does not reflect the rules that produced the client's copy: an origin must not
+    /// confirm that copy by the date alone.
     package func upstreamLines(
         _ lines: Span<UInt8>, keeping unchanged: [UInt8]? = nil, keepsDate: Bool = false
     ) -> [UInt8]? {
@@ -64,9 +64,9 @@ package struct UpstreamAsk: Sendable, Equatable {
         return output
     }
 
-    /// Leaves of Accept-Encoding what can be undone. Absent it stays absent: that allows every
-    /// coding (RFC 9110, section 12.5.3), but servers send none then. `*` allows others, too: it is
-    /// written out. Where nothing is left, `identity` is asked for.
+    /// Keeps in Accept-Encoding the codings that can be decoded. If it is absent it stays absent:
+    /// that allows every coding (RFC 9110 §12.5.3), but servers then send none. `*` allows other
+    /// codings, too, and is expanded. If nothing is left, `identity` is requested.
     private func askForCodings(_ fields: inout HeadLines, in lines: Span<UInt8>) {
         let values = fields.values(.acceptEncoding, in: lines)
         guard !values.isEmpty else { return }
@@ -91,7 +91,7 @@ package struct UpstreamAsk: Sendable, Equatable {
         fields.set(.acceptEncoding, value, in: lines)
     }
 
-    /// Whether a member allows nothing that cannot be undone.
+    /// Whether a member allows only what can be decoded.
     private static func isUndone(_ member: [UInt8]) -> Bool {
         let end = member.firstIndex { !ByteClass.isToken($0) } ?? member.count
         let bytes = member.span
@@ -101,8 +101,8 @@ package struct UpstreamAsk: Sendable, Equatable {
                 && AcceptedCodings.weight(after: bytes.extracting(end..<bytes.count)) == 0
     }
 
-    /// What takes the place of a member that allows what cannot be undone: for `*` the codings that
-    /// are not named, with its weight.
+    /// The replacement for a member that allows codings that cannot be decoded: for `*` the codings
+    /// that are not listed, with its weight.
     private static func writtenOut(
         _ member: [UInt8], besides accepted: AcceptedCodings
     ) -> [[UInt8]] {
@@ -114,16 +114,17 @@ package struct UpstreamAsk: Sendable, Equatable {
         return undone.filter { !accepted.names($0) }.map { Array("\($0.name)".utf8) + weight }
     }
 
-    /// What `*` stands for.
+    /// The codings that `*` is expanded to.
     private static let undone: [ContentCoding] = [.gzip, .deflate, .brotli]
 
-    /// Takes conditions back to the origin's tags (RFC 9110, section 13.1).
+    /// Translates conditions back to the origin's tags (RFC 9110 §13.1).
     ///
-    /// What a client has of a tag without our suffix is not of this translation: If-None-Match must
-    /// not be answered with 304 for it, so such tags are left out, but for that of what is stored
-    /// as the origin sent it. Where none is left the field goes, and If-Modified-Since with it,
-    /// which the origin would have had to ignore (section 13.1.3). If-Match protects what the
-    /// origin has: a tag without our suffix is left to it.
+    /// A client's copy whose tag does not have this mapping's suffix does not come from this
+    /// translation: If-None-Match must not be answered with 304 for it, so such tags are removed,
+    /// except that of a response stored as the origin sent it. If none is left the field is
+    /// removed, together with If-Modified-Since, which the origin would have had to ignore
+    /// (§13.1.3). If-Match protects what the origin has: a tag without the suffix is left for it to
+    /// evaluate.
     private static func mapTags(
         _ fields: inout HeadLines, by mapping: EntityTagMapping, keeping unchanged: [UInt8]?,
         in lines: Span<UInt8>
@@ -132,7 +133,7 @@ package struct UpstreamAsk: Sendable, Equatable {
         guard fields.contains(.ifNoneMatch, in: lines) else { return }
         mapTags(.ifNoneMatch, of: &fields, in: lines) { tag in
             if EntityTagMapping.areSame(tag, unchanged) { return unchanged }
-            // What stands there anyway is not said twice.
+            // A tag that is already listed is not repeated.
             guard let original = mapping.original(tag) else { return nil }
             return EntityTagMapping.areSame(original, unchanged) ? nil : original
         }
@@ -141,8 +142,8 @@ package struct UpstreamAsk: Sendable, Equatable {
         }
     }
 
-    /// Maps the members of all lines of a field, `*` excepted, and leaves out those that become
-    /// nil. Of If-None-Match a line of which nothing is left goes.
+    /// Maps the members of all lines of a field, except `*`, and removes those that become `nil`. A
+    /// line of If-None-Match that becomes empty is removed.
     private static func mapTags(
         _ name: HeadName, of fields: inout HeadLines, in lines: Span<UInt8>,
         _ map: ([UInt8]) -> [UInt8]?

@@ -1,5 +1,5 @@
-/// Bytes that are added and taken away at the end, in memory of their own: for what is done at
-/// every event, where an array would be asked each time whether it is shared.
+/// Bytes that are appended and removed at the end, in separately allocated memory: for operations
+/// at every event, where an array would check each time whether it is shared.
 struct ByteStack: ~Copyable {
     private var start: UnsafeMutableRawPointer
     private var capacity: Int
@@ -14,7 +14,7 @@ struct ByteStack: ~Copyable {
 
     var isEmpty: Bool { count == 0 }
 
-    /// The bytes from an index on, valid until the stack is changed.
+    /// The bytes from an index on, valid until the stack changes.
     func bytes(from index: Int = 0) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: start + index, count: count - index)
     }
@@ -26,7 +26,7 @@ struct ByteStack: ~Copyable {
         count += bytes.count
     }
 
-    /// Takes away all from an index on.
+    /// Removes all bytes from an index on.
     mutating func cut(to index: Int) { count = min(count, max(0, index)) }
 
     private mutating func grow(by more: Int) {

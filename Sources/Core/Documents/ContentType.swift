@@ -1,24 +1,24 @@
 import HTTPCore
 
-/// What a Content-Type field says (RFC 9110, section 8.3).
+/// The value of a Content-Type field (RFC 9110 §8.3).
 package struct ContentType: Sendable, Equatable {
-    /// Type and subtype in lower case, without parameters; ``malformed`` for what is no media type
-    /// by its grammar (``MediaTypeSyntax``).
+    /// Type and subtype in lower case, without parameters; ``malformed`` if the value does not
+    /// follow the grammar of media types (``MediaTypeSyntax``).
     package let essence: String
-    /// The encoding of a text, in lower case; nil where none is said.
+    /// The character encoding, in lower case; `nil` if none is given.
     package let charset: String?
     /// The field's value.
     private let value: String
 
-    /// What is no type of any content.
+    /// The essence of a malformed value: not the type of any content.
     package static let malformed = "malformed"
 
-    /// Nil where there is no field, or no type in it.
+    /// `nil` if there is no field, or no type in it.
     package init?(_ value: String?) {
         guard let value else { return nil }
         let beginning = value.utf8.prefix { $0 != UInt8(ascii: ";") }
         let type = Substring(beginning).withoutOuterSpace.lowercasedASCII
-        // Behind a comma there may be one all the same.
+        // There may still be a type after a comma.
         guard !type.isEmpty || value.utf8.contains(UInt8(ascii: ",")) else { return nil }
         self.value = value
         let bytes = Array(value.utf8)
@@ -33,11 +33,12 @@ package struct ContentType: Sendable, Equatable {
         self.charset = essence == nil ? nil : charset
     }
 
-    /// What a user agent takes a response's field for, also where its parameters are none: of
-    /// `application/json; utf-8` and `application/json charset=utf-8` it is the type in front, and
-    /// no charset. Behind a comma may be another type, and which of two is meant nobody can tell.
+    /// How a user agent interprets a response's field, even if its parameters are malformed: for
+    /// `application/json; utf-8` and `application/json charset=utf-8` it uses the type in front,
+    /// and no charset. After a comma there may be another type, and nobody can tell which of two is
+    /// meant.
     ///
-    /// Not for rules about what may pass: who writes the field would choose what they see.
+    /// Not for rules about what may pass: whoever writes the field would choose what the rules see.
     package init?(ofResponse value: String?) {
         guard let value, let strict = ContentType(value) else { return nil }
         guard strict.essence == Self.malformed, !value.utf8.contains(UInt8(ascii: ",")) else {
@@ -50,8 +51,8 @@ package struct ContentType: Sendable, Equatable {
         self = ContentType(String(Substring(front))) ?? strict
     }
 
-    /// The encoding that the type says XML is in; nil where it says none, or where the content
-    /// begins with a byte order mark, which counts more (RFC 7303, section 3).
+    /// The character encoding of XML according to its type; `nil` if the type names none, or if the
+    /// content begins with a byte order mark, which takes precedence (RFC 7303 §3).
     package func charset(ofXML content: [UInt8]) -> String? {
         let marks: [[UInt8]] = [[0xEF, 0xBB, 0xBF], [0xFE, 0xFF], [0xFF, 0xFE]]
         return marks.contains { content.starts(with: $0) } ? nil : charset
@@ -59,16 +60,16 @@ package struct ContentType: Sendable, Equatable {
 }
 
 extension ContentType {
-    /// Whether a type is what somebody may take the content for. Of what is no media type readers
-    /// take one or the other part of the list that it looks like: browsers the last, others the
+    /// Whether some reader may take the content for a type. If the value is not a media type,
+    /// readers use one or another part of the list that it resembles: browsers the last, others the
     /// first.
     ///
-    /// - Parameter isRight: asked about types in lower case.
+    /// - Parameter isRight: called with types in lower case.
     package func mayBe(_ isRight: (String) -> Bool) -> Bool {
         guard essence == Self.malformed else { return isRight(essence) }
         return value.utf8.split(separator: UInt8(ascii: ",")).contains { member in
-            // Some read a type up to white space, a semicolon or a parenthesis, some up to whatever
-            // cannot be part of one.
+            // Some parse a type up to white space, a semicolon or a parenthesis, some up to
+            // whatever cannot be part of one.
             let type = member.drop(while: ASCII.isWhitespace).prefix {
                 $0 == UInt8(ascii: "/") || ASCII.isToken($0)
             }
@@ -95,8 +96,8 @@ extension DocumentFormat {
     private static let typesOfForms = ["application/x-www-form-urlencoded"]
     private static let typesOfMultipart = ["multipart/form-data"]
 
-    /// Whether content of a type (in lower case, without parameters) has the format: one of
-    /// ``mediaTypes``, or a type that says so by its suffix (RFC 6839, `+json` and `+xml`).
+    /// Whether content with this type (in lower case, without parameters) has the format: one of
+    /// ``mediaTypes``, or a type with a corresponding suffix (RFC 6839, `+json` and `+xml`).
     package func isFormat(of essence: String) -> Bool {
         switch self {
         case .json where essence.hasPrefix("application/") && essence.hasSuffix("+json"): true

@@ -1,10 +1,10 @@
 import HTTPCore
 
-/// Dates as text: UTC by RFC 3339.
+/// Dates as text: UTC, in the format of RFC 3339.
 package enum DateText {
     private static let shape: StaticString = "0000-00-00T00:00:00Z"
 
-    /// `2027-06-01T00:00:00Z`, with the fraction of a second if there is one; nil outside of the
+    /// `2027-06-01T00:00:00Z`, with the fraction of a second if there is one; `nil` outside the
     /// years 0000 to 9999.
     package static func text(_ seconds: Double) -> String? {
         var output = OutputBytes(capacity: 32)
@@ -12,9 +12,9 @@ package enum DateText {
         return output.text(0..<output.count)
     }
 
-    /// Adds `2027-06-01T00:00:00Z`, or `…00.25Z` with a fraction of a second down to microseconds,
-    /// if there is one; without, what is left of the second is cut off. False, with nothing added,
-    /// outside of the years 0000 to 9999.
+    /// Appends `2027-06-01T00:00:00Z`, or `…00.25Z` with a fraction of a second down to
+    /// microseconds, if there is one; anything smaller is truncated. Returns false and appends
+    /// nothing outside the years 0000 to 9999.
     static func append(
         _ seconds: Double, withFraction: Bool, to output: inout OutputBytes
     ) -> Bool {
@@ -38,8 +38,8 @@ package enum DateText {
         return true
     }
 
-    /// Seconds since 1970 of a date and time (RFC 3339, section 5.6) or of a date alone, which
-    /// stands for its first second in UTC; nil for anything else.
+    /// The seconds since 1970 of a date and time (RFC 3339 §5.6), or of a date alone, which means
+    /// its first second in UTC; `nil` for anything else.
     static func seconds(_ text: UnsafeRawBufferPointer) -> Double? {
         if let seconds = plainSeconds(text) { return Double(seconds) }
         guard let whole = CivilDate.secondsSince1970(rfc3339: text) else { return nil }
@@ -49,7 +49,7 @@ package enum DateText {
         return Double(whole) + fraction
     }
 
-    /// The same for dates as programs write them, `2027-06-01T00:00:00Z`; nil for any other.
+    /// The same for dates as programs write them, `2027-06-01T00:00:00Z`; `nil` for any other.
     private static func plainSeconds(_ text: UnsafeRawBufferPointer) -> Int64? {
         guard text.count == 20 else { return nil }
         var number: Int64 = 0

@@ -1,4 +1,4 @@
-/// The digits of an integer of 64 bits, with its sign.
+/// The decimal digits of a 64-bit integer, with its sign.
 struct DecimalDigits {
     private var bytes = InlineArray<20, UInt8>(repeating: 0)
     private var start = 20
@@ -10,7 +10,7 @@ struct DecimalDigits {
             put(UInt8(ascii: "0") + UInt8(truncatingIfNeeded: digit))
             rest = quotient
         } while rest > 0
-        // A magnitude with a sign has 19 digits at most.
+        // The magnitude of a signed integer has at most 19 digits.
         if isNegative { put(UInt8(ascii: "-")) }
     }
 

@@ -1,13 +1,13 @@
-/// Makes a tree of a document's events.
+/// Builds a tree from a document's events.
 ///
-/// A tree is compared and freed level by level: whoever reads one bounds its depth by
-/// ``maximumDepth``, whatever the limits say.
+/// A tree is compared and freed recursively: code that reads one limits its depth to
+/// ``maximumDepth``, whatever the limits are.
 public struct DocumentBuilder: DocumentSink {
-    /// Arrays and dictionaries within one another.
+    /// The maximum nesting depth of arrays and dictionaries.
     public static let maximumDepth = 512
 
-    /// An array or dictionary that has begun. Each has both of them, so that what is added to one
-    /// of them is added in place.
+    /// An array or dictionary that has begun. Each has both properties, so that elements and
+    /// members are added in place.
     private struct Open {
         var isArray: Bool
         var values: [DocumentValue] = []
@@ -16,10 +16,10 @@ public struct DocumentBuilder: DocumentSink {
     }
 
     private var open: [Open] = []
-    /// The whole value, once its last event has come.
+    /// The whole value, after its last event.
     public private(set) var value: DocumentValue?
 
-    /// A builder that waits for the first event of a value.
+    /// Creates a builder that waits for the first event of a value.
     public init() {}
 
     private mutating func add(_ value: DocumentValue) {

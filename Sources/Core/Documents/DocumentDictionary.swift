@@ -1,14 +1,14 @@
-/// The members of a dictionary in their order, no key twice. Keys are compared byte for byte, so
-/// that two ways to write one character are two keys (RFC 8259, section 8.3).
+/// The members of a dictionary in order, without duplicate keys. Keys are compared byte for byte,
+/// so that two encodings of one character are two keys (RFC 8259 §8.3).
 public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLiteral {
     /// A key and its value.
     public struct Member: Sendable, Equatable {
-        /// The key as it is written, without any normalization.
+        /// The key as written, without normalization.
         public var key: String
         /// The value under the key.
         public var value: DocumentValue
 
-        /// A member of these two.
+        /// Creates a member.
         public init(key: String, value: DocumentValue) {
             self.key = key
             self.value = value
@@ -19,16 +19,16 @@ public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLi
         }
     }
 
-    /// The members in their order.
+    /// The members in order.
     public private(set) var members: [Member]
-    /// Where each key is; made where there are many, so that a search costs no walk.
+    /// The index of each key; computed if there are many, to avoid a linear search.
     private var places: [[UInt8]: Int] = [:]
     private static let walked = 8
 
-    /// A dictionary without members.
+    /// Creates an empty dictionary.
     public init() { members = [] }
 
-    /// Members that are known to have different keys.
+    /// Creates a dictionary from members that are known to have different keys.
     init(members: [Member]) {
         self.members = members
         findPlaces()
@@ -51,7 +51,7 @@ public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLi
             : members.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
     }
 
-    /// Set to nil, a member is taken out; a new one comes last.
+    /// If set to `nil`, the member is removed; a new member is appended.
     public subscript(key: String) -> DocumentValue? {
         get { place(of: key).map { members[$0].value } }
         set {

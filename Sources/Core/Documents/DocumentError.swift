@@ -1,4 +1,4 @@
-/// A format in which a body says a value.
+/// A format in which a body represents a value.
 public enum DocumentFormat: String, Sendable, CaseIterable {
     /// JSON (RFC 8259).
     case json
@@ -12,23 +12,23 @@ public enum DocumentFormat: String, Sendable, CaseIterable {
     case multipart
 }
 
-/// Where in a document something is.
+/// A position in a document.
 public struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
-    /// The byte, counted from 0.
+    /// The byte offset, counted from 0.
     public var offset: Int
-    /// The line, counted from 1; nil in a document that has no lines (a binary property list).
+    /// The line, counted from 1; `nil` in a document without lines (a binary property list).
     public var line: Int?
     /// The byte within the line, counted from 1.
     public var column: Int?
 
-    /// A place that is known already; see the properties.
+    /// Creates a position that is already known; see the properties.
     public init(offset: Int, line: Int? = nil, column: Int? = nil) {
         self.offset = offset
         self.line = line
         self.column = column
     }
 
-    /// The place of a byte of a text: lines end with LF.
+    /// Finds the position of a byte in a text whose lines end with LF.
     public init(offset: Int, in text: UnsafeRawBufferPointer) {
         let offset = min(offset, text.count)
         var line = 1
@@ -45,31 +45,32 @@ public struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
     }
 }
 
-/// Why a document was not read, or a value not written.
+/// Why a document could not be read, or a value could not be written.
 public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible {
     /// What is wrong.
     public enum Reason: Sendable, Equatable {
-        /// It breaks the rules of its format; the text says which.
+        /// It violates the rules of its format; the text describes how.
         case malformed(String)
-        /// It is not in an encoding that is read: UTF-8, and for XML UTF-16.
+        /// It is not in a supported encoding: UTF-8, and for XML also UTF-16.
         case encoding
-        /// It has more bytes than it may have.
+        /// It exceeds the maximum size in bytes.
         case tooLarge(maximum: Int)
-        /// What was made of it would have more bytes than it may have.
+        /// The output would exceed the maximum size in bytes.
         case outputTooLarge(maximum: Int)
-        /// More arrays, dictionaries or elements within one another than there may be.
+        /// Arrays, dictionaries or elements are nested more deeply than allowed.
         case tooDeep(maximum: Int)
-        /// More values than there may be, those that are referred to more than once each time.
+        /// It has more values than allowed; a value that is referred to repeatedly counts each
+        /// time.
         case tooManyValues(maximum: Int)
-        /// A number with more digits than it may have, or outside of what the format can say.
+        /// A number has more digits than allowed, or is outside the range of the format.
         case numberOutOfRange(String)
-        /// A name is in a dictionary twice.
+        /// A name occurs twice in a dictionary.
         case duplicateKey(String)
-        /// XML that declares entities, or refers to what is elsewhere.
+        /// XML that declares entities, or refers to something external.
         case entity(String)
-        /// The format has no way to say this value; the text says what kind of value it is.
+        /// The format cannot represent this value; the text names the kind of value.
         case unrepresentable(String)
-        /// There is no memory for it.
+        /// There is not enough memory.
         case memory
     }
 
@@ -77,12 +78,13 @@ public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible
     public var format: DocumentFormat
     /// What is wrong.
     public var reason: Reason
-    /// Nil where a value is written, which has a path only.
+    /// `nil` if a value was being written, which has only a path.
     public var place: DocumentPlace?
-    /// The names and indexes that lead to the value, as in `orders[3].price`; empty at the root.
+    /// The names and indices that lead to the value, for example `orders[3].price`; empty at the
+    /// root.
     public var path: String
 
-    /// An error of these parts; see the properties.
+    /// Creates an error; see the properties.
     public init(
         _ format: DocumentFormat, _ reason: Reason, at place: DocumentPlace? = nil,
         path: String = ""
@@ -97,7 +99,7 @@ public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible
         var text = "\(format.rawValue): \(reason.text)"
         if let place { text += " at \(place)" }
         if !path.isEmpty { text += " (\(path))" }
-        // Names come from whoever wrote the document, and this goes to logs and terminals.
+        // Names come from whoever wrote the document, and this is written to logs and terminals.
         return String(
             String.UnicodeScalarView(
                 text.unicodeScalars.map {
@@ -124,7 +126,7 @@ extension DocumentError.Reason {
         }
     }
 
-    /// The reason as a label of metrics and logs.
+    /// The reason as a label for metrics and logs.
     public var label: String {
         switch self {
         case .malformed: "malformed"

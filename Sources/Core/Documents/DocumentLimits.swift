@@ -1,21 +1,21 @@
-/// How much of a document is read and made: each is an upper bound, beyond which the document is
+/// Limits on reading and writing a document: each is an upper bound, beyond which the document is
 /// refused with a ``DocumentError``.
 public struct DocumentLimits: Sendable, Equatable {
-    /// Bytes of the document.
+    /// The size of the document in bytes.
     public var bytes: Int
-    /// Arrays, dictionaries or elements within one another.
+    /// The nesting depth of arrays, dictionaries or elements.
     public var depth: Int
-    /// Values, keys not counted; a value that a binary property list refers to more than once
-    /// counts each time.
+    /// The number of values, not counting keys; a value that a binary property list refers to
+    /// repeatedly counts each time.
     public var values: Int
-    /// Characters of a number.
+    /// The number of characters in a number.
     public var digits: Int
-    /// Bytes of what is written.
+    /// The size of the output in bytes.
     public var output: Int
-    /// What is done now and then; nil: nothing.
+    /// Called from time to time; `nil` for nothing.
     package var interlude: Interlude?
 
-    /// The standard limits, but for those that are given.
+    /// Creates the standard limits, except for those that are given.
     public init(
         bytes: Int = 8 << 20, depth: Int = 128, values: Int = 1 << 20, digits: Int = 1024,
         output: Int = 32 << 20
@@ -27,10 +27,10 @@ public struct DocumentLimits: Sendable, Equatable {
         self.output = output
     }
 
-    /// 8 MiB read and 32 MiB written, 128 levels, 2^20 values, numbers of 1024 characters.
+    /// 8 MiB of input and 32 MiB of output, 128 levels, 2^20 values, numbers of 1024 characters.
     public static let standard = DocumentLimits()
 
-    /// These limits for a document that becomes a tree.
+    /// These limits for a document that is read into a tree.
     var ofTree: DocumentLimits {
         var limits = self
         limits.depth = min(depth, DocumentBuilder.maximumDepth)

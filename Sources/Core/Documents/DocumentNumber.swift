@@ -1,30 +1,30 @@
-/// A number as JSON writes it, digit by digit.
+/// A number as JSON writes it, with all its digits.
 public struct DocumentNumber: Sendable, Hashable, ExpressibleByIntegerLiteral {
-    /// The text, by the grammar of RFC 8259, section 6.
+    /// The text, in the grammar of RFC 8259 §6.
     public let text: String
 
-    /// Nil where the text is no number of JSON.
+    /// Returns `nil` if the text is not a JSON number.
     public init?(_ text: String) {
         guard Self.isNumber(text) else { return nil }
         self.text = text
     }
 
-    /// A text that is known to be a number.
+    /// Creates a number from a text that is known to be one.
     init(verified text: String) { self.text = text }
 
-    /// The number that an integer is.
+    /// Creates a number from an integer.
     public init(_ value: some BinaryInteger) { text = String(value) }
     public init(integerLiteral value: Int) { text = String(value) }
 
-    /// Nil for infinities and what is not a number: JSON has none.
+    /// Returns `nil` for infinities and NaN, which JSON does not have.
     public init?(_ value: Double) {
         guard value.isFinite else { return nil }
         text = value.description
     }
 
-    /// The number where it is an integer of 64 bits written without fraction and exponent.
+    /// The number, if it is a 64-bit integer written without fraction and exponent.
     public var integer: Int64? { Int64(text) }
-    /// The nearest number of double precision; infinite where the number is beyond its range.
+    /// The nearest double-precision number; infinite if the number is out of range.
     public var double: Double { Double(text) ?? .nan }
 
     private static func isNumber(_ text: String) -> Bool {

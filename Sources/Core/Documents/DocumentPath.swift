@@ -1,15 +1,15 @@
-/// The path of a ``DocumentError``, put together from the outside to the inside: `orders[3].price`.
-/// It is cut where it grows long, for the names come from whoever wrote the document.
+/// The path of a ``DocumentError``, assembled from the outside in: `orders[3].price`. A long path
+/// is truncated, because the names come from whoever wrote the document.
 package struct DocumentPath {
-    /// Bytes, about: what is there when they are reached is kept whole.
+    /// The approximate maximum in bytes: the component that exceeds it is kept whole.
     private static let maximum = 160
-    /// Characters of one name.
+    /// The maximum number of characters of one name.
     private static let nameMaximum = 40
 
     package init() {}
 
     package private(set) var text = ""
-    /// Nothing more is added.
+    /// Whether nothing more is added.
     private(set) var isFull = false
 
     package mutating func append(name: String) {

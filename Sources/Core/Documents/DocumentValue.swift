@@ -2,22 +2,22 @@
 public enum DocumentValue: Sendable, Equatable {
     /// Null.
     case null
-    /// A truth value.
+    /// A Boolean.
     case boolean(Bool)
-    /// A number, digit by digit.
+    /// A number, with all its digits.
     case number(DocumentNumber)
     /// A string.
     case string(String)
-    /// Bytes that are no text.
+    /// Binary data.
     case data([UInt8])
     /// Seconds since 1970-01-01T00:00:00Z.
     case date(Double)
-    /// Values in their order.
+    /// Values in order.
     case array([DocumentValue])
-    /// Members in their order.
+    /// Members in order.
     case dictionary(DocumentDictionary)
 
-    /// What it is called in errors.
+    /// The kind of value, as errors call it.
     public var kind: String {
         switch self {
         case .null: "null"
@@ -31,14 +31,14 @@ public enum DocumentValue: Sendable, Equatable {
         }
     }
 
-    /// The value under a key; nil where there is none, or this is no dictionary.
+    /// The value for a key; `nil` if there is none, or this is not a dictionary.
     public subscript(key: String) -> DocumentValue? {
         guard case .dictionary(let dictionary) = self else { return nil }
         return dictionary[key]
     }
 
-    /// Without null: not as a member of a dictionary, not in an array, at any depth. Null by itself
-    /// stays, for there is nothing else to say it by.
+    /// The value without null: neither as a member of a dictionary nor as an element of an array,
+    /// at any depth. Null itself stays, because nothing else could represent it.
     public var removingNulls: DocumentValue {
         switch self {
         case .array(let values):
@@ -52,7 +52,7 @@ public enum DocumentValue: Sendable, Equatable {
         }
     }
 
-    /// Gives the value to a sink, as the events of a document.
+    /// Passes the value to a sink, as the events of a document.
     public func replay(into sink: inout some DocumentSink) throws(DocumentError) {
         switch self {
         case .null: try sink.null()
@@ -80,8 +80,8 @@ public enum DocumentValue: Sendable, Equatable {
 }
 
 extension DocumentValue: CustomStringConvertible {
-    /// The value as JSON, whatever its size; data is in Base64, a date by RFC 3339. A date outside
-    /// of the years 0000 to 9999 is its number of seconds.
+    /// The value as JSON, whatever its size; data is in base64, a date in RFC 3339 format. A date
+    /// outside the years 0000 to 9999 is its number of seconds.
     public var description: String {
         let limits = DocumentLimits(depth: .max, output: .max)
         guard let bytes = try? JSONWriter.bytes(of: self, limits: limits) else {
@@ -113,6 +113,6 @@ extension DocumentDictionary: CustomStringConvertible {
 }
 
 extension DocumentNumber: CustomStringConvertible {
-    /// Its text.
+    /// The number's text.
     public var description: String { text }
 }

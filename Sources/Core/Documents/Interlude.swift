@@ -1,15 +1,15 @@
-/// What is done now and then while a long document is read or written: a thread that shares its
-/// processor with others can let them go on.
+/// Called from time to time while a long document is read or written, so that a thread that shares
+/// its processor with others can let them run.
 package final class Interlude: Sendable, Equatable {
     private let body: @Sendable () -> Void
 
-    /// - Parameter body: called every few microseconds of work.
+    /// - Parameter body: called after every few microseconds of work.
     package init(_ body: @escaping @Sendable () -> Void) { self.body = body }
 
     package func run() { body() }
 
     package static func == (left: Interlude, right: Interlude) -> Bool { left === right }
 
-    /// Values, or events, from one to the next.
+    /// The number of values, or events, between two calls.
     static let values = 64
 }

@@ -1,16 +1,16 @@
 import HTTPCore
 
-/// The keys of the dictionaries that are open, so that one that comes twice is seen.
+/// The keys of the open dictionaries, for detecting duplicates.
 struct KeySets {
     private struct Key {
         var start: Int
         var count: Int
-        /// Its last bytes, eight at most: they tell most keys apart.
+        /// Its last bytes, at most eight: they distinguish most keys.
         var tail: UInt64
     }
 
-    /// The dictionary's first key, and, where it has many, a table of them by their hash: 1 more
-    /// than the key's place, or 0.
+    /// The dictionary's first key and, if it has many, a hash table of them: 1 plus the index of
+    /// the key, or 0.
     private struct Level {
         var first: Int
         var table: [UInt32] = []
@@ -29,12 +29,12 @@ struct KeySets {
         keys.removeLast(keys.count - level.first)
     }
 
-    /// Adds a key of the innermost dictionary. Returns whether it is new.
+    /// Adds a key to the innermost dictionary. Returns whether it is new.
     mutating func insert(_ key: borrowing OutputBytes) -> Bool {
         key.withBytes { insert($0) }
     }
 
-    /// Adds a key of the innermost dictionary. Returns whether it is new.
+    /// Adds a key to the innermost dictionary. Returns whether it is new.
     mutating func insert(_ key: UnsafeRawBufferPointer) -> Bool {
         guard let last = levels.indices.last else { return true }
         let first = levels[last].first
@@ -85,7 +85,7 @@ struct KeySets {
         }
     }
 
-    /// Where a key is in a table, or its free place there.
+    /// The slot of a key in a table, or a free slot for it.
     private func slot(
         of key: UnsafeRawBufferPointer, _ tail: UInt64, in level: Level
     ) -> Int {

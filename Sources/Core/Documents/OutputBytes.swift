@@ -1,9 +1,9 @@
-/// Bytes that are written one behind the other. Room for what belongs together is made once, and
-/// once is asked whether the memory is shared: an array asks at every append.
+/// An output buffer. Space for a group of bytes is reserved once, which checks once whether the
+/// memory is shared: an array checks at every append.
 struct OutputBytes {
     private var memory: [UInt8] = []
 
-    /// - Parameter capacity: the bytes for which there is room from the start.
+    /// - Parameter capacity: the number of bytes for which space is reserved initially.
     init(capacity: Int) { memory.reserveCapacity(max(0, capacity)) }
 
     var count: Int { memory.count }
@@ -37,7 +37,7 @@ struct OutputBytes {
         text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
     }
 
-    /// Takes away all from an index on.
+    /// Removes all bytes from an index on.
     mutating func cut(to index: Int) { memory.removeLast(max(0, memory.count - index)) }
 
     /// The bytes so far, valid during the call.
@@ -46,19 +46,19 @@ struct OutputBytes {
         memory.withUnsafeBytes(body)
     }
 
-    /// A text among the bytes.
+    /// A range of the bytes as text.
     func text(_ range: Range<Int>) -> String {
         String(decoding: memory[range], as: UTF8.self)
     }
 
-    /// The same for what may throw.
+    /// The same for closures that throw.
     func withText(
         _ body: (UnsafeRawBufferPointer) throws(DocumentError) -> Void
     ) throws(DocumentError) {
         try memory.withBytes(body)
     }
 
-    /// The bytes; nothing is left here.
+    /// Returns the bytes and leaves the buffer empty.
     mutating func take() -> [UInt8] {
         var taken: [UInt8] = []
         swap(&taken, &memory)
@@ -66,10 +66,10 @@ struct OutputBytes {
     }
 }
 
-/// Where bytes are written next, in memory that has room for them.
+/// A position for writing into memory that has enough space.
 struct ByteCursor {
     private let start: UnsafeMutableRawPointer
-    /// Bytes that were written.
+    /// The number of bytes written.
     private(set) var count = 0
 
     fileprivate init(_ start: UnsafeMutablePointer<UInt8>) {
@@ -101,7 +101,7 @@ struct ByteCursor {
         count &+= times
     }
 
-    /// A number of 1, 2, 4 or 8 bytes, most significant first.
+    /// Writes a number of 1, 2, 4 or 8 bytes, most significant first.
     @inline(__always)
     mutating func put(_ value: UInt64, bytes width: Int) {
         let place = start + count

@@ -1,16 +1,16 @@
-/// Gives events on to a sink, which has each of them once though a document is read twice.
+/// Passes events to a sink, which receives each once although a document is read twice.
 struct RepeatableSink<Sink: DocumentSink>: DocumentSink {
     private let sink: UnsafeMutablePointer<Sink>
-    /// Events that the sink has had.
+    /// The number of events that the sink has received.
     private var count = 0
-    /// What the sink threw at the last of them.
+    /// The error that the sink threw for the last of them.
     private var failure: DocumentError?
-    /// Events that come again.
+    /// The number of events that are repeated.
     private var repeated = 0
 
     init(_ sink: UnsafeMutablePointer<Sink>) { self.sink = sink }
 
-    /// Expects all events since the beginning again.
+    /// Expects all events from the beginning again.
     mutating func rewind() { repeated = count }
 
     @inline(__always)

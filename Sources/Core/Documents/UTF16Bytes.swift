@@ -1,6 +1,6 @@
 extension OutputBytes {
-    /// Adds a text of UTF-16, the high byte of each unit first, in UTF-8. Returns whether it is
-    /// one: no half of a surrogate pair is alone, and no unit cut off.
+    /// Appends a big-endian UTF-16 text as UTF-8. Returns whether it is valid: no half of a
+    /// surrogate pair alone, no truncated unit.
     mutating func append(utf16 text: UnsafeRawBufferPointer) -> Bool {
         guard text.count.isMultiple(of: 2) else { return false }
         var isWhole = true

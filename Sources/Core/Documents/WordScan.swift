@@ -1,6 +1,6 @@
-/// Eight bytes that are looked at together. Each test marks the bytes of which it is true with
-/// their high bit; behind a marked byte others may be marked, too, so that only whether there is
-/// one counts, and which is the first.
+/// Eight bytes that are examined together. Each test sets the high bit of the bytes that match;
+/// bytes after the first match may be marked wrongly, so that only the existence and the position
+/// of the first mark count.
 struct EightBytes {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     static let highs: UInt64 = 0x8080_8080_8080_8080
@@ -15,24 +15,24 @@ struct EightBytes {
     @inline(__always)
     var areASCII: Bool { word & Self.highs == 0 }
 
-    /// Of the bytes that are not ASCII.
+    /// Marks the bytes that are not ASCII.
     @inline(__always)
     var marksOfOthers: UInt64 { word & Self.highs }
 
-    /// Which byte of the eight is the first that is marked, where there is one.
+    /// The index of the first marked byte, if there is one.
     @inline(__always)
     static func first(of marks: UInt64) -> Int { marks.trailingZeroBitCount / 8 }
 
     @inline(__always)
     func marks(of byte: UInt8) -> UInt64 { Self.zeros(word ^ (Self.ones &* UInt64(byte))) }
 
-    /// Of two bytes that differ in the bits of `mask` only, which they have both or not.
+    /// Marks both bytes that equal `byte` or differ from it only in the bits of `mask`.
     @inline(__always)
     func marks(of byte: UInt8, ignoring mask: UInt8) -> UInt64 {
         Self.zeros((word | (Self.ones &* UInt64(mask))) ^ (Self.ones &* UInt64(byte | mask)))
     }
 
-    /// Of the bytes below one of at most 0x80.
+    /// Marks the bytes below `byte`, which is at most 0x80.
     @inline(__always)
     func marks(below byte: UInt8) -> UInt64 {
         (word &- Self.ones &* UInt64(byte)) & ~word & Self.highs

@@ -1,14 +1,14 @@
-/// Where in a value a writer is, kept while it goes on.
+/// The current position of a writer in a value.
 struct WritingPath: CustomStringConvertible {
     private struct Level {
         /// Where its key begins.
         var start: Int
-        /// Of an array: the index; nil in a dictionary.
+        /// The index, for an array; `nil` in a dictionary.
         var index: Int?
     }
 
     private var levels: [Level] = []
-    /// The keys of all levels, one behind the other.
+    /// The keys of all levels, one after another.
     private var keys: [UInt8] = []
 
     mutating func begin(isArray: Bool) {
@@ -32,18 +32,18 @@ struct WritingPath: CustomStringConvertible {
         keys.append(contentsOf: key.utf8)
     }
 
-    /// Says which value of an array is written.
+    /// Sets the index of the current value of an array.
     mutating func setIndex(_ index: Int) {
         if let last = levels.indices.last { levels[last].index = index }
     }
 
-    /// Goes on to the next value, if it is in an array.
+    /// Advances to the next value, if it is in an array.
     mutating func next() {
         guard let last = levels.indices.last, let index = levels[last].index else { return }
         levels[last].index = index + 1
     }
 
-    /// As in `orders[3].price`; at most 200 characters.
+    /// For example `orders[3].price`; at most 200 characters.
     var description: String {
         var text = ""
         for (position, level) in levels.enumerated() {

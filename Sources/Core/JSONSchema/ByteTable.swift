@@ -1,13 +1,13 @@
-/// Numbers texts from 0 on, and finds their numbers.
+/// Assigns numbers from 0 on to texts, and looks them up.
 struct ByteTable: Sendable {
     private(set) var texts: [[UInt8]] = []
-    /// The last text with a hash, and for each text the one before it with the same.
+    /// The last text with each hash, and for each text the previous one with the same hash.
     private var last: [Int: Int] = [:]
     private var before: [Int] = []
 
     var count: Int { texts.count }
 
-    /// The number of a text, which is added where it is new.
+    /// The number of a text, which is added if it is new.
     mutating func insert(_ text: [UInt8]) -> Int {
         if let found = text.withUnsafeBytes({ find($0) }) { return found }
         let hash = text.withUnsafeBytes { Self.hash($0) }
@@ -26,7 +26,7 @@ struct ByteTable: Sendable {
         return nil
     }
 
-    /// Seeded anew in each process, so that nobody can choose texts with the same one.
+    /// Seeded differently in each process, so that nobody can choose texts that collide.
     static func hash(_ text: UnsafeRawBufferPointer) -> Int {
         var hasher = Hasher()
         hasher.combine(bytes: text)

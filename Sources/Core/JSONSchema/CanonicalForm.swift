@@ -1,9 +1,9 @@
-/// Values written so that two are equal where their bytes are: numbers by their value, objects
-/// whatever the order of their members (RFC 8259; JSON Schema draft-07, section 4.2.3).
+/// An encoding in which two values are equal if their bytes are: numbers by value, objects
+/// regardless of the order of their members (RFC 8259; JSON Schema draft-07 §4.2.3).
 enum CanonicalForm {
     /// Appends the form of a value.
     ///
-    /// - Returns: the work that it was, in values and 16 bytes of text each.
+    /// - Returns: the work it took, counting each value and each 16 bytes of text.
     @discardableResult
     static func append(_ index: Int, of instance: Instance, to output: inout [UInt8]) -> Int {
         var work = 0
@@ -11,7 +11,7 @@ enum CanonicalForm {
         return work
     }
 
-    /// Descends with the value, whose depth its reader has bounded.
+    /// Recurses as deeply as the value, whose depth its reader has limited.
     private static func append(
         _ index: Int, of instance: Instance, to output: inout [UInt8], _ work: inout Int
     ) {

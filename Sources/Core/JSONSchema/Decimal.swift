@@ -1,4 +1,4 @@
-/// A number of JSON, exactly: (−1)^isNegative × digits × 10^exponent, the digits without zeros at
+/// An exact JSON number: (−1)^isNegative × digits × 10^exponent, with digits that have no zeros at
 /// either end. Zero has no digits.
 struct Decimal: Equatable {
     private(set) var isNegative = false
@@ -6,10 +6,10 @@ struct Decimal: Equatable {
     private(set) var digits: [UInt8] = []
     private(set) var exponent = 0
 
-    /// Beyond this an exponent is this: no such number differs from another in any schema.
+    /// Larger exponents are reduced to this: no schema distinguishes such numbers.
     private static let maximumExponent = 1 << 40
 
-    /// - Parameter text: as RFC 8259, section 6 has it.
+    /// - Parameter text: in the grammar of RFC 8259 §6.
     init(_ text: UnsafeRawBufferPointer) {
         var position = 0
         if text.first == UInt8(ascii: "-") {
@@ -55,14 +55,14 @@ struct Decimal: Equatable {
 
     var isInteger: Bool { exponent >= 0 }
 
-    /// As a whole number from 0 on; nil where it is none, or beyond 2^53.
+    /// The value as a nonnegative integer; `nil` if it is not one, or exceeds 2^53.
     var count: Int? {
         guard !isNegative, isInteger, digits.count + exponent <= 16 else { return nil }
         let value = digits.reduce(0) { $0 * 10 + Int($1) }
         return (0..<exponent).reduce(value) { value, _ in value * 10 }
     }
 
-    /// Below, equal or above zero as `self` is below, equal to or above `other`.
+    /// Below, equal to or above zero if `self` is below, equal to or above `other`.
     func compared(to other: Decimal) -> Int {
         let sign = digits.isEmpty ? 0 : isNegative ? -1 : 1
         let otherSign = other.digits.isEmpty ? 0 : other.isNegative ? -1 : 1
@@ -81,22 +81,22 @@ struct Decimal: Equatable {
     }
 }
 
-/// What numbers may be a multiple of: up to 18 digits, any exponent.
+/// A divisor for `multipleOf`: up to 18 digits, with any exponent.
 struct Divisor: Equatable {
     private let digits: UInt64
     private let exponent: Int
 
-    /// Nil where it is not above zero, or has more digits.
+    /// Returns `nil` if it is not above zero, or has more digits.
     init?(_ number: Decimal) {
         guard !number.isNegative, 1...18 ~= number.digits.count else { return nil }
         digits = number.digits.reduce(0) { $0 * 10 + UInt64($1) }
         exponent = number.exponent
     }
 
-    /// Whether a number is a multiple, exactly.
+    /// Whether a number is an exact multiple.
     func divides(_ number: Decimal) -> Bool {
         guard !number.digits.isEmpty else { return true }
-        // The last of its digits is not 0, so that it has no power of ten that could be taken out.
+        // The last digit is not 0, so there is no power of ten to factor out.
         guard number.exponent >= exponent else { return false }
         let remainder = number.digits.reduce(UInt64(0)) { remainder, digit in
             (multiplied(remainder, 10) + UInt64(digit)) % digits

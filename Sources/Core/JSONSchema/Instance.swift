@@ -1,6 +1,6 @@
 import Documents
 
-/// What a value is.
+/// The kind of a value.
 enum InstanceKind: UInt8 {
     case null
     case boolean
@@ -10,37 +10,36 @@ enum InstanceKind: UInt8 {
     case object
 }
 
-/// A JSON value as one array of its values in the order of the text, each container before what is
-/// in it. Most strings are the text's own bytes, which have to stay as they are.
+/// A JSON value as one array of its values in the order of the text, each container before its
+/// contents. Most strings are ranges of the text, which must not change.
 final class Instance {
     struct Value {
         var kind: InstanceKind
-        /// Whether the bytes are kept here, and not in the text; of a truth value, whether it is
-        /// true.
+        /// Whether the bytes are stored here rather than in the text; for a Boolean, its value.
         var flag = false
-        /// Whether the name's bytes are kept here.
+        /// Whether the name's bytes are stored here.
         var hasOwnName = false
-        /// The bytes of a string or number: where, and how many.
+        /// The offset and number of bytes of a string or number.
         var offset: UInt32 = 0
         var length: UInt32 = 0
-        /// The bytes of the name by which it is a member.
+        /// The bytes of its name, if it is a member.
         var nameOffset: UInt32 = 0
         var nameLength: UInt32 = 0
-        /// Elements or members.
+        /// The number of elements or members.
         var count: UInt32 = 0
-        /// The value behind this one and all that is in it.
+        /// The index after this value and its contents.
         var end: UInt32 = 0
     }
 
     private(set) var values: [Value] = []
     private let text: UnsafeRawBufferPointer
-    /// Strings that had escapes, with them undone.
+    /// Strings whose escapes were decoded.
     private var arena = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var used = 0
     private var open: [Int] = []
     private var name: (offset: UInt32, length: UInt32, isOwn: Bool)?
 
-    /// - Throws: where it is no JSON, or beyond the limits.
+    /// - Throws: if it is not JSON, or exceeds the limits.
     init(
         _ text: UnsafeRawBufferPointer, limits: DocumentLimits
     ) throws(DocumentError) {
@@ -50,14 +49,14 @@ final class Instance {
         try JSONDocument.read(text, limits: limits, into: &sink)
     }
 
-    /// A value of a schema's.
+    /// Creates an instance from a value in a schema.
     init(_ value: DocumentValue) throws(DocumentError) {
         text = UnsafeRawBufferPointer(start: nil, count: 0)
         var sink = InstanceSink(instance: self)
         try value.replay(into: &sink)
     }
 
-    /// One string, whose bytes have to stay as they are.
+    /// Creates an instance from one string, whose bytes must not change.
     init(string: UnsafeRawBufferPointer) {
         text = string
         add(.string, string)
@@ -65,7 +64,7 @@ final class Instance {
 
     deinit { arena.deallocate() }
 
-    /// The bytes of a string or a number, valid as long as the instance is.
+    /// The bytes of a string or number, valid as long as the instance is.
     func bytes(_ value: Value) -> UnsafeRawBufferPointer {
         slice(value.offset, value.length, isOwn: value.flag)
     }
@@ -84,7 +83,7 @@ final class Instance {
     }
 }
 
-/// The events of a text become the values of an instance.
+/// Converts the events of a text to the values of an instance.
 private struct InstanceSink: DocumentSink {
     let instance: Instance
 
@@ -131,7 +130,7 @@ extension Instance {
 
     fileprivate func key(_ bytes: UnsafeRawBufferPointer) { name = place(bytes) }
 
-    /// Where bytes of an event are, or are kept from now on.
+    /// Where an event's bytes are, or where they are stored from now on.
     private func place(
         _ bytes: UnsafeRawBufferPointer
     ) -> (offset: UInt32, length: UInt32, isOwn: Bool) {

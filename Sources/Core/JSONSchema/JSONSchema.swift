@@ -1,20 +1,20 @@
 import Documents
 import Transformation
 
-/// A JSON Schema, compiled: draft-04, draft-06 or draft-07, as its `$schema` says, and draft-07
-/// where it says nothing. It may be used by several threads at once.
+/// A compiled JSON Schema: draft-04, draft-06 or draft-07, according to its `$schema`; draft-07 by
+/// default. It may be used by several threads at the same time.
 ///
-/// Nothing is ever fetched: `$ref` names places in the schema itself, by a JSON Pointer or by an
-/// identifier that is there. What would be passed over in silence is refused: keywords of other
-/// drafts, and regular expressions that cannot be followed in linear time. Numbers are compared
-/// exactly. Of `format`, ``TextFormat`` is checked; `contentEncoding`, `contentMediaType` and
-/// unknown keywords are remarks, as the drafts have it.
+/// Nothing is ever fetched: `$ref` refers to locations in the schema itself, by a JSON Pointer or
+/// by an identifier in it. Whatever would be ignored silently is refused: keywords of other drafts,
+/// and regular expressions that cannot be matched in linear time. Numbers are compared exactly.
+/// ``TextFormat`` lists the values of `format` that are checked; `contentEncoding`,
+/// `contentMediaType` and unknown keywords are annotations, as the drafts specify.
 ///
-/// The work of a check is bounded by the size of what is checked, and so is its memory.
+/// The work and memory of a check are bounded by the size of the content.
 package final class JSONSchema: JSONSchemaChecking {
-    /// What a schema may be.
+    /// The limits for a schema.
     private static let schemaLimits = DocumentLimits(bytes: 1 << 20, depth: 128, values: 1 << 17)
-    /// Of content, its reader has checked the rest before.
+    /// The limits for content, which its reader has already checked against others.
     private static let contentLimits = DocumentLimits(bytes: 1 << 30, depth: 128, values: 1 << 22)
 
     private let nodes: [SchemaNode]
@@ -22,7 +22,7 @@ package final class JSONSchema: JSONSchemaChecking {
     /// Compiles a schema.
     ///
     /// - Parameter text: JSON.
-    /// - Throws: a ``JSONSchemaError`` with the place in the schema.
+    /// - Throws: a ``JSONSchemaError`` with the location in the schema.
     package init(_ text: [UInt8]) throws(JSONSchemaError) {
         let root: DocumentValue
         do throws(DocumentError) {
@@ -34,15 +34,12 @@ package final class JSONSchema: JSONSchemaChecking {
         nodes = try SchemaCompiler(root).nodes
     }
 
-    /// The compiler of schemas that the engine is given.
-    package static let compile: SchemaCompiling = { try JSONSchema($0) }
-
-    /// Holds content to the schema.
+    /// Checks content against the schema.
     ///
     /// - Throws: ``TransformationProblem/responseSchemaViolated`` with the path of the first value,
-    ///   in the order of the text, that does not satisfy it, what the schema asked for, and that
-    ///   value, cut off; also where finding that out would take too much work.
-    ///   ``TransformationProblem/responseBodyInvalid`` where the content is no JSON, or deeper than
+    ///   in the order of the text, that does not satisfy the schema, what the schema requires, and
+    ///   that value, truncated; also if finding that out would take too much work.
+    ///   ``TransformationProblem/responseBodyInvalid`` if the content is not JSON, or deeper than
     ///   128 levels.
     package func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure) {
         let instance: Instance

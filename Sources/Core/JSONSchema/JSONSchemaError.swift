@@ -2,8 +2,8 @@
 package struct JSONSchemaError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A clause: what is wrong, and what was expected.
     package var reason: String
-    /// Where in the schema, as a JSON Pointer behind `#` (RFC 6901, section 6), or as line and
-    /// column where the text is no JSON; nil: of the whole.
+    /// The location in the schema, as a JSON Pointer after `#` (RFC 6901 §6), or as line and column
+    /// if the text is not JSON; `nil` for the whole schema.
     package var place: String?
 
     init(_ reason: String, at place: String? = nil) {

@@ -1,21 +1,22 @@
 import CRE2
 import HTTPCore
 
-/// A regular expression of a schema's: ECMA 262's, as far as RE2 can follow it in linear time. It
-/// cannot look ahead, look behind or refer back; such an expression is refused.
+/// A regular expression in a schema: ECMA 262's, as far as RE2 can match it in linear time.
+/// Lookahead, lookbehind and backreferences are refused.
 ///
-/// Unchecked: RE2's expressions may be used by several threads at once, and nothing else is kept.
+/// Unchecked: RE2's expressions may be used by several threads at once, and there is no other
+/// state.
 final class Pattern: @unchecked Sendable {
-    /// Bytes of memory, for the expression and what it keeps while it matches.
+    /// The maximum memory in bytes, for the expression and its state during matching.
     private static let maximumMemory: Int64 = 1 << 20
-    /// Steps of the compiled expression.
+    /// The maximum number of instructions in the compiled expression.
     private static let maximumSize = 1000
 
     private let pattern: OpaquePointer
-    /// Steps of the compiled expression, at most of which a byte takes.
+    /// The number of instructions in the compiled expression: the maximum work per byte.
     let size: Int
 
-    /// - Throws: why it is refused, a clause.
+    /// - Throws: why it is refused, as a clause.
     init(_ expression: String) throws(PatternProblem) {
         var translation = PatternTranslation(expression)
         let translated = try translation.translate()
@@ -49,7 +50,8 @@ struct PatternProblem: Error {
     init(_ reason: String) { self.reason = reason }
 }
 
-/// Says an expression of ECMA 262 in RE2's syntax, and refuses what means something else there.
+/// Translates an ECMA 262 expression to RE2's syntax, and refuses what has a different meaning
+/// there.
 private struct PatternTranslation {
     private let characters: [Character]
     private var position = 0
@@ -105,7 +107,7 @@ private struct PatternTranslation {
             position += 1
             output += "^"
         }
-        // RE2 takes a bracket at the start for a character; in ECMA 262 the class is empty.
+        // RE2 treats a bracket at the start as a character; in ECMA 262 the class is empty.
         guard upcoming != "]" else { throw PatternProblem("a class of no characters") }
         while let character = next() {
             switch character {

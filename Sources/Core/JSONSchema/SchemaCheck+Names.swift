@@ -15,7 +15,7 @@ extension SchemaCheck {
         return true
     }
 
-    /// A name becomes a value of its own, of which everything can be asked.
+    /// Makes a name a separate value, to which every rule can be applied.
     private mutating func nameHolds(_ schema: Int, _ name: UnsafeRawBufferPointer) -> Bool {
         var check = SchemaCheck(nodes, Instance(string: name), bytes: 0)
         check.work = work

@@ -1,16 +1,16 @@
-/// Holds one value to a schema.
+/// Checks one value against a schema.
 ///
-/// It descends with the value, whose depth its reader has bounded, and through schemas that are
-/// asked of one value, whose chains the compiler has bounded; and it counts its work.
+/// It recurses through the value, whose depth its reader has limited, and through schemas that
+/// apply to the same value, whose chains the compiler has limited; and it counts its work.
 struct SchemaCheck {
-    /// What was not satisfied.
+    /// A rule that was violated.
     struct Violation {
         var value: Int
         var node: Int
         var kind: Kind
         /// The index of the rule among those of its kind.
         var rule: Int
-        /// The number of the name that is missing.
+        /// The number of the missing name.
         var name = 0
 
         enum Kind {
@@ -22,21 +22,21 @@ struct SchemaCheck {
         }
     }
 
-    /// Steps for a value, and for each byte of its text: what schemas that ask for the same many
-    /// times, in `anyOf` within `anyOf`, may take.
+    /// The work that a check may take: at least this, or a number of steps per byte of text. This
+    /// limits schemas that apply the same rules many times, such as `anyOf` within `anyOf`.
     static let minimumWork = 1_000_000
     static let workPerByte = 50
-    /// Schemas within one another at most, counted through values and chains.
+    /// The maximum nesting depth of schemas, through values and chains.
     static let maximumDepth = 1024
 
     let nodes: [SchemaNode]
     let instance: Instance
-    /// Work that is left: below zero the value is not satisfied, whatever it is.
+    /// The remaining work: below zero no value satisfies the schema.
     var work: Int
-    /// The last one; where the value does not satisfy the schema, it is the reason.
+    /// The last violation, which is the reason if the value does not satisfy the schema.
     var violation: Violation?
     private var depth = 0
-    /// Which of an object's names are there, of all objects that are being looked at.
+    /// Which of an object's names are present, for all objects being checked.
     private var presence: [Bool] = []
     private var scratch: [UInt8] = []
 
@@ -79,7 +79,8 @@ struct SchemaCheck {
             work -= 1
             var isInner = false
             guard holds(nodes[node].general[rule], value, &isInner) else {
-                // What a schema within this one did not find is told rather than that there is one.
+                // The violation found by a schema within this one is reported, rather than this
+                // rule.
                 return isInner ? false : fail(node, value, .general, rule)
             }
         }
@@ -165,7 +166,7 @@ struct SchemaCheck {
         return true
     }
 
-    /// - Parameter text: the string's, or of a name of the object at `value`.
+    /// - Parameter text: the string's text, or a name of the object at `value`.
     private mutating func textsHold(
         _ node: Int, _ value: Int, _ text: UnsafeRawBufferPointer
     ) -> Bool {
@@ -183,8 +184,8 @@ struct SchemaCheck {
         return true
     }
 
-    /// Counts what RE2 takes at worst, each step of the expression at each byte; most often it
-    /// takes one step for a byte.
+    /// Counts RE2's worst case, each instruction of the expression for each byte; most often it
+    /// takes one instruction per byte.
     mutating func matches(_ pattern: Pattern, _ text: UnsafeRawBufferPointer) -> Bool {
         work -= 4 + text.count * pattern.size / 4
         return !isExhausted && pattern.matches(text)
@@ -245,7 +246,7 @@ struct SchemaCheck {
         return false
     }
 
-    /// Compares the canonical forms of the elements that have the same hash.
+    /// Compares the canonical forms of the elements with equal hashes.
     private mutating func isUnique(_ array: Int) -> Bool {
         let value = instance.values[array]
         guard value.count > 1 else { return true }

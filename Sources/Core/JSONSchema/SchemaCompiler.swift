@@ -1,11 +1,12 @@
 import Documents
 
-/// Makes nodes of a schema: of its root, and of all that it refers to. Each place of the file
-/// becomes one node, so that schemas may refer to themselves; nothing here recurses.
+/// Compiles a schema into nodes: its root, and everything that it refers to. Each location in the
+/// file becomes one node, so that schemas may refer to themselves; nothing here recurses.
 struct SchemaCompiler {
-    /// Schemas that may be asked of one value through one another: `$ref`, `allOf` and their like.
+    /// The maximum number of schemas that apply to one value through one another: `$ref`, `allOf`
+    /// etc.
     static let maximumChain = 32
-    /// Schemas in all.
+    /// The maximum total number of schemas.
     private static let maximumNodes = 50_000
 
     private(set) var nodes: [SchemaNode] = []
@@ -39,7 +40,7 @@ struct SchemaCompiler {
         return draft
     }
 
-    /// The node of a place, which is compiled later where it is new.
+    /// The node of a location, which is compiled later if it is new.
     mutating func index(of place: SchemaPlace) throws(JSONSchemaError) -> Int {
         if let known = indices[place.pointer] { return known }
         guard nodes.count < Self.maximumNodes else {
@@ -60,7 +61,7 @@ struct SchemaCompiler {
         return try index(of: references.entering(inner))
     }
 
-    /// A node that nothing satisfies.
+    /// A node that no value satisfies.
     mutating func nothing(at pointer: String) -> Int {
         nodes.append(SchemaNode(place: "#\(pointer)", general: [.nothing]))
         return nodes.count - 1
@@ -71,7 +72,7 @@ struct SchemaCompiler {
         case .boolean(let value) where draft > .draft4:
             if !value { nodes[index].general = [.nothing] }
         case .dictionary:
-            // Beside $ref everything else is ignored (draft-07, section 8.3).
+            // Everything beside $ref is ignored (draft-07 §8.3).
             if let reference = place.value["$ref"] {
                 try compile(reference: reference, in: place, into: index)
             } else {
@@ -116,10 +117,11 @@ struct SchemaCompiler {
     }
 }
 
-/// The schemas that are asked of one value through one another.
+/// The schemas that apply to one value through one another.
 private struct InPlaceChains {
     private let nodes: [SchemaNode]
-    /// How long the longest chain from each node is; 0: not known yet, -1: being followed.
+    /// The length of the longest chain from each node; 0 if not known yet, -1 while it is being
+    /// followed.
     private var lengths: [Int]
 
     init(_ nodes: [SchemaNode]) {
@@ -127,8 +129,8 @@ private struct InPlaceChains {
         lengths = Array(repeating: 0, count: nodes.count)
     }
 
-    /// - Throws: where a chain comes back to where it began: it would be followed for ever. Or
-    ///   where one is longer than is followed.
+    /// - Throws: if a chain leads back to its beginning, so that it would never end, or if one is
+    ///   longer than allowed.
     mutating func check() throws(JSONSchemaError) {
         for node in nodes.indices where lengths[node] == 0 { try follow(node) }
     }

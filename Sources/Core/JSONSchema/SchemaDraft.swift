@@ -1,4 +1,4 @@
-/// The drafts of JSON Schema that are known.
+/// The supported drafts of JSON Schema.
 enum SchemaDraft: Int, Comparable {
     case draft4 = 4
     case draft6 = 6
@@ -20,16 +20,16 @@ enum SchemaDraft: Int, Comparable {
         }
     }
 
-    /// The keyword that names a schema.
+    /// The keyword that identifies a schema.
     var identifier: String { self == .draft4 ? "id" : "$id" }
 
-    /// Keywords that ask something, and the draft that began with them. In a schema of an earlier
-    /// one they would be passed over in silence: they are refused.
+    /// Keywords that impose requirements, with the draft that introduced them. In a schema of an
+    /// earlier draft they would be ignored silently, and so are refused.
     static let later: [(keyword: String, draft: SchemaDraft)] = [
         ("const", .draft6), ("contains", .draft6), ("propertyNames", .draft6), ("if", .draft7),
     ]
 
-    /// Keywords of later drafts than any here, and of the third, that ask something: refused.
+    /// Keywords of later drafts, and of the third, that impose requirements: refused.
     static let unsupported: Set<String> = [
         "$anchor", "$dynamicAnchor", "$dynamicRef", "$recursiveAnchor", "$recursiveRef",
         "$vocabulary", "dependentRequired", "dependentSchemas", "disallow", "divisibleBy",

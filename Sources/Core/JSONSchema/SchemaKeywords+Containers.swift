@@ -88,7 +88,7 @@ extension SchemaKeywords {
         return dependency
     }
 
-    /// A schema, or in draft-04 a boolean, for what no other schema is for.
+    /// A schema, or in draft-04 a Boolean, for what no other schema applies to.
     private func additional(
         _ keyword: String, _ compiler: inout SchemaCompiler
     ) throws(JSONSchemaError) -> Int? {
@@ -100,7 +100,7 @@ extension SchemaKeywords {
     }
 }
 
-/// What is read of the keywords about members.
+/// The keywords about members, as read.
 private struct MemberKeywords {
     private var names = ByteTable()
     var schemas: [Int: Int] = [:]
@@ -111,7 +111,7 @@ private struct MemberKeywords {
 
     mutating func number(of name: String) -> Int { names.insert(Array(name.utf8)) }
 
-    /// Nil where nothing is asked.
+    /// `nil` if there are no requirements.
     var made: MemberRules? {
         guard names.count > 0 || !patterns.isEmpty || additional != nil else { return nil }
         return MemberRules(

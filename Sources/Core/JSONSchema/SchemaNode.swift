@@ -1,7 +1,6 @@
-/// A schema, compiled: what it asks for, by the kinds of values that are asked. Other schemas are
-/// named by their index.
+/// A compiled schema: its requirements, by kind of value. Other schemas are referred to by index.
 struct SchemaNode: Sendable {
-    /// Where it is in the file, as a JSON Pointer behind `#`.
+    /// The location in the file, as a JSON Pointer after `#`.
     var place: String
     var general: [GeneralRule] = []
     var numbers: [NumberRule] = []
@@ -9,13 +8,13 @@ struct SchemaNode: Sendable {
     var arrays: [ArrayRule] = []
     var objects: [ObjectRule] = []
 
-    /// The schemas that are asked of the same value.
+    /// The schemas that apply to the same value.
     var inPlace: [Int] {
         general.flatMap(\.schemas) + objects.flatMap(\.inPlace)
     }
 }
 
-/// The types of values, as a set.
+/// A set of value types.
 struct TypeSet: OptionSet, Sendable {
     let rawValue: UInt8
 
@@ -33,14 +32,14 @@ struct TypeSet: OptionSet, Sendable {
     ]
 }
 
-/// What is asked of every value.
+/// The requirements for every value.
 enum GeneralRule: Sendable {
     /// The schema `false`.
     case nothing
     case reference(Int)
     /// `floats`: whether `1.0` is an integer, as it is from draft-06 on.
     case types(TypeSet, floats: Bool)
-    /// One of the values in their canonical form.
+    /// One of the values, in canonical form.
     case values(ByteTable, keyword: String)
     case all([Int])
     case any([Int])
@@ -58,7 +57,7 @@ enum GeneralRule: Sendable {
         }
     }
 
-    /// What was asked for.
+    /// What was required.
     var text: String {
         switch self {
         case .nothing: "no value at all"
@@ -78,7 +77,7 @@ enum GeneralRule: Sendable {
     }
 }
 
-/// What is asked of numbers.
+/// The requirements for numbers.
 enum NumberRule: Sendable {
     case minimum(NumberBound, isExclusive: Bool)
     case maximum(NumberBound, isExclusive: Bool)
@@ -95,11 +94,11 @@ enum NumberRule: Sendable {
     }
 }
 
-/// A bound of numbers.
+/// A limit for numbers.
 struct NumberBound: Sendable {
     let decimal: Decimal
     let text: String
-    /// Where it is one of up to 18 digits, for comparing without digits.
+    /// The limit as an integer of up to 18 digits, if it is one, for fast comparison.
     let integer: Int64?
 
     init(_ text: String) {
@@ -108,7 +107,7 @@ struct NumberBound: Sendable {
         integer = text.withContiguousBytes { Self.integer($0) }
     }
 
-    /// Below, equal or above zero as a number is below, equal to or above the bound.
+    /// Below, equal to or above zero if a number is below, equal to or above the limit.
     func comparing(_ number: UnsafeRawBufferPointer) -> Int {
         if let integer, let other = Self.integer(number) {
             return other < integer ? -1 : other > integer ? 1 : 0
@@ -116,7 +115,7 @@ struct NumberBound: Sendable {
         return Decimal(number).compared(to: decimal)
     }
 
-    /// A number without fraction and exponent; nil for others.
+    /// A number without fraction and exponent; `nil` for others.
     static func integer(_ text: UnsafeRawBufferPointer) -> Int64? {
         let isNegative = text.first == UInt8(ascii: "-")
         guard text.count <= 18 else { return nil }
@@ -136,7 +135,7 @@ extension String {
     }
 }
 
-/// What is asked of strings. Lengths are in characters of Unicode (code points).
+/// The requirements for strings. Lengths are in Unicode characters (code points).
 enum TextRule: Sendable {
     case minimumLength(Int)
     case maximumLength(Int)
@@ -153,7 +152,7 @@ enum TextRule: Sendable {
     }
 }
 
-/// What is asked of arrays.
+/// The requirements for arrays.
 enum ArrayRule: Sendable {
     case minimumCount(Int)
     case maximumCount(Int)
@@ -174,12 +173,12 @@ enum ArrayRule: Sendable {
     }
 }
 
-/// What is asked of objects.
+/// The requirements for objects.
 enum ObjectRule: Sendable {
     case minimumCount(Int)
     case maximumCount(Int)
     case members(MemberRules)
-    /// Asked of each name, as a string.
+    /// Applies to each name, as a string.
     case names(Int)
 
     var inPlace: [Int] {
@@ -187,7 +186,7 @@ enum ObjectRule: Sendable {
         return rules.dependencies.compactMap(\.schema)
     }
 
-    /// - Parameter name: the number of the name that is missing.
+    /// - Parameter name: the number of the missing name.
     func text(_ name: Int) -> String {
         switch self {
         case .minimumCount(let count): "\(count) members or more (minProperties)"
@@ -198,23 +197,23 @@ enum ObjectRule: Sendable {
     }
 }
 
-/// What is asked of the members of an object.
+/// The requirements for the members of an object.
 final class MemberRules: Sendable {
     struct Dependency: Sendable {
-        /// The number of the name by whose presence it is asked for.
+        /// The number of the name whose presence triggers it.
         var trigger: Int
         var names: [Int] = []
         var schema: Int?
     }
 
-    /// The names that the schema knows.
+    /// The names that the schema mentions.
     let names: ByteTable
-    /// For each name its schema.
+    /// The schema of each name.
     let schemas: [Int?]
     let required: [Int]
     let dependencies: [Dependency]
     let patterns: [(pattern: Pattern, schema: Int)]
-    /// For members whose name is not among the schemas and matches no pattern.
+    /// For members whose name has no schema and matches no pattern.
     let additional: Int?
 
     init(
@@ -229,7 +228,7 @@ final class MemberRules: Sendable {
         self.additional = additional
     }
 
-    /// Whether it matters which of the names are there.
+    /// Whether the presence of names matters.
     var asksForPresence: Bool { !required.isEmpty || !dependencies.isEmpty }
 
     func quoted(_ name: Int) -> String {

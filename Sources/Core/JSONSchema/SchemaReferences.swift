@@ -1,19 +1,19 @@
 import Documents
 import HTTPCore
 
-/// A place in a schema's file.
+/// A location in a schema's file.
 struct SchemaPlace {
     var value: DocumentValue
     /// A JSON Pointer from the file's root (RFC 6901).
     var pointer: String
-    /// The URI that references there are relative to, without fragment.
+    /// The base URI of references there, without fragment.
     var base: String
 }
 
-/// Finds what `$ref` names, within the file: nothing is ever fetched.
+/// Resolves `$ref` within the file: nothing is ever fetched.
 struct SchemaReferences {
     private let identifier: String
-    /// What the identifiers in the file name, by their URIs.
+    /// What the identifiers in the file refer to, by URI.
     private var places: [String: SchemaPlace] = [:]
 
     init(_ root: DocumentValue, draft: SchemaDraft) {
@@ -23,7 +23,7 @@ struct SchemaReferences {
         collect(from: root)
     }
 
-    /// Keywords whose values are no schemas.
+    /// Keywords whose values are not schemas.
     private static let data: Set<String> = ["enum", "const", "default", "examples"]
 
     private mutating func collect(from root: SchemaPlace) {
@@ -44,7 +44,7 @@ struct SchemaReferences {
         }
     }
 
-    /// The place with the base that holds in it.
+    /// The location with its own base URI.
     private mutating func register(_ place: SchemaPlace) -> SchemaPlace {
         guard let uri = identified(place) else { return place }
         let inner = entering(place)
@@ -52,7 +52,7 @@ struct SchemaReferences {
         return inner
     }
 
-    /// The URI by which a place is named.
+    /// The URI that identifies a location.
     private func identified(_ place: SchemaPlace) -> String? {
         guard case .string(let text)? = place.value[identifier], place.value["$ref"] == nil else {
             return nil
@@ -61,7 +61,7 @@ struct SchemaReferences {
         return uri.fragment == "" ? uri.withoutFragment : uri.text
     }
 
-    /// The place, with the base that its own identifier gives it.
+    /// The location, with the base URI that its own identifier sets.
     func entering(_ place: SchemaPlace) -> SchemaPlace {
         guard let uri = identified(place) else { return place }
         var inner = place
@@ -69,9 +69,9 @@ struct SchemaReferences {
         return inner
     }
 
-    /// What a reference names.
+    /// Resolves a reference.
     ///
-    /// - Parameter place: where the reference is.
+    /// - Parameter place: the location of the reference.
     func find(_ reference: String, from place: SchemaPlace) throws(JSONSchemaError) -> SchemaPlace {
         let uri = URIReference(reference).resolved(against: URIReference(place.base))
         let fragment = (uri.fragment ?? "").removingPercentEscapes
@@ -127,7 +127,7 @@ extension String {
     /// For errors.
     var quoted: String { utf8.count > 100 ? "\"\(prefix(100))…\"" : "\"\(self)\"" }
 
-    /// RFC 6901, section 4.
+    /// RFC 6901 §4.
     fileprivate var removingPointerEscapes: String {
         var result: [UInt8] = []
         var isEscape = false

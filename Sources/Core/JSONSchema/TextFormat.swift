@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// The formats that are checked. Every other is a remark, as the drafts allow.
+/// The formats that are checked. All others are annotations, as the drafts allow.
 enum TextFormat: String, Sendable, CaseIterable {
     /// RFC 3339, `full-date`.
     case date
@@ -36,7 +36,7 @@ enum TextFormat: String, Sendable, CaseIterable {
     }
 }
 
-/// Dates and times of RFC 3339, section 5.6.
+/// Dates and times in the format of RFC 3339 §5.6.
 private struct TimeReader {
     private let text: UnsafeRawBufferPointer
     private var position = 0
@@ -63,12 +63,12 @@ private struct TimeReader {
             while number(1) != nil {}
         }
         guard let offset = offset() else { return false }
-        // A leap second is at the end of a day, UTC.
+        // A leap second is at the end of a day in UTC.
         let utc = (hour * 60 + minute - offset + 2880) % 1440
         return second < 60 || utc == 1439
     }
 
-    /// Minutes before UTC.
+    /// The offset from UTC in minutes, to be subtracted.
     private mutating func offset() -> Int? {
         if skip("Zz") { return 0 }
         let isBehind = position < text.count && text[position] == UInt8(ascii: "-")

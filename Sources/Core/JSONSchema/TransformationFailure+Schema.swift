@@ -2,7 +2,7 @@ import Documents
 import Transformation
 
 extension TransformationFailure {
-    /// What a schema did not find.
+    /// Creates the error for a violation of a schema.
     init(_ violation: SchemaCheck.Violation, _ nodes: [SchemaNode], _ instance: Instance) {
         let node = nodes[violation.node]
         let asked =
@@ -14,7 +14,8 @@ extension TransformationFailure {
             case .object: node.objects[violation.rule].text(violation.name)
             }
         let path = ViolationPath(violation.value, of: instance).text
-        // The path and the excerpt are the content's: together no more than an excerpt may be.
+        // The path and the excerpt come from the content: together they must not exceed an
+        // excerpt's maximum.
         let maximum = Self.maximumExcerptBytes - path.utf8.count
         self.init(
             .responseSchemaViolated, "the schema asks for \(asked), at \(node.place.cut(to: 160))",
@@ -24,7 +25,7 @@ extension TransformationFailure {
 }
 
 extension String {
-    /// The text, its end left out where it has more bytes.
+    /// The text, truncated if it has more bytes.
     fileprivate func cut(to maximum: Int) -> String {
         guard utf8.count > maximum else { return self }
         var end = utf8.index(startIndex, offsetBy: maximum - 3)
@@ -33,7 +34,8 @@ extension String {
     }
 }
 
-/// Where a value is in its content: `$.items[2].name`. Control characters in names are U+FFFD.
+/// The position of a value in its content: `$.items[2].name`. Control characters in names become
+/// U+FFFD.
 private struct ViolationPath {
     private static let maximumBytes = 60
 
@@ -68,7 +70,7 @@ private struct ViolationPath {
     }
 }
 
-/// A value as JSON without white space, cut off.
+/// A value as JSON without white space, truncated.
 private struct ViolationExcerpt {
     private(set) var bytes: [UInt8] = []
 

@@ -1,4 +1,4 @@
-/// A URI or a relative reference in its parts (RFC 3986, section 4.1).
+/// The parts of a URI or a relative reference (RFC 3986 §4.1).
 struct URIReference {
     private var scheme: Substring?
     private var authority: Substring?
@@ -41,7 +41,7 @@ struct URIReference {
 
     var text: String { withoutFragment + (fragment.map { "#\($0)" } ?? "") }
 
-    /// RFC 3986, section 5.2.2.
+    /// RFC 3986 §5.2.2.
     func resolved(against base: URIReference) -> URIReference {
         var result = joined(to: base)
         result.path = result.path.removingDotSegments
@@ -67,7 +67,7 @@ struct URIReference {
 }
 
 extension String {
-    /// RFC 3986, section 5.2.4, for paths that begin with a slash.
+    /// RFC 3986 §5.2.4, for paths that begin with a slash.
     fileprivate var removingDotSegments: String {
         guard hasPrefix("/") else { return self }
         var segments: [Substring] = []

@@ -1,14 +1,14 @@
-/// How the names of a form say the elements of an array.
+/// How the names of a form denote the elements of an array.
 public enum FormArrayStyle: String, Sendable, Hashable, CaseIterable {
-    /// `k[]` for each, in their order, as AFNetworking and Rails write them. A number between
-    /// brackets is a key like others.
+    /// `k[]` for each element, in order, as AFNetworking and Rails write them. A number in brackets
+    /// is a key like any other.
     case brackets
-    /// `k[0]`, `k[1]` and so on, as Alamofire, jQuery and PHP write them, which alone can say of
-    /// arrays of dictionaries and of arrays where each element ends.
+    /// `k[0]`, `k[1]` and so on, as Alamofire, jQuery and PHP write them; only this style can
+    /// represent where each element of an array of dictionaries or arrays ends.
     ///
-    /// What is read as an array has all numbers from 0 on, without leading zeros, in whatever
-    /// order; a number without those before is an error, so that nobody has room made by naming a
-    /// large one. `k[]` is read as with ``brackets``. An element that leaves nothing, such as an
-    /// empty array, cannot be written.
+    /// Names are read as an array if all numbers from 0 on occur, without leading zeros, in any
+    /// order; a number without those before it is an error, so that nobody can allocate memory by
+    /// sending a large one. `k[]` is read as with ``brackets``. An element that is not written at
+    /// all, such as an empty array, cannot be represented.
     case indices
 }

@@ -1,31 +1,32 @@
 import HTTPCore
 
 /// Reads `application/x-www-form-urlencoded` (WHATWG URL Standard, section 5.1) into a dictionary,
-/// by the names that AFNetworking, PHP and Rack write.
+/// using the naming conventions of AFNetworking, PHP and Rack.
 ///
-/// - `k=v` is a member. All values are strings: a form does not say what is a number.
+/// - `k=v` is a member. All values are strings: a form does not indicate which are numbers.
 /// - `k` without `=` is null, `k=` the empty string.
-/// - `k[n]=v` is a member of a dictionary `k`, at any depth; `k[0]=v` too, whose key is `0`, but
-///   with ``FormArrayStyle/indices``.
-/// - `k[]=v` is an element of an array `k`. `k[][n]=v` goes to the array's last dictionary where
-///   that has no `n` yet, and begins a new one where it has. `k[][]=v` goes to the last array: what
-///   arrays of arrays were, a form does not say.
-/// - `k` for the second time makes an array of both, as a set is written.
-/// - Brackets that do not make a whole name of this kind, as in `a[b` and `[a]`, are characters.
-/// - `+` and `%20` are spaces. Empty pairs, as in `a&&b`, are nothing; `;` is a character.
+/// - `k[n]=v` is a member of a dictionary `k`, at any depth; so is `k[0]=v`, with the key `0`,
+///   except with ``FormArrayStyle/indices``.
+/// - `k[]=v` is an element of an array `k`. `k[][n]=v` is added to the array's last dictionary if
+///   that has no `n` yet, and otherwise begins a new one. `k[][]=v` is added to the last array: a
+///   form does not indicate the structure of arrays of arrays.
+/// - A second `k` makes an array of both, which is how a set is written.
+/// - Brackets that do not form such a name, as in `a[b` and `[a]`, are ordinary characters.
+/// - `+` and `%20` are spaces. Empty pairs, as in `a&&b`, are ignored; `;` is an ordinary
+///   character.
 ///
-/// Members come in the order in which their names first came.
+/// Members are in the order in which their names first occurred.
 public enum FormReader {
-    /// Reads a form and gives its events to a sink.
+    /// Reads a form and passes its events to a sink.
     ///
     /// - Parameters:
     ///   - bytes: the whole form.
-    ///   - limits: of these `bytes`, `depth` (dictionaries and arrays within one another) and
-    ///     `values` (dictionaries and arrays are values, too) hold here.
-    ///   - arrays: what numbers between brackets are.
-    /// - Throws: a ``DocumentError``: `malformed` for an escape that is none, for a NUL, for a name
-    ///   that is a dictionary and something else, and for indices that are not those of an array;
-    ///   `encoding` for what is not UTF-8; or what the sink throws.
+    ///   - limits: of these `bytes`, `depth` (nesting of dictionaries and arrays) and `values`
+    /// (including dictionaries and arrays) apply.
+    ///   - arrays: what numbers in brackets mean.
+    /// - Throws: a ``DocumentError``: `malformed` for an invalid escape, for a NUL, for a name that
+    ///   is both a dictionary and something else, and for indices that do not form an array;
+    ///   `encoding` for anything that is not UTF-8; or what the sink throws.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
         arrays: FormArrayStyle = .brackets, into sink: inout some DocumentSink
@@ -72,7 +73,7 @@ public enum FormReader {
         }
     }
 
-    /// The bytes that a name or value stands for.
+    /// Decodes the bytes of a name or value.
     private static func decoded(
         _ range: Range<Int>, of bytes: UnsafeRawBufferPointer
     ) throws(DocumentError) -> [UInt8] {

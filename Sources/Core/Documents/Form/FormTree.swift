@@ -1,7 +1,7 @@
 import HTTPCore
 
-/// What a form's names make of its values: dictionaries and arrays, by the rules that stand at
-/// ``FormReader``. Nodes are in one array, so that neither making nor giving them on recurses.
+/// The dictionaries and arrays that the names of a form describe, by the rules given at
+/// ``FormReader``. The nodes are in one array, so that neither building nor replaying recurses.
 struct FormTree {
     enum Leaf {
         case null
@@ -16,7 +16,7 @@ struct FormTree {
         case dictionary([(key: [UInt8], node: Int)])
     }
 
-    /// A name's part: `k`, or what is between brackets.
+    /// A component of a name: `k`, or what is between brackets.
     private enum Step: Equatable {
         case key([UInt8])
         /// `[]`
@@ -40,9 +40,9 @@ struct FormTree {
         self.arrays = arrays
     }
 
-    /// Adds one pair. `name` is UTF-8, its escapes undone.
+    /// Adds one pair. `name` is UTF-8, with its escapes decoded.
     ///
-    /// - Throws: an error with the name as its path; its place is the caller's to say.
+    /// - Throws: an error with the name as its path; the caller adds its position.
     mutating func add(name: [UInt8], _ leaf: Leaf) throws(DocumentError) {
         let steps = Self.steps(of: name)
         do throws(Refusal) {
@@ -53,9 +53,9 @@ struct FormTree {
         }
     }
 
-    /// Gives all that was added to a sink, as one dictionary.
+    /// Passes everything that was added to a sink, as one dictionary.
     ///
-    /// - Throws: what the sink throws; `malformed` for numbers that are no array's.
+    /// - Throws: what the sink throws; `malformed` for numbers that do not form an array.
     mutating func replay(into sink: inout some DocumentSink) throws(DocumentError) {
         if arrays == .indices { try makeArrays() }
         try sink.beginDictionary()
@@ -82,8 +82,8 @@ struct FormTree {
         }
     }
 
-    /// The child of an array or dictionary, whose key is given to the sink; nil behind the last,
-    /// when its end is given.
+    /// The next child of an array or dictionary; its key is passed to the sink. `nil` after the
+    /// last, when the end has been passed.
     private func child(
         _ index: Int, of node: Int, into sink: inout some DocumentSink
     ) throws(DocumentError) -> Int? {
@@ -105,8 +105,8 @@ struct FormTree {
 
     // MARK: - Names
 
-    /// `a[b][]` as `a`, `b` and an element; the whole as one key where its brackets make no such
-    /// name.
+    /// Splits `a[b][]` into `a`, `b` and an element; the whole name is one key if its brackets do
+    /// not form such a name.
     private static func steps(of name: [UInt8]) -> [Step] {
         let opening = UInt8(ascii: "[")
         let closing = UInt8(ascii: "]")
@@ -154,7 +154,7 @@ struct FormTree {
         return nodes.count - 1
     }
 
-    /// The array or dictionary that a step leads to, made where there is none.
+    /// The array or dictionary that a step leads to; it is created if necessary.
     private mutating func container(
         _ step: Step, next: Step, rest: ArraySlice<Step>, in parent: Int
     ) throws(Refusal) -> Int {
@@ -204,7 +204,7 @@ struct FormTree {
         Refusal(reason: .malformed("one name is a dictionary and something else"))
     }
 
-    /// Makes an array of a leaf, which is its first element.
+    /// Replaces a leaf by an array that contains it.
     private mutating func wrap(_ node: Int) throws(Refusal) {
         let first = try make(nodes[node])
         nodes[node] = .array([first])
@@ -230,7 +230,7 @@ struct FormTree {
         return elements.last
     }
 
-    /// Whether a node is what a name goes on with: an array for `[]`, a dictionary for a key.
+    /// Whether a node is what the next step needs: an array for `[]`, a dictionary for a key.
     private func isSame(_ node: Int, _ next: Step) -> Bool {
         switch nodes[node] {
         case .array: next == .element
@@ -239,7 +239,7 @@ struct FormTree {
         }
     }
 
-    /// Whether the rest of a name has a place of its own below a node.
+    /// Whether the rest of a name has a free place below a node.
     private func fits(_ rest: ArraySlice<Step>, in node: Int) -> Bool {
         var node = node
         for (step, next) in zip(rest, rest.dropFirst().map(Optional.some) + [nil]) {
@@ -256,10 +256,10 @@ struct FormTree {
 // MARK: - Arrays by index
 
 extension FormTree {
-    /// Makes arrays of the dictionaries whose keys are indices. None is larger than its members
-    /// are many, whatever the indices.
+    /// Converts the dictionaries whose keys are indices into arrays. No array is larger than its
+    /// number of members, whatever the indices.
     private mutating func makeArrays() throws(DocumentError) {
-        // The whole is a dictionary, whatever its names.
+        // The root is a dictionary, whatever its names.
         for node in nodes.indices.dropFirst() {
             guard case .dictionary(let members) = nodes[node] else { continue }
             let indices = members.map { Self.index($0.key, below: members.count) }
@@ -281,7 +281,7 @@ extension FormTree {
     private enum Index: Equatable {
         case key
         case place(Int)
-        /// There are not so many members that this could be one's.
+        /// It is too large to be the index of one of the members.
         case beyond
     }
 
@@ -297,7 +297,7 @@ extension FormTree {
 
     private func malformed(_ text: String, _ node: Int, _ key: [UInt8]) -> DocumentError {
         var (names, inner) = ([key], node)
-        // Each container comes behind the one that it is in.
+        // Each container follows the one that contains it.
         for outer in nodes.indices.prefix(node).reversed() {
             switch nodes[outer] {
             case .dictionary(let members):

@@ -1,5 +1,5 @@
 /// Writes a dictionary as `application/x-www-form-urlencoded`, by the rules of ``QueryString``. Its
-/// keys are sorted, so that all of it is kept until its end.
+/// keys are sorted, so the whole value is kept until its end.
 public struct FormWriter: DocumentSink {
     private let limits: DocumentLimits
     private let sets: Set<String>
@@ -9,8 +9,8 @@ public struct FormWriter: DocumentSink {
     private var values = 0
 
     /// - Parameters:
-    ///   - limits: of these `depth`, `values` and `output` hold here.
-    ///   - sets: as of ``QueryString/encode(_:sets:arrays:limits:)``.
+    ///   - limits: of these `depth`, `values` and `output` apply.
+    ///   - sets: see ``QueryString/encode(_:sets:arrays:limits:)``.
     ///   - arrays: how the names of elements are written.
     public init(
         limits: DocumentLimits = .standard, sets: Set<String> = [],
@@ -23,8 +23,8 @@ public struct FormWriter: DocumentSink {
 
     /// The form.
     ///
-    /// - Throws: what ``QueryString/encode(_:sets:arrays:limits:)`` does; `malformed` where the
-    ///   value is not whole.
+    /// - Throws: as ``QueryString/encode(_:sets:arrays:limits:)``; `malformed` if the value is
+    ///   incomplete.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard let value = builder.value else {
             throw DocumentError(.form, .malformed("the value is not whole"))

@@ -2,24 +2,24 @@ import HTTPCore
 
 /// Query strings, by the rules of AFNetworking (`AFQueryStringFromParameters`).
 ///
-/// Members come in the order of their keys, by UTF-16 code units. A dictionary's are `k[n]`, an
-/// array's elements `k[]` in their order (or by ``FormArrayStyle/indices``), a set's members `k`
-/// each, in the order of their texts.
-/// Null is `k` alone; what is empty leaves nothing. True is `1` and false `0`, as `NSNumber`
-/// describes them, a number its own text, data is in Base64, and a date by RFC 3339 in UTC.
+/// Members are sorted by key, comparing UTF-16 code units. A dictionary's members are `k[n]`, an
+/// array's elements `k[]` in order (or with ``FormArrayStyle/indices``), and a set's members `k`
+/// each, sorted by their texts. Null is `k` alone; empty containers are omitted. True is `1` and
+/// false `0`, as `NSNumber` describes them; a number is its own text, data is in base64, and a date
+/// is in UTC in RFC 3339 format.
 ///
-/// All is escaped but letters and digits of ASCII, `-._~`, `/` and `?`: the brackets of names, too,
-/// and a percent sign whatever follows it. Escapes are made byte by byte of the UTF-8, of whole
-/// texts, so that no composed character is split.
+/// Everything is escaped except ASCII letters and digits, `-._~`, `/` and `?`: also the brackets of
+/// names, and a percent sign whatever follows it. Escapes are made byte by byte from the UTF-8 of
+/// whole texts, so that no composed character is split.
 public enum QueryString {
-    /// What is said of one name.
+    /// A name and its value.
     public struct Pair: Sendable, Equatable {
-        /// As in `k[n]`, not escaped.
+        /// For example `k[n]`, not escaped.
         public var name: String
-        /// A scalar; null is said by the name alone.
+        /// A scalar; null is represented by the name alone.
         public var value: DocumentValue
 
-        /// The value as text; nil for null.
+        /// The value as text; `nil` for null.
         public var text: String? { QueryString.text(of: value) }
     }
 
@@ -34,13 +34,13 @@ public enum QueryString {
         }
     }
 
-    /// The names and values of a dictionary in their order.
+    /// The names and values of a dictionary in order.
     ///
     /// - Parameters:
     ///   - value: a dictionary.
-    ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members have to be scalars.
+    ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members must be scalars.
     ///   - arrays: how the names of elements are written.
-    ///   - limits: of these `depth` and `values` hold here, and `output` for the names.
+    ///   - limits: of these `depth` and `values` apply, and `output` for the names.
     /// - Throws: as ``encode(_:sets:arrays:limits:)``.
     public static func pairs(
         _ value: DocumentValue, sets: Set<String> = [], arrays: FormArrayStyle = .brackets,
@@ -55,11 +55,11 @@ public enum QueryString {
     ///
     /// - Parameters:
     ///   - value: a dictionary.
-    ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members have to be scalars.
+    ///   - sets: the names, as in `k[n]`, whose arrays are sets. Their members must be scalars.
     ///   - arrays: how the names of elements are written.
-    ///   - limits: of these `depth`, `values` and `output` hold here.
-    /// - Throws: a ``DocumentError`` with the name as its path; `unrepresentable` for what is no
-    ///   dictionary, and for a date outside of the years 0000 to 9999.
+    ///   - limits: of these `depth`, `values` and `output` apply.
+    /// - Throws: a ``DocumentError`` with the name as its path; `unrepresentable` for anything but
+    ///   a dictionary, and for a date outside the years 0000 to 9999.
     public static func encode(
         _ value: DocumentValue, sets: Set<String> = [], arrays: FormArrayStyle = .brackets,
         limits: DocumentLimits = .standard
@@ -87,7 +87,7 @@ public enum QueryString {
         return path.text
     }
 
-    /// A text as it stands in a query string (`AFPercentEscapedStringFromString`).
+    /// Escapes a text for a query string (`AFPercentEscapedStringFromString`).
     public static func escape(_ text: String) -> String {
         var output: [UInt8] = []
         append(text, to: &output)
@@ -98,7 +98,7 @@ public enum QueryString {
         PercentCoding.append(text.utf8, to: &output, mayStand: isUnescaped)
     }
 
-    /// RFC 3986: unreserved (section 2.3), and of what a query may have (section 3.4) `/` and `?`.
+    /// RFC 3986: unreserved (§2.3), and of the characters allowed in a query (§3.4) `/` and `?`.
     private static func isUnescaped(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -110,18 +110,18 @@ public enum QueryString {
     }
 }
 
-/// Walks a value without recursion, so that a deep one does not exhaust the stack. Names are made
-/// one at a time: written out, those of a tree may be many times as long as the tree.
+/// Walks a value without recursion, so that a deep one does not overflow the stack. Names are built
+/// one at a time: all together they may be many times as long as the tree.
 private struct PairWalk {
-    /// An array or dictionary under way.
+    /// An array or dictionary being processed.
     private struct Open {
-        /// Nil as the key of an element.
+        /// The key is `nil` for an element.
         var children: [(key: String?, value: DocumentValue)]
-        /// Bytes of its own name.
+        /// The length of its own name in bytes.
         var nameCount: Int
-        /// The children are elements with an index, of which none may be missing.
+        /// Whether the children are elements with an index, none of which may be missing.
         var isIndexed = false
-        /// How many pairs there were before it.
+        /// The number of pairs before it.
         var pairsBefore = 0
         var next = 0
     }
@@ -130,10 +130,10 @@ private struct PairWalk {
     private let arrays: FormArrayStyle
     private let limits: DocumentLimits
     private var open: [Open] = []
-    /// That of the value at hand, in UTF-8.
+    /// The name of the current value, in UTF-8.
     private var name: [UInt8] = []
     private var values = 0
-    /// Bytes of all names so far, which are written at least once each.
+    /// The total length of all names so far, each of which is written at least once.
     private var named = 0
     private(set) var pairs: [QueryString.Pair] = []
 
@@ -219,7 +219,7 @@ private struct PairWalk {
         try checkElement(nameCount: closed.nameCount, pairsBefore: closed.pairsBefore)
     }
 
-    /// An element that leaves nothing would give its index to the next one, or be a hole.
+    /// An element that is not written would give its index to the next one, or leave a hole.
     private mutating func checkElement(nameCount: Int, pairsBefore: Int) throws(DocumentError) {
         guard open.last?.isIndexed ?? false, pairs.count == pairsBefore else { return }
         name.removeLast(name.count - nameCount)
@@ -228,7 +228,7 @@ private struct PairWalk {
 
     private mutating func addSet(_ members: [DocumentValue]) throws(DocumentError) {
         for member in members { try check(member) }
-        // Null is described as `<null>`, which is where it is sorted.
+        // Null is described as `<null>`, which determines its position.
         let sorted = members.map { (order: QueryString.text(of: $0) ?? "<null>", value: $0) }
             .sorted { $0.order.utf16.lexicographicallyPrecedes($1.order.utf16) }
         for member in sorted { try addPair(member.value) }
@@ -242,7 +242,7 @@ private struct PairWalk {
         pairs.append(QueryString.Pair(name: nameText, value: value))
     }
 
-    /// Whether a value is one that a pair can say.
+    /// Checks that a pair can represent a value.
     private func check(_ value: DocumentValue) throws(DocumentError) {
         switch value {
         case .array, .dictionary: throw error(.unrepresentable("\(value.kind) in a set"))

@@ -1,22 +1,23 @@
 /// Reads JSON (RFC 8259) with RapidJSON.
 ///
-/// The text is checked whole before the first event is given: its grammar, that it is UTF-8 and
-/// has nothing behind the value, that no object has a name twice (compared byte for byte, escapes
-/// undone), that no escape is half a surrogate pair, and the limits. Numbers are passed on digit by
-/// digit, whatever their size, up to the limit of their characters. A byte order mark at the start
-/// is ignored, as RFC 8259, section 8.1 allows; offsets count it. UTF-16 and UTF-32 are refused.
+/// The whole text is checked before the first event is passed on: its grammar, that it is UTF-8
+/// with nothing after the value, that no object has a duplicate name (compared byte for byte, with
+/// escapes decoded), that no escape is half a surrogate pair, and the limits. Numbers are passed on
+/// with all their digits, whatever their size, up to the limit on their length. A byte order mark
+/// at the start is ignored, as RFC 8259 §8.1 allows; offsets include it. UTF-16 and UTF-32 are
+/// refused.
 ///
-/// The time is about linear in the text, also for an object of many names; the stack that is used
-/// does not depend on the text.
+/// The time is roughly linear in the size of the text, even for an object with many names; the
+/// stack usage does not depend on the text.
 public enum JSONDocument {
-    /// Reads a text and gives its events to a sink.
+    /// Reads a text and passes its events to a sink.
     ///
     /// - Parameters:
     ///   - bytes: the whole text.
-    ///   - limits: of these `bytes`, `depth` (arrays and objects within one another), `values`
-    ///     (names not counted) and `digits` (characters of a number) hold here.
-    /// - Throws: a ``DocumentError`` with line and column, and the path of what was being read;
-    ///   or what the sink throws.
+    ///   - limits: of these `bytes`, `depth` (nesting of arrays and objects), `values` (not
+    /// counting names) and `digits` (characters of a number) apply.
+    /// - Throws: a ``DocumentError`` with line and column, and the path of what was being read; or
+    ///   what the sink throws.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
         into sink: inout some DocumentSink

@@ -1,7 +1,7 @@
 import CRapidJSON
 
-/// A JSON text as RapidJSON's events, in one array. The bytes must stay as they are while the tape
-/// is used: most strings are the text's own bytes.
+/// The RapidJSON events of a JSON text, in one array. The bytes must not change while the tape is
+/// used: most strings are ranges of the text.
 struct JSONTape: ~Copyable {
     private let document: OpaquePointer
     private let bytes: UnsafeRawBufferPointer
@@ -15,9 +15,10 @@ struct JSONTape: ~Copyable {
         self.interlude = interlude
     }
 
-    /// Reads the text whole. With `builds`, there are events; without, the text is only checked.
+    /// Parses the whole text. Events are stored only if `builds` is true; otherwise the text is
+    /// only checked.
     ///
-    /// - Parameter memory: bytes that may be taken for the reading.
+    /// - Parameter memory: the number of bytes that may be used for parsing.
     static func reading(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits, builds: Bool, memory: Int = .max
     ) throws(DocumentError) -> JSONTape {
@@ -46,7 +47,7 @@ struct JSONTape: ~Copyable {
 
     deinit { json_document_destroy(document) }
 
-    /// Gives the events to a sink.
+    /// Passes the events to a sink.
     borrowing func replay(into sink: inout some DocumentSink) throws(DocumentError) {
         var count = 0
         let start = json_document_events(document, &count)
@@ -108,8 +109,8 @@ struct JSONTape: ~Copyable {
         }
     }
 
-    /// What is open at one level: its member's name, or its element's index. Nil beyond the
-    /// innermost, and for an object of which no name was read.
+    /// What is open at one level: its member's name, or its element's index. `nil` beyond the
+    /// innermost level, and for an object of which no name was read.
     private borrowing func open(_ level: Int) -> (name: String?, index: Int)? {
         var name: UnsafePointer<CChar>?
         var length = 0

@@ -1,6 +1,6 @@
-/// Checks JSON without making anything of it: all that ``JSONDocument`` checks.
+/// Checks JSON without converting it: checks everything that ``JSONDocument`` checks.
 public enum JSONValidator {
-    /// Returns where the text is JSON within the limits.
+    /// Returns if the text is JSON within the limits.
     ///
     /// - Throws: a ``DocumentError`` with line and column, and the path of what was being read.
     public static func validate(

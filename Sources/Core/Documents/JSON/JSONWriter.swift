@@ -1,16 +1,16 @@
 import HTTPCore
 
-/// Writes a document as JSON (RFC 8259): UTF-8, without white space and byte order mark.
+/// Writes a document as JSON (RFC 8259): UTF-8, without white space or byte order mark.
 ///
-/// JSON has neither data nor dates. Data is a string in Base64 (RFC 4648, section 4, padded), a
-/// date a string by RFC 3339 in UTC: `2026-11-22T23:05:53Z`, with a part of a second in as few
-/// digits as it needs, six at most. Of characters only the quotation mark, the backslash and those
-/// below U+0020 are escaped.
+/// JSON has neither data nor dates. Data is a base64 string (RFC 4648 §4, padded), a date a string
+/// in UTC in RFC 3339 format: `2026-11-22T23:05:53Z`, with a fraction of a second in as few digits
+/// as necessary, at most six. Only the quotation mark, the backslash and the characters below
+/// U+0020 are escaped.
 public struct JSONWriter: DocumentSink {
-    /// An array or dictionary that has begun; the outermost is neither.
+    /// An array or dictionary that has begun; the outermost level is neither.
     private struct Open {
         var isArray = false
-        /// Elements or keys so far.
+        /// The number of elements or keys so far.
         var count = 0
         /// Where the last key begins in the output.
         var key = 0
@@ -18,14 +18,14 @@ public struct JSONWriter: DocumentSink {
 
     private let limits: DocumentLimits
     private var output: OutputBytes
-    /// The innermost that is open, and those around it.
+    /// The innermost open container, and those around it.
     private var inner = Open()
     private var outer: [Open] = []
     private var hasValue = false
 
     /// - Parameters:
-    ///   - limits: of these `depth` and `output` hold here.
-    ///   - capacity: the bytes for which there is room from the start.
+    ///   - limits: of these `depth` and `output` apply.
+    ///   - capacity: the number of bytes for which space is reserved initially.
     public init(limits: DocumentLimits = .standard, capacity: Int = 512) {
         self.limits = limits
         output = OutputBytes(capacity: min(capacity, limits.output))
@@ -33,7 +33,7 @@ public struct JSONWriter: DocumentSink {
 
     /// The text.
     ///
-    /// - Throws: `malformed` where the value is not whole.
+    /// - Throws: `malformed` if the value is incomplete.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard hasValue, outer.isEmpty else { throw error(.malformed("the value is not whole")) }
         guard output.count <= limits.output else {
@@ -144,7 +144,7 @@ public struct JSONWriter: DocumentSink {
         endValue()
     }
 
-    /// Whether a comma stands before the next value.
+    /// Whether a comma must precede the next value.
     private var followsElement: Bool { inner.isArray && inner.count > 0 }
 
     private mutating func endValue() {
@@ -153,8 +153,9 @@ public struct JSONWriter: DocumentSink {
     }
 
     private func check(bytes: Int) throws(DocumentError) {
-        // Each value is counted with a comma. Where none is, its array or dictionary has an end;
-        // where there is neither, one byte too many is found when the value is finished.
+        // Each value is counted with a comma. If there is none, the end of its array or dictionary
+        // takes its place; if there is neither, one excess byte is detected when the value is
+        // finished.
         guard output.count + bytes - (outer.isEmpty ? 1 : 0) <= limits.output else {
             throw error(.outputTooLarge(maximum: limits.output))
         }
@@ -200,7 +201,7 @@ public struct JSONWriter: DocumentSink {
         }
     }
 
-    /// The index of the next byte that is escaped, or the count.
+    /// The index of the next byte that must be escaped, or the count.
     private static func nextEscape(_ text: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
         while index &+ 8 <= text.count {

@@ -1,20 +1,20 @@
 import HTTPCore
 
-/// What becomes of the files of a body that is read as a document.
+/// How the files in a body that is read as a document are handled.
 public enum MultipartFiles: Sendable, CaseIterable {
     /// The body is refused.
     case refused
-    /// They are left out.
+    /// They are omitted.
     case omitted
-    /// Their content is data; their names and types are left out.
+    /// Their content becomes data; their names and types are omitted.
     case data
 }
 
-/// Bodies of `multipart/form-data` that are there whole.
+/// `multipart/form-data` bodies that are entirely in memory.
 public enum MultipartDocument {
-    /// The boundary that a Content-Type names.
+    /// The boundary in a Content-Type.
     ///
-    /// - Throws: `malformed` where it names none, or is not `multipart/form-data`.
+    /// - Throws: `malformed` if there is none, or the type is not `multipart/form-data`.
     public static func boundary(of contentType: String) throws(DocumentError) -> String {
         do throws(MultipartHeader.Refusal) {
             let (type, parameters) = try MultipartHeader.parameters(of: contentType)
@@ -29,7 +29,7 @@ public enum MultipartDocument {
 
     /// All parts of a body, with their contents as slices of it.
     ///
-    /// - Throws: as ``MultipartReader`` does.
+    /// - Throws: as ``MultipartReader``.
     public static func parts(
         of body: [UInt8], boundary: String, limits: MultipartLimits = .standard
     ) throws(DocumentError) -> [(part: MultipartPart, content: ArraySlice<UInt8>)] {
@@ -38,18 +38,18 @@ public enum MultipartDocument {
         return collector.parts.map { ($0.part, body[$0.part.offset..<$0.part.offset + $0.count]) }
     }
 
-    /// A body as a dictionary: fields are strings, their names as ``FormReader`` reads them, so
-    /// that repeated ones are arrays. A part with an empty file name and no content, which a
-    /// browser sends where no file was chosen, is left out.
+    /// Reads a body as a dictionary: fields are strings, and their names are interpreted as by
+    /// ``FormReader``, so that repeated ones become arrays. A part with an empty file name and no
+    /// content, which a browser sends if no file was chosen, is omitted.
     ///
     /// - Parameters:
-    ///   - files: what becomes of parts that have a file name.
-    ///   - limits: of the body.
-    ///   - documentLimits: of these `depth` and `values` hold here.
-    ///   - arrays: what numbers between brackets are.
-    /// - Throws: as ``MultipartReader`` and ``FormReader`` do; `unrepresentable` for a file that is
-    ///   refused, and for one that is named and not sent, with its part's name as the path;
-    ///   `encoding` for a field that is not UTF-8, or that says another `charset`.
+    ///   - files: how parts with a file name are handled.
+    ///   - limits: the limits for the body.
+    ///   - documentLimits: of these `depth` and `values` apply.
+    ///   - arrays: what numbers in brackets mean.
+    /// - Throws: as ``MultipartReader`` and ``FormReader``; `unrepresentable` for a file that is
+    ///   refused, and for a reference to a file that is not sent, with its part's name as the path;
+    ///   `encoding` for a field that is not UTF-8, or that declares another `charset`.
     public static func asDocument(
         _ body: [UInt8], boundary: String, files: MultipartFiles = .refused,
         limits: MultipartLimits = .standard, documentLimits: DocumentLimits = .standard,
@@ -84,7 +84,7 @@ public enum MultipartDocument {
     }
 }
 
-/// Makes a form of the parts.
+/// Builds a form from the parts.
 private struct FieldCollector: MultipartSink {
     let files: MultipartFiles
     var tree: FormTree
@@ -105,9 +105,9 @@ private struct FieldCollector: MultipartSink {
         if part.fileName == nil { try checkEncoding() }
     }
 
-    /// Refuses what is a file, or files, by its type.
+    /// Refuses parts that are files according to their type.
     private func checkFile() throws(DocumentError) {
-        // By its beginning, so that nothing is let pass for being no media type.
+        // Only the beginning is compared, so that a malformed media type is not let through.
         let type = part.contentType?.lowercasedASCII ?? ""
         if type.hasPrefix("message/external-body") { throw error(Self.fileByReference) }
         if type.hasPrefix("multipart/") { throw error(.unrepresentable("several files in a part")) }

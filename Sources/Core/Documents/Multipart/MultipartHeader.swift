@@ -1,10 +1,10 @@
 import HTTPCore
 
-/// Reads the header of a part, and the parameters of Content-Disposition and Content-Type.
+/// Parses the header of a part, and the parameters of Content-Disposition and Content-Type.
 enum MultipartHeader {
-    /// What a header says: lines that end with CRLF, the last of them empty.
+    /// Parses a header: lines that end with CRLF, the last of them empty.
     ///
-    /// - Parameter offset: the byte of the body behind the header.
+    /// - Parameter offset: the offset in the body of the byte after the header.
     static func part(of header: [UInt8], offset: Int) throws(DocumentError) -> MultipartPart {
         do throws(Refusal) {
             return try part(lines: header)
@@ -37,7 +37,7 @@ enum MultipartHeader {
                 guard part.contentType == nil else { throw Refusal("Content-Type twice") }
                 part.contentType = field.value
             case "content-transfer-encoding":
-                // RFC 7578, section 4.7: no part has one; these change nothing.
+                // RFC 7578 §4.7: parts should not have it; these values change nothing.
                 guard ["7bit", "8bit", "binary"].contains(field.value.lowercasedASCII) else {
                     throw Refusal("a part with a transfer encoding")
                 }
@@ -69,13 +69,13 @@ enum MultipartHeader {
         guard kind.lowercasedASCII == "form-data" else {
             throw Refusal("a part that is no form-data")
         }
-        // RFC 7578, section 4.2, forbids `filename*`, and nobody sends names in pieces (RFC 2231):
-        // a reader that takes them sees a file, or a name, where others see none.
+        // RFC 7578 §4.2 forbids `filename*`, and nobody sends names in pieces (RFC 2231): a reader
+        // that supports them sees a file, or a name, where others see none.
         for name in parameters.keys where name.utf8.contains(UInt8(ascii: "*")) {
             guard name.hasPrefix("filename*") else {
                 throw Refusal("a part whose names come in pieces")
             }
-            // Some clients write names so that are not ASCII: it is a file for everybody.
+            // Some clients write non-ASCII names this way: every reader treats it as a file.
             throw Refusal(.unrepresentable("a file whose name is said by filename*"))
         }
         guard let name = parameters["name"] else { throw Refusal("a part without a name") }
@@ -83,8 +83,8 @@ enum MultipartHeader {
         part.fileName = parameters["filename"].map(decoded)
     }
 
-    /// What a browser writes for the characters that it escapes (WHATWG HTML, "multipart/form-data
-    /// encoding algorithm"): no other percent sign has a meaning.
+    /// Decodes what a browser writes for the characters that it escapes (WHATWG HTML,
+    /// "multipart/form-data encoding algorithm"): no other percent sign has a meaning.
     private static func decoded(_ text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
         var bytes: [UInt8] = []
@@ -104,10 +104,10 @@ enum MultipartHeader {
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// The value before the first semicolon, and the parameters, their names in lower case.
+    /// The value before the first semicolon, and the parameters, with their names in lower case.
     ///
-    /// In quotation marks only `\"` is an escape, for a quotation mark, as curl writes it; browsers
-    /// write a backslash as it is, and a quotation mark as `%22`.
+    /// Inside quotation marks only `\"` is an escape, for a quotation mark, as curl writes it;
+    /// browsers write a backslash as it is, and a quotation mark as `%22`.
     static func parameters(
         of value: String
     ) throws(Refusal) -> (value: String, parameters: [String: String]) {
@@ -137,7 +137,7 @@ enum MultipartHeader {
         return (String(decoding: first.withoutOuterSpace, as: UTF8.self), parameters)
     }
 
-    /// Whether a byte may be in a boundary outside quotation marks, although no token may hold it.
+    /// Whether a byte may be in an unquoted boundary, although it is not a token character.
     private static func isBareBoundary(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "="), UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: ":"): true
@@ -145,7 +145,8 @@ enum MultipartHeader {
         }
     }
 
-    /// - Parameter isBoundary: It may hold what must be quoted by the grammar and often is not.
+    /// - Parameter isBoundary: whether it may contain characters that the grammar requires to be
+    ///   quoted but often are not.
     private static func parameterValue(
         _ rest: inout ArraySlice<UInt8>, isBoundary: Bool
     ) throws(Refusal) -> String {

@@ -1,31 +1,31 @@
 /// A line of a part's header.
 public struct MultipartField: Sendable, Equatable {
-    /// As it is written.
+    /// The name as written.
     public var name: String
-    /// Without the white space around it.
+    /// The value without surrounding white space.
     public var value: String
 
-    /// A line of these two.
+    /// Creates a line.
     public init(name: String, value: String) {
         self.name = name
         self.value = value
     }
 }
 
-/// What the header of a part of `multipart/form-data` says (RFC 7578, section 4).
+/// The header of a part of `multipart/form-data` (RFC 7578 §4).
 public struct MultipartPart: Sendable, Equatable {
     /// The name of the form's field.
     public var name: String
-    /// Not nil where the part is a file; empty where a browser was given none.
+    /// Not `nil` if the part is a file; empty if no file was chosen in a browser.
     public var fileName: String?
-    /// As it stands there; nil means `text/plain`.
+    /// As written; `nil` means `text/plain`.
     public var contentType: String?
-    /// All lines of the header, those that say the above among them.
+    /// All lines of the header, including those above.
     public var fields: [MultipartField]
-    /// The byte of the body at which the content begins, counted from 0.
+    /// The offset of the content in the body in bytes, counted from 0.
     public var offset: Int
 
-    /// A header that says this; see the properties.
+    /// Creates a header; see the properties.
     public init(
         name: String, fileName: String? = nil, contentType: String? = nil,
         fields: [MultipartField] = [], offset: Int = 0
@@ -38,18 +38,18 @@ public struct MultipartPart: Sendable, Equatable {
     }
 }
 
-/// How much of a body is read: each is an upper bound, beyond which it is refused.
+/// Limits on reading a body: each is an upper bound, beyond which the body is refused.
 public struct MultipartLimits: Sendable, Equatable {
-    /// Bytes of the body.
+    /// The size of the body in bytes.
     public var bytes: Int
-    /// Parts of the body.
+    /// The number of parts.
     public var parts: Int
-    /// Bytes of one part's header, its empty line included.
+    /// The size of one part's header in bytes, including its empty line.
     public var headerBytes: Int
-    /// Bytes of one part's content.
+    /// The size of one part's content in bytes.
     public var partBytes: Int
 
-    /// The standard limits, but for those that are given.
+    /// Creates the standard limits, except for those that are given.
     public init(
         bytes: Int = 8 << 20, parts: Int = 1024, headerBytes: Int = 8 << 10,
         partBytes: Int = 8 << 20
@@ -64,11 +64,11 @@ public struct MultipartLimits: Sendable, Equatable {
     public static let standard = MultipartLimits()
 }
 
-/// Takes what a ``MultipartReader`` reads, in its order.
+/// Receives what a ``MultipartReader`` reads, in order.
 public protocol MultipartSink {
     /// A part begins; its content follows.
     mutating func beginPart(_ part: MultipartPart) throws(DocumentError)
-    /// The next bytes of the content, one or more, which are valid during the call.
+    /// The next bytes of the content, at least one; valid during the call.
     mutating func content(_ bytes: UnsafeRawBufferPointer) throws(DocumentError)
     /// The part that began last is complete.
     mutating func endPart() throws(DocumentError)

@@ -1,20 +1,21 @@
-/// Reads `multipart/form-data` (RFC 7578; RFC 2046, section 5.1) as it arrives, in pieces of any
-/// size. It keeps no content: at most a delimiter's beginning, and one part's header.
+/// Reads `multipart/form-data` (RFC 7578; RFC 2046 §5.1) as it arrives, in pieces of any size. It
+/// buffers no content: at most the beginning of a delimiter, and one part's header.
 ///
-/// Readers differ in what they take for a delimiter, and a body that two of them understand
-/// differently is how a part gets past a check. So what is not plainly one or the other is refused:
+/// Readers differ in what they accept as a delimiter, and a body that two of them interpret
+/// differently is how a part gets past a check. So anything that is not clearly one or the other is
+/// refused:
 ///
-/// - A delimiter is CRLF (or the body's beginning), `--`, the boundary, spaces and tabs, CRLF. What
-///   resembles one but is not at the beginning of a line is content.
-/// - A line that begins with `--` and the boundary but goes on otherwise is refused: by RFC 2046 it
-///   is a delimiter, for most readers it is not.
-/// - So is `--` and the boundary behind an LF without CR, an LF without CR that ends a delimiter's
-///   line, and an LF or CR by itself in a header.
-/// - A body that ends before the last delimiter (`--` behind the boundary) is refused.
-/// - What is before the first delimiter and behind the last is nothing. Between the first and the
-///   last there may be no part: that is how browsers send an empty form.
+/// - A delimiter is CRLF (or the body's beginning), `--`, the boundary, spaces and tabs, CRLF.
+///   Anything similar that is not at the beginning of a line is content.
+/// - A line that begins with `--` and the boundary but continues differently is refused: by RFC
+///   2046 it is a delimiter, for most readers it is not.
+/// - So is `--` and the boundary after an LF without CR, an LF without CR that ends a delimiter's
+///   line, and a lone LF or CR in a header.
+/// - A body that ends before the last delimiter (`--` after the boundary) is refused.
+/// - Anything before the first delimiter and after the last is ignored. There may be no part
+///   between the first and the last: browsers send an empty form that way.
 ///
-/// Once it has thrown, it throws the same again.
+/// After it has thrown an error, it always throws the same one.
 public struct MultipartReader: Sendable {
     private enum State {
         case preamble
@@ -24,7 +25,7 @@ public struct MultipartReader: Sendable {
         case epilogue
     }
 
-    /// How much has been read of what is behind a boundary.
+    /// How much has been read after a boundary.
     private enum DelimiterEnd {
         case start
         case dash
@@ -39,10 +40,10 @@ public struct MultipartReader: Sendable {
     /// CRLF, `--`, the boundary.
     private let delimiter: [UInt8]
     private var state = State.preamble
-    /// How many bytes of the delimiter the last bytes are, from its first or second on.
+    /// How many bytes of the delimiter the last bytes match, from its first or second on.
     private var matched = 2
-    /// Where in the delimiter they began: 0, or 1 without CR; 2 where CRLF was not content's, but
-    /// an empty line's or before the body.
+    /// Where in the delimiter they began: 0, or 1 without CR; 2 if the CRLF did not belong to
+    /// content, but to an empty line, or was before the body.
     private var matchStart = 2
     private var header: [UInt8] = []
     private var parts = 0
@@ -52,8 +53,8 @@ public struct MultipartReader: Sendable {
     private var failure: DocumentError?
 
     /// - Parameter boundary: the parameter of Content-Type, without quotation marks.
-    /// - Throws: `malformed` for a boundary that RFC 2046 does not allow: 1 to 70 characters of a
-    ///   certain set, the last no space.
+    /// - Throws: `malformed` for a boundary that RFC 2046 does not allow: it has 1 to 70 characters
+    ///   of a certain set, and the last one is not a space.
     public init(
         boundary: String, limits: MultipartLimits = .standard
     ) throws(DocumentError) {
@@ -65,7 +66,7 @@ public struct MultipartReader: Sendable {
         delimiter = Array("\r\n--".utf8) + bytes
     }
 
-    /// RFC 2046, section 5.1.1, `bchars`.
+    /// RFC 2046 §5.1.1, `bchars`.
     private static func isBoundaryByte(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -93,9 +94,9 @@ public struct MultipartReader: Sendable {
         }
     }
 
-    /// Says that the body has ended.
+    /// Ends the body.
     ///
-    /// - Throws: `malformed` where the last delimiter is missing.
+    /// - Throws: `malformed` if the last delimiter is missing.
     public mutating func finish() throws(DocumentError) {
         if let failure { throw failure }
         switch state {
@@ -125,7 +126,7 @@ public struct MultipartReader: Sendable {
 
     // MARK: - Content
 
-    /// Reads content, or what is before the first delimiter, up to the end of a boundary.
+    /// Reads content, or what precedes the first delimiter, up to the end of a boundary.
     private mutating func search(
         _ bytes: UnsafeRawBufferPointer, into sink: inout some MultipartSink
     ) throws(DocumentError) {
@@ -152,8 +153,8 @@ public struct MultipartReader: Sendable {
         state = .delimiter(.start)
     }
 
-    /// What seemed to begin a delimiter was content. Its first byte is none of its others, so that
-    /// no other delimiter has begun in between.
+    /// What seemed to begin a delimiter was content. The delimiter's first byte does not occur
+    /// again in it, so no other delimiter has begun in between.
     private mutating func giveUp(into sink: inout some MultipartSink) throws(DocumentError) {
         let held = matchStart..<matched
         matched = 0

@@ -1,7 +1,7 @@
-/// An object of a binary property list that is written.
+/// An object of a binary property list that is being written.
 struct BinaryPropertyListObject {
     enum Kind: Int {
-        /// What is no array and no dictionary.
+        /// Anything but an array or dictionary.
         case single
         case array
         case dictionary
@@ -10,9 +10,9 @@ struct BinaryPropertyListObject {
         var marker: UInt8 { self == .array ? 0xA0 : 0xD0 }
     }
 
-    /// Where its bytes begin; of an array or dictionary, its references.
+    /// Where its bytes begin; for an array or dictionary, its references.
     let start: Int
-    /// How many they are, above two bits that say the kind: there are many objects.
+    /// Their number, shifted by two bits for the kind: compact, because there are many objects.
     private let packed: Int
 
     init(start: Int, count: Int, kind: Kind) {
@@ -20,14 +20,14 @@ struct BinaryPropertyListObject {
         packed = count << 2 | kind.rawValue
     }
 
-    /// Bytes, or references.
+    /// The number of bytes or references.
     var count: Int { packed >> 2 }
     var kind: Kind { Kind(rawValue: packed & 3) ?? .single }
 
-    /// Elements of an array, or members of a dictionary.
+    /// The number of elements of an array, or members of a dictionary.
     var elements: Int { kind == .dictionary ? count / 2 : count }
 
-    /// Bytes of the whole.
+    /// The size of the whole object in bytes.
     func size(referenceBytes: Int) -> Int {
         guard kind != .single else { return count }
         return count * referenceBytes + ByteCursor.markerBytes(count: elements)
@@ -35,7 +35,7 @@ struct BinaryPropertyListObject {
 }
 
 extension ByteCursor {
-    /// An integer that is not negative; at most 17 bytes.
+    /// Writes a nonnegative integer; at most 17 bytes.
     mutating func putInteger(_ value: UInt64) {
         switch value {
         case 0..<1 << 8:
@@ -51,14 +51,14 @@ extension ByteCursor {
             put(0x13)
             put(value, bytes: 8)
         default:
-            // With 8 bytes there would be a sign.
+            // With 8 bytes it would be signed.
             put(0x14)
             put(0, bytes: 8)
             put(value, bytes: 8)
         }
     }
 
-    /// An object's first byte and its size; at most 10 bytes.
+    /// Writes an object's first byte and its size; at most 10 bytes.
     mutating func putMarker(_ kind: UInt8, count: Int) {
         if count < 15 {
             put(kind | UInt8(count))

@@ -1,9 +1,9 @@
-/// Reads the binary form, `bplist00`: objects that name each other by number, a table of where they
-/// are, and a trailer of 32 bytes that says how large everything is (CFBinaryPList.c).
+/// Reads the binary form, `bplist00`: objects that refer to each other by number, a table of their
+/// offsets, and a trailer of 32 bytes with all sizes (CFBinaryPList.c).
 ///
-/// Objects may be named more than once: each time is a value, and the bytes of its text count
-/// again, so that the work is bounded by the limits (`values`, `output`) and not by what the list
-/// says. Nothing is allocated in proportion to a count that is merely claimed.
+/// Objects may be referred to repeatedly: each time counts as a value, and the bytes of its text
+/// count again, so that the work is limited by `values` and `output` and not by what the list
+/// claims. Nothing is allocated in proportion to a size that is merely claimed.
 struct BinaryPropertyListReader {
     /// An array or dictionary that is open.
     private struct Open {
@@ -11,9 +11,9 @@ struct BinaryPropertyListReader {
         var object: Int
         /// Where its references begin.
         var start: Int
-        /// Its values.
+        /// The number of its values.
         var count: Int
-        /// Values that have been read.
+        /// The number of values that have been read.
         var next = 0
         var isDictionary: Bool
     }
@@ -21,12 +21,12 @@ struct BinaryPropertyListReader {
     let bytes: UnsafeRawBufferPointer
     private let limits: DocumentLimits
     private let table: BinaryPropertyListTable
-    /// The innermost that is open, and those around it.
+    /// The innermost open container, and those around it.
     private var inner: Open?
     private var outer: [Open] = []
     private var keys = KeySets()
     private var values = 0
-    /// Bytes of texts and data.
+    /// The total size of texts and data in bytes.
     private var content = 0
     private var scratch = OutputBytes(capacity: 0)
 
@@ -63,7 +63,7 @@ struct BinaryPropertyListReader {
         }
     }
 
-    /// The number that is named at a position among the references; they are known to be there.
+    /// The object number at a position in the references, which are known to exist.
     private func reference(_ start: Int, _ position: Int) -> Int {
         bytes.number(at: start + position * table.referenceBytes, bytes: table.referenceBytes)
             ?? Int.max
@@ -172,7 +172,7 @@ struct BinaryPropertyListReader {
         }
         let high = width == 16 ? bytes.word(at: offset + 1, bytes: 8) : 0
         let low = bytes.word(at: offset + 1 + width - min(width, 8), bytes: min(width, 8))
-        // Only with 8 bytes or more there is a sign.
+        // Numbers are signed only if they have 8 bytes or more.
         let isNegative = width == 16 ? high == .max && low >> 63 == 1 : width == 8 && low >> 63 == 1
         guard high == 0 || isNegative else {
             throw DocumentError(
@@ -245,7 +245,7 @@ struct BinaryPropertyListReader {
         return (count, offset + 2 + width)
     }
 
-    /// The content of an object whose elements have so many bytes.
+    /// The content of an object whose elements have this many bytes.
     private mutating func bytesOfContent(
         at offset: Int, width: Int
     ) throws(DocumentError) -> UnsafeRawBufferPointer {
@@ -263,7 +263,7 @@ struct BinaryPropertyListReader {
 
     private enum Text {
         case there(UnsafeRawBufferPointer)
-        /// It is in `scratch`.
+        /// In `scratch`.
         case scratch
     }
 

@@ -1,13 +1,13 @@
 /// Where the objects of a binary property list are: its trailer, and the table of offsets.
 struct BinaryPropertyListTable {
-    /// 2001-01-01T00:00:00Z in seconds since 1970: from there its dates count.
+    /// 2001-01-01T00:00:00Z in seconds since 1970: the epoch of its dates.
     static let epoch: Double = 978_307_200
     static let trailerBytes = 32
     static let headerBytes = 8
 
-    /// Where the table begins: all objects are before it.
+    /// Where the table begins: all objects precede it.
     let start: Int
-    /// The number of the root.
+    /// The number of the root object.
     let top: Int
     let referenceBytes: Int
     private let offsetBytes: Int
@@ -34,7 +34,7 @@ struct BinaryPropertyListTable {
         (self.count, self.top, self.start) = (count, top, start)
     }
 
-    /// Where an object is: before the table, with its first byte there.
+    /// The offset of an object, which is before the table and has at least a first byte.
     func offset(
         of object: Int, _ bytes: UnsafeRawBufferPointer
     ) throws(DocumentError) -> Int {
@@ -56,7 +56,7 @@ struct BinaryPropertyListTable {
 }
 
 extension UnsafeRawBufferPointer {
-    /// A number of 1 to 8 bytes that are there, most significant first.
+    /// A number of 1 to 8 existing bytes, most significant first.
     func word(at offset: Int, bytes width: Int) -> UInt64 {
         precondition(offset >= 0 && width > 0 && width <= 8 && offset <= count - width)
         if offset <= count - 8 {
@@ -68,7 +68,7 @@ extension UnsafeRawBufferPointer {
         return value
     }
 
-    /// The same; nil where it is too large for any place.
+    /// The same; `nil` if it is too large for an offset.
     func number(at offset: Int, bytes count: Int) -> Int? {
         Int(exactly: word(at: offset, bytes: count))
     }

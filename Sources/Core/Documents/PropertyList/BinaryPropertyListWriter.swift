@@ -1,28 +1,28 @@
 import HTTPCore
 
-/// Writes a property list in its binary form, `bplist00`. Equal strings, numbers and the like are
+/// Writes a property list in binary form, `bplist00`. Equal strings, numbers and other scalars are
 /// written once.
 ///
-/// A number with a fraction or an exponent is a real of double precision, any other an integer of
-/// 64 bits with sign or without. A dictionary with the one member `CF$UID`, an integer of 32 bits
-/// without sign, is a UID. Null is ``DocumentError/Reason/unrepresentable(_:)``.
+/// A number with a fraction or an exponent is a double-precision real, any other a signed or
+/// unsigned 64-bit integer. A dictionary whose only member is `CF$UID`, an unsigned 32-bit integer,
+/// is a UID. Null is ``DocumentError/Reason/unrepresentable(_:)``.
 public struct BinaryPropertyListWriter: DocumentSink {
     private let limits: DocumentLimits
     private var objects: [BinaryPropertyListObject] = []
-    /// The objects that are no arrays and dictionaries, one behind the other.
+    /// The objects other than arrays and dictionaries, one after another.
     private var body: OutputBytes
-    /// What closed arrays and dictionaries name; of a dictionary the keys first.
+    /// The references of closed arrays and dictionaries; for a dictionary the keys first.
     private var references: [UInt32] = []
-    /// What open ones name so far; of a dictionary key and value in turn.
+    /// The references of open ones so far; for a dictionary key and value in turn.
     private var pending: [UInt32] = []
-    /// The open ones: the number of each, and where in `pending` it begins.
+    /// The open containers: the number of each, and where in `pending` it begins.
     private var open: [(object: Int, start: Int)] = []
     private var singles: SingleObjects
     private let hash = SeededHash()
 
     /// - Parameters:
-    ///   - limits: of these `depth` and `output` hold here.
-    ///   - capacity: the bytes of the objects for which there is room from the start.
+    ///   - limits: of these `depth` and `output` apply.
+    ///   - capacity: the number of bytes of objects for which space is reserved initially.
     public init(limits: DocumentLimits = .standard, capacity: Int = 512) {
         self.limits = limits
         let capacity = min(capacity, limits.output)
@@ -32,7 +32,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
         references.reserveCapacity(capacity / 8)
     }
 
-    /// - Parameter isAdded: whether the value that is written is named by its array already.
+    /// - Parameter isAdded: whether the current value has already been added to its array.
     private func error(
         _ reason: DocumentError.Reason, isAdded: Bool = false
     ) -> DocumentError {
@@ -61,7 +61,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
 
     // MARK: Single objects
 
-    /// Takes what was added to `body` as an object, or the equal one that is there already.
+    /// Makes what was appended to `body` an object, or reuses an equal one.
     private mutating func addSingle(
         from start: Int, hash: UInt64
     ) throws(DocumentError) {
@@ -181,8 +181,8 @@ public struct BinaryPropertyListWriter: DocumentSink {
         guard let (object, start) = open.popLast() else { return }
         defer { pending.removeLast(pending.count - start) }
         if let uid = uid(pending[start...]) {
-            // The dictionary itself becomes a UID; its key and number stay, named by nobody or by
-            // others.
+            // The dictionary itself becomes a UID; its key and number stay, used by other objects
+            // or by none.
             let place = body.count
             let width = uid < 1 << 8 ? 1 : uid < 1 << 16 ? 2 : 4
             body.write(atMost: 5) {
@@ -202,7 +202,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
         }
     }
 
-    /// What a UID's dictionary says; nil: it is none.
+    /// The value of a UID's dictionary; `nil` if it is not one.
     private func uid(_ members: ArraySlice<UInt32>) -> UInt64? {
         guard members.count == 2, let key = members.first, let value = members.last else {
             return nil
@@ -220,7 +220,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
         return body.withBytes { Array($0[object.start..<object.start + object.count]) }
     }
 
-    /// The text of a string among the objects.
+    /// The text of a string object.
     private func string(of number: UInt32) -> String {
         let bytes = bytes(of: Int(number))
         guard let marker = bytes.first else { return "" }
@@ -239,7 +239,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
         guard let top = pending.first, open.isEmpty else {
             throw error(.unrepresentable("no value"))
         }
-        // Apple's reader asks that there be fewer objects than references can tell apart.
+        // Apple's reader requires fewer objects than references can distinguish.
         let width = objects.count < 1 << 8 ? 1 : objects.count < 1 << 16 ? 2 : 4
         let table = sizeOfObjects(referenceBytes: width)
         let offsetBytes = table < 1 << 8 ? 1 : table < 1 << 16 ? 2 : table < 1 << 32 ? 4 : 8
@@ -261,7 +261,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
         return output.take()
     }
 
-    /// Bytes before the table of offsets.
+    /// The number of bytes before the table of offsets.
     private func sizeOfObjects(referenceBytes width: Int) -> Int {
         objects.reduce(BinaryPropertyListTable.headerBytes) { $0 + $1.size(referenceBytes: width) }
     }

@@ -1,8 +1,9 @@
 /// Reads XML property lists as programs write them: the usual declaration and document type, and
-/// tags without attributes. That costs a fraction of what expat takes for the same document.
+/// tags without attributes. This takes a fraction of expat's time for the same document.
 ///
-/// There are no errors here. Where a document has anything else, be it wrong or not, this stops,
-/// and expat reads the document from its beginning: what is read here is read so by expat, too.
+/// There are no errors here. If a document contains anything else, whether valid or not, this
+/// stops, and expat reads the document from its beginning: what is read here is read the same way
+/// by expat.
 struct PlainPropertyListReader<Sink: DocumentSink>: ~Copyable {
     private var cursor: PlainXMLCursor
     private var events: PropertyListEvents<Sink>
@@ -15,7 +16,8 @@ struct PlainPropertyListReader<Sink: DocumentSink>: ~Copyable {
         events = PropertyListEvents(sink, limits: limits)
     }
 
-    /// - Returns: whether the document was read; if not, the sink may have had some of its events.
+    /// - Returns: whether the document was read; if not, the sink may have received some of its
+    ///   events.
     mutating func read() -> Bool {
         guard startRoot() else { return false }
         do throws(DocumentError) {
@@ -74,7 +76,7 @@ struct PlainPropertyListReader<Sink: DocumentSink>: ~Copyable {
     private mutating func readText(
         of name: UnsafeRawBufferPointer
     ) throws(DocumentError) -> Bool {
-        // Text that goes on behind a comment is one text to expat.
+        // For expat, text that continues after a comment is one text.
         guard let text = cursor.text(), cursor.skipEndTag(name) else { return false }
         if !text.isEmpty { try events.text(text) }
         try events.end()

@@ -1,7 +1,7 @@
 import HTTPCore
 
-/// An element that is open and has values. Not within the generic type, where each use would look
-/// it up.
+/// An element that is open and has values. Outside the generic type, in which each use would look
+/// up the type's metadata.
 private enum Open {
     /// There is no element yet.
     case nothing
@@ -10,21 +10,21 @@ private enum Open {
     case dictionary(awaitsValue: Bool)
 }
 
-/// Makes the events of a value of the elements of a property list.
+/// Converts the elements of a property list into the events of a value.
 struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     private let sink: UnsafeMutablePointer<Sink>
     private let limits: DocumentLimits
-    /// The innermost, and those around it.
+    /// The innermost open element, and those around it.
     private var inner = Open.nothing
     private var outer: [Open] = []
-    /// The element that is open and has text.
+    /// The open element that contains text.
     private var leaf: PropertyListElement?
     private var values = 0
     private var depth = 0
-    /// Whether the leaf that is open has had its text.
+    /// Whether the text of the open leaf has been read.
     private var hasText = false
     private var keys = KeySets()
-    /// What data says; or what a number is put into.
+    /// The decoded data, or a number being converted.
     private var scratch: [UInt8] = []
 
     init(_ sink: UnsafeMutablePointer<Sink>, limits: DocumentLimits) {
@@ -111,7 +111,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         depth += 1
     }
 
-    /// The name of the innermost element that is open and has elements; nil: there is none.
+    /// The name of the innermost open element that contains elements; `nil` if there is none.
     var container: StaticString? {
         switch inner {
         case .nothing: nil
@@ -191,7 +191,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         guard text.count <= limits.digits else {
             throw Self.error(.numberOutOfRange(text.quoted))
         }
-        // As it comes from programs: no more to do.
+        // As programs write it: nothing more to do.
         if text.count < 19, text.allSatisfy(ASCII.isDigit),
             text.count == 1 || text.first.map({ $0 != 0x30 }) ?? false
         {
@@ -218,7 +218,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             throw Self.error("\"\(text.quoted)\" is no number")
         }
         guard value.isFinite else { throw Self.error(.numberOutOfRange(text.quoted)) }
-        // The digits as they are, if JSON writes numbers so, too.
+        // The digits unchanged, if JSON writes numbers in the same way.
         let isReal = string.utf8.contains { ".eE".utf8.contains($0) }
         let written =
             DocumentNumber(string) == nil ? value.description : string + (isReal ? "" : ".0")
@@ -226,7 +226,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     }
 }
 
-/// The elements of which property lists are made, told by the bytes of their names.
+/// The elements of property lists, recognized by the bytes of their names.
 enum PropertyListElement {
     case dict, array, key, string, integer, real, `true`, `false`, date, data
 
@@ -252,10 +252,10 @@ enum PropertyListElement {
     var isContainer: Bool { self == .dict || self == .array }
 }
 
-/// A whole number as property lists write it: decimal with or without sign, or `0x` and
-/// hexadecimal digits.
+/// An integer as property lists write it: decimal with or without sign, or `0x` and hexadecimal
+/// digits.
 struct PropertyListInteger {
-    /// The number in decimal; nil: beyond 64 bits, with sign or without.
+    /// The number in decimal; `nil` if it fits neither a signed nor an unsigned 64-bit integer.
     let digits: String?
 
     init?(_ text: UnsafeRawBufferPointer) {
@@ -289,15 +289,15 @@ extension UnsafeRawBufferPointer {
         hasSameBytes(as: UnsafeRawBufferPointer(text))
     }
 
-    /// Whether there is nothing but white space.
+    /// Whether it consists of white space only.
     fileprivate var isSpace: Bool {
         var index = 0
         while index < count, XMLCharacters.isSpace(self[index]) { index &+= 1 }
         return index == count
     }
 
-    /// Whether it is as most reals are: one to nine digits, a point, and as many again. That is
-    /// JSON and in range.
+    /// Whether it looks like most reals: one to nine digits, a point, and again one to nine. That
+    /// is valid JSON and in range.
     fileprivate var isPlainReal: Bool {
         guard count <= 19, count >= 3, self[0] != 0x30 || self[1] == UInt8(ascii: ".") else {
             return false
@@ -310,7 +310,7 @@ extension UnsafeRawBufferPointer {
         return point > 0 && point < count - 1
     }
 
-    /// Without the white space around it.
+    /// The text without surrounding white space.
     fileprivate var trimmed: UnsafeRawBufferPointer {
         var start = 0
         var end = count

@@ -1,15 +1,15 @@
 import HTTPCore
 
-/// What a number of JSON is in a property list.
+/// What a JSON number becomes in a property list.
 enum PropertyListNumber {
-    /// An integer of at most 18 digits; as JSON writes it, property lists do, too.
+    /// An integer of at most 18 digits; property lists write it as JSON does.
     case small(Int64)
-    /// Any other integer of 64 bits.
+    /// Any other 64-bit integer.
     case integer(String)
-    /// Within the range of double precision.
+    /// A number within the range of double precision.
     case real
 
-    /// Nil where it is out of range: of 64 bits, or of double precision.
+    /// Returns `nil` if it is out of range for 64 bits, or for double precision.
     init?(_ text: UnsafeRawBufferPointer) {
         var magnitude: Int64 = 0
         var isReal = false
@@ -24,7 +24,7 @@ enum PropertyListNumber {
             }
         }
         guard !isReal, !hasExponent else {
-            // A double has 308 digits before the point.
+            // A double has at most 308 digits before the point.
             let isInRange = !hasExponent && text.count <= 308
             guard isInRange || Self.parsed(text) != nil else { return nil }
             self = .real
@@ -39,7 +39,7 @@ enum PropertyListNumber {
         }
     }
 
-    /// The number of double precision that is nearest to a real in range.
+    /// The nearest double-precision number to a real in range.
     static func double(_ text: UnsafeRawBufferPointer) -> Double {
         plain(text) ?? parsed(text) ?? .nan
     }
@@ -51,8 +51,8 @@ enum PropertyListNumber {
         return value
     }
 
-    /// The number where it has at most 18 digits and no exponent, and its digits and the power of
-    /// ten below them are doubles: then one division rounds it, once.
+    /// The number, if it has at most 18 digits and no exponent, and its digits and the power of ten
+    /// that divides them are exact doubles: then a single division rounds correctly.
     private static func plain(_ text: UnsafeRawBufferPointer) -> Double? {
         guard text.count <= 18 else { return nil }
         var digits: Int64 = 0

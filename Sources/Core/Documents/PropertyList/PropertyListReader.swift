@@ -8,16 +8,17 @@ public enum PropertyListForm: String, Sendable, CaseIterable {
     case binary
 }
 
-/// Reads a property list, XML or binary (`bplist00`), whichever it is.
+/// Reads a property list, in XML or binary (`bplist00`) form.
 ///
-/// Its integers and reals are numbers, an integer without fraction and exponent, a real always with
-/// one of them; dates and data are that. A UID, of which keyed archives are made, is a dictionary
-/// with the one member `CF$UID`, as `plutil` writes it. Old-style (ASCII) ones are refused.
+/// Its integers and reals are numbers: an integer has neither fraction nor exponent, a real always
+/// has one of them. Dates and data keep their types. A UID, which keyed archives use, is a
+/// dictionary whose only member is `CF$UID`, as `plutil` writes it. Old-style (ASCII) property
+/// lists are refused.
 public enum PropertyListReader {
-    /// Reads a property list and gives its events to a sink.
+    /// Reads a property list and passes its events to a sink.
     ///
-    /// - Parameter encoding: What a message's head says of the encoding of XML; nil: the document
-    ///   says it.
+    /// - Parameter encoding: The encoding of XML according to a message's head; `nil` if the
+    ///   document specifies it.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
         encoding: String? = nil, into sink: inout some DocumentSink
@@ -33,7 +34,7 @@ public enum PropertyListReader {
         }
     }
 
-    /// The value that a property list says.
+    /// Reads a property list as a value.
     public static func value(
         of bytes: [UInt8], limits: DocumentLimits = .standard
     ) throws(DocumentError) -> DocumentValue {
@@ -47,7 +48,7 @@ public enum PropertyListReader {
         return value
     }
 
-    /// The value that expat alone finds in an XML property list, to be compared with what is read.
+    /// Reads an XML property list with expat alone, for comparison.
     package static func valueByExpat(
         of bytes: [UInt8], limits: DocumentLimits = .standard
     ) throws(DocumentError) -> DocumentValue {
@@ -61,7 +62,7 @@ public enum PropertyListReader {
         return value
     }
 
-    /// Which form a property list has; throws where it has neither.
+    /// The form of a property list; throws if it has neither.
     public static func form(
         of bytes: UnsafeRawBufferPointer
     ) throws(DocumentError) -> PropertyListForm {
@@ -110,7 +111,7 @@ public enum PropertyListReader {
         _ bytes: UnsafeRawBufferPointer, _ limits: DocumentLimits, _ encoding: String?,
         _ sink: UnsafeMutablePointer<some DocumentSink>
     ) throws(DocumentError) {
-        // A value has two elements where it has a key; the key is no value.
+        // A value with a key has two elements; the key does not count as a value.
         var elements = limits
         elements.values = min(limits.values, Int.max / 2 - 8) * 2 + 8
         elements.depth = min(limits.depth, Int.max - 2) + 2

@@ -1,40 +1,41 @@
-/// The objects of a binary property list that are no arrays and dictionaries, by their bytes, so
-/// that equal ones are written once.
+/// The objects of a binary property list other than arrays and dictionaries, indexed by their bytes
+/// so that equal ones are written once.
 ///
-/// An object's first bytes say how long it is. So two are equal where the bytes of one of them are
-/// those at the other's place, too.
+/// An object's first bytes determine its length. So two objects are equal if the bytes of one also
+/// occur at the other's offset.
 struct SingleObjects {
     private struct Entry {
         /// Where the object begins.
         var start: UInt32 = 0
         var hash: UInt32 = 0
-        /// 1 more than its number; 0: the entry is free.
+        /// 1 plus its number; 0 if the entry is free.
         var number: UInt32 = 0
     }
 
-    /// Entries that are looked at for an object, whatever hashes somebody finds. Where no more are
-    /// free, it is written though an equal one may be there.
+    /// The maximum number of entries that are searched for an object, whatever hashes somebody
+    /// crafts. If none of them is free, the object is written even if an equal one exists.
     private static let steps = 64
 
     private var table: [Entry]
     private var count = 0
 
-    /// - Parameter capacity: about the entries for which there is room from the start.
+    /// - Parameter capacity: the approximate number of entries for which space is reserved
+    ///   initially.
     init(capacity: Int) {
         var size = 64
         while size < capacity { size *= 2 }
         table = [Entry](repeating: Entry(), count: size)
     }
 
-    /// The number of the object that equals the one at the end of `body`, from `start` on; where
-    /// there is none, `number`, which is then that object's.
+    /// The number of the object that equals the one at the end of `body`, from `start` on; if there
+    /// is none, `number`, which then becomes that object's.
     ///
-    /// - Parameter hash: of what the object says, the same of all that are equal.
+    /// - Parameter hash: a hash of the object's value, the same for all equal objects.
     mutating func number(
         from start: Int, of body: borrowing OutputBytes, hash: UInt64, else number: UInt32
     ) -> UInt32 {
         if 3 * count >= 2 * table.count { grow() }
-        // Objects further on are each written, equal or not.
+        // Objects at larger offsets are always written, whether equal or not.
         guard let place = UInt32(exactly: start) else { return number }
         let hash = UInt32(truncatingIfNeeded: hash)
         let (there, slot) = body.withBytes { body in
@@ -53,7 +54,8 @@ struct SingleObjects {
         return number
     }
 
-    /// The number of the entry with a hash that `isEqual`, or a free one's place.
+    /// The number of the entry with this hash for which `isEqual` is true, or the position of a
+    /// free one.
     @inline(__always)
     private func find(
         _ hash: UInt32, _ isEqual: (Entry) -> Bool

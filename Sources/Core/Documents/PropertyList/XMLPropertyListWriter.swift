@@ -1,16 +1,16 @@
 import HTTPCore
 
-/// Writes a property list as XML, line by line as Apple's programs do.
+/// Writes a property list as XML, with the same lines as Apple's programs.
 ///
-/// A number with a fraction or an exponent is `real`, with its digits; any other is `integer`, of
-/// 64 bits with sign or without. Of a date the fraction of a second is cut off, for the form has
-/// none. What a property list cannot say is ``DocumentError/Reason/unrepresentable(_:)``: null,
-/// characters that XML has not (U+0000), dates outside of the years 0000 to 9999.
+/// A number with a fraction or an exponent is `real`, with its digits; any other is `integer`, a
+/// signed or unsigned 64-bit number. A date's fraction of a second is truncated, because the format
+/// has none. What a property list cannot represent is ``DocumentError/Reason/unrepresentable(_:)``:
+/// null, characters that XML does not allow (U+0000), dates outside the years 0000 to 9999.
 public struct XMLPropertyListWriter: DocumentSink {
-    /// An array or dictionary that is open; the outermost is neither.
+    /// An array or dictionary that is open; the outermost level is neither.
     private struct Open {
         var isArray = false
-        /// Of an array: that of the value that is written.
+        /// For an array: the index of the current value.
         var index = -1
         /// Where the last key is in the output, escaped.
         var key = 0..<0
@@ -20,16 +20,16 @@ public struct XMLPropertyListWriter: DocumentSink {
 
     private var output: OutputBytes
     private let limits: DocumentLimits
-    /// The innermost that is open, and those around it.
+    /// The innermost open container, and those around it.
     private var inner = Open()
     private var outer: [Open] = []
     private var hasValue = false
-    /// Tabs before a line.
+    /// The number of tabs before a line.
     private var depth: Int { outer.count }
 
     /// - Parameters:
-    ///   - limits: of these `depth` and `output` hold here.
-    ///   - capacity: the bytes for which there is room from the start.
+    ///   - limits: of these `depth` and `output` apply.
+    ///   - capacity: the number of bytes for which space is reserved initially.
     public init(limits: DocumentLimits = .standard, capacity: Int = 512) {
         self.limits = limits
         output = OutputBytes(capacity: min(capacity, limits.output))
@@ -72,7 +72,7 @@ public struct XMLPropertyListWriter: DocumentSink {
         }
     }
 
-    /// A line of which nothing is escaped.
+    /// A line without anything to escape.
     @inline(__always)
     private mutating func line(
         _ start: StaticString, _ text: UnsafeRawBufferPointer, _ end: StaticString
@@ -93,7 +93,7 @@ public struct XMLPropertyListWriter: DocumentSink {
         try line(text, UnsafeRawBufferPointer(start: nil, count: 0), "")
     }
 
-    /// - Parameter key: the same text where it is a key.
+    /// - Parameter key: the same text if it is a key.
     private mutating func escapedLine(
         _ start: StaticString, _ text: UnsafeRawBufferPointer, _ end: StaticString,
         key: UnsafeRawBufferPointer? = nil
@@ -161,7 +161,7 @@ public struct XMLPropertyListWriter: DocumentSink {
     public mutating func data(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
         beginValue()
         try line("<data>")
-        // Lines of at most 76 characters, a tab taken as 8, but no shorter than 16.
+        // Lines of at most 76 characters, counting a tab as 8, but not shorter than 16.
         let length = max(16, 76 - 8 * depth) / 4 * 3
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -211,7 +211,7 @@ public struct XMLPropertyListWriter: DocumentSink {
         let isEmpty = output.count == inner.content
         inner = outer.removeLast()
         if isEmpty {
-            // The tag is that of an empty one instead: `>` and the end of the line are replaced.
+            // Use the tag of an empty container instead: replaces `>` and the end of the line.
             output.cut(to: output.count - 2)
             output.append("/>\n")
             try checkSize()

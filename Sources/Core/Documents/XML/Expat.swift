@@ -4,11 +4,11 @@ struct ExpatOptions {
     var limits: DocumentLimits
     var encoding: String?
     var reportsComments: Bool
-    /// What errors say that is read.
+    /// The format that errors name.
     var format: DocumentFormat
 }
 
-/// What is done at each event.
+/// The handlers of the events.
 struct ExpatEvents {
     var start: (XMLTag) throws(DocumentError) -> Void
     var text: (UnsafeRawBufferPointer) throws(DocumentError) -> Void
@@ -17,7 +17,7 @@ struct ExpatEvents {
     var instruction: (UnsafeRawBufferPointer, UnsafeRawBufferPointer) throws(DocumentError) -> Void
 }
 
-/// A parser of expat with its handlers.
+/// An expat parser with its handlers.
 final class Expat {
     private let expat: OpaquePointer?
     private let options: ExpatOptions
@@ -27,28 +27,28 @@ final class Expat {
     private var failure: DocumentError? { didSet { hasStopped = true } }
     private var hasStopped = false
     private var values = 0
-    /// Bytes of the document that have come.
+    /// The number of bytes of the document that have arrived.
     private var count = 0
-    /// Bytes that expat has been given.
+    /// The number of bytes that were passed to expat.
     private var given = 0
     private(set) var rounds = 0
-    /// Bytes that expat is not given yet.
+    /// Bytes that have not been passed to expat yet.
     private var held: [UInt8] = []
     /// Character data since the last tag.
     private var pendingText = ByteStack(capacity: 4096)
-    /// The names of the elements that are open, one behind the other, and where each begins.
+    /// The names of the open elements, one after another, and where each begins.
     private var names = ByteStack()
     private var nameStarts: [Int] = []
-    /// Whether the document type names declarations elsewhere. Expat then passes over references
-    /// to entities, which might be declared there.
+    /// Whether the document type refers to external declarations. Expat then skips references to
+    /// entities, which might be declared there.
     private var hasExternalSubset = false
-    /// The tag as it is written, while that is asked for.
+    /// The tag as written, while that is requested.
     private var writtenTag: [UInt8] = []
 
-    /// Of the tables of names, so that nobody can choose names that collide; never 0.
+    /// For the name tables, so that nobody can choose names that collide; never 0.
     private static let hashSalt = UInt.random(in: 1...UInt.max)
 
-    /// Bytes that expat is given at a time.
+    /// The number of bytes that are passed to expat at a time.
     private static let part = 65_536
 
     init(_ options: ExpatOptions, _ events: ExpatEvents) {
@@ -84,8 +84,8 @@ final class Expat {
         try give(bytes, isFinal: false)
     }
 
-    /// Reads a document that is there as a whole; nothing follows. Expat is told so with its last
-    /// bytes, and then does not count the lines in them for places that nobody asks for.
+    /// Reads a document that is entirely in memory. Expat is told with its last bytes that nothing
+    /// follows, and then does not count the lines in them for positions that nobody needs.
     func read(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
         if let failure { throw failure }
         guard bytes.count <= limits.bytes else {
@@ -100,10 +100,10 @@ final class Expat {
         try giveHeld(isFinal: true)
     }
 
-    /// Bytes that expat is given at least, unless there are no more. Of a tag or the like that has
-    /// not ended it reads what came from its beginning each time that it is given more: it waits
-    /// for as much again, so that the work stays in proportion. And it takes a first byte that
-    /// comes alone for UTF-8, also where the second one says that it is UTF-16.
+    /// The minimum number of bytes passed to expat, unless no more follow. While a tag or the like
+    /// is incomplete, expat rescans it from its beginning each time it receives more: waiting for
+    /// as many bytes again keeps the work proportional to the input. Expat also treats a single
+    /// first byte as UTF-8, even if the second one shows that it is UTF-16.
     private var fewest: Int {
         guard given > 0, let expat else { return 2 }
         return given - Int(XML_GetCurrentByteIndex(expat))
@@ -144,14 +144,15 @@ final class Expat {
         return error
     }
 
-    /// Ends the reading from within a handler.
+    /// Stops the parser from within a handler.
     private func stop(_ reason: DocumentError.Reason) {
         guard failure == nil, let expat else { return }
         stop(reason, at: DocumentPlace(expat))
         XML_StopParser(expat, XML_Bool(XML_FALSE))
     }
 
-    /// Lets a sink take an event. What it finds wrong with the document has its place here.
+    /// Passes an event to a sink. Errors that the sink finds in the document get their position
+    /// here.
     private func deliver(_ event: () throws(DocumentError) -> Void) {
         do { try event() } catch {
             stop(error.reason)
@@ -186,7 +187,7 @@ final class Expat {
             decoding: names.bytes(from: nameStarts.last ?? names.count).prefix(40), as: UTF8.self)
     }
 
-    /// The name at the place of an error, as far as it is ASCII; at most 40 characters.
+    /// The name at the position of an error, as far as it is ASCII; at most 40 characters.
     private var nameInInput: String {
         var offset: Int32 = 0
         var size: Int32 = 0
@@ -225,8 +226,9 @@ final class Expat {
         deliver { () throws(DocumentError) in try events.start(tag) }
     }
 
-    /// Whether the names of a tag are some. Expat takes U+00AA, U+00B5 and U+00BA for letters of a
-    /// name, though only in UTF-16 and ISO-8859-1: XML has them in none (XML 1.0 section 2.3).
+    /// Whether the names in a tag are valid. In UTF-16 and ISO-8859-1, though not in UTF-8, expat
+    /// accepts U+00AA, U+00B5 and U+00BA as letters of a name, where XML does not allow them (XML
+    /// 1.0 §2.3).
     private func hasNames(_ tag: XMLTag) -> Bool {
         let isName = { (name: UnsafeRawBufferPointer) in
             !name.contains(0xC2) || XMLCharacters.isName(name)
@@ -278,8 +280,8 @@ final class Expat {
         stop(.entity("a reference to the entity \(text)"))
     }
 
-    /// Looks for entities in the values of a tag's attributes, where expat passes over them and
-    /// tells nobody.
+    /// Searches the values of a tag's attributes for entities, where expat skips them without
+    /// reporting it.
     private func checkReferences(_ expat: OpaquePointer) {
         writtenTag.removeAll(keepingCapacity: true)
         XML_SetDefaultHandler(expat) { user, text, count in
@@ -300,8 +302,8 @@ final class Expat {
         }
     }
 
-    /// Calls the parser of a handler. It is held by its caller meanwhile: to count its references
-    /// at every event costs a twentieth of the reading.
+    /// Calls the parser of a handler. The caller keeps it alive meanwhile: reference counting at
+    /// every event would take a twentieth of the parsing time.
     fileprivate static func with(_ user: UnsafeMutableRawPointer?, _ body: (Expat) -> Void) {
         guard let user else { return }
         Unmanaged<Expat>.fromOpaque(user)._withUnsafeGuaranteedRef(body)
@@ -326,7 +328,7 @@ extension Expat {
                 $0.cameDocumentType(hasSubset: hasSubset != 0, isElsewhere: system != nil)
             }
         }
-        // Neither is reached, since no declaration is let through.
+        // Neither is reached, because declarations are refused.
         XML_SetEntityDeclHandler(expat) { user, name, _, _, _, _, _, _, _ in
             Expat.with(user) { $0.cameEntity(.init(cString: name)) }
         }

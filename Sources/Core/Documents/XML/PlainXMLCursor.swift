@@ -1,13 +1,13 @@
-/// A place in an XML document, from which is read what is plain: tags without attributes and text
-/// in UTF-8 whose lines end with LF. Whatever else XML has (comments, CDATA sections, attributes,
-/// CR, declarations), and whatever is not well formed, is not read, and says so with false or nil:
-/// another parser has to read the document.
+/// A position in an XML document, for reading only simple XML: tags without attributes, and text in
+/// UTF-8 whose lines end with LF. Anything else in XML (comments, CDATA sections, attributes, CR,
+/// declarations), and anything that is not well-formed, is not read and reported by false or `nil`:
+/// another parser must then read the document.
 ///
-/// What is read here is well formed, and means the same to every parser of XML.
+/// What is read here is well-formed, and means the same to every XML parser.
 struct PlainXMLCursor: ~Copyable {
     private let bytes: UnsafeRawBufferPointer
     private var index = 0
-    /// A text that has references, with what they stand for.
+    /// A text with references, after they were resolved.
     private var resolved = ByteStack(capacity: 64)
 
     init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
@@ -19,12 +19,12 @@ struct PlainXMLCursor: ~Copyable {
             && bytes[index + 1] == UInt8(ascii: "/")
     }
 
-    /// Goes on to what is no space, tab or LF.
+    /// Skips spaces, tabs and LFs.
     mutating func skipSpace() {
         while index < bytes.count, bytes[index] == 0x20 || bytes[index] &- 0x09 < 2 { index &+= 1 }
     }
 
-    /// Goes past a text if it is here.
+    /// Skips a text if it is at this position.
     mutating func skip(_ text: StaticString) -> Bool {
         let text = UnsafeRawBufferPointer(text)
         guard has(text, at: index) else { return false }
@@ -32,7 +32,7 @@ struct PlainXMLCursor: ~Copyable {
         return true
     }
 
-    /// Goes past the end tag of an element if it is here.
+    /// Skips the end tag of an element if it is at this position.
     mutating func skipEndTag(_ name: UnsafeRawBufferPointer) -> Bool {
         let end = index + 2 + name.count
         guard isAtEndTag, end < bytes.count, bytes[end] == UInt8(ascii: ">"),
@@ -48,7 +48,7 @@ struct PlainXMLCursor: ~Copyable {
             .hasSameBytes(as: text)
     }
 
-    /// Goes past a start tag, or the tag of an empty element, that consists of a short name.
+    /// Skips a start tag, or the tag of an empty element, that consists of a short name.
     ///
     /// - Returns: what is between the angle brackets; at most seven bytes.
     mutating func startTag() -> UnsafeRawBufferPointer? {
@@ -63,13 +63,13 @@ struct PlainXMLCursor: ~Copyable {
 
     // MARK: Text
 
-    /// Goes on to the next tag.
+    /// Advances to the next tag.
     ///
     /// - Returns: the text before it, valid until the next one is read.
     mutating func text() -> UnsafeRawBufferPointer? {
         let start = index
         var hasReferences = false
-        /// What has not been copied begins here.
+        /// The beginning of what has not been copied.
         var rest = start
         while true {
             skipPlain()
@@ -88,7 +88,7 @@ struct PlainXMLCursor: ~Copyable {
                 Array(String(scalar).utf8).withUnsafeBytes { resolved.append($0) }
                 rest = index
             case UInt8(ascii: ">"):
-                // The end of a CDATA section must not be in text (XML 1.0, section 2.4).
+                // The end of a CDATA section must not occur in text (XML 1.0 §2.4).
                 guard
                     index - start < 2 || bytes[index - 1] != UInt8(ascii: "]")
                         || bytes[index - 2] != UInt8(ascii: "]")
@@ -103,7 +103,7 @@ struct PlainXMLCursor: ~Copyable {
         }
     }
 
-    /// Goes on to the next byte that has to be looked at, or to one of the last seven.
+    /// Advances to the next byte that needs examination, or to one of the last seven.
     @inline(__always)
     private mutating func skipPlain() {
         while index &+ 8 <= bytes.count {
@@ -121,8 +121,8 @@ struct PlainXMLCursor: ~Copyable {
         }
     }
 
-    /// The bytes of the character of UTF-8 that begins here (RFC 3629, section 4); nil where it is
-    /// none, or one that XML has not.
+    /// The length of the UTF-8 character that begins here (RFC 3629 §4); `nil` if it is invalid, or
+    /// not allowed in XML.
     private func countOfSequence() -> Int? {
         let lead = bytes[index]
         let count: Int
@@ -147,7 +147,7 @@ struct PlainXMLCursor: ~Copyable {
         return isFit ? count : nil
     }
 
-    /// Goes past a reference to a character, or to one of the five entities that XML has.
+    /// Skips a reference to a character, or to one of XML's five entities.
     private mutating func reference() -> Unicode.Scalar? {
         if skip("&lt;") { return "<" }
         if skip("&gt;") { return ">" }
@@ -159,7 +159,7 @@ struct PlainXMLCursor: ~Copyable {
     }
 
     private mutating func character(radix: Int) -> Unicode.Scalar? {
-        // U+10FFFF has seven digits; zeros before them are not plain.
+        // U+10FFFF has seven digits; references with leading zeros are not simple.
         let digits = bytes[index...].prefix(8).prefix { $0 != UInt8(ascii: ";") }
         guard digits.count <= 7, digits.allSatisfy({ $0 != UInt8(ascii: "+") }),
             let number = UInt32(String(decoding: digits, as: UTF8.self), radix: radix),

@@ -5,7 +5,7 @@ enum XMLCharacters {
         byte == 0x20 || byte == 0x0A || byte == 0x09 || byte == 0x0D
     }
 
-    /// Whether a text in UTF-8 is the name of an element or attribute.
+    /// Whether a UTF-8 text is a valid name for an element or attribute.
     static func isName(_ text: UnsafeRawBufferPointer) -> Bool {
         guard let first = text.first, first < 0x80 ? isStart(first) : true else { return false }
         if text.allSatisfy({ isStart($0) || isFurther($0) }) { return true }
@@ -17,8 +17,8 @@ enum XMLCharacters {
         return true
     }
 
-    /// How the character at an index is called, if it is one that no XML document can have: of
-    /// those below U+0020 all that are no white space, U+FFFE and U+FFFF. `text` is UTF-8.
+    /// A description of the character at an index, if no XML document may contain it: all below
+    /// U+0020 except white space, U+FFFE and U+FFFF. `text` is UTF-8.
     static func unfit(in text: UnsafeRawBufferPointer, at index: Int) -> String? {
         let byte = text[index]
         if byte < 0x20 { return isSpace(byte) ? nil : named(UInt32(byte)) }
@@ -28,7 +28,7 @@ enum XMLCharacters {
         return named(text[index + 2] == 0xBE ? 0xFFFE : 0xFFFF)
     }
 
-    /// Whether XML documents may have a character, if only as a reference to it.
+    /// Whether XML documents may contain a character, if only as a reference.
     static func has(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.value {
         case 0x09, 0x0A, 0x0D, 0x20...0xFFFD, 0x1_0000...: true

@@ -1,4 +1,4 @@
-/// Where text is written, which says what must be escaped so that it is read as it was.
+/// The context in which text is written, which determines what must be escaped.
 enum XMLEscaping {
     case content
     case attribute
@@ -16,8 +16,8 @@ enum XMLEscaping {
         }
     }
 
-    /// The index of the next byte that may be escaped or begin a character that XML has not; the
-    /// count where there is none.
+    /// The index of the next byte that may need escaping or begin a character that XML does not
+    /// allow; the count if there is none.
     @inline(__always)
     func nextSpecial(in text: UnsafeRawBufferPointer, from start: Int) -> Int {
         var index = start
@@ -41,8 +41,8 @@ enum XMLEscaping {
 }
 
 extension OutputBytes {
-    /// Adds text of XML. Where it has a character that no XML document can have, it is not added
-    /// whole, and returned is how the character is called.
+    /// Appends a text as XML. If it contains a character that XML does not allow, the text is not
+    /// appended completely, and a description of the character is returned.
     mutating func append(
         escaping text: UnsafeRawBufferPointer, in place: XMLEscaping
     ) -> String? {
@@ -62,7 +62,7 @@ extension OutputBytes {
     }
 }
 
-/// Undoes what ``XMLEscaping/content`` does.
+/// Reverses ``XMLEscaping/content``.
 enum XMLUnescaping {
     static func text(_ escaped: String) -> String {
         guard escaped.utf8.contains(UInt8(ascii: "&")) else { return escaped }

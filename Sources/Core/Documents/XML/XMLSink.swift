@@ -1,17 +1,18 @@
 import CExpat
 
-/// Takes the events of an XML document in their order. Names are as they are written, prefixes
-/// included: namespaces are not looked up. Text is UTF-8 and valid during the call.
+/// Receives the events of an XML document in order. Names are as written, including prefixes:
+/// namespaces are not resolved. Text is UTF-8 and valid during the call.
 public protocol XMLSink {
     /// An element begins.
     mutating func start(_ tag: XMLTag) throws(DocumentError)
-    /// Character data up to the next tag, CDATA and references to characters included, in one.
+    /// Character data up to the next tag, including CDATA and references to characters, as one
+    /// text.
     mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError)
-    /// The element of this name ends, the one that began last.
+    /// The element with this name ends, which is the one that began last.
     mutating func end(_ name: UnsafeRawBufferPointer) throws(DocumentError)
-    /// Asked only of a parser that reports comments.
+    /// Called only by a parser that reports comments.
     mutating func comment(_ text: UnsafeRawBufferPointer) throws(DocumentError)
-    /// A processing instruction; asked only of a parser that reports comments.
+    /// A processing instruction; called only by a parser that reports comments.
     mutating func instruction(
         _ target: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer
     ) throws(DocumentError)
@@ -26,9 +27,9 @@ extension XMLSink {
 
 /// The beginning of an element, valid during the event.
 public struct XMLTag {
-    /// As it is written, with its prefix.
+    /// The name as written, with its prefix.
     public let name: UnsafeRawBufferPointer
-    /// Attributes of the tag.
+    /// The number of attributes in the tag.
     public let attributeCount: Int
     private let attributes: UnsafeMutablePointer<UnsafePointer<CChar>?>?
     private let expat: OpaquePointer
@@ -44,8 +45,7 @@ public struct XMLTag {
             attributes?.pointee == nil ? 0 : Int(XML_GetSpecifiedAttributeCount(expat)) / 2
     }
 
-    /// The attribute with an index, in the order in which they are written, its value with
-    /// references resolved.
+    /// The attribute at an index, in the order written, with references in its value resolved.
     public func attribute(
         _ index: Int
     ) -> (name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
@@ -53,12 +53,12 @@ public struct XMLTag {
         return (.init(cString: attributes?[2 * index]), .init(cString: attributes?[2 * index + 1]))
     }
 
-    /// Where it begins. Counts lines from the tag before, so that it is best not asked of each.
+    /// Where it begins. Counts lines from the previous tag, so it is best not used for each one.
     public var place: DocumentPlace { DocumentPlace(expat) }
 }
 
 extension DocumentPlace {
-    /// Where a parser is: at the beginning of the event that it reports, or of what is wrong.
+    /// The position of a parser: the beginning of the event that it reports, or of an error.
     init(_ expat: OpaquePointer) {
         self.init(
             offset: Int(XML_GetCurrentByteIndex(expat)),

@@ -1,30 +1,30 @@
 /// An attribute of an element.
 public struct XMLAttribute: Sendable, Equatable {
-    /// As it is written, with its prefix.
+    /// The name as written, with its prefix.
     public var name: String
-    /// With references expanded.
+    /// The value, with references resolved.
     public var value: String
 
-    /// An attribute of this name and value.
+    /// Creates an attribute.
     public init(_ name: String, _ value: String) {
         self.name = name
         self.value = value
     }
 }
 
-/// A document of XML 1.0 as a tree. (`XMLDocument` is Foundation's.)
+/// An XML 1.0 document as a tree. (The name `XMLDocument` is Foundation's.)
 public struct XMLTree: Sendable, Equatable {
-    /// The one element that all others are in.
+    /// The root element.
     public var root: XMLTree.Element
 
-    /// Elements within one another at most, whatever the limits say, for a tree is freed and
-    /// compared level by level.
+    /// The maximum nesting depth of elements, whatever the limits are, because a tree is freed and
+    /// compared recursively.
     public static let maximumDepth = 128
 
-    /// A document of this element.
+    /// Creates a document with this root element.
     public init(root: XMLTree.Element) { self.root = root }
 
-    /// Reads a document; see ``XMLPushParser`` for what is refused.
+    /// Parses a document; see ``XMLPushParser`` for what is refused.
     public init(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
         encoding: String? = nil
@@ -39,7 +39,7 @@ public struct XMLTree: Sendable, Equatable {
         self.root = root
     }
 
-    /// Reads a document.
+    /// Parses a document.
     public init(
         _ bytes: [UInt8], limits: DocumentLimits = .standard, encoding: String? = nil
     ) throws(DocumentError) {
@@ -78,40 +78,40 @@ public struct XMLTree: Sendable, Equatable {
 }
 
 extension XMLTree {
-    /// What is within an element.
+    /// A child of an element.
     public enum Node: Sendable, Equatable {
-        /// An element, with all that is in it.
+        /// An element with its content.
         case element(Element)
-        /// Character data, with references expanded.
+        /// Character data, with references resolved.
         case text(String)
     }
 
-    /// An element of an XML document, with its attributes and its content in their order.
+    /// An element of an XML document, with its attributes and its content in order.
     public struct Element: Sendable, Equatable {
-        /// As it is written, with its prefix.
+        /// The name as written, with its prefix.
         public var name: String
-        /// In their order.
+        /// The attributes in order.
         public var attributes: [XMLAttribute]
-        /// Text and elements as they come. What was read has no two texts side by side; CDATA is
-        /// text, comments and processing instructions are left out.
+        /// Text and elements in order. Parsed content has no two adjacent texts; CDATA is text,
+        /// comments and processing instructions are omitted.
         public var content: [Node]
-        /// The line on which it begins, from 1; nil in an element that was not read. Equal elements
-        /// may have different lines.
+        /// The line on which it begins, from 1; `nil` for an element that was not parsed. Equal
+        /// elements may have different lines.
         public var line: Int?
 
-        /// An element that was not read, and so is on no line.
+        /// Creates an element that was not parsed, and so has no line.
         public init(_ name: String, attributes: [XMLAttribute] = [], content: [Node] = []) {
             self.name = name
             self.attributes = attributes
             self.content = content
         }
 
-        /// The elements directly inside.
+        /// The child elements.
         public var children: [Element] {
             content.compactMap { if case .element(let element) = $0 { element } else { nil } }
         }
 
-        /// The text directly inside, that of all places together.
+        /// All text that is directly inside, concatenated.
         public var text: String {
             content.reduce(into: "") { if case .text(let text) = $1 { $0 += text } }
         }
@@ -128,7 +128,7 @@ extension XMLTree {
     }
 }
 
-/// Makes a tree of a parser's events.
+/// Builds a tree from a parser's events.
 struct XMLTreeBuilder: XMLSink {
     private var open: [XMLTree.Element] = []
     private(set) var root: XMLTree.Element?

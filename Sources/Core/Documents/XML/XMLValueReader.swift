@@ -1,20 +1,20 @@
-/// Reads XML as a value, by the convention of Python's xmltodict:
-/// - the document is a dictionary of one key, the root's name;
-/// - an element with attributes or elements in it is a dictionary: attributes under `@name`,
+/// Reads XML as a value, following the convention of Python's xmltodict:
+/// - the document is a dictionary with one key, the root's name;
+/// - an element that has attributes or contains elements is a dictionary: attributes under `@name`,
 ///   elements under their names, text under `#text`;
-/// - any other is its text, a string, or null where it has none;
-/// - elements of one name in the same element are an array, in the place of the first;
-/// - white space around an element's text is dropped, text without any other character with it.
+/// - any other element is its text as a string, or null if it has none;
+/// - elements with the same name in one element are an array, in the position of the first;
+/// - white space around an element's text is removed, and text that is nothing else is dropped.
 ///
-/// Text on several sides of elements comes together in one; where it stood is lost.
+/// Text on several sides of elements is concatenated; its position is lost.
 public enum XMLValueReader {
-    /// Reads a document, and gives the value that it says to a sink, as events.
+    /// Reads a document, and passes the value that it represents to a sink, as events.
     ///
     /// - Parameters:
     ///   - bytes: The document.
-    ///   - limits: What it may have at most.
-    ///   - encoding: As the transport says it; nil: the document says it itself.
-    ///   - sink: Gets nothing of a document that is refused.
+    ///   - limits: The limits for the document.
+    ///   - encoding: The encoding according to the transport; `nil` if the document specifies it.
+    ///   - sink: Receives nothing if the document is refused.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, limits: DocumentLimits = .standard,
         encoding: String? = nil, into sink: inout some DocumentSink
@@ -22,7 +22,7 @@ public enum XMLValueReader {
         try value(bytes, limits, encoding).replay(into: &sink)
     }
 
-    /// The value that a document says.
+    /// The value that a document represents.
     public static func value(
         of bytes: [UInt8], limits: DocumentLimits = .standard, encoding: String? = nil
     ) throws(DocumentError) -> DocumentValue {
@@ -40,9 +40,9 @@ public enum XMLValueReader {
     }
 }
 
-/// Makes a value of a parser's events.
+/// Builds a value from a parser's events.
 private struct XMLValueBuilder: XMLSink {
-    /// The document, then the elements that are open.
+    /// The document, followed by the open elements.
     private var open = [OpenElement(name: "")]
 
     var value: DocumentValue { open[0].value }
@@ -73,9 +73,9 @@ private struct OpenElement {
     let name: String
     var text: [UInt8] = []
     private var keys: [String] = []
-    /// The values of each key, one in most.
+    /// The values of each key, mostly one.
     private var values: [[DocumentValue]] = []
-    /// Where each key is; made where there are many.
+    /// The index of each key; computed if there are many.
     private var places: [[UInt8]: Int] = [:]
     private var lone: DocumentValue = .null
     private static let walked = 8
@@ -116,8 +116,8 @@ private struct OpenElement {
         return .dictionary(DocumentDictionary(members: members))
     }
 
-    /// The text without the white space around it, that of Unicode, as in Python; nil: there is
-    /// nothing else.
+    /// The text without surrounding (Unicode) white space, as in Python; `nil` if nothing else is
+    /// left.
     private static func trimmed(_ text: [UInt8]) -> String? {
         guard !text.allSatisfy(XMLCharacters.isSpace) else { return nil }
         let inner = text.drop(while: XMLCharacters.isSpace)

@@ -1,18 +1,18 @@
 import HTTPCore
 
-/// Writes a value as XML, by the convention of ``XMLValueReader`` from the other side: members
-/// `@name` are attributes, `#text` is text, after the elements; an array is an element for each of
-/// its values, none where it is empty, and null an empty one. Truth values and numbers are their
-/// text, data is base64 and a date a string of RFC 3339.
+/// Writes a value as XML, following the convention of ``XMLValueReader`` in reverse: members
+/// `@name` are attributes, `#text` is text, after the elements; an array is one element for each of
+/// its values, none if it is empty; null is an empty element. Booleans and numbers are their text,
+/// data is base64 and a date a string in RFC 3339 format.
 ///
-/// A dictionary of one key whose value makes one element is the document. Any other value is
-/// wrapped in an element `root`, the values of an array there each in an `item`.
+/// A dictionary with one key whose value becomes one element is the document. Any other value is
+/// wrapped in an element `root`, and the values of an array in `item` elements inside it.
 public struct XMLValueWriter: DocumentSink {
     private var builder = DocumentBuilder()
     private let limits: DocumentLimits
     private var depth = 0
 
-    /// A writer of one value.
+    /// Creates a writer for one value.
     public init(limits: DocumentLimits = .standard) {
         self.limits = limits
     }
@@ -65,7 +65,7 @@ public struct XMLValueWriter: DocumentSink {
 
     /// The document, in UTF-8, once the value is complete.
     ///
-    /// - Throws: ``DocumentError`` where XML cannot say the value, or a limit is exceeded.
+    /// - Throws: ``DocumentError`` if XML cannot represent the value, or a limit is exceeded.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard let value = builder.value else {
             throw DocumentError(.xml, .unrepresentable("no value"))
@@ -73,7 +73,7 @@ public struct XMLValueWriter: DocumentSink {
         var elements = XMLValueElements(writer: XMLWriter(limits: limits))
         let (name, content) = Self.root(of: value)
         do {
-            // What is wrapped in `root` has its path from there on.
+            // The path of what is wrapped in `root` begins there.
             if case .dictionary(let all) = value, all.members.first?.key == name {
                 elements.path.begin(isArray: false)
                 elements.path.setKey(name)
@@ -101,10 +101,10 @@ public struct XMLValueWriter: DocumentSink {
 
 private struct XMLValueElements {
     var writer: XMLWriter
-    /// Where the value is that is written.
+    /// The position of the value being written.
     var path = WritingPath()
 
-    /// Writes an element. Its depth is that of the value, which is bounded.
+    /// Writes an element. It recurses as deeply as the value, whose depth is limited.
     mutating func write(_ name: String, _ value: DocumentValue) throws(DocumentError) {
         try writer.start(name)
         switch value {

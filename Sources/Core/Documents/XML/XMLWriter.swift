@@ -1,24 +1,24 @@
-/// Writes XML 1.0 in UTF-8, element by element. What XML cannot say, names that are none and
-/// characters that no document can have, is ``DocumentError/Reason/unrepresentable(_:)``.
+/// Writes XML 1.0 in UTF-8, element by element. What XML cannot represent (invalid names, and
+/// characters that no document may contain) is ``DocumentError/Reason/unrepresentable(_:)``.
 public struct XMLWriter {
     private var output = OutputBytes(capacity: 512)
     private let maximum: Int
-    /// The names of the elements that are open, one behind the other, and where each begins.
+    /// The names of the open elements, one after another, and where each begins.
     private var names: [UInt8] = []
     private var nameStarts: [Int] = []
-    /// Whether the last tag is not ended, so that it can take attributes.
+    /// Whether the last tag is still open, so that attributes can be added.
     private var isInTag = false
-    /// The names of the attributes of the last tag.
+    /// The names of the attributes in the last tag.
     private var attributes = KeySets()
     private var hasRoot = false
 
-    /// - Parameter limits: `output` bounds what is written.
+    /// - Parameter limits: `output` limits what is written.
     public init(limits: DocumentLimits = .standard) {
         maximum = limits.output
         output.append("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n")
     }
 
-    /// Begins an element, the root or one in that which is open.
+    /// Begins an element: the root, or a child of the open element.
     public mutating func start(_ name: String) throws(DocumentError) {
         guard !hasRoot || !nameStarts.isEmpty else {
             throw DocumentError(.xml, .unrepresentable("a second root element"))
@@ -48,12 +48,12 @@ public struct XMLWriter {
         output.append(UInt8(ascii: "\""))
     }
 
-    /// Adds text to the element that is open.
+    /// Adds text to the open element.
     public mutating func text(_ text: String) throws(DocumentError) {
         try text.withBytes { bytes throws(DocumentError) in try self.text(bytes) }
     }
 
-    /// Adds text in UTF-8 to the element that is open.
+    /// Adds UTF-8 text to the open element.
     public mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
         precondition(!nameStarts.isEmpty, "text is within an element")
         guard !text.isEmpty else { return }
@@ -61,7 +61,7 @@ public struct XMLWriter {
         try appendEscaped(text, in: .content)
     }
 
-    /// Ends the element that is open.
+    /// Ends the open element.
     public mutating func end() throws(DocumentError) {
         guard let start = nameStarts.popLast() else { return }
         if isInTag {

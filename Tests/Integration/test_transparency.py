@@ -60,10 +60,10 @@ def test_timestamps_in_the_certificate(gateway, origin, pki, logs, version):
         assert get(running, enough.port).body == b"genuine"
     for made, told in [
         (plain, "the server has none"),
-        (embedding(pki.intermediate, plain, ONE), "those of 1"),
-        (embedding(pki.intermediate, plain, ONE, ONE), "another one of one"),
+        (embedding(pki.intermediate, plain, ONE), "has them from 1"),
+        (embedding(pki.intermediate, plain, ONE, ONE), "another one from one"),
         (embedding(pki.intermediate, plain, ONE, UNLISTED), "not in the list"),
-        (embedding(pki.intermediate, plain, ONE, TWO, at=time.time() + 3600), "the future"),
+        (embedding(pki.intermediate, plain, ONE, TWO, at=time.time() + 3600), "issued in the future"),
         (embedding(pki.intermediate, plain, ONE, TWO,
                    altered=lambda them: [them[0], them[1][:-1] + bytes([them[1][-1] ^ 1])]),
          "whose signature is wrong"),
@@ -90,8 +90,8 @@ def test_timestamps_in_the_handshake(gateway, workspace, pki, logs, flag):
     shown = server_info(workspace / "right.pem", TWO.of_certificate(leaf))
     with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
         assert get(running, port).status == 200
-    for timestamp, told in [(TWO.of_certificate(other), "in the handshake one of two whose"),
-                            (ONE.of_certificate(leaf), "in the handshake another one of one")]:
+    for timestamp, told in [(TWO.of_certificate(other), "in the handshake one from two whose"),
+                            (ONE.of_certificate(leaf), "in the handshake another one from one")]:
         shown = server_info(workspace / "wrong.pem", timestamp)
         with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
             assert told in refused(get(running, port))
@@ -201,10 +201,10 @@ def test_keys_of_retired_logs_are_of_no_use(gateway, workspace, pki, logs, flag)
     shown = server_info(workspace / "shown.pem", ONE.of_certificate(leaf),
                         *(log.of_certificate(leaf, gone - 86400) for log in (old, UNLISTED)))
     with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
-        assert "one of old, which is retired" in refused(get(running, port))
+        assert "one from old, which is retired" in refused(get(running, port))
     leaf = embedding(pki.intermediate, leaf, old, UNLISTED, at=gone - 86400)
     with openssl_server(workspace, leaf, flag) as port:
-        assert "those of 2, all retired" in refused(get(running, port))
+        assert "has them from 2, all retired" in refused(get(running, port))
     embedded = embedding(pki.intermediate, pki.intermediate.issue(HOST), old, at=gone - 86400)
     shown = server_info(workspace / "shown.pem", ONE.of_certificate(embedded))
     with openssl_server(workspace, embedded, flag, "-serverinfo", shown) as port:
@@ -302,7 +302,7 @@ def test_an_entry_may_ask_for_less_than_the_rest(gateway, origin, pki, logs):
         "roots": [str(pki.root.pem_file)], "certificateTransparency": {"minimumSCTs": 0}}})
     running = gateway(config)
     assert get(running, there.port, "free.logged.test").status == 200
-    assert "1 log is asked for" in refused(get(running, there.port))
+    assert "1 log are required" in refused(get(running, there.port))
 
 
 def test_trust_and_explain_judge_alike(origin, pki, workspace, logs):

@@ -39,7 +39,7 @@ enum Brotli {
         // BROTLI_DECODER_ERROR_ALLOC_…
         if (-30 ... -21).contains(code.rawValue) { return .outOfMemory }
         let text = BrotliDecoderErrorString(code).map { String(cString: $0) }
-        return .corrupt(.brotli, offset: offset, text ?? "not what it says")
+        return .corrupt(.brotli, offset: offset, text ?? "invalid data")
     }
 
     /// From 0 to 11: this is as fast as gzip at its default, and compresses better.

@@ -27,11 +27,12 @@ package enum ContentCodingError: Error, Sendable, Equatable {
     package var detail: String {
         switch self {
         case .tooManyCodings(let maximum):
-            "the content has more than \(maximum) codings one around the other"
+            "the content has more than \(maximum) nested codings"
         case .tooLarge(let maximum): "the content is larger than \(maximum) bytes when decoded"
-        case .truncated(let coding, _): "the \(coding.name) content ends before its end"
+        case .truncated(let coding, _): "the \(coding.name) content is truncated"
         case .corrupt(let coding, _, let what): "the \(coding.name) content is corrupt: \(what)"
-        case .trailingData(let coding, _): "something follows the end of the \(coding.name) content"
+        case .trailingData(let coding, _):
+            "there is data after the end of the \(coding.name) content"
         case .outOfMemory: "there is no memory"
         }
     }

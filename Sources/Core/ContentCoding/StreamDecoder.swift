@@ -143,12 +143,12 @@ private final class InflatingStage: DecodingStage {
             case Z_NEED_DICT: throw .corrupt(coding, offset: nil, "it needs a dictionary")
             default:
                 let text = stream.pointee.msg.map { String(cString: $0) }
-                throw .corrupt(coding, offset: nil, text ?? "not what it says")
+                throw .corrupt(coding, offset: nil, text ?? "invalid data")
             }
             if count > 0 { return Array(block.prefix(count)) }
             if status != Z_STREAM_END, input.isEmpty { return nil }
             guard status != Z_BUF_ERROR else {
-                throw .corrupt(coding, offset: nil, "not what it says")
+                throw .corrupt(coding, offset: nil, "invalid data")
             }
         }
     }

@@ -102,7 +102,7 @@ struct Inflater: ~Copyable {
     }
 
     private var message: String {
-        stream.pointee.msg.map { String(cString: $0) } ?? "not what it says"
+        stream.pointee.msg.map { String(cString: $0) } ?? "invalid data"
     }
 }
 

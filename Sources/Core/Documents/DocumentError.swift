@@ -113,16 +113,16 @@ extension DocumentError.Reason {
     public var text: String {
         switch self {
         case .malformed(let what): what
-        case .encoding: "the text is not in an encoding that is read"
+        case .encoding: "the text is in an unsupported encoding"
         case .tooLarge(let maximum): "more than \(maximum) bytes"
         case .outputTooLarge(let maximum): "the result has more than \(maximum) bytes"
         case .tooDeep(let maximum): "nested deeper than \(maximum)"
         case .tooManyValues(let maximum): "more than \(maximum) values"
         case .numberOutOfRange(let number): "the number \(number.prefix(40)) is out of range"
-        case .duplicateKey(let key): "the name \"\(key.prefix(40))\" is there twice"
+        case .duplicateKey(let key): "duplicate name \"\(key.prefix(40))\""
         case .entity(let what): "\(what), which is never expanded"
-        case .unrepresentable(let what): "\(what) cannot be said in this format"
-        case .memory: "there is no memory for it"
+        case .unrepresentable(let what): "\(what) cannot be represented in this format"
+        case .memory: "there is not enough memory"
         }
     }
 

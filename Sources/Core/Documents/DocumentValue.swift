@@ -21,7 +21,7 @@ public enum DocumentValue: Sendable, Equatable {
     public var kind: String {
         switch self {
         case .null: "null"
-        case .boolean: "a truth value"
+        case .boolean: "a Boolean"
         case .number: "a number"
         case .string: "a string"
         case .data: "data"

@@ -29,7 +29,7 @@ package final class JSONSchema: JSONSchemaChecking {
             root = try JSONDocument.value(of: text, limits: Self.schemaLimits)
         } catch {
             throw JSONSchemaError(
-                "it is not read: \(error.reason.text)", at: error.place?.description)
+                "it cannot be parsed: \(error.reason.text)", at: error.place?.description)
         }
         nodes = try SchemaCompiler(root).nodes
     }
@@ -47,14 +47,14 @@ package final class JSONSchema: JSONSchemaChecking {
             instance = try Instance(json, limits: Self.contentLimits)
         } catch {
             throw TransformationFailure(
-                .responseBodyInvalid, "it is not JSON that could be held to a schema",
+                .responseBodyInvalid, "it is not JSON that can be checked against a schema",
                 at: error.place?.description)
         }
         var check = SchemaCheck(nodes, instance, bytes: json.count)
         guard !check.holds(0, 0) else { return }
         if check.isExhausted {
             throw TransformationFailure(
-                .responseSchemaViolated, "holding it to the schema takes too much work")
+                .responseSchemaViolated, "checking it against the schema takes too much work")
         }
         guard let violation = check.violation else { return }
         throw TransformationFailure(violation, nodes, instance)

@@ -91,13 +91,13 @@ private struct PatternTranslation {
         position += 1
         switch next() {
         case ":": output += "?:"
-        case "=", "!": throw PatternProblem("looking ahead takes more than linear time")
+        case "=", "!": throw PatternProblem("lookahead takes more than linear time")
         case "<":
             if upcoming == "=" || upcoming == "!" {
-                throw PatternProblem("looking behind takes more than linear time")
+                throw PatternProblem("lookbehind takes more than linear time")
             }
             output += "?P<"
-        default: throw PatternProblem("there is no group of this kind in ECMA 262")
+        default: throw PatternProblem("ECMA 262 has no group of this kind")
         }
     }
 
@@ -108,7 +108,7 @@ private struct PatternTranslation {
             output += "^"
         }
         // RE2 treats a bracket at the start as a character; in ECMA 262 the class is empty.
-        guard upcoming != "]" else { throw PatternProblem("a class of no characters") }
+        guard upcoming != "]" else { throw PatternProblem("an empty character class") }
         while let character = next() {
             switch character {
             case "]":
@@ -119,7 +119,7 @@ private struct PatternTranslation {
             default: output.append(character)
             }
         }
-        throw PatternProblem("a class without its end")
+        throw PatternProblem("an unterminated character class")
     }
 
     private mutating func escape(isInClass: Bool) throws(PatternProblem) {
@@ -143,10 +143,10 @@ private struct PatternTranslation {
         case "p", "P":
             guard upcoming == "{" else { throw PatternProblem("\\p without {") }
             output += "\\\(character)"
-        case "1"..."9": throw PatternProblem("referring back takes more than linear time")
+        case "1"..."9": throw PatternProblem("a backreference takes more than linear time")
         default:
             guard Self.syntax.contains(character) else {
-                throw PatternProblem("\\\(character) is no escape of ECMA 262")
+                throw PatternProblem("\\\(character) is not an ECMA 262 escape")
             }
             output += "\\\(character)"
         }

@@ -34,7 +34,7 @@ struct SchemaCompiler {
         }
         guard let draft = SchemaDraft(uri: uri) else {
             throw JSONSchemaError(
-                "$schema names \(uri.quoted); known are draft-04, draft-06 and draft-07 "
+                "$schema is \(uri.quoted); supported are draft-04, draft-06 and draft-07 "
                     + "(http://json-schema.org/draft-07/schema#)", at: "#/$schema")
         }
         return draft
@@ -104,14 +104,14 @@ struct SchemaCompiler {
         for member in dictionary.members {
             if SchemaDraft.unsupported.contains(member.key) {
                 throw JSONSchemaError(
-                    "the keyword \(member.key) is none of draft-04 to draft-07",
+                    "the keyword \(member.key) is in none of draft-04 to draft-07",
                     at: "#\(place.pointer)")
             }
             let later = SchemaDraft.later.first { $0.keyword == member.key }
             if let later, later.draft > draft {
                 throw JSONSchemaError(
-                    "the keyword \(member.key) begins with draft-0\(later.draft.rawValue); "
-                        + "this schema is of draft-0\(draft.rawValue)", at: "#\(place.pointer)")
+                    "the keyword \(member.key) was introduced in draft-0\(later.draft.rawValue); "
+                        + "this schema uses draft-0\(draft.rawValue)", at: "#\(place.pointer)")
             }
         }
     }
@@ -144,7 +144,7 @@ private struct InPlaceChains {
                 lengths[node] = 1 + (nodes[node].inPlace.map { lengths[$0] }.max() ?? 0)
                 guard lengths[node] <= SchemaCompiler.maximumChain else {
                     throw JSONSchemaError(
-                        "more than \(SchemaCompiler.maximumChain) schemas are asked of one value "
+                        "more than \(SchemaCompiler.maximumChain) schemas apply to one value "
                             + "through one another", at: nodes[node].place)
                 }
                 open.removeLast()
@@ -152,7 +152,7 @@ private struct InPlaceChains {
             }
             if lengths[next] == -1 {
                 throw JSONSchemaError(
-                    "$ref leads back to where it is, without a value between",
+                    "$ref leads back to itself without descending into a value",
                     at: nodes[next].place)
             }
             if lengths[next] == 0 {

@@ -50,7 +50,7 @@ struct SchemaKeywords {
         }
         guard let value = self["enum"] else { return }
         guard case .array(let values) = value, !values.isEmpty else {
-            throw error("enum", "an array with a value or more")
+            throw error("enum", "a nonempty array")
         }
         node.general.append(.values(try table(values, "enum"), keyword: "enum"))
     }
@@ -64,7 +64,7 @@ struct SchemaKeywords {
                 var form: [UInt8] = []
                 CanonicalForm.append(0, of: try Instance(value), to: &form)
                 _ = table.insert(form)
-            } catch { throw self.error(keyword, "values of JSON") }
+            } catch { throw self.error(keyword, "JSON values") }
         }
         return table
     }
@@ -148,7 +148,7 @@ struct SchemaKeywords {
     ) throws(JSONSchemaError) -> [Int]? {
         guard let value = self[keyword] else { return nil }
         guard case .array(let values) = value, !values.isEmpty else {
-            throw error(keyword, "an array with a schema or more")
+            throw error(keyword, "a nonempty array of schemas")
         }
         var indices: [Int] = []
         for (index, value) in values.enumerated() {
@@ -160,7 +160,7 @@ struct SchemaKeywords {
     func count(_ keyword: String) throws(JSONSchemaError) -> Int? {
         guard let text = try number(keyword) else { return nil }
         guard let count = NumberBound(text).decimal.count else {
-            throw error(keyword, "a whole number from 0 on")
+            throw error(keyword, "a nonnegative integer")
         }
         return count
     }

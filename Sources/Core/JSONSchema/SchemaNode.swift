@@ -61,7 +61,7 @@ enum GeneralRule: Sendable {
     var text: String {
         switch self {
         case .nothing: "no value at all"
-        case .reference: "what a $ref names"
+        case .reference: "what a $ref refers to"
         case .types(let types, _):
             "type "
                 + TypeSet.names.filter { types.contains($0.type) }.map(\.name)
@@ -71,8 +71,8 @@ enum GeneralRule: Sendable {
         case .all: "all of several schemas (allOf)"
         case .any(let schemas): "one or more of \(schemas.count) schemas (anyOf)"
         case .one(let schemas): "exactly one of \(schemas.count) schemas (oneOf)"
-        case .not: "what does not satisfy a schema (not)"
-        case .conditional: "what if, then and else say"
+        case .not: "a value that does not satisfy a schema (not)"
+        case .conditional: "what if, then and else require"
         }
     }
 }

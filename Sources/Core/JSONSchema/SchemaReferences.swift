@@ -81,11 +81,12 @@ struct SchemaReferences {
             if let found = descend(from: start, fragment) { return found }
         } else {
             throw JSONSchemaError(
-                "$ref names \(reference.quoted), which is not in this file: nothing is fetched",
+                "$ref refers to \(reference.quoted), which is not in this file; nothing is "
+                    + "fetched",
                 at: "#\(place.pointer)")
         }
         throw JSONSchemaError(
-            "$ref names \(reference.quoted), which is not there", at: "#\(place.pointer)")
+            "$ref refers to \(reference.quoted), which does not exist", at: "#\(place.pointer)")
     }
 
     private func descend(from start: SchemaPlace, _ pointer: String) -> SchemaPlace? {

@@ -18,7 +18,7 @@ extension TransformationFailure {
         // excerpt's maximum.
         let maximum = Self.maximumExcerptBytes - path.utf8.count
         self.init(
-            .responseSchemaViolated, "the schema asks for \(asked), at \(node.place.cut(to: 160))",
+            .responseSchemaViolated, "the schema requires \(asked), at \(node.place.cut(to: 160))",
             at: "at \(path)",
             excerpt: ViolationExcerpt(violation.value, of: instance, maximum: maximum).bytes)
     }

@@ -160,7 +160,7 @@ struct FormatTests {
 
     @Test(
         arguments: [
-            (.android, "", "line 1: there is no element here; expected well-formed XML"),
+            (.android, "", "line 1: there is no element; expected well-formed XML"),
             (.android, "<a>", "line 1: the element a does not end; expected well-formed XML"),
             (
                 .android, "<plist/>",
@@ -168,7 +168,7 @@ struct FormatTests {
             ),
             (
                 .android, "<!DOCTYPE x [\n<!ENTITY a \"b\">]><network-security-config/>",
-                "line 1: a document type with declarations of its own, which is never expanded; "
+                "line 1: a document type with declarations, which is never expanded; "
                     + "expected a document without entities"
             ),
             (
@@ -194,7 +194,7 @@ struct FormatTests {
             ),
             (
                 .trustkit, "<plist><dict><key>a</key></dict></plist>",
-                "line 1: the dictionary has key without its partner; expected a property list"
+                "line 1: the dictionary has key without a partner; expected a property list"
             ),
             (
                 .trustkit, "<plist><dict/></plist>",
@@ -211,7 +211,7 @@ struct FormatTests {
             ),
             (
                 .trustkit, "bplist00",
-                "byte 8: the binary property list is cut off; "
+                "byte 8: the binary property list is truncated; "
                     + "expected a binary property list (bplist00)"
             ),
             (

@@ -236,7 +236,7 @@ struct DecodingTests {
     @Test func `errors say what and where`() {
         #expect(
             ContentCodingError.truncated(.gzip, offset: 5).detail
-                == "the gzip content ends before its end")
+                == "the gzip content is truncated")
         #expect(
             ContentCodingError.corrupt(.brotli, offset: nil, "CL_SPACE").detail
                 == "the br content is corrupt: CL_SPACE")

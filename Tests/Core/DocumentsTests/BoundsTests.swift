@@ -74,7 +74,7 @@ struct BoundsTests {
     }
 
     @Test(arguments: ["filename*0=x", "filename*=x", "name*=x", "filename*0*=x"])
-    func `a part whose names come in pieces is refused`(parameter: String) {
+    func `a part with split parameters is refused`(parameter: String) {
         let head = "Content-Disposition: form-data; name=f; \(parameter)"
         let body = Array("--b\r\n\(head)\r\n\r\nx\r\n--b--\r\n".utf8)
         #expect(throws: DocumentError.self) {

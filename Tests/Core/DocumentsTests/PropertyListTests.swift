@@ -82,25 +82,25 @@ struct PropertyListTests {
 
     @Test(
         arguments: [
-            ("<array>\n<foo/></array>", .malformed("foo is no value of a property list")),
-            ("<dict><key>a</key></dict>", .malformed("the dictionary has key without its partner")),
+            ("<array>\n<foo/></array>", .malformed("foo is not a property list value")),
+            ("<dict><key>a</key></dict>", .malformed("the dictionary has key without a partner")),
             (
                 "<dict><string>a</string></dict>",
-                .malformed("the dictionary has string without its partner")
+                .malformed("the dictionary has string without a partner")
             ),
             (
                 "<dict><key>a</key><key>b</key></dict>",
-                .malformed("the dictionary has key without its partner")
+                .malformed("the dictionary has key without a partner")
             ),
             ("<dict><key>a</key><true/><key>a</key></dict>", .duplicateKey("a")),
-            ("<key>a</key>", .malformed("there is a key outside of a dictionary")),
+            ("<key>a</key>", .malformed("there is a key outside a dictionary")),
             ("<true/><true/>", .malformed("there is a second value")),
             ("", .malformed("there is no value in the property list")),
-            ("x<true/>", .malformed("there is text outside of a value")),
-            ("<string><true/></string>", .malformed("there is true in a value that has text only")),
-            ("<true>x</true>", .malformed("a truth value has text")),
-            ("<integer>1.0</integer>", .malformed("\"1.0\" is no whole number")),
-            ("<integer/>", .malformed("\"\" is no whole number")),
+            ("x<true/>", .malformed("there is text outside a value")),
+            ("<string><true/></string>", .malformed("there is true in a value that must be text")),
+            ("<true>x</true>", .malformed("a Boolean contains text")),
+            ("<integer>1.0</integer>", .malformed("\"1.0\" is not an integer")),
+            ("<integer/>", .malformed("\"\" is not an integer")),
             (
                 "<integer>18446744073709551616</integer>",
                 .numberOutOfRange("18446744073709551616")
@@ -111,11 +111,11 @@ struct PropertyListTests {
             ),
             ("<real>1e999</real>", .numberOutOfRange("1e999")),
             ("<real>nan</real>", .numberOutOfRange("nan")),
-            ("<real>0x1p3</real>", .malformed("\"0x1p3\" is no number")),
-            ("<date>tomorrow</date>", .malformed("\"tomorrow\" is no date")),
+            ("<real>0x1p3</real>", .malformed("\"0x1p3\" is not a number")),
+            ("<date>tomorrow</date>", .malformed("\"tomorrow\" is not a date")),
             (
                 "<date>2027-13-01T00:00:00Z</date>",
-                .malformed("\"2027-13-01T00:00:00Z\" is no date")
+                .malformed("\"2027-13-01T00:00:00Z\" is not a date")
             ),
             ("<data>AQI</data>", .malformed("the data is not base64")),
             ("<data>A*==</data>", .malformed("the data is not base64")),
@@ -134,11 +134,11 @@ struct PropertyListTests {
 
     @Test(
         arguments: [
-            ("{ a = 1; }", "old-style (ASCII) property lists are not read, only XML and binary"),
-            ("// c\n( a )", "old-style (ASCII) property lists are not read, only XML and binary"),
+            ("{ a = 1; }", "old-style (ASCII) property lists are not supported"),
+            ("// c\n( a )", "old-style (ASCII) property lists are not supported"),
             ("hello", "this is neither XML nor a binary property list"),
-            ("bplist15", "the version of the binary property list is not known"),
-            ("", "there is no element here"),
+            ("bplist15", "the version of the binary property list is unknown"),
+            ("", "there is no element"),
             ("<html/>", "the root element is html"),
         ])
     func `of other forms are refused with a reason`(text: String, reason: String) {

@@ -102,10 +102,10 @@ struct XMLParserTests {
 
     @Test(
         arguments: [
-            ("", .malformed("there is no element here"), 1, 1),
+            ("", .malformed("there is no element"), 1, 1),
             ("<a>\n<b>", .malformed("the element b does not end"), 2, 4),
             ("<a>\n</b>", .malformed("b is closed where a is open"), 2, 3),
-            ("<a/><b/>", .malformed("there is something after the end"), 1, 5),
+            ("<a/><b/>", .malformed("there is content after the end"), 1, 5),
             ("<a b='1' b='2'/>", .duplicateKey("b"), 1, 10),
             ("<a b=1/>", .malformed("not well-formed (invalid token)"), 1, 6),
             ("<a>\u{1}</a>", .malformed("not well-formed (invalid token)"), 1, 4),
@@ -113,11 +113,11 @@ struct XMLParserTests {
             ("<a>\n &x;</a>", .entity("a reference to an entity"), 2, 2),
             (
                 "<!DOCTYPE a [<!ENTITY x 'y'>]><a/>",
-                .entity("a document type with declarations of its own"), 1, 13
+                .entity("a document type with declarations"), 1, 13
             ),
             (
                 "<!DOCTYPE a [<!ELEMENT a ANY>]><a/>",
-                .entity("a document type with declarations of its own"), 1, 13
+                .entity("a document type with declarations"), 1, 13
             ),
             (
                 "<!DOCTYPE a SYSTEM 'http://a.test/'><a>&x;</a>",

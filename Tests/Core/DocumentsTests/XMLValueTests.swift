@@ -63,7 +63,7 @@ struct XMLValueTests {
             (["a": ["#text": .dictionary([:])]], "a dictionary as a text", "a.#text"),
             (["a": ["b": .array([.null, .array([])])]], "an array in an array", "a.b[1]"),
             (["a": .string("\u{8}")], "the character U+0008", "a"),
-            (["a": .date(1e15)], "a date outside of the years 0 to 9999", "a"),
+            (["a": .date(1e15)], "a date outside the years 0 to 9999", "a"),
         ] as [(DocumentValue, String, String)])
     func `is refused where XML cannot say it, with the path`(
         value: DocumentValue, what: String, path: String

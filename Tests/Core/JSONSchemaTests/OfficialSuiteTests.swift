@@ -70,7 +70,7 @@ struct OfficialSuiteTests {
             return try JSONSchema(bytes(text))
         } catch {
             #expect(Self.remote.contains(title), "\(file): \(title): \(error)")
-            #expect(error.reason.hasSuffix("which is not in this file: nothing is fetched"))
+            #expect(error.reason.hasSuffix("which is not in this file; nothing is fetched"))
             return nil
         }
     }

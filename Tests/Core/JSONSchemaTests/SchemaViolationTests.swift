@@ -100,7 +100,7 @@ struct SchemaViolationTests {
     ) throws {
         let failure = try #require(try failure(schema, json))
         #expect(failure.problem == .responseSchemaViolated)
-        #expect(failure.detail == "the schema asks for \(asked)")
+        #expect(failure.detail == "the schema requires \(asked)")
         #expect(failure.place == "at \(path)")
         #expect(String(decoding: failure.excerpt, as: UTF8.self) == excerpt)
     }

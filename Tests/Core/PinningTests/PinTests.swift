@@ -104,7 +104,7 @@ struct PinTests {
         arguments: [
             (.character("…", position: 5), #"\u{2026} at position 5"#),
             (.character("*", position: 1), "'*' at position 1"),
-            (.character("_", position: 2), "base64's alphabet for URLs"),
+            (.character("_", position: 2), "URL-safe base64"),
             (.length(43), "has 43 characters; expected 44"),
             (.padding(position: 5), "'=' at position 5, before its end"),
             (.paddingCount(0), "ends in no '='"), (.paddingCount(2), "ends in 2 '='"),

@@ -205,14 +205,13 @@ struct TransparencyEvaluationTests {
         let none = try #require(failure(2))
         #expect(none.rejected.isEmpty)
         #expect(
-            none.description == "valid certificate timestamps (SCTs) of 2 different logs are asked"
-                + " for, and the server has none")
+            none.description == "valid certificate timestamps (SCTs) from 2 different logs"
+                + " are required, but the server has none")
         let garbage = try #require(failure(1, (.handshake, [1, 2, 3])))
         #expect(garbage.rejected == [.init(.handshake, .malformedList)])
         #expect(
-            garbage.description == "valid certificate timestamps (SCTs) of 1 log is asked"
-                + " for, and the server has none; not counted: in the handshake a list that is"
-                + " malformed")
+            garbage.description == "valid certificate timestamps (SCTs) from 1 log are required,"
+                + " but the server has none; not counted: in the handshake a malformed list")
     }
 
     @Test func `retired logs count with what certificates have from before`() throws {

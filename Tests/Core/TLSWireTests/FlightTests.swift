@@ -130,11 +130,11 @@ struct FlightTests {
 
     @Test func `ends where it ends`() {
         for behind in [Wire.ticket([1]), Wire.serverHello()] {
-            #expect(throws: TLSWireError.unexpected("more than a flight")) {
+            #expect(throws: TLSWireError.unexpected("data after the flight")) {
                 try Self.finding(Self.full + [behind])
             }
         }
-        #expect(throws: TLSWireError.unexpected("more than a flight")) {
+        #expect(throws: TLSWireError.unexpected("data after the flight")) {
             try Self.finding(Self.full, then: Wire.changeOfCipher)
         }
     }
@@ -217,7 +217,7 @@ struct FlightTests {
     @Test func `changes its cipher nowhere else`() throws {
         let hello = try Wire.hello(session: [5])
         for count in 0..<Self.full.count where count != 1 {
-            #expect(throws: TLSWireError.unexpected("a change of cipher")) {
+            #expect(throws: TLSWireError.unexpected("a ChangeCipherSpec")) {
                 try Self.finding(Array(Self.full.prefix(count)), hello, then: Wire.changeOfCipher)
             }
         }
@@ -246,7 +246,7 @@ struct FlightTests {
         #expect(found.parameters == [3, 0, 29] + point)
         #expect(found.scheme == 0x0804 && found.signature == [7])
         for wrong: [UInt8] in [[1, 0, 23], [2, 0, 23], [3, 0, 16], [3, 0xFF, 1], [3, 0, 1]] {
-            #expect(throws: TLSWireError.unprovable("a curve that is not known")) {
+            #expect(throws: TLSWireError.unprovable("an unknown curve")) {
                 try Self.exchange(wrong + point, .signedCurve)
             }
         }

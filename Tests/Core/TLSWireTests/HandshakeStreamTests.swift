@@ -77,7 +77,7 @@ struct HandshakeStreamTests {
         ([0x80, 0x2E, 1, 3, 1], .notTLS), ([22, 2], .notTLS), ([23, 3, 3], .notTLS),
         ([22, 3, 3, 0, 0], .malformed("an empty record")),
         ([22, 3, 3, 0x40, 1], .tooLong("a record")),
-        (Wire.record(22, [99, 0, 0, 0]), .unexpected("a message of another kind")),
+        (Wire.record(22, [99, 0, 0, 0]), .unexpected("a message of an unknown type")),
         (Wire.record(22, [1, 0, 0x40, 1]), .tooLong("the ClientHello")),
         (Wire.record(22, [11, 1, 0x90, 1]), .tooLong("the certificates")),
         (Wire.record(22, [11, 0x10, 0, 0]), .tooLong("the certificates")),
@@ -93,8 +93,8 @@ struct HandshakeStreamTests {
         (Wire.record(21, [2]), .malformed("an alert")),
         (Wire.record(21, [2, 40, 2]), .malformed("an alert")),
         (Wire.record(21, [3, 40]), .malformed("an alert")),
-        (Wire.record(20, [2]), .malformed("a change of cipher")),
-        (Wire.record(20, [1, 1]), .malformed("a change of cipher")),
+        (Wire.record(20, [2]), .malformed("a ChangeCipherSpec")),
+        (Wire.record(20, [1, 1]), .malformed("a ChangeCipherSpec")),
         ((0..<5).flatMap { _ in Wire.record(21, [1, 0]) }, .tooLong("the series of alerts")),
     ]
 

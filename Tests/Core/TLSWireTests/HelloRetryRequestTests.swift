@@ -9,26 +9,26 @@ struct HelloRetryRequestTests {
     private static func group(_ number: Int) -> [UInt8] { Wire.ext(51, Wire.short(number)) }
 
     private static let wrong: [(extensions: [[UInt8]], error: TLSWireError)] = [
-        ([], .unexpected("a request for another ClientHello that asks for no change")),
+        ([], .unexpected("a HelloRetryRequest that asks for no change")),
         // Not offered; sent already.
         ([group(30)], .notOffered("the group")), ([group(29)], .notOffered("the group")),
         ([group(23)], .notOffered("the group")),
         (
-            [Wire.ext(51, [0])], .malformed("the group of the request for another ClientHello")
+            [Wire.ext(51, [0])], .malformed("the group of the HelloRetryRequest")
         ),
         (
             [Wire.ext(51, [0, 24, 0])],
-            .malformed("the group of the request for another ClientHello")
+            .malformed("the group of the HelloRetryRequest")
         ),
         ([Wire.ext(44, [0, 0])], .malformed("the cookie")),
         ([Wire.ext(44, [0, 2, 1])], .malformed("the cookie")),
         (
             [Retry.asked, Wire.ext(0xFE0D, [UInt8](repeating: 1, count: 8))],
-            .notOffered("an extension of the request for another ClientHello")
+            .notOffered("an extension of the HelloRetryRequest")
         ),
         (
             [Retry.asked, Wire.ext(16, [])],
-            .notOffered("an extension of the request for another ClientHello")
+            .notOffered("an extension of the HelloRetryRequest")
         ),
     ]
 
@@ -87,7 +87,7 @@ struct HelloRetryRequestTests {
             }
         }
         // In the same record.
-        #expect(throws: TLSWireError.unexpected("more than a request for another ClientHello")) {
+        #expect(throws: TLSWireError.unexpected("data after a HelloRetryRequest")) {
             try Retry.start(Self.first, request + going)
         }
     }
@@ -121,7 +121,7 @@ struct HelloRetryRequestTests {
         for (answer, error) in [
             (
                 Retry.request([Wire.ext(51, Wire.short(25))]),
-                TLSWireError.unexpected("a second request for another ClientHello")
+                TLSWireError.unexpected("a second HelloRetryRequest")
             ),
             (
                 Wire.serverHello(

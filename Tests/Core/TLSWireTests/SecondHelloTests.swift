@@ -47,8 +47,8 @@ struct SecondHelloTests {
     }
 
     private static let changed: [(second: [UInt8], what: StaticText)] = [
-        (Retry.body(with(0, Wire.name("b.test"))), "the server's name"),
-        (Retry.body(Array(second.dropFirst())), "the server's name"),
+        (Retry.body(with(0, Wire.name("b.test"))), "the server name"),
+        (Retry.body(Array(second.dropFirst())), "the server name"),
         (Retry.body(session: [7, 7], second), "the session"),
         (Retry.body(session: [], second), "the session"),
         (Retry.body(suites: [0x1301], second), "the cipher suites"),
@@ -65,24 +65,27 @@ struct SecondHelloTests {
             "the protocols (ALPN)"
         ),
         (Retry.body(with(5, Wire.ext(0x0A0A, [2]))), "an extension"),
-        (Retry.body(with(6, Wire.ext(35, [1]))), "the session's ticket"),
+        (Retry.body(with(6, Wire.ext(35, [1]))), "the session ticket"),
         (Retry.body(second + [Wire.ext(0x1A1A, [])]), "the list of extensions"),
         (Retry.body(second.filter { $0 != Retry.protocols }), "the list of extensions"),
         (Retry.body(second.filter { $0 != Retry.encrypted }), "the list of extensions"),
         (Retry.body(Array(second.reversed())), "the list of extensions"),
-        (Retry.body(first), "the keys, which are not the one asked for"),
+        (Retry.body(first), "the key shares, which are not the one requested"),
         (
             Retry.body(Retry.fixed + [Retry.keys([24, 29])]),
-            "the keys, which are not the one asked for"
+            "the key shares, which are not the one requested"
         ),
         (
             Retry.body(Retry.fixed + [Retry.keys([25])]),
-            "the keys, which are not the one asked for"
+            "the key shares, which are not the one requested"
         ),
-        (Retry.body(Retry.fixed + [Retry.keys([])]), "the keys, which are not the one asked for"),
-        (Retry.body(second + [Retry.early]), "early data, which may no longer be announced"),
+        (
+            Retry.body(Retry.fixed + [Retry.keys([])]),
+            "the key shares, which are not the one requested"
+        ),
+        (Retry.body(second + [Retry.early]), "early data, which must no longer be announced"),
         (Retry.body(second + [Retry.cookie]), "the cookie"),
-        (Retry.body(second + [Wire.ext(21, [0, 1])]), "the padding, to what is none"),
+        (Retry.body(second + [Wire.ext(21, [0, 1])]), "the padding, to invalid padding"),
         (Retry.body(second + [Retry.preShared([[1]])]), "the pre-shared keys"),
     ]
 
@@ -250,14 +253,14 @@ struct SecondHelloTests {
             Wire.record(22, Array(hello.prefix(9))) + Wire.changeOfCipher,
             .unexpected("another record within a message")
         ),
-        (Wire.handshake(hello, hello), .unexpected("something else than a second ClientHello")),
-        (Wire.handshake(Wire.done), .unexpected("something else than a second ClientHello")),
+        (Wire.handshake(hello, hello), .unexpected("something other than a second ClientHello")),
+        (Wire.handshake(Wire.done), .unexpected("something other than a second ClientHello")),
         (Wire.record(23, [1]), .unexpected("encrypted data")),
         (
             (0..<5).flatMap { _ in Wire.changeOfCipher },
-            .tooLong("the series of changes of cipher")
+            .tooLong("the series of ChangeCipherSpecs")
         ),
-        (Wire.record(20, [2]), .malformed("a change of cipher")),
+        (Wire.record(20, [2]), .malformed("a ChangeCipherSpec")),
         (Array("GET / HTTP/1.1".utf8), .notTLS),
     ]
 

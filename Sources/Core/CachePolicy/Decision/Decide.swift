@@ -36,8 +36,8 @@ extension CacheDecision {
         guard request.fields.contains(.cacheControl) else { return .forward(reason) }
         let asked = CacheDirectives(request: request.fields, in: requestBytes)
         // The client is given the same reason whether or not something is stored.
-        let told = asked.flags.contains(.noStore) ? ForwardReason.requestNoStore : reason
-        return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(told) : .forward(reason)
+        let reported = asked.flags.contains(.noStore) ? ForwardReason.requestNoStore : reason
+        return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(reported) : .forward(reason)
     }
 
     /// Whether a request that would be forwarded to the origin may instead wait for the response to

@@ -92,7 +92,7 @@ public enum FormReader {
                     let escaped = PercentCoding.byte(bytes[index], bytes[index + 1])
                 else {
                     throw error(
-                        .malformed("not two hex digits behind a percent sign"), start, bytes)
+                        .malformed("a percent sign without two hex digits"), start, bytes)
                 }
                 byte = escaped
                 index += 2

@@ -201,7 +201,7 @@ struct FormTree {
     }
 
     private static var conflict: Refusal {
-        Refusal(reason: .malformed("one name is a dictionary and something else"))
+        Refusal(reason: .malformed("a name is both a dictionary and something else"))
     }
 
     /// Replaces a leaf by an array that contains it.
@@ -269,9 +269,9 @@ extension FormTree {
                 switch index {
                 case .place(let place): elements[place] = member.node
                 case .key:
-                    throw malformed("one name is an array and a dictionary", node, member.key)
+                    throw malformed("a name is both an array and a dictionary", node, member.key)
                 case .beyond:
-                    throw malformed("an index of an array without those before", node, member.key)
+                    throw malformed("an array index without those before it", node, member.key)
                 }
             }
             nodes[node] = .array(elements)

@@ -27,7 +27,7 @@ public struct FormWriter: DocumentSink {
     ///   incomplete.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
         guard let value = builder.value else {
-            throw DocumentError(.form, .malformed("the value is not whole"))
+            throw DocumentError(.form, .malformed("the value is incomplete"))
         }
         let form = try QueryString.encode(value, sets: sets, arrays: arrays, limits: limits)
         return Array(form.utf8)

@@ -247,7 +247,7 @@ private struct PairWalk {
         switch value {
         case .array, .dictionary: throw error(.unrepresentable("\(value.kind) in a set"))
         case .date(let seconds) where DateText.text(seconds) == nil:
-            throw error(.unrepresentable("a date outside of the years 0000 to 9999"))
+            throw error(.unrepresentable("a date outside the years 0000 to 9999"))
         default: break
         }
     }

@@ -35,7 +35,7 @@ public struct JSONWriter: DocumentSink {
     ///
     /// - Throws: `malformed` if the value is incomplete.
     public mutating func finish() throws(DocumentError) -> [UInt8] {
-        guard hasValue, outer.isEmpty else { throw error(.malformed("the value is not whole")) }
+        guard hasValue, outer.isEmpty else { throw error(.malformed("the value is incomplete")) }
         guard output.count <= limits.output else {
             throw error(.outputTooLarge(maximum: limits.output))
         }
@@ -90,7 +90,7 @@ public struct JSONWriter: DocumentSink {
 
     public mutating func date(_ seconds: Double) throws(DocumentError) {
         guard let text = DateText.text(seconds) else {
-            throw error(.unrepresentable("a date outside of the years 0000 to 9999"))
+            throw error(.unrepresentable("a date outside the years 0000 to 9999"))
         }
         try text.withBytes { bytes throws(DocumentError) in try string(bytes) }
     }

@@ -20,7 +20,7 @@ public enum MultipartDocument {
             let (type, parameters) = try MultipartHeader.parameters(of: contentType)
             guard type.lowercasedASCII == "multipart/form-data",
                 let boundary = parameters["boundary"]
-            else { throw MultipartHeader.Refusal("no boundary of multipart/form-data") }
+            else { throw MultipartHeader.Refusal("no multipart/form-data boundary") }
             return boundary
         } catch {
             throw DocumentError(.multipart, error.reason)
@@ -114,7 +114,7 @@ private struct FieldCollector: MultipartSink {
     }
 
     private static let fileByReference =
-        DocumentError.Reason.unrepresentable("a file that is named and not sent")
+        DocumentError.Reason.unrepresentable("a reference to a file that is not sent")
 
     mutating func content(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
         isEmpty = false

@@ -31,10 +31,10 @@ enum MultipartHeader {
             part.fields.append(field)
             switch field.name.lowercasedASCII {
             case "content-disposition":
-                guard disposition == nil else { throw Refusal("Content-Disposition twice") }
+                guard disposition == nil else { throw Refusal("a repeated Content-Disposition") }
                 disposition = field.value
             case "content-type":
-                guard part.contentType == nil else { throw Refusal("Content-Type twice") }
+                guard part.contentType == nil else { throw Refusal("a repeated Content-Type") }
                 part.contentType = field.value
             case "content-transfer-encoding":
                 // RFC 7578 §4.7: parts should not have it; these values change nothing.
@@ -52,7 +52,7 @@ enum MultipartHeader {
     private static func field(of line: ArraySlice<UInt8>) throws(Refusal) -> MultipartField {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
             line[..<colon].allSatisfy(ASCII.isToken)
-        else { throw Refusal("a line of a part's header that is no field") }
+        else { throw Refusal("a line of a part's header that is not a field") }
         let value = line[(colon + 1)...].withoutOuterSpace
         guard value.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
             throw Refusal("a control character in a part's header")
@@ -67,16 +67,16 @@ enum MultipartHeader {
     ) throws(Refusal) {
         let (kind, parameters) = try parameters(of: disposition)
         guard kind.lowercasedASCII == "form-data" else {
-            throw Refusal("a part that is no form-data")
+            throw Refusal("a part that is not form-data")
         }
         // RFC 7578 §4.2 forbids `filename*`, and nobody sends names in pieces (RFC 2231): a reader
         // that supports them sees a file, or a name, where others see none.
         for name in parameters.keys where name.utf8.contains(UInt8(ascii: "*")) {
             guard name.hasPrefix("filename*") else {
-                throw Refusal("a part whose names come in pieces")
+                throw Refusal("a part with split parameters")
             }
             // Some clients write non-ASCII names this way: every reader treats it as a file.
-            throw Refusal(.unrepresentable("a file whose name is said by filename*"))
+            throw Refusal(.unrepresentable("a file whose name is given by filename*"))
         }
         guard let name = parameters["name"] else { throw Refusal("a part without a name") }
         part.name = decoded(name)
@@ -128,10 +128,10 @@ enum MultipartHeader {
             let text = try parameterValue(&rest, isBoundary: key == "boundary")
             rest = rest.drop(while: ASCII.isWhitespace)
             guard rest.isEmpty || rest.first == UInt8(ascii: ";") else {
-                throw Refusal("more behind a parameter's value")
+                throw Refusal("text after a parameter's value")
             }
             guard parameters.updateValue(text, forKey: key) == nil else {
-                throw Refusal("a parameter twice")
+                throw Refusal("a repeated parameter")
             }
         }
         return (String(decoding: first.withoutOuterSpace, as: UTF8.self), parameters)
@@ -168,7 +168,7 @@ enum MultipartHeader {
             text.append(isEscape ? mark : rest[index])
             index += isEscape ? 2 : 1
         }
-        guard index < rest.endIndex else { throw Refusal("a parameter without its last mark") }
+        guard index < rest.endIndex else { throw Refusal("a parameter without its closing quote") }
         rest = rest[(index + 1)...]
         return String(decoding: text, as: UTF8.self)
     }

@@ -61,7 +61,7 @@ public struct MultipartReader: Sendable {
         let bytes = Array(boundary.utf8)
         guard (1...70).contains(bytes.count), bytes.last != UInt8(ascii: " "),
             bytes.allSatisfy(Self.isBoundaryByte)
-        else { throw DocumentError(.multipart, .malformed("a boundary that cannot be one")) }
+        else { throw DocumentError(.multipart, .malformed("an invalid boundary")) }
         self.limits = limits
         delimiter = Array("\r\n--".utf8) + bytes
     }
@@ -147,7 +147,7 @@ public struct MultipartReader: Sendable {
         offset += 1
         matched += 1
         guard matched == delimiter.count else { return }
-        guard matchStart != 1 else { throw error(.malformed("a boundary behind an LF alone")) }
+        guard matchStart != 1 else { throw error(.malformed("a boundary after an LF without CR")) }
         matched = 0
         if case .content = state { try sink.endPart() }
         state = .delimiter(.start)
@@ -193,8 +193,8 @@ public struct MultipartReader: Sendable {
         case (.carriageReturn(let isLast), Self.lineFeed):
             if isLast { state = .epilogue } else { try beginHeader() }
         case (_, Self.lineFeed):
-            throw error(.malformed("an LF alone at the end of a delimiter"))
-        default: throw error(.malformed("a line that begins with the boundary, but goes on"))
+            throw error(.malformed("an LF without CR at the end of a delimiter"))
+        default: throw error(.malformed("a line that begins with the boundary but continues"))
         }
         offset += 1
     }
@@ -216,7 +216,7 @@ public struct MultipartReader: Sendable {
             throw error(.tooLarge(maximum: limits.headerBytes))
         }
         guard (header.last == Self.carriageReturn) == (byte == Self.lineFeed) else {
-            throw error(.malformed("a CR or LF alone in a part's header"))
+            throw error(.malformed("a lone CR or LF in a part's header"))
         }
         header.append(byte)
         offset += 1

@@ -74,7 +74,7 @@ struct BinaryPropertyListReader {
     ) throws(DocumentError) {
         let offset = try table.offset(of: object, bytes)
         guard bytes[offset] >> 4 == 5 || bytes[offset] >> 4 == 6 else {
-            throw error("a key is no string", at: offset)
+            throw error("a key is not a string", at: offset)
         }
         let text = try text(at: offset)
         let isNew: Bool
@@ -127,7 +127,7 @@ struct BinaryPropertyListReader {
             } else {
                 try sink.beginArray()
             }
-        default: throw error("an object's kind is not known", at: offset)
+        default: throw error("an object's type is unknown", at: offset)
         }
     }
 
@@ -138,7 +138,7 @@ struct BinaryPropertyListReader {
         case 0x00: try sink.null()
         case 0x08: try sink.boolean(false)
         case 0x09: try sink.boolean(true)
-        default: throw error("an object's kind is not known", at: offset)
+        default: throw error("an object's type is unknown", at: offset)
         }
     }
 
@@ -147,7 +147,7 @@ struct BinaryPropertyListReader {
     ) throws(DocumentError) {
         guard outer.count + (inner == nil ? 0 : 1) < limits.depth else {
             if inner?.object == object || outer.contains(where: { $0.object == object }) {
-                throw error("an array or dictionary is within itself", at: offset)
+                throw error("an array or dictionary contains itself", at: offset)
             }
             throw DocumentError(
                 .plist, .tooDeep(maximum: limits.depth), at: DocumentPlace(offset: offset))
@@ -155,7 +155,7 @@ struct BinaryPropertyListReader {
         let (count, start) = try size(at: offset)
         let each = table.referenceBytes * (isDictionary ? 2 : 1)
         guard start <= table.start, count <= (table.start - start) / each else {
-            throw error("an array or dictionary is cut off", at: offset)
+            throw error("an array or dictionary is truncated", at: offset)
         }
         if let inner { outer.append(inner) }
         inner = Open(object: object, start: start, count: count, isDictionary: isDictionary)
@@ -251,7 +251,7 @@ struct BinaryPropertyListReader {
     ) throws(DocumentError) -> UnsafeRawBufferPointer {
         let (count, start) = try size(at: offset)
         guard count <= (table.start - start) / width else {
-            throw error("a string or data is cut off", at: offset)
+            throw error("a string or data is truncated", at: offset)
         }
         content += count * width
         guard content <= limits.output else {

@@ -17,7 +17,7 @@ struct BinaryPropertyListTable {
         let trailer = bytes.count - Self.trailerBytes
         guard trailer >= Self.headerBytes else {
             throw DocumentError(
-                .plist, .malformed("the binary property list is cut off"),
+                .plist, .malformed("the binary property list is truncated"),
                 at: DocumentPlace(offset: bytes.count))
         }
         offsetBytes = Int(bytes[trailer + 6])

@@ -152,7 +152,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
     }
 
     public mutating func date(_ seconds: Double) throws(DocumentError) {
-        guard seconds.isFinite else { throw error(.unrepresentable("a date without end")) }
+        guard seconds.isFinite else { throw error(.unrepresentable("an infinite date")) }
         try addEightBytes(0x33, (seconds - BinaryPropertyListTable.epoch).bitPattern)
     }
 

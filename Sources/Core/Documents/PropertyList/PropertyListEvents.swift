@@ -47,7 +47,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             return startRoot()
         }
         guard let element = PropertyListElement(tag.name) else {
-            throw Self.error("\(tag.text) is no value of a property list")
+            throw Self.error("\(tag.text) is not a property list value")
         }
         try start(element, tag.name)
     }
@@ -58,7 +58,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         _ element: PropertyListElement, _ name: UnsafeRawBufferPointer
     ) throws(DocumentError) {
         guard leaf == nil else {
-            throw Self.error("there is \(name.quoted) in a value that has text only")
+            throw Self.error("there is \(name.quoted) in a value that must be text")
         }
         switch inner {
         case .plist(hasValue: true): throw Self.error("there is a second value")
@@ -66,7 +66,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         case .dictionary(let awaitsValue):
             guard awaitsValue == (element != .key) else {
                 throw Self.error(
-                    "the dictionary has \(awaitsValue ? "key" : name.quoted) without its partner")
+                    "the dictionary has \(awaitsValue ? "key" : name.quoted) without a partner")
             }
             inner = .dictionary(awaitsValue: !awaitsValue)
             if element == .key { return beginLeaf(element) }
@@ -86,7 +86,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
     }
 
     private mutating func begin(_ element: PropertyListElement) throws(DocumentError) {
-        guard element != .key else { throw Self.error("there is a key outside of a dictionary") }
+        guard element != .key else { throw Self.error("there is a key outside a dictionary") }
         values += 1
         guard values <= limits.values else {
             throw Self.error(.tooManyValues(maximum: limits.values))
@@ -123,7 +123,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
 
     mutating func text(_ text: UnsafeRawBufferPointer) throws(DocumentError) {
         guard let leaf else {
-            guard text.isSpace else { throw Self.error("there is text outside of a value") }
+            guard text.isSpace else { throw Self.error("there is text outside a value") }
             return
         }
         hasText = true
@@ -146,7 +146,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             try sink.pointee.endArray()
         case .dictionary(let awaitsValue):
             guard !awaitsValue else {
-                throw Self.error("the dictionary has key without its partner")
+                throw Self.error("the dictionary has key without a partner")
             }
             depth -= 1
             keys.end()
@@ -170,11 +170,11 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         case .integer: try integer(text.trimmed)
         case .real: try real(text.trimmed)
         case .true, .false:
-            guard text.isSpace else { throw Self.error("a truth value has text") }
+            guard text.isSpace else { throw Self.error("a Boolean contains text") }
             try sink.pointee.boolean(element == .true)
         case .date:
             guard let seconds = DateText.seconds(text.trimmed) else {
-                throw Self.error("\"\(text.trimmed.quoted)\" is no date")
+                throw Self.error("\"\(text.trimmed.quoted)\" is not a date")
             }
             try sink.pointee.date(seconds)
         case .data:
@@ -198,7 +198,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
             return try sink.pointee.number(text)
         }
         guard let number = PropertyListInteger(text) else {
-            throw Self.error("\"\(text.quoted)\" is no whole number")
+            throw Self.error("\"\(text.quoted)\" is not an integer")
         }
         guard let digits = number.digits else {
             throw Self.error(.numberOutOfRange(text.quoted))
@@ -215,7 +215,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         let letters = string.lowercasedASCII
         let isNumber = letters.utf8.allSatisfy { ASCII.isDigit($0) || "+-.e".utf8.contains($0) }
         guard let value = Double(letters), isNumber || !value.isFinite else {
-            throw Self.error("\"\(text.quoted)\" is no number")
+            throw Self.error("\"\(text.quoted)\" is not a number")
         }
         guard value.isFinite else { throw Self.error(.numberOutOfRange(text.quoted)) }
         // The digits unchanged, if JSON writes numbers in the same way.

@@ -70,7 +70,7 @@ public enum PropertyListReader {
             guard bytes.starts(with: "bplist00".utf8) else {
                 throw DocumentError(
                     .plist,
-                    .malformed("the version of the binary property list is not known"),
+                    .malformed("the version of the binary property list is unknown"),
                     at: DocumentPlace(offset: 6))
             }
             return .binary
@@ -86,7 +86,7 @@ public enum PropertyListReader {
         }
         throw DocumentError(
             .plist,
-            .malformed("old-style (ASCII) property lists are not read, only XML and binary"),
+            .malformed("old-style (ASCII) property lists are not supported"),
             at: place)
     }
 

@@ -186,7 +186,7 @@ public struct XMLPropertyListWriter: DocumentSink {
             $0.put("<date>")
         }
         guard DateText.append(seconds, withFraction: false, to: &output) else {
-            throw error(.unrepresentable("a date outside of the years 0 to 9999"))
+            throw error(.unrepresentable("a date outside the years 0 to 9999"))
         }
         output.append("</date>\n")
         try checkSize()

@@ -174,9 +174,9 @@ final class Expat {
             return .malformed("\(nameInInput) is closed where \(openName) is open")
         case XML_ERROR_NO_ELEMENTS where !nameStarts.isEmpty:
             return .malformed("the element \(openName) does not end")
-        case XML_ERROR_NO_ELEMENTS: return .malformed("there is no element here")
+        case XML_ERROR_NO_ELEMENTS: return .malformed("there is no element")
         case XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
-            return .malformed("there is something after the end")
+            return .malformed("there is content after the end")
         default:
             return .malformed(XML_ErrorString(code).map { String(cString: $0) } ?? "not readable")
         }
@@ -271,7 +271,7 @@ final class Expat {
     }
 
     fileprivate func cameDocumentType(hasSubset: Bool, isElsewhere: Bool) {
-        if hasSubset { stop(.entity("a document type with declarations of its own")) }
+        if hasSubset { stop(.entity("a document type with declarations")) }
         hasExternalSubset = isElsewhere
     }
 

@@ -34,7 +34,7 @@ public struct XMLTree: Sendable, Equatable {
         let parser = XMLPushParser(XMLTreeBuilder(), limits: limits, encoding: encoding)
         try parser.read(bytes)
         guard let root = parser.sink.root else {
-            throw DocumentError(.xml, .malformed("there is no element here"))
+            throw DocumentError(.xml, .malformed("there is no element"))
         }
         self.root = root
     }

@@ -158,7 +158,7 @@ private struct XMLValueElements {
         case .data(let bytes): return Base64.encode(bytes)
         case .date(let seconds):
             guard let text = DateText.text(seconds) else {
-                throw DocumentError(.xml, .unrepresentable("a date outside of the years 0 to 9999"))
+                throw DocumentError(.xml, .unrepresentable("a date outside the years 0 to 9999"))
             }
             return text
         case .array, .dictionary:

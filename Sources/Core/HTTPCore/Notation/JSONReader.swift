@@ -32,10 +32,10 @@ package enum JSONValue: Equatable {
     package var name: String {
         switch self {
         case .null: "null"
-        case .boolean: "a truth value"
+        case .boolean: "a Boolean"
         case .number: "a number"
         case .string: "a string"
-        case .array: "a list"
+        case .array: "an array"
         case .object: "an object"
         }
     }
@@ -76,7 +76,7 @@ package struct JSONReader {
         let value = try reader.value(depth: 0)
         reader.skipSpace()
         guard reader.index == bytes.endIndex else {
-            throw reader.problem("something follows the value")
+            throw reader.problem("there is data after the value")
         }
         return value
     }
@@ -99,7 +99,7 @@ package struct JSONReader {
     }
 
     private mutating func value(depth: Int) throws(JSONProblem) -> JSONValue {
-        guard depth < Self.depth else { throw problem("lists and objects too deep") }
+        guard depth < Self.depth else { throw problem("arrays and objects are nested too deeply") }
         skipSpace()
         guard let next else { throw problem("the text ends where a value is expected") }
         switch next {
@@ -110,7 +110,7 @@ package struct JSONReader {
         case UInt8(ascii: "f"): return try word("false", .boolean(false))
         case UInt8(ascii: "n"): return try word("null", .null)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
-        default: throw problem("no value of JSON begins so")
+        default: throw problem("not a JSON value")
         }
     }
 
@@ -120,7 +120,7 @@ package struct JSONReader {
         let count = word.utf8CodeUnitCount
         let matches = bytes[index...].prefix(count).elementsEqual(
             UnsafeBufferPointer(start: word.utf8Start, count: count))
-        guard matches else { throw problem("no value of JSON begins so") }
+        guard matches else { throw problem("not a JSON value") }
         index += count
         return value
     }
@@ -172,7 +172,7 @@ package struct JSONReader {
             guard next == UInt8(ascii: "\"") else { throw problem("expected a name in quotes") }
             let name = try string()
             guard names.insert(name).inserted else {
-                throw problem("a name of an object is there twice")
+                throw problem("a duplicate name in an object")
             }
             guard take(UInt8(ascii: ":")) else { throw problem("expected ':'") }
             members.append((name, try value(depth: depth + 1)))
@@ -203,11 +203,11 @@ package struct JSONReader {
             default: index += 1
             }
         }
-        throw problem("a string does not end")
+        throw problem("an unterminated string")
     }
 
     private mutating func escape(into text: inout [UInt8]) throws(JSONProblem) {
-        guard let byte = next else { throw problem("a string does not end") }
+        guard let byte = next else { throw problem("an unterminated string") }
         index += 1
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
@@ -219,17 +219,19 @@ package struct JSONReader {
         case UInt8(ascii: "u"):
             var code = UInt32(try unit())
             if (0xD800...0xDBFF).contains(code) {
-                guard next == UInt8(ascii: "\\") else { throw problem("half a character") }
+                guard next == UInt8(ascii: "\\") else { throw problem("half a surrogate pair") }
                 index += 1
-                guard next == UInt8(ascii: "u") else { throw problem("half a character") }
+                guard next == UInt8(ascii: "u") else { throw problem("half a surrogate pair") }
                 index += 1
                 let low = UInt32(try unit())
-                guard (0xDC00...0xDFFF).contains(low) else { throw problem("half a character") }
+                guard (0xDC00...0xDFFF).contains(low) else {
+                    throw problem("half a surrogate pair")
+                }
                 code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
             }
-            guard let scalar = Unicode.Scalar(code) else { throw problem("half a character") }
+            guard let scalar = Unicode.Scalar(code) else { throw problem("half a surrogate pair") }
             text += Array(String(Character(scalar)).utf8)
-        default: throw problem("no escape of JSON")
+        default: throw problem("not a JSON escape")
         }
     }
 

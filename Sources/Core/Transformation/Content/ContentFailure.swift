@@ -67,21 +67,21 @@ extension TransformationFailure {
         case .malformed(let what):
             let quoted = error.format == .json ? 0 : min(what.utf8.count, 80)
             return ("it is not \(name): \(what)", quoted)
-        case .encoding: return ("it is in an encoding that is not read", 0)
+        case .encoding: return ("its encoding is not supported", 0)
         case .numberOutOfRange: return ("a number is out of the range of \(name)", 0)
-        case .duplicateKey: return ("a name is in one dictionary twice", 0)
+        case .duplicateKey: return ("a dictionary has a duplicate name", 0)
         case .unrepresentable(let what):
             let quoted = min(what.utf8.count, 80)
             return error.format == .multipart
                 ? ("\(what) cannot be translated", 0)
-                : ("\(what) cannot be said in \(name)", quoted)
+                : ("\(what) cannot be represented in \(name)", quoted)
         case .tooLarge, .tooDeep, .tooManyValues:
             return ("it is too large: \(error.reason.text)", 0)
         case .outputTooLarge(let maximum):
-            return ("what is made of it has more than \(maximum) bytes", 0)
+            return ("the result has more than \(maximum) bytes", 0)
         case .entity(let what):
             return ("\(what), which is never expanded", min(what.utf8.count, 80))
-        case .memory: return ("there is no memory for it", 0)
+        case .memory: return ("there is not enough memory", 0)
         }
     }
 
@@ -182,7 +182,7 @@ extension TransformationFailure {
         }
         self.init(
             problem,
-            "its Content-Type is no media type to its end, and may be read as \(from.rawValue), "
+            "its Content-Type is malformed, and could be read as \(from.rawValue), "
                 + "which is translated")
     }
 }

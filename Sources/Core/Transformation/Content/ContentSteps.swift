@@ -123,7 +123,7 @@ struct ContentSteps: Sendable {
         guard needsSchema else { return }
         guard let schema else {
             throw TransformationFailure(
-                .responseSchemaViolated, "there is nothing that holds it to its schema")
+                .responseSchemaViolated, "there is no validator for its schema")
         }
         let outcome: Result<Void, TransformationFailure> = bytes.withUnsafeBytes { bytes in
             Result { () throws(TransformationFailure) in try schema.check(bytes) }
@@ -172,7 +172,7 @@ struct ContentSteps: Sendable {
     ) throws(TransformationFailure) -> PlannedContent {
         if content.isEmpty { try refuseNothing() }
         guard let images, let image else {
-            throw TransformationFailure(.overloaded, "there is nothing that decodes images")
+            throw TransformationFailure(.overloaded, "there is no image decoder")
         }
         guard let changed = try images.transform(content, by: image) else {
             return PlannedContent()

@@ -33,7 +33,7 @@ package struct ResponseChecks: Sendable {
         }
         throw TransformationFailure(
             .responseStatusRefused,
-            "the status is \(status), expected was \(expected.joined(separator: ", "))")
+            "the status is \(status); expected \(expected.joined(separator: ", "))")
     }
 
     /// Throws ``TransformationProblem/responseTypeRefused`` for content whose type is not accepted,
@@ -51,7 +51,7 @@ package struct ResponseChecks: Sendable {
         guard !accepted.contains(where: { Self.fits(type, $0) }) else { return }
         let found = type.map { "the content is \(Self.quotable($0))" } ?? "the content has no type"
         throw TransformationFailure(
-            .responseTypeRefused, "\(found), expected was \(accepted.joined(separator: ", "))")
+            .responseTypeRefused, "\(found); expected \(accepted.joined(separator: ", "))")
     }
 
     /// Whether a response must have content if that is checked against a schema or must be an
@@ -109,7 +109,7 @@ package struct ResponseChecks: Sendable {
             guard steps.checks || rules.noTransform == .refuse else { return nil }
             throw TransformationFailure(
                 .responsePartial,
-                "it is a part of a representation, which can be neither checked nor changed")
+                "it is part of a representation, which can be neither checked nor changed")
         }
         if noTransform {
             guard rules.noTransform == .pass || steps.translation == nil else {

@@ -103,7 +103,7 @@ package struct RequestHeadRules: Sendable {
         guard isSecure || authorization.allowsClearText else {
             throw TransformationFailure(
                 .authorizationInClearText,
-                "the request has no Authorization, and the gateway's goes out by TLS only")
+                "the request has no Authorization, and the gateway's is sent over TLS only")
         }
         guard let value = FieldRule.value(authorization.fieldValue.text) else { return }
         lines.append(HeadName.authorization.written, value)

@@ -19,8 +19,8 @@ package enum DigestTextProblem: Hashable, Sendable {
         let expected = "expected 44 characters, the base64 of 32 bytes: 43 digits and '='"
         switch self {
         case .character(let scalar, let position) where scalar == "-" || scalar == "_":
-            return "'\(scalar)' at position \(position) of the digest is of base64's alphabet for"
-                + " URLs; expected the standard one, with '+' and '/'"
+            return "'\(scalar)' at position \(position) of the digest is from URL-safe base64;"
+                + " expected the standard alphabet, with '+' and '/'"
         case .character(let scalar, let position):
             let shown = scalar.isASCII && scalar.value > 0x20 && scalar.value < 0x7F
             let name = shown ? "'\(scalar)'" : scalar.escaped(asASCII: true)

@@ -22,14 +22,14 @@ package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
         case .url: "it is a URL; write its host alone, as in 'example.com' or 'example.com:8443'"
         case .port: "the port is not a number from 1 to 65535"
         case .wildcardPosition:
-            "a wildcard stands only at the start, as '*.' (one label) or '**.' (any depth)"
+            "a wildcard may stand only at the start, as '*.' (one label) or '**.' (any depth)"
         case .wildcardAlone: "a wildcard needs a domain after it, as in '*.example.com'"
         case .wildcardOverAddress: "an address cannot have a wildcard"
         case .address: "not an IP address; IPv6 is written '::1', or '[::1]:443' with a port"
         case .emptyLabel: "two dots in a row, or a dot at the start"
         case .longLabel: "a label is longer than \(HostPattern.labelBytes) bytes"
         case .longName: "the name is longer than \(HostPattern.nameBytes) bytes"
-        case .character: "only letters, digits, '-', '_' and '.' make a host name"
+        case .character: "a host name may contain only letters, digits, '-', '_' and '.'"
         case .notASCII: "write an internationalised name in its ASCII form, 'xn--…'"
         }
     }

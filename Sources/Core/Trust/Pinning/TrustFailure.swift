@@ -97,7 +97,7 @@ extension ChainFailure: CustomStringConvertible {
         case .constraintViolated(let subject):
             return "the certificate of \(subject) breaks a constraint of its issuer"
         case .malformed(let position):
-            return "certificate \(position) of the chain cannot be read: it is no X.509 in DER"
+            return "certificate \(position) of the chain cannot be read: it is not X.509 in DER"
         case .noCertificate:
             return "there is no certificate in the chain"
         case .rule(let rule, let subject):
@@ -179,7 +179,7 @@ extension TrustFailure: CustomStringConvertible {
                 "no pin matches; expected one of \(expected.joined(separator: ", "));"
                 + " the server's chain has \(found)"
         case .pinsetWithoutPins:
-            text = "the mode needs pins and there are none"
+            text = "the mode needs pins, but there are none"
         case .invalidPolicy:
             text = "invalid certificates are allowed without pins, so no host name can be proved"
         case .pinsetExpired(let at):

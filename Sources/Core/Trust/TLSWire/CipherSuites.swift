@@ -74,7 +74,7 @@ package struct ServerKeyExchange: Hashable, Sendable {
         case .signedCurve:
             guard try reader.byte() == Self.namedCurve,
                 Self.namedCurves.contains(try reader.short())
-            else { throw .unprovable("a curve that is not known") }
+            else { throw .unprovable("an unknown curve") }
             guard try !reader.vector(lengthBytes: 1).isEmpty else {
                 throw .malformed("the ServerKeyExchange")
             }

@@ -48,7 +48,7 @@ package struct ClientHello: Hashable, Sendable {
         legacyVersion = try reader.short()
         random = Array(try reader.take(32))
         sessionID = Array(try reader.vector(lengthBytes: 1))
-        guard sessionID.count <= 32 else { throw .malformed("the session of the ClientHello") }
+        guard sessionID.count <= 32 else { throw .malformed("the session ID of the ClientHello") }
         suites = try reader.shorts(lengthBytes: 2)
         compression = Array(try reader.vector(lengthBytes: 1))
         guard compression.contains(0) else {
@@ -80,7 +80,7 @@ package struct ClientHello: Hashable, Sendable {
         _ content: ArraySlice<UInt8>?
     ) throws(TLSWireError) -> String? {
         guard let content else { return nil }
-        let what: StaticText = "the name of the ClientHello"
+        let what: StaticText = "the server name of the ClientHello"
         var reader = WireReader(content, what)
         var list = WireReader(try reader.vector(lengthBytes: 2), what)
         try reader.end()

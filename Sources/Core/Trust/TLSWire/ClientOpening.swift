@@ -17,9 +17,9 @@ package struct ClientOpening {
         var rest = bytes[...]
         guard let item = try stream.next(&rest) else { return nil }
         guard case .message(let message) = item, message.kind == .clientHello else {
-            throw .unexpected("something else than a ClientHello")
+            throw .unexpected("something other than a ClientHello")
         }
-        guard stream.isBetweenMessages else { throw .unexpected("more than a ClientHello") }
+        guard stream.isBetweenMessages else { throw .unexpected("data after the ClientHello") }
         return (try ClientHello(message.body), bytes.count - rest.count)
     }
 }

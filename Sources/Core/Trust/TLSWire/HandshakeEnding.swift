@@ -46,8 +46,8 @@ package struct HandshakeEnding {
             case .message(let message):
                 switch message.kind {
                 case .certificate, .clientKeyExchange, .certificateVerify, .certificateURL:
-                    guard !serverIsOver else { throw .unexpected("a message of the client") }
-                default: throw .unexpected("a message of the client")
+                    guard !serverIsOver else { throw .unexpected("a message from the client") }
+                default: throw .unexpected("a message from the client")
                 }
             }
         }
@@ -63,7 +63,7 @@ package struct HandshakeEnding {
             switch item {
             case .alert(let isFatal, _): isBroken = isBroken || isFatal
             case .changeCipherSpec:
-                guard client.isOver else { throw .unexpected("an early change of cipher") }
+                guard client.isOver else { throw .unexpected("an early ChangeCipherSpec") }
                 return
             case .message(let message):
                 guard message.kind == .newSessionTicket, client.isOver, ticket.isEmpty else {

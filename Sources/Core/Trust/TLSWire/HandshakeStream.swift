@@ -192,7 +192,7 @@ package struct HandshakeStream {
             defer { gathered.removeAll() }
             return .alert(isFatal: gathered[0] == 2, code: gathered[1])
         case .changeCipherSpec:
-            guard recordLeft == 0, gathered == [1] else { throw .malformed("a change of cipher") }
+            guard recordLeft == 0, gathered == [1] else { throw .malformed("a ChangeCipherSpec") }
             if stage != .upToEncryption { return try passOverCipherChange() }
             isOver = true
             return .changeCipherSpec
@@ -205,7 +205,7 @@ package struct HandshakeStream {
     private mutating func passOverCipherChange() throws(TLSWireError) -> Item? {
         cipherChanges += 1
         guard cipherChanges <= limits.cipherChanges else {
-            throw .tooLong("the series of changes of cipher")
+            throw .tooLong("the series of ChangeCipherSpecs")
         }
         gathered.removeAll(keepingCapacity: true)
         return nil
@@ -214,7 +214,7 @@ package struct HandshakeStream {
     private mutating func finishMessage() throws(TLSWireError) -> Item? {
         guard gathered.count >= Self.messageHeaderBytes else { return nil }
         guard let kind = HandshakeMessage.Kind(rawValue: gathered[0]) else {
-            throw .unexpected("a message of another kind")
+            throw .unexpected("a message of an unknown type")
         }
         // Oversized messages are refused before they have arrived.
         let length = messageBytes - Self.messageHeaderBytes

@@ -55,10 +55,10 @@ package struct HelloRetry {
             switch item {
             case .alert(true, _): return .leaves
             case .alert(false, _): continue
-            case .changeCipherSpec: throw .unexpected("a change of cipher")
+            case .changeCipherSpec: throw .unexpected("a ChangeCipherSpec")
             case .message(let message):
                 guard message.kind == .clientHello, client.isBetweenMessages else {
-                    throw .unexpected("something else than a second ClientHello")
+                    throw .unexpected("something other than a second ClientHello")
                 }
                 let hello = try ClientHello(message.body)
                 try first.requireSame(
@@ -79,14 +79,14 @@ package struct HelloRetry {
             switch item {
             case .alert(true, let code): return .alert(code: code)
             case .alert(false, _): continue
-            case .changeCipherSpec: throw .unexpected("a change of cipher")
+            case .changeCipherSpec: throw .unexpected("a ChangeCipherSpec")
             case .message(let message):
                 guard message.kind == .serverHello, let second else {
                     throw .unexpected("a message before the second ClientHello")
                 }
                 let answer = try ServerHello(message.body, answering: second)
                 guard !answer.asksForRetry else {
-                    throw .unexpected("a second request for another ClientHello")
+                    throw .unexpected("a second HelloRetryRequest")
                 }
                 guard answer.version == ClientHello.Version.tls13, answer.suite == request.suite
                 else { throw .unexpected("another version or cipher suite than before") }

@@ -15,11 +15,11 @@ struct HelloRetryRequest: Hashable {
     /// - Throws: if a client must abort the handshake because of it.
     init(_ server: ServerHello, answering hello: ClientHello) throws(TLSWireError) {
         for entry in server.extensions.entries where !Self.extensions.contains(entry.type) {
-            throw .notOffered("an extension of the request for another ClientHello")
+            throw .notOffered("an extension of the HelloRetryRequest")
         }
         suite = server.suite
         if let content = server.extensions[ExtensionType.keyShare] {
-            var reader = WireReader(content, "the group of the request for another ClientHello")
+            var reader = WireReader(content, "the group of the HelloRetryRequest")
             let group = try reader.short()
             try reader.end()
             // Asking for a group of which the client has sent a key share would change nothing.
@@ -37,7 +37,7 @@ struct HelloRetryRequest: Hashable {
             try reader.end()
         }
         guard group != nil || cookie != nil else {
-            throw .unexpected("a request for another ClientHello that asks for no change")
+            throw .unexpected("a HelloRetryRequest that asks for no change")
         }
     }
 }
@@ -55,7 +55,7 @@ extension ClientHello {
     /// The groups of the client's key shares, in order.
     fileprivate func keyShareGroups() throws(TLSWireError) -> [UInt16] {
         guard let content = extensions[ExtensionType.keyShare] else { return [] }
-        let what: StaticText = "the keys of the ClientHello"
+        let what: StaticText = "the key shares of the ClientHello"
         var reader = WireReader(content, what)
         var shares = WireReader(try reader.vector(lengthBytes: 2), what)
         try reader.end()
@@ -106,7 +106,7 @@ extension ClientHello {
             }
         }
         if let group = request.group, try second.keyShareGroups() != [group] {
-            throw .changed("the keys, which are not the one asked for")
+            throw .changed("the key shares, which are not the one requested")
         }
         try requireChanges(in: second, for: request)
         try requireSamePreSharedKeys(in: second)
@@ -130,12 +130,12 @@ extension ClientHello {
 
     private static func text(of type: UInt16) -> StaticText {
         switch type {
-        case ExtensionType.serverName: "the server's name"
+        case ExtensionType.serverName: "the server name"
         case ExtensionType.applicationProtocols: "the protocols (ALPN)"
         case ExtensionType.supportedGroups: "the groups"
         case ExtensionType.supportedVersions: "the versions"
         case ExtensionType.keyShare: "the keys"
-        case ExtensionType.sessionTicket: "the session's ticket"
+        case ExtensionType.sessionTicket: "the session ticket"
         case ExtensionType.encryptedClientHello: "the encrypted ClientHello"
         default: "an extension"
         }
@@ -146,7 +146,7 @@ extension ClientHello {
         in second: ClientHello, for request: HelloRetryRequest
     ) throws(TLSWireError) {
         guard !second.offersEarlyData else {
-            throw .changed("early data, which may no longer be announced")
+            throw .changed("early data, which must no longer be announced")
         }
         guard
             second.extensions[ExtensionType.cookie]
@@ -154,7 +154,7 @@ extension ClientHello {
         else { throw .changed("the cookie") }
         // RFC 7685 §3.
         guard second.extensions[ExtensionType.padding]?.allSatisfy({ $0 == 0 }) ?? true else {
-            throw .changed("the padding, to what is none")
+            throw .changed("the padding, to invalid padding")
         }
     }
 
@@ -200,5 +200,5 @@ extension ClientHello {
 
 extension TLSWireError {
     /// The second ClientHello names a different server than the first.
-    package static var changedName: Self { .changed("the server's name") }
+    package static var changedName: Self { .changed("the server name") }
 }

@@ -81,7 +81,7 @@ package struct ServerFlight {
                     if finding == .encrypted { behind = Array(rest) }
                     // A client would interpret further plain text differently.
                     if case .presented = finding, !rest.isEmpty || !stream.isBetweenMessages {
-                        throw .unexpected("more than a flight")
+                        throw .unexpected("data after the flight")
                     }
                     return finding
                 }
@@ -100,7 +100,7 @@ package struct ServerFlight {
         guard let server, server.asksForRetry else { return nil }
         let request = try HelloRetryRequest(server, answering: hello)
         guard stream.isBetweenMessages else {
-            throw .unexpected("more than a request for another ClientHello")
+            throw .unexpected("data after a HelloRetryRequest")
         }
         var retry = HelloRetry(
             of: hello, by: request, readsEncryptedHello: readsEncryptedHello)
@@ -108,14 +108,14 @@ package struct ServerFlight {
             try retry.takeFromServer(UnsafeRawBufferPointer(bytes))
         }
         guard answer == nil else {
-            throw .unexpected("an alert behind a request for another ClientHello")
+            throw .unexpected("an alert after a HelloRetryRequest")
         }
         return retry
     }
 
     private mutating func cipherChanges() throws(TLSWireError) -> Finding {
         guard step == .certificate, let server, isResumption(server) else {
-            throw .unexpected("a change of cipher")
+            throw .unexpected("a ChangeCipherSpec")
         }
         step = .ended
         return .resumed(version: server.version)

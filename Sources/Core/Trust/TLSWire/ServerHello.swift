@@ -30,7 +30,7 @@ package struct ServerHello: Hashable, Sendable {
         let legacyVersion = try reader.short()
         random = Array(try reader.take(32))
         sessionID = Array(try reader.vector(lengthBytes: 1))
-        guard sessionID.count <= 32 else { throw .malformed("the session of the ServerHello") }
+        guard sessionID.count <= 32 else { throw .malformed("the session ID of the ServerHello") }
         suite = try reader.short()
         guard try reader.byte() == 0 else { throw .notOffered("compression") }
         extensions = reader.isAtEnd ? HelloExtensions() : try reader.extensions()
@@ -57,7 +57,7 @@ package struct ServerHello: Hashable, Sendable {
             throw .notOffered("the session")
         }
         guard !asksForRetry || version == ClientHello.Version.tls13 else {
-            throw .unexpected("a request for another ClientHello")
+            throw .unexpected("a HelloRetryRequest")
         }
     }
 }

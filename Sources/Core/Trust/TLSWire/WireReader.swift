@@ -56,7 +56,7 @@ struct WireReader {
             let type = try inner.short()
             let content = try inner.vector(lengthBytes: 2)
             guard found.add(type, content) else {
-                throw .malformed("an extension that is there twice")
+                throw .malformed("a duplicate extension")
             }
         }
         return found

@@ -54,7 +54,7 @@ struct FormArrayTests {
             ("a[b][0][c][3]=x", "a[b][0][c][3]"), ("a[][7]=x", "a[0][7]"),
         ])
     func `without those before are refused, whatever their numbers`(form: String, path: String) {
-        let reason = DocumentError.Reason.malformed("an index of an array without those before")
+        let reason = DocumentError.Reason.malformed("an array index without those before it")
         #expect(throws: DocumentError(.form, reason, path: path)) { try json(form) }
     }
 
@@ -62,7 +62,7 @@ struct FormArrayTests {
         ("f[0]=a&f[x]=b", "f[x]"), ("f[x]=b&f[0]=a", "f[x]"), ("f[0]=&f[00]=", "f[00]"),
     ])
     func `beside other keys are refused`(form: String, path: String) {
-        let reason = DocumentError.Reason.malformed("one name is an array and a dictionary")
+        let reason = DocumentError.Reason.malformed("a name is both an array and a dictionary")
         #expect(throws: DocumentError(.form, reason, path: path)) { try json(form) }
     }
 

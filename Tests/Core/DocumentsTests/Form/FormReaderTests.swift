@@ -81,7 +81,7 @@ struct FormReaderTests {
         ])
     func `an escape that is none is refused where it begins`(form: String, offset: Int) throws {
         let error = try #require(failure(Array(form.utf8)))
-        #expect(error.reason == .malformed("not two hex digits behind a percent sign"))
+        #expect(error.reason == .malformed("a percent sign without two hex digits"))
         #expect(error.place?.offset == offset)
     }
 
@@ -110,7 +110,7 @@ struct FormReaderTests {
         ])
     func `a name is a dictionary or something else, not both`(form: String, offset: Int) throws {
         let error = try #require(failure(Array(form.utf8)))
-        #expect(error.reason == .malformed("one name is a dictionary and something else"))
+        #expect(error.reason == .malformed("a name is both a dictionary and something else"))
         #expect(error.place?.offset == offset)
         #expect(error.path.hasPrefix("a"))
     }

@@ -98,7 +98,7 @@ struct QueryStringTests {
 
     @Test func `a date beyond the years of four digits cannot be said`() {
         let reason = DocumentError.Reason.unrepresentable(
-            "a date outside of the years 0000 to 9999")
+            "a date outside the years 0000 to 9999")
         #expect(throws: DocumentError(.form, reason, path: "a[b]")) {
             try QueryString.encode(.dictionary(["a": .dictionary(["b": .date(.nan)])]))
         }
@@ -135,7 +135,7 @@ struct QueryStringTests {
         #expect(throws: DocumentError(.form, .tooManyValues(maximum: 2))) { try many.null() }
         var partly = FormWriter()
         try partly.beginDictionary()
-        #expect(throws: DocumentError(.form, .malformed("the value is not whole"))) {
+        #expect(throws: DocumentError(.form, .malformed("the value is incomplete"))) {
             try partly.finish()
         }
     }

@@ -46,7 +46,7 @@ struct JSONWriterTests {
     @Test(arguments: [-62_167_219_201, 253_402_300_800, 1e300, .infinity, -.infinity, .nan])
     func `a date beyond the years of four digits cannot be said`(seconds: Double) throws {
         let error = DocumentError(
-            .json, .unrepresentable("a date outside of the years 0000 to 9999"), path: "a[1]")
+            .json, .unrepresentable("a date outside the years 0000 to 9999"), path: "a[1]")
         #expect(throws: error) {
             try written(.dictionary(["a": .array([.null, .date(seconds)])]))
         }
@@ -96,11 +96,11 @@ struct JSONWriterTests {
 
     @Test func `a value that is not whole is not finished`() throws {
         var writer = JSONWriter()
-        #expect(throws: DocumentError(.json, .malformed("the value is not whole"))) {
+        #expect(throws: DocumentError(.json, .malformed("the value is incomplete"))) {
             try writer.finish()
         }
         try writer.beginArray()
-        #expect(throws: DocumentError(.json, .malformed("the value is not whole"), path: "[0]")) {
+        #expect(throws: DocumentError(.json, .malformed("the value is incomplete"), path: "[0]")) {
             try writer.finish()
         }
         try writer.endArray()

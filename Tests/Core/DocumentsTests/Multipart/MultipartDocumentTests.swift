@@ -60,31 +60,34 @@ struct MultipartHeaderTests {
             ("", "a part without Content-Disposition"),
             ("Content-Disposition: form-data", "a part without a name"),
             ("Content-Disposition: form-data; filename=a", "a part without a name"),
-            ("Content-Disposition: attachment; name=a", "a part that is no form-data"),
-            ("Content-Disposition: ; name=a", "a part that is no form-data"),
+            ("Content-Disposition: attachment; name=a", "a part that is not form-data"),
+            ("Content-Disposition: ; name=a", "a part that is not form-data"),
             ("Content-Disposition: form-data; name", "a parameter without a value"),
             ("Content-Disposition: form-data; name=", "a parameter without a value"),
             ("Content-Disposition: form-data; name=;", "a parameter without a value"),
             ("Content-Disposition: form-data; =a", "a parameter without a value"),
-            ("Content-Disposition: form-data; name=\"a", "a parameter without its last mark"),
-            (#"Content-Disposition: form-data; name="a\""#, "a parameter without its last mark"),
-            ("Content-Disposition: form-data; name=\"a\"b", "more behind a parameter's value"),
-            ("Content-Disposition: form-data; name=a b", "more behind a parameter's value"),
-            ("Content-Disposition: form-data; name=a; NAME=b", "a parameter twice"),
+            ("Content-Disposition: form-data; name=\"a", "a parameter without its closing quote"),
+            (
+                #"Content-Disposition: form-data; name="a\""#,
+                "a parameter without its closing quote"
+            ),
+            ("Content-Disposition: form-data; name=\"a\"b", "text after a parameter's value"),
+            ("Content-Disposition: form-data; name=a b", "text after a parameter's value"),
+            ("Content-Disposition: form-data; name=a; NAME=b", "a repeated parameter"),
             (
                 "Content-Disposition: form-data; name*=UTF-8''a",
-                "a part whose names come in pieces"
+                "a part with split parameters"
             ),
             (
                 "Content-Disposition: form-data; name=a\r\nContent-Disposition: x",
-                "Content-Disposition twice"
+                "a repeated Content-Disposition"
             ),
-            ("Content-Type: a\r\nContent-Type: a", "Content-Type twice"),
+            ("Content-Type: a\r\nContent-Type: a", "a repeated Content-Type"),
             ("Content-Transfer-Encoding: base64", "a part with a transfer encoding"),
-            ("Content-Disposition : x", "a line of a part's header that is no field"),
-            (": x", "a line of a part's header that is no field"),
-            ("x", "a line of a part's header that is no field"),
-            ("A: b\r\n folded", "a line of a part's header that is no field"),
+            ("Content-Disposition : x", "a line of a part's header that is not a field"),
+            (": x", "a line of a part's header that is not a field"),
+            ("x", "a line of a part's header that is not a field"),
+            ("A: b\r\n folded", "a line of a part's header that is not a field"),
             ("A: \u{7F}", "a control character in a part's header"),
             ("A: b\0", "a control character in a part's header"),
         ])
@@ -98,7 +101,7 @@ struct MultipartHeaderTests {
     func `a file whose name is not ASCII by RFC 5987 is refused as a file`(parameters: String) {
         let part = MultipartRun.part("Content-Disposition: form-data; \(parameters)")
         let error = MultipartRun.log(part, pieces: 1).error
-        #expect(error?.reason == .unrepresentable("a file whose name is said by filename*"))
+        #expect(error?.reason == .unrepresentable("a file whose name is given by filename*"))
     }
 
     @Test func `a header that is not UTF-8 is refused`() {
@@ -181,7 +184,7 @@ struct MultipartDocumentTests {
         let error = #expect(throws: DocumentError.self) {
             try MultipartDocument.asDocument(body, boundary: "b")
         }
-        #expect(error?.reason == .malformed("one name is a dictionary and something else"))
+        #expect(error?.reason == .malformed("a name is both a dictionary and something else"))
         #expect(error?.place?.offset == body.count - 10)
         #expect(error?.path == "a[b]")
     }

@@ -106,8 +106,8 @@ struct MultipartReaderTests {
     /// A body, the reason, and the byte at which it is refused.
     private static let refused: [(body: String, reason: String, offset: Int)] = {
         let ends = "the body ends before its last delimiter"
-        let goesOn = "a line that begins with the boundary, but goes on"
-        let alone = "a boundary behind an LF alone"
+        let goesOn = "a line that begins with the boundary but continues"
+        let alone = "a boundary after an LF without CR"
         let count = start.utf8.count
         return [
             ("", ends, 0), ("x", ends, 1), ("--b", ends, 3), ("--b-", ends, 4),
@@ -123,13 +123,13 @@ struct MultipartReaderTests {
             (start + "x\n--b--\r\n", alone, count + 5), (start + "x\n--b\r\n", alone, count + 5),
             ("x\n--b--\r\n", alone, 5), ("\n--b\n", alone, 4),
             (start + "x\r\r\n\n--b", alone, count + 8),
-            ("--b\n", "an LF alone at the end of a delimiter", 3),
-            (start + "\r\n--b--\n", "an LF alone at the end of a delimiter", count + 7),
-            ("--b \n", "an LF alone at the end of a delimiter", 4),
-            ("--b\r\nA: b\nC: d\r\n\r\n", "a CR or LF alone in a part's header", 9),
-            ("--b\r\nA: b\rC: d\r\n\r\n", "a CR or LF alone in a part's header", 10),
-            ("--b\r\n\n", "a CR or LF alone in a part's header", 5),
-            ("--b\r\n\r\r\n", "a CR or LF alone in a part's header", 6),
+            ("--b\n", "an LF without CR at the end of a delimiter", 3),
+            (start + "\r\n--b--\n", "an LF without CR at the end of a delimiter", count + 7),
+            ("--b \n", "an LF without CR at the end of a delimiter", 4),
+            ("--b\r\nA: b\nC: d\r\n\r\n", "a lone CR or LF in a part's header", 9),
+            ("--b\r\nA: b\rC: d\r\n\r\n", "a lone CR or LF in a part's header", 10),
+            ("--b\r\n\n", "a lone CR or LF in a part's header", 5),
+            ("--b\r\n\r\r\n", "a lone CR or LF in a part's header", 6),
         ]
     }()
 
@@ -157,7 +157,7 @@ struct MultipartReaderTests {
         "", " ", "b ", "b\"", "b\n", "b;", "bé", "b[", String(repeating: "b", count: 71),
     ])
     func `a boundary that RFC 2046 does not allow is refused`(boundary: String) {
-        #expect(throws: DocumentError(.multipart, .malformed("a boundary that cannot be one"))) {
+        #expect(throws: DocumentError(.multipart, .malformed("an invalid boundary"))) {
             try MultipartReader(boundary: boundary)
         }
     }
@@ -205,7 +205,7 @@ struct MultipartReaderTests {
         var reader = try MultipartReader(boundary: "b")
         var log = MultipartLog()
         let expected = DocumentError(
-            .multipart, .malformed("a line that begins with the boundary, but goes on"),
+            .multipart, .malformed("a line that begins with the boundary but continues"),
             at: DocumentPlace(offset: 3))
         for body in ["--bc", MultipartReaderTests.start] {
             #expect(throws: expected) {

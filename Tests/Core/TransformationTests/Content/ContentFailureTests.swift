@@ -42,7 +42,7 @@ struct ContentFailureTests {
     @Test func `show question marks for what is not UTF-8`() throws {
         let found = try failure([0x22, 0x61, 0xFF, 0x62, 0x22])
         #expect(found.excerpt == Array("\"a?b\"".utf8))
-        #expect(found.detail == "it is in an encoding that is not read")
+        #expect(found.detail == "its encoding is not supported")
         #expect(found.place == "line 1, column 3")
     }
 

@@ -218,7 +218,7 @@ struct RequestTranslationTests {
                 "x", format, format == .json ? .form : .json, type: "a/b; charset=\(charset)")
         }
         #expect(failure?.problem == .requestBodyInvalid)
-        #expect(failure?.detail == "it is in an encoding that is not read")
+        #expect(failure?.detail == "its encoding is not supported")
     }
 
     /// A byte order mark, or the charset, says which of two orders it is.
@@ -335,11 +335,11 @@ struct RequestTranslationTests {
             (field("a") + "; filename=\"\"", "x", "a file cannot be translated"),
             (
                 field("a") + "; filename=\"x.png\"", "",
-                "a file that is named and not sent cannot be translated"
+                "a reference to a file that is not sent cannot be translated"
             ),
             (
                 field("a") + "\r\nContent-Type: message/external-body; access-type=local-file", "",
-                "a file that is named and not sent cannot be translated"
+                "a reference to a file that is not sent cannot be translated"
             ),
             (
                 field("a") + "\r\nContent-Type: multipart/mixed; boundary=c", "--c--",

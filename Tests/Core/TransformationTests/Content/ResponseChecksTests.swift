@@ -41,7 +41,7 @@ struct ResponseChecksTests {
             try checks.check(status: status)
         }
         #expect(failure?.problem == .responseStatusRefused)
-        #expect(failure?.detail == "the status is \(status), expected was 200-299, 304")
+        #expect(failure?.detail == "the status is \(status); expected 200-299, 304")
     }
 
     @Test(

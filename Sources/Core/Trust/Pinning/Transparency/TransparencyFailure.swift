@@ -47,28 +47,28 @@ package enum TimestampRejection: Error, Hashable, Sendable {
     /// For display.
     package var text: String {
         switch self {
-        case .malformedList: return "a list that is malformed"
+        case .malformedList: return "a malformed list"
         case .malformed: return "a malformed one"
-        case .unknownVersion(let version): return "one of the unknown version \(Int(version) + 1)"
+        case .unknownVersion(let version): return "one with the unknown version \(Int(version) + 1)"
         case .unknownLog(let id):
-            return "one of a log that is not in the list (\(Base64.encode(id.bytes)))"
+            return "one from a log that is not in the list (\(Base64.encode(id.bytes)))"
         case .state(let state, let log):
-            return state.map { "one of \(log), a log that is \($0.rawValue)" }
-                ?? "one of \(log), a log without a state"
-        case .unknownKey(let log): return "one of \(log), whose key is of an unknown kind"
+            return state.map { "one from \(log), a log that is \($0.rawValue)" }
+                ?? "one from \(log), a log without a state"
+        case .unknownKey(let log): return "one from \(log), whose key is of an unknown type"
         case .besideCertificate(let log):
-            return "one of \(log), which is retired: only those in certificates count"
+            return "one from \(log), which is retired: only those in certificates count"
         case .afterRetirement(let log, let at):
-            return "one of \(log) from after it was retired at \(Self.time(at))"
+            return "one from \(log), issued after it was retired at \(Self.time(at))"
         case .otherExpiry(let log):
-            return "one of \(log), which takes no certificates that expire when this one does"
+            return "one from \(log), which does not accept certificates with this expiry"
         case .inFuture(let log, let at):
-            return "one of \(log) from the future, \(Self.time(at))"
-        case .unknownSignature(let log): return "one of \(log) with an unknown kind of signature"
-        case .wrongSignature(let log): return "one of \(log) whose signature is wrong"
-        case .sameLog(let log): return "another one of \(log)"
+            return "one from \(log), issued in the future at \(Self.time(at))"
+        case .unknownSignature(let log): return "one from \(log) with an unknown type of signature"
+        case .wrongSignature(let log): return "one from \(log) whose signature is wrong"
+        case .sameLog(let log): return "another one from \(log)"
         case .noIssuer(let log):
-            return "one of \(log) that cannot be checked without the issuer's certificate"
+            return "one from \(log) that cannot be checked without the issuer's certificate"
         }
     }
 
@@ -110,16 +110,16 @@ package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible 
     /// One sentence.
     package var description: String {
         var text =
-            "valid certificate timestamps (SCTs) of \(minimum) "
-            + "\(minimum == 1 ? "log is" : "different logs are") asked for, and the server has "
-            + (valid == 0 ? "none" : "those of \(valid)")
-        if valid >= minimum { text += ", all retired, where one that is not is asked for" }
+            "valid certificate timestamps (SCTs) from \(minimum) "
+            + "\(minimum == 1 ? "log" : "different logs") are required, but the server has "
+            + (valid == 0 ? "none" : "them from \(valid)")
+        if valid >= minimum { text += ", all retired, and at least one must not be" }
         if rejected.isEmpty, ignored == 0 { return text }
-        var told = rejected.prefix(Self.toldAtMost).map { "\($0.source.text) \($0.why.text)" }
-        let more = rejected.count - told.count
-        if more > 0 { told.append("\(more) more") }
-        if ignored > 0 { told.append("\(ignored) that were not checked") }
-        text += "; not counted: \(told.joined(separator: ", "))"
+        var parts = rejected.prefix(Self.toldAtMost).map { "\($0.source.text) \($0.why.text)" }
+        let more = rejected.count - parts.count
+        if more > 0 { parts.append("\(more) more") }
+        if ignored > 0 { parts.append("\(ignored) that were not checked") }
+        text += "; not counted: \(parts.joined(separator: ", "))"
         return text
     }
 }

@@ -69,7 +69,7 @@ package struct TransparencyLogList: Hashable, Sendable {
             }
         }
         guard !found.isEmpty else {
-            throw LogListProblem(place: "operators", text: "there is no log in the list")
+            throw LogListProblem(place: "operators", text: "the list contains no log")
         }
         logs = found
     }
@@ -109,7 +109,7 @@ package struct TransparencyLogList: Hashable, Sendable {
             let state = TransparencyLog.State(rawValue: one.name)
         else {
             let words = TransparencyLog.State.allCases.map(\.rawValue).joined(separator: ", ")
-            throw member.problem("no known state; expected an object with one of \(words)")
+            throw member.problem("unknown state; expected an object with one of \(words)")
         }
         let inner = Member(place: "\(member.place).\(one.name)", value: one.value)
         return (state, try inner.object().required("timestamp").time())
@@ -181,7 +181,7 @@ private struct Member {
     func time() throws(LogListProblem) -> Int64 {
         let text = try text()
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
-            throw problem("not valid; expected a time as 2026-01-01T00:00:00Z")
+            throw problem("not valid; expected a time such as 2026-01-01T00:00:00Z")
         }
         return seconds
     }

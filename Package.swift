@@ -121,8 +121,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     // What the tests of several modules need.
     "Support/TestSupport": [],
     "Support/EngineTestSupport": [
-        "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "JSONSchema", "Activity",
-        "EventLoop", "PinfoldTLS", "PinfoldEngine", "Gateway",
+        "TestSupport", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning", "Activity",
+        "PinfoldMetrics", "EventLoop", "TLS", "CacheStore", "Resolver", "PinfoldConfiguration",
+        "ConfigurationFile", "Logging",
     ],
     "Support/FuzzTargets": [
         "HTTPCore", "ContentCoding", "PinfoldConfiguration", "Documents", "Transformation",
@@ -170,10 +171,10 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Engine/MetricsTests": ["PinfoldMetrics"],
     "Engine/EngineTests": [
-        "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "CachePolicy", "Trust",
-        "PinfoldConfiguration", "Transformation", "JSONSchema", "Activity", "Clocks", "Threads",
-        "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
-        "PinfoldEngine", "Logging", "RawStructuredFieldValues",
+        "Engine", "CLinux", "COpenSSL", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
+        "CertificateProfile", "Pinning", "Activity", "PinfoldMetrics", "Clocks", "Threads",
+        "EventLoop", "TLS", "CertificateAuthority", "Resolver", "PinfoldConfiguration",
+        "TestSupport", "EngineTestSupport", "Transformation", "Logging", "RawStructuredFieldValues",
     ],
     "Client/RetriesTests": ["Retries"],
     "Client/SerializationTests": [
@@ -207,9 +208,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "HTTPCore", "ContentCoding", "Activity", "Locking", "PinfoldMetrics", "Gateway",
     ],
     "Gateway/GatewayTests": [
-        "CLinux", "COpenSSL", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust",
-        "PinfoldConfiguration", "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore",
-        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "Gateway", "Logging",
+        "Gateway", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning", "PinfoldMetrics",
+        "Locking", "EventLoop", "TLS", "CacheStore", "Resolver", "PinfoldConfiguration", "Admin",
+        "TestSupport", "EngineTestSupport", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",

@@ -1,3 +1,4 @@
+import EngineTestSupport
 import EventLoop
 import HTTPCore
 import Testing

@@ -1,4 +1,5 @@
 import CLinux
+import EngineTestSupport
 import EventLoop
 import HTTPCore
 import Testing

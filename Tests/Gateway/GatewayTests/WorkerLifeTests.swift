@@ -1,4 +1,5 @@
 import CLinux
+import EngineTestSupport
 import Testing
 
 @testable import Gateway

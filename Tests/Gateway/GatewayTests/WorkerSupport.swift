@@ -1,10 +1,9 @@
-import Activity
+import Addressing
+import Admin
 import CLinux
 import CacheStore
 import EngineTestSupport
 import EventLoop
-import HTTPCore
-import Logging
 import PinfoldMetrics
 import PinfoldResolver
 import Testing
@@ -12,10 +11,12 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// A worker whose loop does not run: a test calls what the loop would call, in the order it
-/// chooses. Without a cache, unless it is given one; names are looked up, but no answer arrives.
-final class StillWorker {
+/// A worker whose loop does not run: a test calls what the loop would call, in the order that it
+/// wants to see. Without a cache, unless it is given one; names are asked for, and no answer
+/// arrives.
+final class StillWorker: StillEnvironment {
     let worker: Worker
+    var environment: Environment { worker.environment }
     let listener: Listener
     private let endpoint: Endpoint
     let resolver: Resolver
@@ -25,17 +26,10 @@ final class StillWorker {
         _ configuration: String = "{}", store: CacheStore? = nil,
         transformations: TransformationWork = .none
     ) throws {
-        var options = ResolverOptions()
-        options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
-        resolver = try Resolver(options: options)
+        resolver = try silentResolver()
         let mailbox = try Mailbox<WorkerMessage>()
-        let engine = SharedEnvironment(
-            mailboxes: [try Mailbox<EngineMessage>()], resolver: resolver, store: store,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            labels: RouteLabels(),
-            activity: ActivityMonitor(
-                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
-            transformationWork: transformations)
+        let engine = try testSharedEnvironment(
+            resolver, store: store, transformations: transformations)
         let shared = SharedServices(
             mailboxes: [mailbox], engine: engine, accessLog: nil,
             tellActivity: {},
@@ -50,6 +44,38 @@ final class StillWorker {
             worker: worker,
             ingress: Ingress(name: "test", label: .other, endpoint: endpoint, role: .forward),
             descriptor: -1)
+    }
+
+    /// A worker that may connect to this host.
+    /// - Parameters:
+    ///   - more: further sections of the configuration.
+    ///   - ports: the ports that CONNECT may name.
+    ///   - store: its cache.
+    static func reachingLoopback(
+        _ more: String = "", connectPorts ports: [UInt16] = [443], store: CacheStore? = nil,
+        transformations: TransformationWork = .none
+    ) throws -> StillWorker {
+        let still = try StillWorker(
+            """
+            access: { destinations: { allow: [127.0.0.0/8] }, connectPorts: \(ports) }
+            \(more)
+            """, store: store, transformations: transformations)
+        store == nil ? try still.receivePermits() : try still.environment.start()
+        return still
+    }
+
+    /// Handles permits and the results of transformations. Answers of the resolver are ignored, so
+    /// that a lookup stays in progress.
+    private func receivePermits() throws {
+        let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
+            switch $0 {
+            case .placeGranted(let limit): environment.pool?.placeGranted(limit)
+            case .transformed(let token, let outcome): environment.tell(outcome, to: token)
+            default: break
+            }
+        }
+        try environment.loop.add(
+            receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
     }
 
     private func ingress(_ role: Ingress.Role) -> Ingress {
@@ -93,19 +119,16 @@ final class StillWorker {
     }
 }
 
-/// Everything that can be read from a descriptor now.
-func readable(_ descriptor: Int32) -> String {
-    var text = ""
-    var bytes = [UInt8](repeating: 0, count: 4096)
-    while true {
-        let count = recv(descriptor, &bytes, bytes.count, Int32(MSG_DONTWAIT))
-        guard count > 0 else { return text }
-        text += String(decoding: bytes[..<count], as: UTF8.self)
-    }
-}
-
-/// Writes a text completely.
+/// Writes all of a text.
 func write(_ text: String, to descriptor: Int32) {
     var text = text
     text.withUTF8 { _ = send(descriptor, $0.baseAddress, $0.count, 0) }
+}
+
+extension StillWorker {
+    /// A client's connection over TLS, and its other end.
+    func connectSecurely(as role: Ingress.Role = .admin) throws -> (ClientConnection, FarEnd) {
+        let (client, far) = try connect({ try .server($0) }, as: role)
+        return (client, FarEnd(try .client(far)))
+    }
 }

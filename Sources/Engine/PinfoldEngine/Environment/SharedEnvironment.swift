@@ -28,7 +28,7 @@ package final class SharedEnvironment: Sendable {
     /// Bytes that unfinished heads and handshakes take up, for `limits.bufferBytes`.
     let unfinishedBytes = Atomic<Int>(0)
     /// Connections to all origins, for `limits.connections`.
-    let upstreamLimit = SharedLimit()
+    package let upstreamLimit = SharedLimit()
     /// Connections to each origin, for `limits.upstreamPerHost`.
     let originLimits = OriginLimits()
     /// Each environment's mailbox, for what one asks the others.

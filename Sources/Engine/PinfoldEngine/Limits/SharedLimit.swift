@@ -34,7 +34,7 @@ package final class SharedLimit: Sendable {
     private let starved = Atomic<Int>(0)
     private let over = Atomic<Bool>(false)
     /// Exchanges of all workers that wait for a connection.
-    let waitingExchanges = Atomic<Int>(0)
+    package let waitingExchanges = Atomic<Int>(0)
     /// Connections that carry a request whose content has not all arrived.
     let uploads = Atomic<Int>(0)
 
@@ -49,7 +49,7 @@ package final class SharedLimit: Sendable {
     var hasStarved: Bool { starved.load(ordering: .relaxed) > 0 }
 
     /// Places that are taken, those that were handed over to a worker included.
-    var taken: Int { state.withLock { $0.taken } }
+    package var taken: Int { state.withLock { $0.taken } }
 
     /// Takes a place if there is one.
     func take(limit: Int) -> Bool {

@@ -1,16 +1,16 @@
 import CLinux
+import EngineTestSupport
 import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 @Suite("An operation that connects to a name")
 struct ConnectOperationTests {
-    private let still: StillWorker
+    private let still: StillEngine
 
-    init() throws { still = try StillWorker.reachingLoopback() }
+    init() throws { still = try StillEngine.reachingLoopback() }
 
     /// The operation and everything that it opened are gone from the loop.
     private func isOver(_ connect: ScriptedConnect) -> Bool { connect.operation.token == .none }
@@ -18,7 +18,7 @@ struct ConnectOperationTests {
     @Test
     func `connects to a literal address without asking for it, and hands its socket over`() throws {
         let server = try ScriptedServer()
-        let handlers = still.worker.loop.handlerCount
+        let handlers = still.loop.handlerCount
         let connect = ScriptedConnect(still, "127.0.0.1", server.port)
         #expect(connect.outcomes.isEmpty, "never from within start")
         still.turn(until: "it is connected") { !connect.outcomes.isEmpty }
@@ -28,9 +28,9 @@ struct ConnectOperationTests {
         #expect(readable(try #require(connect.descriptor)) == "over this socket")
         still.settle()
         #expect(connect.outcomes.count == 1)
-        #expect(still.worker.loop.handlerCount == handlers)
+        #expect(still.loop.handlerCount == handlers)
         #expect(openConnections(toPort: server.port) == 1)
-        #expect(still.worker.metrics.value(.dnsQueries) == 0)
+        #expect(still.metrics.value(.dnsQueries) == 0)
     }
 
     @Test func `reports a port on which nobody listens as refused`() throws {
@@ -41,29 +41,29 @@ struct ConnectOperationTests {
             Issue.record("\(connect.outcomes)")
             return
         }
-        #expect(still.worker.metrics.value(.upstreamConnectRefused) == 1)
+        #expect(still.metrics.value(.upstreamConnectRefused) == 1)
         #expect(openConnections(toPort: nobody.port) == 0)
         #expect(isOver(connect))
     }
 
     @Test func `sends nothing to a network that the rules deny`() throws {
-        let still = try StillWorker("access: { destinations: { deny: [127.0.0.0/8] } }")
+        let still = try StillEngine("access: { destinations: { deny: [127.0.0.0/8] } }")
         try refuses(still, .access(.destinationRefused))
     }
 
     @Test func `sends nothing to this host, which the rules must allow in words`() throws {
-        try refuses(try StillWorker(), .access(.destinationRefused))
+        try refuses(try StillEngine(), .access(.destinationRefused))
     }
 
     @Test
     func `sends nothing to one of the gateway's own listeners, be its network allowed`() throws {
         let server = try ScriptedServer()
-        still.worker.shared.engine.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
+        still.environment.shared.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         try refuses(still, .access(.ownListenerRefused), server)
     }
 
     private func refuses(
-        _ still: StillWorker, _ reason: Reason, _ server: ScriptedServer? = nil
+        _ still: StillEngine, _ reason: Reason, _ server: ScriptedServer? = nil
     ) throws {
         let server = try server ?? ScriptedServer()
         let connect = ScriptedConnect(still, "127.0.0.1", server.port, isJudged: true)
@@ -78,7 +78,7 @@ struct ConnectOperationTests {
     @Test
     func `judges nothing when no rules are given, as for a reverse listener's upstream`() throws {
         let server = try ScriptedServer()
-        still.worker.shared.engine.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
+        still.environment.shared.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         let connect = ScriptedConnect(still, "127.0.0.1", server.port)
         still.turn(until: "it is connected") { !connect.outcomes.isEmpty }
         #expect(connect.endpoints == [server.endpoint])
@@ -96,7 +96,7 @@ struct ConnectOperationTests {
     }
 
     @Test func `leaves out addresses that the rules refuse, and tries the others`() throws {
-        let still = try StillWorker(
+        let still = try StillEngine(
             "access: { destinations: { allow: [127.0.0.1], deny: [127.0.0.2] } }")
         let server = try ScriptedServer("0.0.0.0:0")
         let connect = ScriptedConnect(still, "name.test", server.port, isJudged: true)
@@ -182,7 +182,7 @@ struct ConnectOperationTests {
             return
         }
         #expect(openConnections(toPort: silent.server.port) == silent.filling)
-        #expect(still.worker.metrics.value(.upstreamConnectTimedOut) == 1)
+        #expect(still.metrics.value(.upstreamConnectTimedOut) == 1)
         still.settle()
         #expect(connect.outcomes.count == 1)
         #expect(isOver(connect))
@@ -201,7 +201,7 @@ struct ConnectOperationTests {
     @Test(arguments: Moment.allCases)
     func `tells nobody and keeps no descriptor when it is cancelled`(_ moment: Moment) throws {
         let server = try ScriptedServer()
-        let handlers = still.worker.loop.handlerCount
+        let handlers = still.loop.handlerCount
         let isLiteral = moment == .started
         let connect = ScriptedConnect(
             still, isLiteral ? "127.0.0.1" : "name.test", server.port)
@@ -224,7 +224,7 @@ struct ConnectOperationTests {
         #expect(connect.outcomes.isEmpty)
         #expect(peer?.hasEnded ?? true)
         #expect(openConnections(toPort: server.port) == 0)
-        #expect(still.worker.loop.handlerCount == handlers)
+        #expect(still.loop.handlerCount == handlers)
     }
 }
 

@@ -1,10 +1,10 @@
 import CLinux
+import EngineTestSupport
 import EventLoop
 import PinfoldTLS
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 @Suite("Transports")
 struct TransportTests {

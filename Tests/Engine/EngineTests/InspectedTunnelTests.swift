@@ -5,9 +5,8 @@ import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
-@testable import PinfoldTLS
+@testable import Engine
+@testable import TLS
 
 /// A tunnel between a client and a server of the test's own, examined in isolation.
 @Suite("An inspected tunnel")
@@ -28,7 +27,7 @@ struct InspectedTunnelTests {
 
     /// A tunnel to service.test that has begun, its other ends, and the results.
     private final class Begun {
-        let still: StillWorker
+        let still: StillEngine
         let client: FarEnd
         let server: FarEnd
         private(set) var tunnel: InspectedTunnel!
@@ -44,7 +43,7 @@ struct InspectedTunnelTests {
             _ speech: Speech, _ entry: String = "", server hasServer: Bool = true,
             authority: String = "service.test"
         ) throws {
-            still = try StillWorker()
+            still = try StillEngine()
             let configuration = try testConfiguration(
                 """
                 access: { destinations: { allow: [127.0.0.0/8] } }
@@ -53,7 +52,7 @@ struct InspectedTunnelTests {
                   other: { mode: publicKey, pins: [\(String(repeating: "a5", count: 32))] }
                 hosts: [{ match: [\(authority)], tunnel: inspect\(entry) }]
                 """, roots: [TestRoots.file("/roots.pem", TestIdentity.certificateDER)])
-            still.worker.environment.adopt(try testPolicy(configuration, generation: 2))
+            still.environment.adopt(try testPolicy(configuration, generation: 2))
             let (nearClient, farClient) = try Peer.pair()
             let (nearServer, farServer) = try Peer.pair()
             let descriptors = (dup(farClient.descriptor), dup(farServer.descriptor))
@@ -67,7 +66,7 @@ struct InspectedTunnelTests {
             server = FarEnd(
                 hasServer
                     ? try .server(descriptors.1) : Transport(descriptor: descriptors.1))
-            let environment = still.worker.environment
+            let environment = still.environment
             tunnel = InspectedTunnel(
                 environment: environment, authority: BoundAuthority(host: authority, port: 443),
                 account: nil,
@@ -89,7 +88,7 @@ struct InspectedTunnelTests {
             case .relayed(let handover, let upstream):
                 isRelayed = true
                 let relay = Relay(
-                    environment: still.worker.environment, idleMilliseconds: 60_000
+                    environment: still.environment, idleMilliseconds: 60_000
                 ) { _, _, _ in }
                 self.relay = relay
                 do {
@@ -110,7 +109,7 @@ struct InspectedTunnelTests {
             guard run(until: { !reasons.isEmpty }) else { return false }
             #expect(reasons == [reason])
             #expect(!isRelayed && closings == 1)
-            #expect(still.worker.loop.buffers.outstanding == 0)
+            #expect(still.loop.buffers.outstanding == 0)
             return true
         }
     }
@@ -130,19 +129,19 @@ struct InspectedTunnelTests {
         begun.server.send("answer")
         #expect(begun.run { begun.client.text == "answer" })
         #expect(begun.reasons.isEmpty && begun.closings == 0)
-        #expect(begun.still.worker.metrics.value(.tunnelsVerifiedTLS12) == 1)
+        #expect(begun.still.metrics.value(.tunnelsVerifiedTLS12) == 1)
     }
 
     @Test func `keeps no buffer while the server says nothing`() throws {
         let begun = try Begun(.tls12, server: false)
         #expect(begun.run { begun.server.received.count > 50 })
-        // The ClientHello: for when the server has been judged.
-        #expect(begun.still.worker.loop.buffers.outstanding == 1)
+        // The ClientHello: for the time when the server has been judged.
+        #expect(begun.still.loop.buffers.outstanding == 1)
         begun.server.close()
         #expect(begun.run { begun.client.end != nil })
         begun.client.close()
         #expect(begun.run { !begun.reasons.isEmpty })
-        #expect(begun.still.worker.loop.buffers.outstanding == 0)
+        #expect(begun.still.loop.buffers.outstanding == 0)
     }
 
     // MARK: What is refused
@@ -151,7 +150,7 @@ struct InspectedTunnelTests {
         let begun = try Begun(.tls12, ", pinsets: [other]")
         #expect(begun.isRefused(for: "tls-no-pin-matches"))
         #expect(!begun.client.isOpen && begun.client.end == .failed)
-        #expect(begun.still.worker.metrics.value(.tunnelsRefusedTLS12) == 1)
+        #expect(begun.still.metrics.value(.tunnelsRefusedTLS12) == 1)
     }
 
     @Test func `refuses TLS 1_3 unless the file says more`() throws {
@@ -201,7 +200,7 @@ struct InspectedTunnelTests {
         for (index, byte) in hello.enumerated() {
             #expect(begun.server.received.isEmpty, "after \(index) bytes")
             begun.client.send([byte])
-            #expect(begun.run { begun.still.worker.metrics.value(.clientBytesReceived) > index })
+            #expect(begun.run { begun.still.metrics.value(.clientBytesReceived) > index })
         }
         #expect(begun.run { begun.server.received == hello })
     }
@@ -213,7 +212,7 @@ struct InspectedTunnelTests {
         begun.client.reset()
         #expect(begun.run { begun.server.end != nil })
         #expect(begun.reasons == [nil] && begun.closings == 1)
-        #expect(begun.still.worker.loop.buffers.outstanding == 0)
+        #expect(begun.still.loop.buffers.outstanding == 0)
     }
 
     /// The first bytes from a TLS 1.2 client.
@@ -223,7 +222,7 @@ struct InspectedTunnelTests {
         defer { Descriptors.close(near) }
         _ = transport.handshake()
         let end = FarEnd(Transport(descriptor: dup(far.descriptor)))
-        let still = try StillWorker()
+        let still = try StillEngine()
         #expect(still.run(end) { end.received.count > 50 })
         return end.received
     }

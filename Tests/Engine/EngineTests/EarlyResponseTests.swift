@@ -1,17 +1,17 @@
+import EngineTestSupport
 import EventLoop
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 /// Responses that are complete before their requests are.
 @Suite("A response that ends before its request")
 struct EarlyResponseTests {
-    private let still: StillWorker
+    private let still: StillEngine
     private let server: ScriptedServer
 
     init() throws {
-        still = try StillWorker.reachingLoopback()
+        still = try StillEngine.reachingLoopback()
         server = try ScriptedServer()
     }
 
@@ -52,7 +52,7 @@ struct EarlyResponseTests {
         #expect(consumer.send(" more"))
         still.turn(until: "more arrives") { peer.read().hasSuffix("some more") }
         #expect(!consumer.isOver)
-        #expect(consumer.upstream?.deadline == .max, "the client's own deadline runs")
+        #expect(consumer.connection?.deadline == .max, "the client's own deadline runs")
         #expect(consumer.upstream?.finish(trailers: nil) == true)
         still.turn(until: "it ends") { consumer.isOver }
         #expect(consumer.content == told)
@@ -60,7 +60,7 @@ struct EarlyResponseTests {
         #expect(!peer.hasEnded)
         let (next, same) = (try still.acquire(server), peer)
         still.answer(next, from: same)
-        #expect(still.worker.metrics.value(.upstreamConnectionsCreated) == 1, "it is used again")
+        #expect(still.metrics.value(.upstreamConnectionsCreated) == 1, "it is used again")
     }
 
     @Test func `waits for what the server is slow to take, and says when it has`() throws {
@@ -73,7 +73,7 @@ struct EarlyResponseTests {
         still.deliver(Self.welcome[0], from: peer)
         #expect(consumer.content == "ok")
         #expect(!consumer.isOver)
-        #expect(consumer.upstream?.deadline != .max, "it must take something in time")
+        #expect(consumer.connection?.deadline != .max, "it must take something in time")
         still.turn(until: "it says so") { peer.read().utf8.count > 0 && consumer.drains == 1 }
         _ = consumer.upstream?.finish(trailers: nil)
         let all = head + (sent + 1) << 20

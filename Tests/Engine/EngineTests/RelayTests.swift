@@ -1,15 +1,15 @@
 import CLinux
+import EngineTestSupport
 import EventLoop
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 @Suite("A relay")
 struct RelayTests {
-    private let still: StillWorker
+    private let still: StillEngine
 
-    init() throws { still = try StillWorker() }
+    init() throws { still = try StillEngine() }
 
     // MARK: Bytes
 
@@ -45,7 +45,7 @@ struct RelayTests {
         still.turn(until: "it ends") { !relay.endings.isEmpty }
         // What is pending is the gateway's own.
         #expect(relay.endings == [.init(toUpstream: 10, toClient: 10)])
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
     // MARK: Ends
@@ -54,7 +54,7 @@ struct RelayTests {
     func `passes one side's end on, and the other side's bytes as before`(_ isClientFirst: Bool)
         throws
     {
-        let handlers = still.worker.loop.handlerCount
+        let handlers = still.loop.handlerCount
         let relay = try ScriptedRelay(still)
         let (first, second) =
             isClientFirst ? (relay.client, relay.upstream) : (relay.upstream, relay.client)
@@ -74,12 +74,12 @@ struct RelayTests {
         #expect(first.text == "and so on" && first.end == .closed)
         let (forth, back) = isClientFirst ? (10, 9) : (9, 10)
         #expect(relay.endings == [.init(toUpstream: UInt64(forth), toClient: UInt64(back))])
-        #expect(still.worker.loop.handlerCount == handlers)
+        #expect(still.loop.handlerCount == handlers)
     }
 
     @Test(arguments: [true, false])
     func `resets one side when the other one does`(_ isClient: Bool) throws {
-        let handlers = still.worker.loop.handlerCount
+        let handlers = still.loop.handlerCount
         let relay = try ScriptedRelay(still)
         still.settle()
         let (first, second) =
@@ -88,7 +88,7 @@ struct RelayTests {
         still.turn(until: "the other is told") { second.hasEnded }
         #expect(second.end == .reset)
         #expect(relay.endings == [.init(toUpstream: 0, toClient: 0)])
-        #expect(still.worker.loop.handlerCount == handlers)
+        #expect(still.loop.handlerCount == handlers)
     }
 
     @Test(arguments: [true, false])
@@ -116,9 +116,9 @@ struct RelayTests {
     }
 
     @Test func `leaves both descriptors to its caller when it cannot begin`() throws {
-        let handlers = still.worker.loop.handlerCount
+        let handlers = still.loop.handlerCount
         #expect(throws: Errno.self) { try ScriptedRelay(still, upstreamDescriptor: -1) }
-        #expect(still.worker.loop.handlerCount == handlers)
+        #expect(still.loop.handlerCount == handlers)
         still.settle()
     }
 
@@ -138,7 +138,7 @@ struct RelayTests {
         }
         // Two sockets' buffers on each side, and a pipe.
         #expect(sent < 64 << 20)
-        #expect(still.worker.loop.buffers.outstanding == 0, "they stay in the kernel")
+        #expect(still.loop.buffers.outstanding == 0, "they stay in the kernel")
 
         // The other direction is not held up.
         sink.send("meanwhile")
@@ -159,7 +159,7 @@ struct RelayTests {
     // MARK: Pipes
 
     @Test func `takes a pipe only while it holds bytes, and gives it back empty`() throws {
-        let pool = still.worker.environment.pipes
+        let pool = still.environment.pipes
         let known = try Set([#require(pool.take()), #require(pool.take())].map(Kept.init))
         for kept in known { pool.give(kept.pipe) }
         let relay = try ScriptedRelay(still)
@@ -174,7 +174,7 @@ struct RelayTests {
     }
 
     @Test func `closes a pipe that still holds bytes when it breaks`() throws {
-        let pool = still.worker.environment.pipes
+        let pool = still.environment.pipes
         weak var pipe: Pipe?
         do {
             let taken = try #require(pool.take())
@@ -202,16 +202,16 @@ struct RelayTests {
 
     @Test func `ends when nothing has moved for its time`() throws {
         let relay = try ScriptedRelay(still, idleMilliseconds: 50)
-        let began = still.worker.loop.now
+        let began = still.loop.now
         still.turn(until: "it ends") { !relay.endings.isEmpty }
-        #expect(still.worker.loop.now - began >= 50)
+        #expect(still.loop.now - began >= 50)
         #expect(relay.endings == [.init(toUpstream: 0, toClient: 0, wasIdle: true)])
         #expect(relay.client.hasEnded && relay.upstream.hasEnded)
     }
 
     @Test func `counts its time from the last movement`() throws {
         let relay = try ScriptedRelay(still, idleMilliseconds: 1000)
-        let loop = still.worker.loop
+        let loop = still.loop
         let began = loop.now
         still.turn(until: "a while has passed") { loop.now >= began + 100 }
         let sent = loop.now
@@ -230,6 +230,6 @@ struct RelayTests {
         #expect(relay.endings.map(\.wasIdle) == [true])
         #expect(relay.endings.first.map { $0.toClient > 0 } ?? false)
         still.settle()
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 }

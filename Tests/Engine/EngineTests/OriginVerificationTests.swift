@@ -1,9 +1,10 @@
+import CertificateAuthority
+import EngineTestSupport
 import EventLoop
 import PinfoldTLS
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 /// What precedes an intercepted tunnel, and what it leaves behind.
 @Suite("Seeing that a server may be trusted")
@@ -17,9 +18,9 @@ struct OriginVerificationTests {
         private(set) var verification: OriginVerification!
         private(set) var outcomes: [Result<OriginVerification.Server, StreamFailure>] = []
 
-        init(_ still: StillWorker, _ server: ScriptedServer) throws {
+        init(_ still: StillEngine, _ server: ScriptedServer) throws {
             verification = OriginVerification(
-                environment: still.worker.environment, origin: try still.origin(server), client: nil
+                environment: still.environment, origin: try still.origin(server), client: nil
             ) { [unowned self] in outcomes.append($0) }
             verification.start()
         }
@@ -32,8 +33,8 @@ struct OriginVerificationTests {
         }
     }
 
-    /// A verification that has succeeded, and the server's end of the connection that it leaves.
-    private func verified(_ still: StillWorker) throws -> (begun: Begun, peer: Peer) {
+    /// One that has ended well, and the server's end of the connection that it leaves.
+    private func verified(_ still: StillEngine) throws -> (begun: Begun, peer: Peer) {
         let begun = try Begun(still, server)
         #expect(begun.outcomes.isEmpty)
         let peer = try still.peer(of: server)
@@ -43,7 +44,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `sends nothing, and leaves the connection for the first request`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (begun, peer) = try verified(still)
         #expect(begun.servers.map(\.endpoint) == [server.endpoint])
         #expect(begun.servers.first?.certificate == nil, "there is none in clear text")
@@ -56,11 +57,11 @@ struct OriginVerificationTests {
         still.turn(until: "the request arrives") { peer.read().hasPrefix("GET / ") }
         still.answer(first, from: peer)
         #expect(openConnections(toPort: server.port) == 1)
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
     @Test func `is content with an idle connection, and leaves that too`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         let begun = try Begun(still, server)
@@ -73,7 +74,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `hands its place on to who waits, others like it first come first served`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (busy, peer) = try still.exchange(server)
         let waiting = [try Begun(still, server), try Begun(still, server)]
         let last = try still.acquire(server)
@@ -88,7 +89,7 @@ struct OriginVerificationTests {
 
     @Test(arguments: ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "x"])
     func `closes a connection on which the server speaks before it is asked`(said: String) throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (begun, peer) = try verified(still)
         #expect(begun.servers.count == 1)
         peer.send(said)
@@ -97,7 +98,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `leaves nothing when the server closes meanwhile`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (_, peer) = try verified(still)
         peer.close()
         still.turn(until: "it is closed") { openConnections(toPort: server.port) == 0 }
@@ -105,7 +106,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `tells once that there is no connection`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let closed = try ScriptedServer(listens: false)
         let begun = try Begun(still, closed)
         still.turn(until: "it ends") { !begun.outcomes.isEmpty }
@@ -117,7 +118,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `tells nobody who has given it up, and the connection is kept`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let begun = try Begun(still, server)
         begun.verification.cancel()
         begun.verification.cancel()
@@ -130,7 +131,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `leaves the line when it is given up`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (busy, peer) = try still.exchange(server)
         let begun = try Begun(still, server)
         let origin = try still.origin(server)
@@ -143,7 +144,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `is sent back when its policy goes`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (busy, peer) = try still.exchange(server)
         let begun = try Begun(still, server)
         still.pool.retire(try still.origin(server))
@@ -154,7 +155,7 @@ struct OriginVerificationTests {
     }
 
     @Test func `does not leave a connection under a policy that is gone`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let begun = try Begun(still, server)
         let peer = try still.peer(of: server)
         let origin = try still.origin(server)

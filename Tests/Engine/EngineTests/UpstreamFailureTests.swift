@@ -1,17 +1,17 @@
+import EngineTestSupport
 import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 @Suite("A connection to a server that fails")
 struct UpstreamFailureTests {
-    private let still: StillWorker
+    private let still: StillEngine
     private let server: ScriptedServer
 
     init() throws {
-        still = try StillWorker.reachingLoopback()
+        still = try StillEngine.reachingLoopback()
         server = try ScriptedServer()
     }
 
@@ -52,7 +52,7 @@ struct UpstreamFailureTests {
             consumer.events.last == .failed(end.reason, responseStarted: end.started))
         #expect(openConnections(toPort: server.port) == 0)
         #expect(still.counts(try still.origin(server)) == PoolCounts())
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
     @Test(
@@ -93,7 +93,7 @@ struct UpstreamFailureTests {
     @Test func `is closed when its consumer gives up, and tells it nothing more`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
-        let upstream = try #require(consumer.upstream)
+        let upstream = try #require(consumer.connection)
         let events = consumer.events
         upstream.cancel()
         upstream.cancel()
@@ -106,8 +106,8 @@ struct UpstreamFailureTests {
 
     @Test func `gives the server its time for the response's first byte`() throws {
         let (consumer, peer) = try still.exchange(server)
-        let upstream = try #require(consumer.upstream)
-        #expect(upstream.deadline - still.worker.loop.now <= 60_000)
+        let upstream = try #require(consumer.connection)
+        #expect(upstream.deadline - still.loop.now <= 60_000)
         #expect(upstream.deadline != .max)
         upstream.deadlineReached()
         #expect(
@@ -120,7 +120,7 @@ struct UpstreamFailureTests {
     @Test func `gives the server its time for a pause within the response`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
-        try #require(consumer.upstream).deadlineReached()
+        try #require(consumer.connection).deadlineReached()
         #expect(
             consumer.events.last == .failed(.server(.upstreamBodyTimeout), responseStarted: true))
         #expect(peer.hasEnded)
@@ -129,8 +129,8 @@ struct UpstreamFailureTests {
     @Test func `gives an event stream a time of its own`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", from: peer)
-        let upstream = try #require(consumer.upstream)
-        #expect(upstream.deadline - still.worker.loop.now > 60_000)
+        let upstream = try #require(consumer.connection)
+        #expect(upstream.deadline - still.loop.now > 60_000)
         upstream.deadlineReached()
         #expect(
             consumer.events.last == .failed(.server(.eventStreamTimeout), responseStarted: true))
@@ -140,7 +140,7 @@ struct UpstreamFailureTests {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
-        let upstream = try #require(consumer.upstream)
+        let upstream = try #require(consumer.connection)
         upstream.deadlineReached()
         #expect(!consumer.isOver)
         #expect(!peer.hasEnded)
@@ -151,7 +151,7 @@ struct UpstreamFailureTests {
     }
 
     @Test func `gives up a server that takes nothing of the request`() throws {
-        let still = try StillWorker.reachingLoopback("timeouts: { body: 100ms }")
+        let still = try StillEngine.reachingLoopback("timeouts: { body: 100ms }")
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
         let (_, peer) = try still.exchange(server, for: consumer)
@@ -162,16 +162,16 @@ struct UpstreamFailureTests {
             consumer.events
                 == [.ready, .failed(.server(.upstreamSendTimeout), responseStarted: false)])
         #expect(peer.hasEnded)
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
     @Test func `begins the first byte's time anew when the last of the request is taken`() throws {
-        let still = try StillWorker.reachingLoopback("timeouts: { firstByte: 100ms }")
+        let still = try StillEngine.reachingLoopback("timeouts: { firstByte: 100ms }")
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
         let (_, peer) = try still.exchange(server, for: consumer)
         #expect(consumer.send("content"))
-        let upstream = try #require(consumer.upstream)
+        let upstream = try #require(consumer.connection)
         #expect(upstream.finish(trailers: nil))
         still.turn(until: "it fails") { consumer.isOver }
         #expect(consumer.failure == .server(.firstByteTimeout))

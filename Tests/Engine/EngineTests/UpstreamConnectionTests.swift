@@ -1,19 +1,19 @@
+import EngineTestSupport
 import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 @Suite("A connection to a server")
 struct UpstreamConnectionTests {
     private typealias Event = ScriptedConsumer.Event
 
-    private let still: StillWorker
+    private let still: StillEngine
     private let server: ScriptedServer
 
     init() throws {
-        still = try StillWorker.reachingLoopback()
+        still = try StillEngine.reachingLoopback()
         server = try ScriptedServer()
     }
 
@@ -60,8 +60,8 @@ struct UpstreamConnectionTests {
             still.turn(until: "the response ends") { consumer.isOver }
             expect(consumer, message)
         }
-        #expect(still.worker.metrics.value(.upstreamConnectionsCreated) == 1)
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.metrics.value(.upstreamConnectionsCreated) == 1)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
     @Test(arguments: messages.indices)
@@ -225,7 +225,7 @@ struct UpstreamConnectionTests {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 10000000\r\n\r\nfirst", from: peer)
-        let read = still.worker.metrics.value(.upstreamBytesReceived)
+        let read = still.metrics.value(.upstreamBytesReceived)
         var unread = 0
         while true {
             let count = peer.fill(1 << 20)
@@ -234,13 +234,13 @@ struct UpstreamConnectionTests {
             still.settle()
         }
         #expect(unread < 10_000_000 - 5, "the kernel's buffers are full")
-        #expect(still.worker.metrics.value(.upstreamBytesReceived) == read)
+        #expect(still.metrics.value(.upstreamBytesReceived) == read)
         #expect(consumer.content == "first")
-        #expect(consumer.upstream?.deadline == .max, "the client is the slow one")
+        #expect(consumer.connection?.deadline == .max, "the client is the slow one")
 
         consumer.takesContent = true
         consumer.upstream?.resume()
-        #expect(consumer.upstream?.deadline != .max)
+        #expect(consumer.connection?.deadline != .max)
         still.turn(until: "it goes on") { consumer.content.utf8.count == 5 + unread }
         #expect(!consumer.isOver)
     }
@@ -257,7 +257,7 @@ struct UpstreamConnectionTests {
             peer.send("1\r\n\(part)\r\n")
             still.settle()
             #expect(consumer.content == taken)
-            #expect(still.worker.loop.buffers.outstanding == 1)
+            #expect(still.loop.buffers.outstanding == 1)
             taken += part
             consumer.upstream?.resume()
             still.turn(until: "the next part is there") { consumer.content == taken }
@@ -265,7 +265,7 @@ struct UpstreamConnectionTests {
         consumer.upstream?.resume()
         peer.send("0\r\n\r\n")
         still.turn(until: "it ends") { consumer.isOver }
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
     @Test func `ends well when the server closes while its consumer pauses`() throws {
@@ -288,7 +288,7 @@ struct UpstreamConnectionTests {
         consumer.takesContent = false
         still.deliver("HTTP/1.1 200 OK\r\n\r\n", from: peer)
         still.deliver("early", from: peer)
-        let upstream = try #require(consumer.upstream)
+        let upstream = try #require(consumer.connection)
         let (transport, leftover) = upstream.handOver()
         defer { Descriptors.close(transport.descriptor) }
         #expect(leftover != nil)

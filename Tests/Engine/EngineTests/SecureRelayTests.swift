@@ -1,10 +1,10 @@
 import CLinux
+import EngineTestSupport
 import EventLoop
 import PinfoldTLS
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 /// Bytes from one connection to another, over TLS on none, one or both of the sides.
 @Suite("A relay over TLS")
@@ -23,13 +23,13 @@ struct SecureRelayTests {
 
     /// A relay that runs, its other ends, and how it ended.
     private final class Joined {
-        let still: StillWorker
+        let still: StillEngine
         let client: FarEnd
         let upstream: FarEnd
         private(set) var ended: (toUpstream: UInt64, toClient: UInt64)?
 
         init(_ sides: Sides, pendingForClient: String? = nil) throws {
-            still = try StillWorker()
+            still = try StillEngine()
             let (first, second) = (try Self.tcpPair(), try Self.tcpPair())
             let near =
                 sides.client ? try Transport.server(first.near) : .init(descriptor: first.near)
@@ -39,7 +39,7 @@ struct SecureRelayTests {
                 sides.upstream ? try Transport.client(second.near) : .init(descriptor: second.near)
             upstream = FarEnd(
                 sides.upstream ? try .server(second.far) : Transport(descriptor: second.far))
-            let loop = still.worker.loop
+            let loop = still.loop
             for _ in 0..<50 {
                 client.advance(on: loop)
                 upstream.advance(on: loop)
@@ -47,7 +47,7 @@ struct SecureRelayTests {
                 _ = origin.handshake()
             }
             try #require(client.isOpen && upstream.isOpen)
-            let relay = Relay(environment: still.worker.environment, idleMilliseconds: 60_000) {
+            let relay = Relay(environment: still.environment, idleMilliseconds: 60_000) {
                 [unowned self] in
                 ended = ($0, $1)
                 _ = $2

@@ -1,8 +1,8 @@
+import EngineTestSupport
 import EventLoop
 import Testing
 
-@testable import Gateway
-@testable import PinfoldEngine
+@testable import Engine
 
 @Suite("The pool of connections to servers")
 struct UpstreamPoolTests {
@@ -13,7 +13,7 @@ struct UpstreamPoolTests {
     // MARK: Idle connections
 
     @Test func `gives an idle connection to the next who asks, at once`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         let origin = try still.origin(server)
@@ -23,12 +23,12 @@ struct UpstreamPoolTests {
         #expect(second.events == [.ready])
         #expect(second.upstream === first.lastUpstream)
         #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
-        #expect(still.worker.metrics.value(.upstreamConnectionsReused) == 1)
+        #expect(still.metrics.value(.upstreamConnectionsReused) == 1)
         #expect(openConnections(toPort: server.port) == 1)
     }
 
     @Test func `makes a new connection for who wants one that carried nothing before`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         let second = try still.acquire(server, fresh: true)
@@ -42,7 +42,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `gives the connection used last, so that the others can fall out of use`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         let (second, other) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -52,7 +52,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `keeps no connection that its server has closed`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         peer.close()
@@ -61,7 +61,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `looks at the socket first for a request that may not be sent twice`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         peer.close()
@@ -76,7 +76,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `takes nothing that an idle connection's server says for a response`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -86,7 +86,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `refuses a connection whose server has spoken before it was asked`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let consumer = try still.acquire(server)
         let peer = try still.peer(of: server)
         peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
@@ -99,10 +99,10 @@ struct UpstreamPoolTests {
     }
 
     @Test func `closes a connection that was idle for its time`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
-        first.lastUpstream?.deadlineReached()
+        first.lastConnection?.deadlineReached()
         #expect(peer.hasEnded)
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
@@ -110,7 +110,7 @@ struct UpstreamPoolTests {
     // MARK: Waiting
 
     @Test func `lets who finds no place wait, first come first served`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         let waiting = try (0..<3).map { _ in try still.acquire(server) }
         let origin = try still.origin(server)
@@ -128,13 +128,13 @@ struct UpstreamPoolTests {
         }
         still.answer(current, from: peer)
         #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
-        #expect(still.worker.metrics.value(.poolWaits) == 3)
+        #expect(still.metrics.value(.poolWaits) == 3)
         #expect(openConnections(toPort: server.port) == 1)
     }
 
     @Test
     func `makes another connection for who waits when the one before cannot be kept`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         let second = try still.acquire(server)
         peer.send("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
@@ -147,7 +147,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `closes an idle connection for who wants one that carried nothing`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         let second = try still.acquire(server, fresh: true)
@@ -161,21 +161,21 @@ struct UpstreamPoolTests {
     }
 
     @Test func `refuses who comes when as many wait as may`() throws {
-        let still = try StillWorker.reachingLoopback(
+        let still = try StillEngine.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 1 }")
         let (first, peer) = try still.exchange(server)
         let second = try still.acquire(server)
         let third = try still.acquire(server)
         #expect(second.events.isEmpty)
         #expect(third.events == [.failed(.gateway(.tooManyPending), responseStarted: false)])
-        #expect(still.worker.metrics.value(.poolWaitRefusals) == 1)
+        #expect(still.metrics.value(.poolWaitRefusals) == 1)
         #expect(still.counts(try still.origin(server)).waitingExchanges == 1)
         still.answer(first, from: peer)
         #expect(second.isReady)
     }
 
     @Test func `frees the place in the line of who gives up`() throws {
-        let still = try StillWorker.reachingLoopback(
+        let still = try StillEngine.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 2 }")
         let origin = try still.origin(server)
         let (first, peer) = try still.exchange(server)
@@ -194,7 +194,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `keeps the connection that was made for who gave up meanwhile`() throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let origin = try still.origin(server)
         let consumer = try still.acquire(server)
         let peer = try still.peer(of: server)
@@ -207,7 +207,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `sends those who wait back to find their origin anew when its policy goes`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { upstreamPerHost: 2 }")
+        let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 2 }")
         let origin = try still.origin(server)
         let (first, idlePeer) = try still.exchange(server)
         let (busy, busyPeer) = try still.exchange(server)
@@ -230,7 +230,7 @@ struct UpstreamPoolTests {
     // MARK: All origins together
 
     @Test func `closes the longest idle connection of all for another origin's`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { connections: 2 }")
+        let still = try StillEngine.reachingLoopback("limits: { connections: 2 }")
         let servers = [server, try ScriptedServer(), try ScriptedServer()]
         let (first, peer) = try still.exchange(servers[0])
         still.answer(first, from: peer)
@@ -246,7 +246,7 @@ struct UpstreamPoolTests {
     }
 
     @Test func `connects for who waits elsewhere when a place among all comes free`() throws {
-        let still = try StillWorker.reachingLoopback("limits: { connections: 1 }")
+        let still = try StillEngine.reachingLoopback("limits: { connections: 1 }")
         let other = try ScriptedServer()
         let (first, peer) = try still.exchange(server)
         let second = try still.acquire(other)
@@ -275,23 +275,23 @@ struct UpstreamPoolTests {
 
     @Test(arguments: Ending.allCases)
     func `gives places back once, whatever ends a connection`(_ ending: Ending) throws {
-        let still = try StillWorker.reachingLoopback()
+        let still = try StillEngine.reachingLoopback()
         let server = try ScriptedServer(listens: ending != .refusedPort)
         let origin = try still.origin(server)
-        let handlers = still.worker.loop.handlerCount
+        let handlers = still.loop.handlerCount
         for _ in 0..<2 {
             try end(ending, still, server)
             still.turn(until: "nothing is open") { openConnections(toPort: server.port) == 0 }
             #expect(still.counts(origin) == PoolCounts())
             #expect(origin.isUnused)
             #expect(still.pool.byLimit.isEmpty)
-            #expect(still.worker.loop.handlerCount == handlers)
+            #expect(still.loop.handlerCount == handlers)
         }
         still.settle()
-        #expect(still.worker.loop.buffers.outstanding == 0)
+        #expect(still.loop.buffers.outstanding == 0)
     }
 
-    private func end(_ ending: Ending, _ still: StillWorker, _ server: ScriptedServer) throws {
+    private func end(_ ending: Ending, _ still: StillEngine, _ server: ScriptedServer) throws {
         if ending == .refusedPort || ending == .spokeUnasked {
             let consumer = try still.acquire(server)
             if ending == .spokeUnasked { try still.peer(of: server).send("220 hello\r\n") }
@@ -308,9 +308,9 @@ struct UpstreamPoolTests {
         case .malformed: peer.send("HTTP/1.1 two hundred\r\n\r\n")
         case .notPersistent: peer.send("HTTP/1.0 204 No Content\r\n\r\n")
         case .cancelled: return consumer.upstream?.cancel() ?? ()
-        case .timedOut: consumer.upstream?.deadlineReached()
+        case .timedOut: consumer.connection?.deadlineReached()
         case .detached:
-            let detached = try #require(consumer.upstream).handOver()
+            let detached = try #require(consumer.connection).handOver()
             return Descriptors.close(detached.transport.descriptor)
         case .closedWhileIdle:
             still.answer(consumer, from: peer)

@@ -1,0 +1,80 @@
+import CLinux
+import EngineTestSupport
+import EventLoop
+
+@testable import Engine
+
+/// A relay, and the far ends of what it joins.
+final class ScriptedRelay {
+    struct Ending: Equatable {
+        var toUpstream: UInt64
+        var toClient: UInt64
+        var wasIdle = false
+    }
+
+    let client: Peer
+    let upstream: Peer
+    private let signals = BrokenPipeSignals()
+    private(set) var endings: [Ending] = []
+
+    /// - Parameters:
+    ///   - early: what each side has sent already; `pending`: what the client is still to be sent.
+    ///   - descriptor: takes the place of the upstream's.
+    init(
+        _ still: StillEngine, idleMilliseconds: Int64 = 60_000, earlyFromClient: String = "",
+        earlyFromUpstream: String = "", pendingForClient: String = "",
+        upstreamDescriptor descriptor: Int32? = nil
+    ) throws {
+        let (nearClient, client) = try Peer.pair()
+        let (nearUpstream, upstream) = try Peer.pair()
+        (self.client, self.upstream) = (client, upstream)
+        if descriptor != nil { Descriptors.close(nearUpstream) }
+        let environment = still.environment
+        var pending = OutputQueue()
+        let waiting = ScriptedConsumer.buffer(pendingForClient, environment)
+        pending.append(waiting.readable, owner: waiting)
+        let relay = Relay(
+            environment: environment, idleMilliseconds: idleMilliseconds
+        ) { [weak self] in
+            self?.endings.append(Ending(toUpstream: $0, toClient: $1, wasIdle: $2))
+        }
+        do {
+            try relay.start(
+                client: Transport(descriptor: nearClient),
+                upstream: Transport(descriptor: descriptor ?? nearUpstream),
+                earlyFromClient: ScriptedConsumer.buffer(earlyFromClient, environment),
+                earlyFromUpstream: ScriptedConsumer.buffer(earlyFromUpstream, environment),
+                pendingForClient: pending)
+        } catch {
+            // It is still the caller's.
+            Descriptors.close(nearClient)
+            throw error
+        }
+    }
+}
+
+/// Blocks SIGPIPE in its thread for as long as it lives: splice(2) has no flag like MSG_NOSIGNAL.
+/// The gateway blocks it for good; here other tests are about its disposition.
+private final class BrokenPipeSignals {
+    private var before = sigset_t()
+
+    private static var brokenPipe: sigset_t {
+        var signals = sigset_t()
+        sigemptyset(&signals)
+        sigaddset(&signals, SIGPIPE)
+        return signals
+    }
+
+    init() {
+        var signals = Self.brokenPipe
+        pthread_sigmask(SIG_BLOCK, &signals, &before)
+    }
+
+    deinit {
+        var signals = Self.brokenPipe
+        // What is pending would be delivered now.
+        var wait = timespec()
+        while sigtimedwait(&signals, nil, &wait) == SIGPIPE {}
+        if sigismember(&before, SIGPIPE) == 0 { pthread_sigmask(SIG_UNBLOCK, &signals, nil) }
+    }
+}

@@ -1,4 +1,4 @@
-/// Why what was asked is not allowed. The order is that of the documentation.
+/// Why a request is not allowed, in the order of the documentation.
 package enum AccessReason: UInt8, Sendable, CaseIterable {
     case notAProxyRequest
     case misdirected
@@ -15,7 +15,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
     case protocolSwitchRefused
     case loopDetected
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .notAProxyRequest:
@@ -34,13 +34,13 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
             ReasonEntry(
                 "client-not-allowed", .access, 403, .requestDenied,
                 "the client's address is in none of the networks of access.clients",
-                remedy: "Add the client's network to `access.clients` if it is to be served.")
+                remedy: "Add the client's network to `access.clients` if it should be served.")
         case .clientSubjectNotAllowed:
             ReasonEntry(
                 "client-subject-not-allowed", .access, 403, .requestDenied,
-                "the subject of the client's certificate is none of those that the listener serves",
-                remedy: "Add the subject to the listener's `tls.clientSubjects` if the client is "
-                    + "to be served: `client_subject` of the access log has it.")
+                "the listener does not accept the subject of the client's certificate",
+                remedy: "Add the subject to the listener's `tls.clientSubjects` if the client "
+                    + "should be served. The access log has it as `client_subject`.")
         case .connectOnReverseRoute:
             ReasonEntry(
                 "connect-on-reverse-route", .access, 405, .requestDenied,
@@ -55,22 +55,23 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .tunnelRefused:
             ReasonEntry(
                 "tunnel-refused", .access, 403, .requestDenied,
-                "tunnels to this host are refused by its entry of hosts, as is the default with "
-                    + "pinsets, which a tunnel goes around",
-                remedy: "Ask for the host with `http://` and `upgrade: https`, set up "
+                "the entry of hosts for this host refuses tunnels, which is the default with "
+                    + "pinsets because a tunnel bypasses them",
+                remedy: "Request the host with `http://` and `upgrade: https`, set up "
                     + "`interception`, or write `tunnel: inspect` in its entry of `hosts`; "
-                    + "`tunnel: pass` goes around the pins.")
+                    + "`tunnel: pass` bypasses the pins.")
         case .interceptionImpossible:
             ReasonEntry(
                 "interception-impossible", .access, 403, .requestDenied,
-                "tunnels to this host are intercepted, and no certificate can have its name",
-                remedy: "Ask for the host by a name that a certificate can have, or write "
-                    + "`intercept: false` in its entry of `hosts`.")
+                "tunnels to this host are intercepted, but no certificate can be issued for its "
+                    + "name",
+                remedy: "Use a host name that a certificate can contain, or write `intercept: "
+                    + "false` in its entry of `hosts`.")
         case .clearTextRefused:
             ReasonEntry(
                 "clear-text-refused", .access, 403, .requestDenied,
-                "clear text to this host is refused by its entry of hosts, as is the default with "
-                    + "pinsets, which clear text goes around",
+                "the entry of hosts for this host refuses clear text, which is the default with "
+                    + "pinsets because clear text bypasses them",
                 remedy: "Write `upgrade: https` in the entry (`https://` in a reverse listener's "
                     + "upstream), or `clearText: allow`.")
         case .pinnedPortRefused:
@@ -83,23 +84,23 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .destinationRefused:
             ReasonEntry(
                 "destination-refused", .access, 403, .destinationProhibited,
-                "the destination's address is not one that may be connected to",
+                "connecting to the destination's address is not allowed",
                 remedy: "Name its network in `access.destinations.allow` (a host name there opens "
-                    + "private networks only), or take it out of "
-                    + "`access.destinations.deny`: the reply says which of the two decides.")
+                    + "private networks only), or remove it from `access.destinations.deny`: the "
+                    + "reply says which of the two applies.")
         case .ownListenerRefused:
             ReasonEntry(
                 "own-listener-refused", .access, 403, .loopDetected,
-                "the destination is this gateway itself: it is one of its own listeners",
+                "the destination is one of this gateway's own listeners",
                 remedy: "Look for the client, or the DNS name, that leads back to the gateway.")
         case .protocolSwitchRefused:
             ReasonEntry(
                 "protocol-switch-refused", .access, 403, .requestDenied,
                 "the request asks for another protocol (Upgrade), which its entry of hosts "
-                    + "refuses, as is the default where rules look at content or responses",
-                remedy: "Have the client do without Upgrade, or write `switchProtocols: allow` in "
-                    + "the entry of `hosts`: what is then said (WebSocket) passes its rules "
-                    + "unread.")
+                    + "refuses; this is the default where rules examine content or responses",
+                remedy: "Have the client not use Upgrade, or write `switchProtocols: allow` in the "
+                    + "entry of `hosts`: its rules are then not applied to the new protocol "
+                    + "(WebSocket).")
         case .loopDetected:
             ReasonEntry(
                 "loop-detected", .access, 508, .loopDetected,

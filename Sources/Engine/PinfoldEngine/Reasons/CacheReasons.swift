@@ -1,11 +1,11 @@
 import CachePolicy
 
-/// What the documentation says of a reason that is no fault.
+/// The documentation of a reason that is not an error.
 package struct CacheReasonEntry: Sendable, Hashable {
     package var token: String
-    /// One sentence without full stop.
+    /// One sentence without a full stop.
     package var meaning: String
-    /// What changes it, if that is wanted.
+    /// How to change it, if that is wanted; empty if there is no way.
     package var remedy: String
 
     init(_ token: StaticString, _ meaning: String, _ remedy: String) {
@@ -16,7 +16,7 @@ package struct CacheReasonEntry: Sendable, Hashable {
 }
 
 extension NotStoredReason {
-    /// Everything that is said of it.
+    /// The token, meaning and remedy.
     package var entry: CacheReasonEntry {
         let (meaning, remedy) = texts
         return CacheReasonEntry(token, meaning, remedy)
@@ -31,41 +31,42 @@ extension NotStoredReason {
         case .authorization:
             (
                 "the request had Authorization and the response does not allow sharing",
-                "Have the server send `public` or `s-maxage` if all users may see it."
+                "Have the server send `public` or `s-maxage` if all users may see the response."
             )
-        case .notFinal: ("the response is an interim one, or 101", "")
-        case .partialContent: ("the response is a part (206)", "")
-        case .notModified: ("304 updates what is stored and is not stored itself", "")
+        case .notFinal: ("the response is interim, or 101", "")
+        case .partialContent: ("the response is partial (206)", "")
+        case .notModified: ("a 304 updates the stored response and is not stored itself", "")
         case .statusNotUnderstood:
-            ("`must-understand`, and the status is not known here", "")
+            ("the response said `must-understand`, and its status is unknown to the gateway", "")
         case .aboutThisRequestOnly:
-            ("the status is about this request or connection only (412, 416, 429 …)", "")
+            ("the status applies to this request or connection only (412, 416, 429 …)", "")
         case .notCacheableByDefault:
             (
                 "neither the status nor any field makes the response cacheable",
                 "Have the server send `max-age` or `Expires`."
             )
-        case .varyAny: ("`Vary: *`", "Have the server name the fields it looks at.")
+        case .varyAny:
+            ("the response said `Vary: *`", "Have the server name the fields that it uses.")
         case .varyNames: ("Vary names more fields than the limit", "Have the server name fewer.")
         case .varyValues:
             ("the values of the fields that Vary names are longer than the limit", "")
         case .setCookie:
             (
-                "the response sets a cookie and has no sign that it is meant to be shared",
+                "the response sets a cookie and is not marked as shareable",
                 "Have the server send `public`, or no Set-Cookie."
             )
         case .uselessWithoutValidator:
             (
-                "it would be stale at once, and has nothing to validate it with",
+                "it would be stale immediately, and it has no validator",
                 "Have the server send `max-age`, ETag or Last-Modified."
             )
         case .malformedCacheControl:
-            ("Cache-Control cannot be read, so what it forbids is unknown", "Correct the server.")
+            ("Cache-Control is malformed, so it is unknown what it forbids", "Correct the server.")
         case .tooLarge: ("the body is larger than allowed", "Raise `cache.maximumObject`.")
         case .cookie:
             (
                 "the request had Cookie, and the response has no explicit lifetime",
-                "Have the server send `max-age` if all users may see it."
+                "Have the server send `max-age` if all users may see the response."
             )
         case .bypassField:
             (
@@ -76,32 +77,33 @@ extension NotStoredReason {
         case .keyTooLong: ("the URL is too long for a key", "")
         case .disabled:
             (
-                "the cache is off, here or as a whole",
-                "`cache.enabled`, and `cache: { store: true }` of the host's entry."
+                "the cache is disabled, for this host or altogether",
+                "Set `cache.enabled`, and `cache: { store: true }` in the host's entry."
             )
-        case .incomplete: ("the response ended before it was complete, or may have", "")
+        case .incomplete: ("the response was incomplete, or may have been", "")
         case .storeUnavailable:
             (
-                "the cache could not take it: busy, full, or its disk is off",
-                "Look at the metrics of the cache's disk and queue."
+                "the cache could not accept it: it is busy or full, or its disk is disabled",
+                "Check the metrics of the cache's disk and queue."
             )
         case .invalidated:
             (
-                "what is stored for the URL was invalidated or replaced while the server answered",
+                "the stored responses for the URL were invalidated or replaced while the server "
+                    + "responded",
                 ""
             )
         case .duplicate:
             (
-                "another response to the same request, for which this one waited in vain, "
-                    + "is stored instead",
-                "Look at why the server is so slow, or raise `timeouts.collapse`."
+                "another response to the same request is stored instead; this request had stopped "
+                    + "waiting for it",
+                "Find out why the server is so slow, or raise `timeouts.collapse`."
             )
         }
     }
 }
 
 extension ForwardReason {
-    /// Everything that is said of it.
+    /// The token, meaning and remedy.
     package var entry: CacheReasonEntry {
         let (meaning, remedy) = texts
         return CacheReasonEntry(token, meaning, remedy)
@@ -112,17 +114,20 @@ extension ForwardReason {
         case .uriMiss: ("nothing is stored for the URL", "")
         case .varyMiss:
             (
-                "what is stored is for other values of the fields that Vary names",
+                "the stored responses are for other values of the fields that Vary names",
                 "Have the server name fewer fields in Vary."
             )
         case .method: ("the method is neither GET nor HEAD", "")
         case .bypass:
             (
-                "the cache is off, here or as a whole",
-                "`cache.enabled`, and `cache: { store: true }` of the host's entry."
+                "the cache is disabled, for this host or altogether",
+                "Set `cache.enabled`, and `cache: { store: true }` in the host's entry."
             )
         case .policy:
-            ("what is stored was obtained under another trust or another configuration", "")
+            (
+                "the stored response was obtained under different trust settings or another "
+                    + "configuration", ""
+            )
         case .bypassField:
             (
                 "the request has one of the fields of `cache.bypassFields`",
@@ -130,41 +135,45 @@ extension ForwardReason {
             )
         case .requestContent: ("the request has a body, which is not part of the key", "")
         case .keyTooLong: ("the URL is too long for a key", "")
-        case .upgrade: ("the request wants to change the protocol", "")
+        case .upgrade: ("the request asks to switch protocols", "")
         case .requestNoCache: ("the request said `no-cache`", "Correct the client.")
         case .requestNoStore: ("the request said `no-store`", "Correct the client.")
-        case .requestMaxAge: ("what is stored is older than the request's `max-age`", "")
+        case .requestMaxAge: ("the stored response is older than the request's `max-age`", "")
         case .requestMinFresh:
-            ("what is stored is not fresh for as long as the request's `min-fresh`", "")
+            ("the stored response does not stay fresh for as long as the request's `min-fresh`", "")
         case .requestPrecondition:
-            ("If-Match or If-Unmodified-Since is for the server to decide", "")
+            ("only the server can evaluate If-Match or If-Unmodified-Since", "")
         case .authorization:
             (
-                "the request has Authorization, and what is stored is not marked as shared",
-                "Have the server send `public` or `s-maxage` if all users may see it."
+                "the request has Authorization, and the stored response is not marked as shareable",
+                "Have the server send `public` or `s-maxage` if all users may see the response."
             )
-        case .stale: ("what is stored is stale", "Have the server send a longer `max-age`.")
+        case .stale: ("the stored response is stale", "Have the server send a longer `max-age`.")
         case .responseNoCache:
-            ("what is stored must be validated at each use (`no-cache`)", "")
+            ("the stored response must be validated before each use (`no-cache`)", "")
         case .clock:
-            ("what is stored was received after now: the clock went back", "Check the clock.")
+            (
+                "the stored response was received in the future: the clock was set back",
+                "Check the clock."
+            )
         case .damaged:
-            ("what is stored cannot be read", "Look at the operational log and at the disk.")
+            ("the stored response cannot be read", "Check the operational log and the disk.")
         }
     }
 }
 
 extension StaleUse {
-    /// Everything that is said of it.
+    /// The token, meaning and remedy.
     package var entry: CacheReasonEntry {
         switch self {
         case .maxStale:
             CacheReasonEntry(token, "the request's `max-stale` allows it", "")
         case .whileRevalidating:
             CacheReasonEntry(
-                token, "`stale-while-revalidate`: the server is asked in the background", "")
+                token, "`stale-while-revalidate` allows it; the server is asked in the background",
+                "")
         case .staleIfError:
-            CacheReasonEntry(token, "`stale-if-error`: the server failed", "")
+            CacheReasonEntry(token, "`stale-if-error` allows it, because the server failed", "")
         case .unreachable:
             CacheReasonEntry(token, "the server cannot be reached", "")
         }

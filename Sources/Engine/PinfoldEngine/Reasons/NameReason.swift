@@ -1,7 +1,7 @@
 import PinfoldResolver
 
 extension ResolveFailure {
-    /// Everything that is said of it as the reason of an exchange.
+    /// The token, status, meaning and remedy, as the reason of an exchange.
     package var entry: ReasonEntry {
         switch self {
         case .nxdomain:
@@ -19,7 +19,7 @@ extension ResolveFailure {
         case .serverFailure:
             Self.entry(
                 "dns-servfail", "the name server failed to look the host name up",
-                "Ask the same server with `dig`: the zone is broken or its servers are away.")
+                "Query the same server with `dig`: the zone is broken or its servers are down.")
         case .refused:
             Self.entry(
                 "dns-refused", "the name server refused to look the host name up",
@@ -27,30 +27,32 @@ extension ResolveFailure {
         case .unreachable:
             Self.entry(
                 "dns-unreachable", "no name server could be reached",
-                "Check `resolver.servers` and the way to them.")
+                "Check `resolver.servers` and the network between.")
         case .badResponse:
             Self.entry(
-                "dns-bad-response", "the name server's answer makes no sense",
+                "dns-bad-response", "the name server's answer is invalid",
                 "Use another name server (`resolver.servers`).")
         case .badName:
             Self.entry(
-                "dns-bad-name", "the host is neither an address nor a name that can have one",
+                "dns-bad-name", "the host is neither an address nor a valid name",
                 "Correct the URL: labels have at most 63 characters, names 253.")
         case .overloaded:
             Self.entry(
-                "dns-overloaded", "too many names wait to be looked up",
-                "Name servers are slower than the load, or a client asks for many dead names.",
+                "dns-overloaded", "too many names are waiting to be looked up",
+                "The name servers are too slow for the load, or a client requests many names that "
+                    + "do not resolve.",
                 503, .internalError)
         case .clientLimit:
             Self.entry(
                 "dns-client-limit",
-                "this client has as many name lookups under way as one client may have",
-                "Look at what the client asks for: many names at once, or names of a dead zone.",
+                "this client has as many name lookups in progress as one client may have",
+                "Find out what the client requests: many names at once, or names in a zone that "
+                    + "does not answer.",
                 503, .internalError)
         case .zoneLimit:
             Self.entry(
                 "dns-zone-limit",
-                "too many lookups of names in this zone are under way without an answer",
+                "too many lookups of names in this zone are in progress without an answer",
                 "Check the zone's name servers with `dig`: they answer slowly, or not at all.",
                 503, .internalError)
         case .cancelled:

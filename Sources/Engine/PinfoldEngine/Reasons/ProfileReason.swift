@@ -1,7 +1,7 @@
 import Trust
 
 extension Reason {
-    /// The reason of a server that is not trusted.
+    /// The reason for which a server is not trusted.
     package init(_ failure: TrustFailure) {
         switch failure.reason {
         case .chain(.rule(let rule, _)): self = .profile(rule)
@@ -12,12 +12,12 @@ extension Reason {
 }
 
 extension CertificateRule {
-    /// Everything that is said of a chain that breaks the rule.
+    /// The token, status, meaning and remedy for a chain that breaks the rule.
     package var entry: ReasonEntry {
         ReasonEntry(
             "tls-\(token)", .tls, 502, .tlsCertificateError,
             "a certificate of the server's chain \(problem)",
-            remedy: "Have the certificate that the reply names issued anew; `tls.profile: lenient`"
-                + " for the host accepts it as it is.")
+            remedy: "Have the certificate that the reply names reissued; `tls.profile: lenient` "
+                + "for the host accepts it as it is.")
     }
 }

@@ -1,5 +1,4 @@
-/// What goes wrong with a proxy that requests are sent through. The order is that of the
-/// documentation.
+/// What goes wrong with a proxy that requests are sent through, in the order of the documentation.
 package enum ProxyReason: UInt8, Sendable, CaseIterable {
     case unreachable
     case tlsFailed
@@ -8,19 +7,19 @@ package enum ProxyReason: UInt8, Sendable, CaseIterable {
     case authenticationRequired
     case badResponse
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .unreachable:
             Self.entry(
                 "proxy-unreachable", .destinationUnavailable,
-                "there is no connection to the proxy that the request was to be sent through",
-                "Correct the proxy's name and port, or start it: the message has the cause.")
+                "cannot connect to the proxy that the request was to be sent through",
+                "Correct the proxy's name and port, or start it: the message says why it failed.")
         case .tlsFailed:
             Self.entry(
-                "proxy-tls-failed", .tlsProtocolError, "there is no secure connection to the proxy",
+                "proxy-tls-failed", .tlsProtocolError, "no secure connection to the proxy",
                 "Its certificate must name the proxy and be valid under the client's roots; pins "
-                    + "are for servers. A proxy in clear text is named with http://.")
+                    + "apply to servers only. For a proxy in clear text, use http://.")
         case .timeout:
             Self.entry(
                 "proxy-timeout", .connectionTimeout, "the proxy did not open the tunnel in time",
@@ -28,18 +27,18 @@ package enum ProxyReason: UInt8, Sendable, CaseIterable {
         case .refused:
             Self.entry(
                 "proxy-refused", .requestDenied, "the proxy refused to open a tunnel to the server",
-                "The message has the proxy's status: 403 for what is not allowed, 502 to 504 for a "
-                    + "server that it cannot reach.")
+                "The message has the proxy's status: 403 if the tunnel is not allowed, 502 to 504 "
+                    + "if the proxy cannot reach the server.")
         case .authenticationRequired:
             Self.entry(
                 "proxy-authentication-required", .requestDenied,
-                "the proxy asks for a user's name and password, or does not accept those it got",
-                "Name them in the proxy's URL: http://user:password@host:port.")
+                "the proxy requires a user name and password, or rejected those that were sent",
+                "Put them into the proxy's URL: http://user:password@host:port.")
         case .badResponse:
             Self.entry(
                 "proxy-bad-response", .protocolError,
-                "the proxy did not answer the request for a tunnel as HTTP says",
-                "Is it a proxy for HTTP that listens there? The message says what is wrong.")
+                "the proxy's answer to the CONNECT request is not valid HTTP",
+                "Check that an HTTP proxy listens there. The message says what is wrong.")
         }
     }
 

@@ -6,28 +6,29 @@ import Trust
 
 /// The vocabulary of reasons: why the gateway refused an exchange, gave it up or cut it off.
 ///
-/// Every reason has one token, and that token is what the reply's body, the details of
-/// Proxy-Status, the access log, the operational log and the metric's label say. `pinfold reasons`
-/// and the page Reasons of the documentation are drawn from here. Why a response was not stored,
-/// or not taken from the cache, has its own two lists (`NotStoredReason`, `ForwardReason`), which
-/// stand on the same page.
+/// Every reason has one token, which appears in the reply's body, the details of Proxy-Status, the
+/// access log, the operational log and the metric's label. `pinfold reasons` and the
+/// documentation's page Reasons are generated from here. Why a response was not stored, or not
+/// served from the cache, has two lists of its own (`NotStoredReason`, `ForwardReason`), which are
+/// on the same page.
 ///
 /// To add a reason:
-/// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides;
-/// - about TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or
-///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
-///   revocation: a case of `RevocationProblem`;
-/// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
-///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
-///   gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that way).
+/// - for bytes that cannot be accepted: a case of `WireError`, which is used for both sides;
+/// - for TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or `TrustReason`;
+///   for what a profile requires of certificates: a case of `CertificateRule`; for revocation: a
+///   case of `RevocationProblem`;
+/// - for anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason`
+///   (not allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of
+///   the gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that
+///   way).
 ///
-/// The compiler then asks for what is said of it, in one place each: `entry`. The label of the
-/// metric and the documentation follow; write the page anew with
-/// `pinfold reasons --markdown > Sources/Gateway/Gateway/Gateway.docc/Reasons.md`.
+/// The compiler then requires its `entry`. The metric's label and the documentation follow from it;
+/// regenerate the page with `pinfold reasons --markdown >
+/// Sources/Gateway/Gateway/Gateway.docc/Reasons.md`.
 package enum Reason: Hashable, Sendable {
-    /// It is not allowed.
+    /// The request is not allowed.
     case access(AccessReason)
-    /// The client of an inspected tunnel is not let through.
+    /// The client's part of an inspected tunnel is refused.
     case tunnel(TunnelReason)
     /// A limit or a state of the gateway.
     case gateway(GatewayReason)
@@ -41,18 +42,18 @@ package enum Reason: Hashable, Sendable {
     case trust(TrustReason)
     /// A certificate of the server's chain breaks a rule of `tls.profile`.
     case profile(CertificateRule)
-    /// What is said of a certificate's revocation (`tls.crls`) does not let the server pass.
+    /// The revocation check of a certificate (`tls.crls`, OCSP stapling) failed.
     case revocation(RevocationProblem)
-    /// There is no secure connection to the server.
+    /// No secure connection to the server could be established.
     case tls(TLSReason)
-    /// The server, or the way to it.
+    /// The server failed, or the connection to it.
     case server(ServerReason)
-    /// A proxy on the way to the server.
+    /// A proxy on the way to the server failed.
     case proxy(ProxyReason)
-    /// The rules of the route for what is sent and received.
+    /// The route's rules for requests and responses were not satisfied.
     case transformation(TransformationProblem)
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .access(let reason): reason.entry
@@ -76,7 +77,7 @@ package enum Reason: Hashable, Sendable {
 }
 
 extension Reason: CaseIterable {
-    /// All reasons, each once: the index of one is that of its label.
+    /// All reasons, each once. A reason's index is also the index of its metric label.
     package static let allCases: [Reason] =
         AccessReason.allCases.map { .access($0) }
         + TunnelReason.allCases.map { .tunnel($0) }
@@ -102,17 +103,17 @@ extension Reason: CaseIterable {
         uniqueKeysWithValues: allCases.enumerated().map { ($1, $0) })
 }
 
-/// What is said of a reason.
+/// The token, status, meaning and remedy of a reason.
 package struct ReasonEntry: Sendable, Hashable {
-    /// Lower-case words with hyphens; the same everywhere and for good.
+    /// Lower-case words with hyphens: the same everywhere, and permanent.
     package var token: String
     package var section: ReasonSection
     /// The status of the reply, if a reply is still possible.
     package var status: UInt16
     package var errorType: ProxyErrorType
-    /// One sentence without full stop, for the reply and the page.
+    /// One sentence without a full stop, for the reply and the page.
     package var meaning: String
-    /// What the operator, or whoever wrote the client, does about it: one or two sentences.
+    /// What the operator or the author of the client should do: one or two sentences.
     package var remedy: String
 
     package init(
@@ -128,7 +129,7 @@ package struct ReasonEntry: Sendable, Hashable {
     }
 }
 
-/// Where on the page a reason stands.
+/// The section of the page that a reason is in.
 package enum ReasonSection: String, Sendable, CaseIterable {
     case access = "Not allowed"
     case tunnel = "Inspected tunnels"
@@ -142,7 +143,7 @@ package enum ReasonSection: String, Sendable, CaseIterable {
     case rules = "The rules of a route"
 }
 
-/// The error types of Proxy-Status that are used (RFC 9209 §2.3).
+/// The Proxy-Status error types in use (RFC 9209 §2.3).
 package enum ProxyErrorType: String, Sendable, CaseIterable {
     case dnsTimeout = "dns_timeout"
     case dnsError = "dns_error"

@@ -1,38 +1,38 @@
 import Trust
 
 extension RevocationProblem {
-    /// Everything that is said of a chain that is refused for it.
+    /// The token, status, meaning and remedy for a chain that is refused for it.
     package var entry: ReasonEntry {
         switch self {
         case .revoked:
             entry(
                 "an authority has revoked a certificate of the server's chain",
-                "Do not go around it before the server's operator has explained it: a key may have "
+                "Do not bypass this until the server's operator has explained it: a key may have "
                     + "been stolen. The server needs a new certificate.")
         case .listMissing:
             entry(
-                "there is no list of revoked certificates of an issuer in the server's chain",
+                "the revocation list of an issuer in the server's chain is missing",
                 "Add the CRL of the issuer that the reply names to `tls.crls`: every certificate "
                     + "below the anchor needs its issuer's.")
         case .listExpired:
             entry(
-                "a list of revoked certificates should have been replaced by a newer one",
+                "a list of revoked certificates is out of date",
                 "Fetch the issuer's new CRL into the file that `tls.crls` names, before each "
-                    + "`nextUpdate`; it is taken up without a reload.")
+                    + "`nextUpdate`; it takes effect without a reload.")
         case .listInvalid:
             entry(
-                "a list of revoked certificates is not what its issuer says",
-                "Fetch the CRL anew from the issuer that the reply names: it is damaged, forged, "
-                    + "or of another authority of that name.")
+                "a list of revoked certificates is not valid for its issuer",
+                "Fetch the CRL again from the issuer that the reply names: it is damaged, forged, "
+                    + "or from another authority of the same name.")
         case .stapleMissing:
             entry(
                 "the server stapled no OCSP response, and `tls.ocspStapling` requires one",
-                "Switch on OCSP stapling at the server. In an inspected tunnel the client must ask "
-                    + "for it, too.")
+                "Enable OCSP stapling on the server. In an inspected tunnel, the client must also "
+                    + "request it.")
         case .stapleInvalid:
             entry(
-                "the OCSP response that the server stapled is not its authority's",
-                "The reply says what is wrong: have the server fetch the response anew from its "
+                "the OCSP response that the server stapled is not valid for its certificate",
+                "The reply says what is wrong: have the server fetch the response again from its "
                     + "certificate's authority.")
         case .stapleExpired:
             entry(
@@ -40,13 +40,14 @@ extension RevocationProblem {
                 "Find out why the server does not renew it; check the gateway's clock.")
         case .stapleRevoked:
             entry(
-                "the server's certificate is revoked, by the OCSP response that it stapled",
-                "Do not go around it before the server's operator has explained it: a key may have "
+                "according to the OCSP response that the server stapled, its certificate is "
+                    + "revoked",
+                "Do not bypass this until the server's operator has explained it: a key may have "
                     + "been stolen. The server needs a new certificate.")
         case .stapleUnknown:
             entry(
-                "the authority does not know the server's certificate, by the OCSP response that "
-                    + "the server stapled",
+                "according to the OCSP response that the server stapled, the authority does not "
+                    + "know its certificate",
                 "The certificate may be forged, or its responder not up to date: ask the "
                     + "authority.")
         }

@@ -1,4 +1,4 @@
-/// What goes wrong with a server, or on the way to it. The order is that of the documentation.
+/// What goes wrong with a server or the connection to it, in the order of the documentation.
 package enum ServerReason: UInt8, Sendable, CaseIterable {
     // Connecting.
     case connectionRefused
@@ -16,7 +16,7 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
     case eventStreamTimeout
     case tooManyInterim
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .connectionRefused:
@@ -28,8 +28,8 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
             ReasonEntry(
                 "connect-timeout", .connection, 504, .connectionTimeout,
                 "the connection to the server was not established in time",
-                remedy: "The server or a firewall drops packets, or the server is overloaded. "
-                    + "`timeouts.connect` is the bound.")
+                remedy: "The server or a firewall drops packets, or the server is overloaded. The "
+                    + "limit is `timeouts.connect`.")
         case .destinationUnreachable:
             ReasonEntry(
                 "destination-unreachable", .connection, 502, .destinationUnroutable,
@@ -43,8 +43,8 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
         case .upstreamSpokeUnasked:
             ReasonEntry(
                 "upstream-spoke-unasked", .response, 502, .protocolError,
-                "the server sent something before it was asked, as if it were no HTTP server",
-                remedy: "The port is probably that of another protocol: correct the URL.")
+                "the server sent data before any request, as an HTTP server never does",
+                remedy: "The port is probably for another protocol: correct the URL.")
         case .upstreamSpeaksTLS:
             ReasonEntry(
                 "upstream-speaks-tls", .response, 502, .protocolError,
@@ -54,43 +54,43 @@ package enum ServerReason: UInt8, Sendable, CaseIterable {
         case .upstreamClosed:
             ReasonEntry(
                 "upstream-closed", .response, 502, .connectionTerminated,
-                "the server closed the connection before its response",
-                remedy: "Look at the server's log: it crashed, was restarted, or refuses the "
-                    + "request in this way. If its port is one for TLS, request `https://`, or "
-                    + "write `upgrade: https` in the host's entry.")
+                "the server closed the connection without a response",
+                remedy: "Check the server's log: it crashed, was restarted, or refuses the request "
+                    + "in this way. If its port is for TLS, request `https://`, or write `upgrade: "
+                    + "https` in the host's entry.")
         case .upstreamReset:
             ReasonEntry(
                 "upstream-reset", .response, 502, .connectionTerminated,
                 "the connection to the server broke",
-                remedy: "Look at the server's log, and at firewalls between.")
+                remedy: "Check the server's log, and any firewall in between.")
         case .upstreamSendTimeout:
             ReasonEntry(
                 "upstream-send-timeout", .response, 504, .connectionWriteTimeout,
                 "the server stopped reading the request",
-                remedy: "Find out why the server does not read. If such pauses are meant, raise "
-                    + "`timeouts.body`, for its host alone in the entry of `hosts`.")
+                remedy: "Find out why the server does not read. If such pauses are intended, raise "
+                    + "`timeouts.body` (for its host only in the entry of `hosts`).")
         case .firstByteTimeout:
             ReasonEntry(
                 "first-byte-timeout", .response, 504, .responseTimeout,
-                "the server did not begin to answer in time",
-                remedy: "If it needs that long, raise `timeouts.firstByte`, for its host alone in "
-                    + "the entry of `hosts`.")
+                "the server did not begin to respond in time",
+                remedy: "If it needs that long, raise `timeouts.firstByte` (for its host only in "
+                    + "the entry of `hosts`).")
         case .upstreamBodyTimeout:
             ReasonEntry(
                 "upstream-body-timeout", .response, 504, .connectionReadTimeout,
                 "the server stopped sending within its response",
-                remedy: "If such pauses are meant, raise `timeouts.body`.")
+                remedy: "If such pauses are intended, raise `timeouts.body`.")
         case .eventStreamTimeout:
             ReasonEntry(
                 "event-stream-timeout", .response, 504, .connectionReadTimeout,
                 "the server sent nothing in its event stream for timeouts.eventStream",
                 remedy: "Have the server send a comment line now and then, or raise "
-                    + "`timeouts.eventStream`, for its host alone in the entry of `hosts`.")
+                    + "`timeouts.eventStream` (for its host only in the entry of `hosts`).")
         case .tooManyInterim:
             ReasonEntry(
                 "too-many-interim", .response, 502, .protocolError,
                 "the server sent too many interim responses",
-                remedy: "Correct the server: it sends 1xx responses without end.")
+                remedy: "Correct the server: it keeps sending 1xx responses.")
         }
     }
 }

@@ -16,14 +16,15 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
     case unauthenticated
     case resources
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .timeout:
             Self.entry(
                 "tls-timeout", .connectionTimeout,
-                "the TLS handshake with the server did not end in time",
-                "Does the server speak TLS on this port? `timeouts.connect` is the bound.", 504)
+                "the TLS handshake with the server did not finish in time",
+                "Check that the server speaks TLS on this port. The limit is `timeouts.connect`.",
+                504)
         case .alertReceived:
             Self.entry(
                 "tls-alert-received", .tlsAlertReceived, "the server ended TLS with an alert",
@@ -31,7 +32,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
         case .clientCertificateRequired:
             Self.entry(
                 "tls-client-certificate-required", .tlsAlertReceived,
-                "the server asks for a client certificate, and the gateway has none for its host",
+                "the server requires a client certificate, and the gateway has none for this host",
                 "Get one that the server accepts, and name it in the host's entry: "
                     + "`tls.clientCertificate` and `tls.clientKey`.")
         case .clientCertificateRejected:
@@ -43,50 +44,52 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
         case .versionRefused:
             Self.entry(
                 "tls-version-refused", .tlsProtocolError,
-                "the server supports no TLS version that is allowed",
+                "the server supports none of the allowed TLS versions",
                 "Update the server, or lower `tls.minimum` for its host.")
         case .notTLS:
             Self.entry(
                 "tls-not-tls", .tlsProtocolError, "what the server sent is not TLS",
-                "The port is probably one for clear text: correct the URL's scheme or port; "
-                    + "`upgrade: https` in the host's entry, and `https://` in a reverse "
-                    + "listener's upstream, need a port that speaks TLS.")
+                "The port is probably for clear text: correct the URL's scheme or port; `upgrade: "
+                    + "https` in the host's entry, and `https://` in a reverse listener's "
+                    + "upstream, need a port that speaks TLS.")
         case .unanswered:
             Self.entry(
                 "tls-unanswered", .connectionTerminated,
                 "the server ended the connection without a byte of TLS",
-                "The port is probably one for clear text: correct the URL's scheme or port, or "
-                    + "`upgrade: https` in the host's entry. Else look at the server's log, and at "
-                    + "firewalls between.")
+                "The port is probably for clear text: correct the URL's scheme or port, or "
+                    + "`upgrade: https` in the host's entry. Otherwise check the server's log, and "
+                    + "any firewall in between.")
         case .truncated:
             Self.entry(
                 "tls-truncated", .connectionTerminated,
                 "the server closed the connection without ending the TLS session",
-                "Look at the server's log; a response that may be cut off is never taken as whole.")
+                "Check the server's log. A response that may be truncated is never treated as "
+                    + "complete.")
         case .transportError:
             Self.entry(
                 "tls-transport-error", .connectionTerminated,
-                "the connection to the server broke within TLS",
-                "Look at the server's log, and at firewalls between.")
+                "the connection to the server broke during TLS",
+                "Check the server's log, and any firewall in between.")
         case .protocolViolation:
             Self.entry(
                 "tls-protocol-violation", .tlsProtocolError, "the server broke the TLS protocol",
-                "The reply has the TLS library's words.")
+                "The reply has the TLS library's message.")
         case .tooManyMessages:
             Self.entry(
                 "tls-too-many-messages", .tlsProtocolError,
-                "the server sent TLS messages without end and no data",
-                "Look at the server: it floods its clients, with key updates for example.")
+                "the server kept sending TLS messages and no data",
+                "Check the server: it floods its clients, for example with key updates.")
         case .unauthenticated:
             Self.entry(
                 "tls-unauthenticated", .tlsCertificateError,
-                "the handshake did not prove who the server is",
-                "The server offers only cipher suites that prove nothing: correct it. In an "
-                    + "inspected tunnel: somebody may be sending a certificate that is not his.")
+                "the handshake did not prove the server's identity",
+                "The server offers only cipher suites without authentication: correct it. In an "
+                    + "inspected tunnel, somebody may be presenting a certificate without having "
+                    + "its key.")
         case .resources:
             Self.entry(
                 "tls-resources", .internalError, "no TLS connection could be set up",
-                "The gateway is short of memory, or its TLS library refuses its settings.")
+                "The gateway is out of memory, or its TLS library rejects its settings.")
         }
     }
 
@@ -99,7 +102,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
 }
 
 extension TLSError {
-    /// The reason that the error is for an exchange.
+    /// The reason of an exchange that fails with the error.
     package var reason: Reason {
         switch self {
         case .trust(let failure): Reason(failure)
@@ -111,11 +114,11 @@ extension TLSError {
         case .unanswered: .tls(.unanswered)
         case .truncated: .tls(.truncated)
         case .transport: .tls(.transportError)
-        // The second and the third are of a server's connections only: no exchange with a server
-        // ends so.
+        // The second and the third occur on connections with clients only, so no exchange with a
+        // server ends with them.
         case .protocolViolation, .identityRefused, .clientCertificate: .tls(.protocolViolation)
         case .tooManyMessages: .tls(.tooManyMessages)
-        // The client library has a token of its own for it; a gateway reviews no servers.
+        // The client library has its own token for the second; a gateway does not review servers.
         case .unauthenticated, .refusedByReview: .tls(.unauthenticated)
         case .resources: .tls(.resources)
         }

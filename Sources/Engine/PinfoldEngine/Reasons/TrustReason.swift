@@ -23,7 +23,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
     case noCertificate
     case invalidChain
 
-    /// The reason of a failure.
+    /// The reason for a failure.
     package init(_ failure: TrustFailure) {
         switch failure.reason {
         case .noPinMatches: self = .noPinMatches
@@ -48,17 +48,18 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .noPinMatches:
             Self.entry(
-                "tls-no-pin-matches", "no certificate or key of the server's chain is pinned",
-                "Find out first whether the server changed its key or somebody is in between. "
-                    + "The reply lists the chain's pins, ready to paste into the pinset.")
+                "tls-no-pin-matches", "no certificate or key in the server's chain is pinned",
+                "First find out whether the server changed its key or somebody is intercepting the "
+                    + "connection. The reply lists the chain's pins, ready to paste into the "
+                    + "pinset.")
         case .pinsetWithoutPins:
             Self.entry(
-                "tls-pinset-without-pins", "the pinset's mode needs pins and it has none",
+                "tls-pinset-without-pins", "the pinset's mode requires pins, but it has none",
                 "Add pins to the pinset.")
         case .invalidPolicy:
             Self.entry(
@@ -66,19 +67,19 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
                 "Add pins, or set `validatesDomainName: false` if no proof is wanted.")
         case .pinsetExpired:
             Self.entry(
-                "tls-pinset-expired", "the pinset's time is over",
-                "Find out the pins that are right now and set a later `expires`; "
-                    + "`afterExpiry: report` lets valid servers pass meanwhile.")
+                "tls-pinset-expired", "the pinset has expired",
+                "Determine the current pins and set a later `expires`; until then, `afterExpiry: "
+                    + "report` accepts valid servers.")
         case .transparency:
             Self.entry(
                 "tls-certificate-transparency",
                 "too few logs have promised to publish the server's certificate",
                 "The reply says why each timestamp does not count. If it names unknown logs, get a "
-                    + "current list of logs; else find out who issued the certificate.")
+                    + "current list of logs; otherwise find out who issued the certificate.")
         case .hostMismatch:
             Self.entry(
                 "tls-host-mismatch", "the server's certificate is for another name",
-                "Ask for one of the names that the reply lists, or renew the certificate.")
+                "Use one of the names that the reply lists, or replace the certificate.")
         case .expired:
             Self.entry(
                 "tls-certificate-expired", "a certificate of the server's chain has expired",
@@ -90,45 +91,49 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
                 "Check the gateway's clock, then the certificate.")
         case .selfSigned:
             Self.entry(
-                "tls-self-signed", "the server's certificate is self-signed and no trust anchor",
-                "If it is the right one, add it to `tls.roots` or the pinset's `anchors`.")
+                "tls-self-signed", "the server's certificate is self-signed and not a trust anchor",
+                "If the certificate is the right one, add it to `tls.roots` or the pinset's "
+                    + "`anchors`.")
         case .untrustedRoot:
             Self.entry(
                 "tls-untrusted-root", "the server's chain ends in a root that is not trusted",
-                "If the root is meant to be trusted here, add it to `tls.roots`.")
+                "If the root should be trusted here, add it to `tls.roots`.")
         case .incompleteChain:
             Self.entry(
-                "tls-incomplete-chain", "the server did not send an issuer that is needed",
+                "tls-incomplete-chain",
+                "the server did not send a necessary intermediate "
+                    + "certificate",
                 "Have the server send its intermediate certificates.")
         case .badSignature:
             Self.entry(
-                "tls-bad-signature", "a signature in the server's chain is wrong",
-                "The chain is damaged or forged: look at what the server is configured to send.")
+                "tls-bad-signature", "a signature in the server's chain is invalid",
+                "The chain is damaged or forged: check what the server is configured to send.")
         case .wrongPurpose:
             Self.entry(
-                "tls-wrong-purpose", "a certificate is not meant for TLS servers",
+                "tls-wrong-purpose", "a certificate is not intended for TLS servers",
                 "Issue the server a certificate with the server authentication purpose.")
         case .weakCryptography:
             Self.entry(
                 "tls-weak-cryptography", "a key or signature in the chain is too weak",
-                "Issue the certificate anew with a current key size and hash.")
+                "Reissue the certificate with a current key size and hash.")
         case .constraintViolated:
             Self.entry(
                 "tls-constraint-violated", "a certificate breaks a constraint of its issuer",
-                "An authority of the chain may not issue for this name: get another one.")
+                "An authority in the chain may not issue certificates for this name: get a "
+                    + "certificate from another one.")
         case .malformedCertificate:
             Self.entry(
                 "tls-malformed-certificate",
-                "what the server sent in a certificate's place is none",
-                "Look at what the server is configured to send; the reply says at which position.")
+                "what the server sent as a certificate is not one",
+                "Check what the server is configured to send; the reply says at which position.")
         case .noCertificate:
             Self.entry(
                 "tls-no-certificate", "the server sent no certificate",
-                "Configure the server with its certificate and the intermediate ones.")
+                "Configure the server with its certificate and the intermediate certificates.")
         case .invalidChain:
             Self.entry(
                 "tls-invalid-chain", "the server's chain is not valid",
-                "The reply has the TLS library's words.")
+                "The reply has the TLS library's message.")
         }
     }
 

@@ -1,9 +1,10 @@
 import Trust
 
-/// Why a tunnel that is inspected was closed, as far as its client is the cause. The order is that
-/// of the documentation.
+/// Why an inspected tunnel was closed if its client is the cause, in the order of the
+/// documentation.
 ///
-/// The client has had its answer to CONNECT by then: it gets a TLS alert where it speaks TLS.
+/// By then the client has received the response to its CONNECT: it gets a TLS alert if it speaks
+/// TLS.
 package enum TunnelReason: UInt8, Sendable, CaseIterable {
     case notTLS
     case helloMalformed
@@ -15,63 +16,64 @@ package enum TunnelReason: UInt8, Sendable, CaseIterable {
     case sessionUnknown
     case handshakeTimeout
 
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
         switch self {
         case .notTLS:
             Self.entry(
-                "tunnel-not-tls", "the tunnel is inspected, and what it is used for is not TLS",
-                "Only TLS proves who the server is. If this host's tunnels carry something else, "
-                    + "give its port an entry of `hosts` with `tunnel: pass`.")
+                "tunnel-not-tls", "the tunnel is inspected, but does not carry TLS",
+                "Only TLS proves the server's identity. If this host's tunnels carry something "
+                    + "else, give its port an entry of `hosts` with `tunnel: pass`.")
         case .helloMalformed:
             Self.entry(
                 "tunnel-hello-malformed",
-                "the client's first messages in an inspected tunnel are not those of TLS, or too "
+                "the client's first messages in an inspected tunnel are not valid TLS, or are too "
                     + "long",
-                "The operational log says what is wrong with them: look at the client.")
+                "The operational log says what is wrong with them: check the client.")
         case .nameMissing:
             Self.entry(
-                "tunnel-name-missing", "the client names no server in its TLS handshake",
-                "The client sends no SNI: update it, or ask for the host with `http://` and "
+                "tunnel-name-missing", "the client does not name a server in its TLS handshake",
+                "The client does not send SNI: update it, or request the host with `http://` and "
                     + "`upgrade: https`, or set up `interception`.")
         case .nameMismatch:
             Self.entry(
                 "tunnel-name-mismatch",
-                "the client names another server in its TLS handshake than in its CONNECT",
-                "Look at what the client sends as SNI: it must be the host of its CONNECT.")
+                "the client names a different server in its TLS handshake than in its CONNECT",
+                "Check what the client sends as SNI: it must be the host of its CONNECT.")
         case .helloChanged:
             Self.entry(
                 "tunnel-hello-changed",
-                "the client's second ClientHello, which the server asked for, is not its first",
+                "the client's second ClientHello, which the server asked for, differs from its "
+                    + "first",
                 "The operational log says what has changed beyond what RFC 8446, section 4.1.2 "
-                    + "allows. No client that is in order does that: look at the client.")
+                    + "allows. No correct client does that: check the client.")
         case .encryptedHello:
             Self.entry(
                 "tunnel-encrypted-hello",
-                "the client may name another server in an encrypted ClientHello, which cannot be "
-                    + "read",
-                "Switch off Encrypted ClientHello in the client, or at the server (the HTTPS "
-                    + "record of its name in DNS).")
+                "the client may name a different server in an encrypted ClientHello, which cannot "
+                    + "be read",
+                "Disable Encrypted ClientHello in the client, or for the server (the HTTPS record "
+                    + "of its name in DNS).")
         case .tls13Refused:
             Self.entry(
                 "tunnel-tls13-refused",
                 "client and server speak TLS 1.3 in an inspected tunnel, where the server's "
                     + "certificate is encrypted",
                 "Choose in the host's entry: `tls13Tunnel: probe` (a weaker check) or "
-                    + "`tls13Tunnel: intercept`; or have client or server speak TLS 1.2.")
+                    + "`tls13Tunnel: intercept`; or have the client or the server speak TLS 1.2.")
         case .sessionUnknown:
             Self.entry(
                 "tunnel-session-unknown",
-                "the server resumes a session that was not seen to begin under the present "
+                "the server resumes a session whose beginning was not observed under the current "
                     + "configuration",
                 "Nothing: the client's next connection makes a full handshake, as after every "
-                    + "change of pins. If it happens time and again, switch off session "
-                    + "resumption in the client.")
+                    + "change of pins. If it happens repeatedly, disable session resumption in the "
+                    + "client.")
         case .handshakeTimeout:
             Self.entry(
                 "tunnel-handshake-timeout",
                 "the client did not complete its TLS handshake in an inspected tunnel in time",
-                "The client or its network is slow: `timeouts.head` is the bound.", 408)
+                "The client or its network is slow: the limit is `timeouts.head`.", 408)
         }
     }
 

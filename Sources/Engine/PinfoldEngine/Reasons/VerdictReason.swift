@@ -1,18 +1,18 @@
-/// What `pinfold trust` says where it has no refusal to name: those have the reason that a
-/// connection would be refused for.
+/// The reasons of `pinfold trust` that are not refusals. A refusal has the reason for which a
+/// connection would be refused.
 package enum VerdictReason: Sendable, CaseIterable {
     case trusted
     case badQuestion
 
-    /// Everything that is said of it.
+    /// The token, meaning and remedy.
     package var entry: CacheReasonEntry {
         switch self {
         case .trusted:
             CacheReasonEntry("trusted", "a server with these certificates would be trusted", "")
         case .badQuestion:
             CacheReasonEntry(
-                "bad-question", "there is no verdict: the question cannot be answered",
-                "`detail` says what is wrong, and what was expected.")
+                "bad-question", "no verdict: the question is invalid",
+                "`detail` says what is wrong and what was expected.")
         }
     }
 }

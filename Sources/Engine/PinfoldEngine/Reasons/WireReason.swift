@@ -1,13 +1,13 @@
 import HTTPCore
 
 extension WireError {
-    /// Everything that is said of it when a client's bytes are at fault.
+    /// The token, status, meaning and remedy if a client sent the bytes.
     package var requestEntry: ReasonEntry {
         ReasonEntry(
             "\(reason)", .request, status, .requestError, "\(explanation)", remedy: requestRemedy)
     }
 
-    /// Everything that is said of it when a server's bytes are at fault.
+    /// The token, status, meaning and remedy if a server sent the bytes.
     package var responseEntry: ReasonEntry {
         ReasonEntry(
             "upstream-\(reason)", .response, 502, responseErrorType, "\(explanation)",
@@ -33,11 +33,13 @@ extension WireError {
         case .hostMissing, .hostRepeated, .malformedHost, .malformedAuthority:
             "Correct the client: the request must name exactly one host."
         case .unsupportedVersion, .malformedVersion:
-            "Use a client that speaks HTTP/1.1 or 1.0; HTTP/2 and TLS to the gateway are not "
-                + "spoken."
+            "Use a client that speaks HTTP/1.1 or 1.0; the gateway does not speak HTTP/2, and "
+                + "speaks TLS only on listeners that have `tls`."
         case .unsupportedScheme: "The gateway serves `http` and `https` URLs only."
-        case .unknownTransferCoding: "Have the client send its body plain or chunked."
-        case .unknownExpectation: "Have the client expect `100-continue` or nothing."
+        case .unknownTransferCoding:
+            "Have the client send its body with Content-Length or "
+                + "chunked."
+        case .unknownExpectation: "Have the client send `Expect: 100-continue` or no Expect."
         case .truncatedHead, .truncatedBody: "The client went away, or its network broke."
         case .malformedRequestLine, .bareCarriageReturn, .bareLineFeed, .badTargetByte,
             .fragmentInTarget, .malformedTarget, .targetFormForbidden, .userinfoInTarget,
@@ -50,19 +52,24 @@ extension WireError {
             .disguisedFieldName, .contentInTrace, .mixedLineEnds,
             .contentForbidden, .malformedChunkSize, .malformedChunkExtension,
             .unterminatedChunk:
-            "Correct the client: servers read such a request in different ways, so it is refused."
+            "Correct the client: servers interpret such a request in different ways, so it is "
+                + "refused."
         }
     }
 
     /// What the server's side can do about it.
     private var responseRemedy: String {
         switch self {
-        case .headTooLarge: "Raise `limits.headBytes` if the server's fields are meant to be so."
-        case .tooManyFields: "Raise `limits.fields` if the server's fields are meant to be so."
-        case .truncatedHead, .truncatedBody: "Look at the server's log: it ended too early."
+        case .headTooLarge:
+            "Raise `limits.headBytes` if the server's fields are meant to be that "
+                + "large."
+        case .tooManyFields: "Raise `limits.fields` if the server is meant to send that many."
+        case .truncatedHead, .truncatedBody:
+            "Check the server's log: the response ended too "
+                + "early."
         case .trailersTooLarge, .tooManyTrailers, .chunkExtensionsTooLarge:
             "The limit is fixed: correct the server."
-        default: "Correct the server: clients read such a response in different ways."
+        default: "Correct the server: clients interpret such a response in different ways."
         }
     }
 }

@@ -46,7 +46,7 @@ extension Check {
         return snapshot.pinsets.flatMap { entry -> [String] in
             let pinset = entry.pinset
             guard pinset.mode != .none else { return [] }
-            let pins = pinset.pinsToldApart
+            let pins = pinset.distinguishedPins
             return table.idlePins(of: pinset.name, pins: pins, now: now).map { idle in
                 let date = CivilDate.text(secondsSince1970: idle.since).prefix(10)
                 let days = (now - idle.since) / 86_400

@@ -64,9 +64,9 @@ struct Explain: ParsableCommand {
         let client = try client.map { try Self.address($0, "--client") }
         let given = try address.map { try Self.address($0, "--address") }
         let configuration = try options.source.load().snapshot
-        let target: RequestTarget
+        let target: TargetURL
         do {
-            target = try RequestTarget(url: url, limits: configuration.limits.headLimits)
+            target = try TargetURL(url: url, limits: configuration.limits.headLimits)
         } catch {
             throw Failure(
                 "\(url) is no URL that the gateway serves: \(error.explanation); expected "

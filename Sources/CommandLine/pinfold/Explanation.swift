@@ -12,7 +12,7 @@ struct Explanation {
         case notAskedFor(String)
         /// It cannot be reached, or presents nothing.
         case unreachable(String)
-        case refused(IPAddress, ExchangeFault)
+        case refused(IPAddress, ExchangeError)
         /// The version of TLS, and what report-only pinsets would have refused.
         case trusted(IPAddress, version: String, [TrustFailure])
     }
@@ -102,7 +102,7 @@ struct Explanation {
         return "\(pinset.name) (\(parts.joined(separator: ", ")))"
     }
 
-    private static func text(_ fault: ExchangeFault) -> String {
+    private static func text(_ fault: ExchangeError) -> String {
         "refused: \(fault.status) \(fault.reason.token): \(fault.explanation)"
     }
 
@@ -250,7 +250,7 @@ struct Explanation {
         let verdict: String
         var address: IPAddress?
         var version: String?
-        var fault: ExchangeFault?
+        var fault: ExchangeError?
         var detail: String?
         var failures: [TrustFailure] = []
         switch server {
@@ -286,7 +286,7 @@ struct Explanation {
 
 extension JSONObject {
     /// Adds how a reply says that something is refused.
-    fileprivate mutating func add(_ fault: ExchangeFault?, else detail: String? = nil) {
+    fileprivate mutating func add(_ fault: ExchangeError?, else detail: String? = nil) {
         add("status", fault.map { Int($0.status) })
         add("reason", fault?.reason.token)
         add("detail", fault?.explanation ?? detail)
@@ -295,7 +295,7 @@ extension JSONObject {
 
 extension RouteExplanation.Way {
     /// Why it is refused; nil: it is not.
-    fileprivate var fault: ExchangeFault? {
+    fileprivate var fault: ExchangeError? {
         if case .refused(let fault) = self { fault } else { nil }
     }
 

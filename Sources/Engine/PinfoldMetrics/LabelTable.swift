@@ -45,7 +45,7 @@ package struct LabelTable: Sendable, Equatable {
     /// The first one is that of `other`; it and those of the permanent values stay as they are.
     private var slots: [Slot]
     private let permanent: Int
-    private var places: [String: Int] = [:]
+    private var slotIndexes: [String: Int] = [:]
     /// Slots whose values are removed, in the order in which they were.
     private var removed: [Int] = []
     private var inForceCount = 0
@@ -57,7 +57,7 @@ package struct LabelTable: Sendable, Equatable {
         let fixed = [LabelTable.overflowLabel] + permanent
         slots = fixed.map { Slot(label: $0, use: 0, state: .inForce) }
         self.permanent = fixed.count
-        for (slot, label) in fixed.enumerated() { places[label] = slot }
+        for (slot, label) in fixed.enumerated() { slotIndexes[label] = slot }
         putInForce(labels)
     }
 
@@ -68,7 +68,7 @@ package struct LabelTable: Sendable, Equatable {
         for slot in slots.indices where slots[slot].state == .taken { remove(slot) }
         // First all that are known, so that no slot of theirs is given away.
         for label in labels {
-            guard let slot = places[label], slots[slot].state == .removed else { continue }
+            guard let slot = slotIndexes[label], slots[slot].state == .removed else { continue }
             slots[slot].state = .taken
             removed.removeAll { $0 == slot }
         }
@@ -98,19 +98,19 @@ package struct LabelTable: Sendable, Equatable {
     }
 
     private mutating func index(for label: String, room: Int) -> LabelIndex {
-        if let known = places[label] {
+        if let known = slotIndexes[label] {
             return LabelIndex(slot: UInt32(known), use: slots[known].use)
         }
         guard slots.count >= room, let slot = removed.first else {
             guard slots.count < LabelTable.maximumSlots else { return .other }
-            places[label] = slots.count
+            slotIndexes[label] = slots.count
             slots.append(Slot(label: label, use: 0, state: .taken))
             return LabelIndex(slot: UInt32(slots.count - 1), use: 0)
         }
         removed.removeFirst()
-        places[slots[slot].label] = nil
+        slotIndexes[slots[slot].label] = nil
         slots[slot] = Slot(label: label, use: slots[slot].use &+ 1, state: .taken)
-        places[label] = slot
+        slotIndexes[label] = slot
         return LabelIndex(slot: UInt32(slot), use: slots[slot].use)
     }
 

@@ -32,7 +32,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
 
     /// Where a slot lies: the part, and the place in it.
     @inline(__always)
-    private static func place(_ slot: Int) -> (part: Int, entry: Int) {
+    private static func locate(_ slot: Int) -> (part: Int, entry: Int) {
         let shifted = slot + firstPart
         let part =
             (Int.bitWidth - 1 - shifted.leadingZeroBitCount) - firstPart.trailingZeroBitCount
@@ -54,7 +54,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
     /// What is kept for a slot; for the writing thread.
     @inline(__always)
     func ownPointer(_ slot: UInt32) -> UnsafeMutableRawPointer? {
-        let (part, entry) = Self.place(Int(slot))
+        let (part, entry) = Self.locate(Int(slot))
         guard part < Self.parts, let entries = ownEntries(ofPart: part) else {
             return nil
         }
@@ -63,7 +63,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
 
     /// What is kept for a slot, with all that was written to it before; for any thread.
     func pointer(_ slot: UInt32) -> UnsafeMutableRawPointer? {
-        let (part, entry) = Self.place(Int(slot))
+        let (part, entry) = Self.locate(Int(slot))
         guard part < Self.parts, let entries = entries(ofPart: part) else {
             return nil
         }
@@ -72,7 +72,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
 
     /// Keeps something for a slot; for the writing thread. What it points to must be complete.
     func keep(_ pointer: UnsafeMutableRawPointer, for slot: UInt32) {
-        let (part, entry) = Self.place(Int(slot))
+        let (part, entry) = Self.locate(Int(slot))
         precondition(part < Self.parts, "a slot that no table of labels gives out")
         let entries = ownEntries(ofPart: part) ?? makePart(part)
         entries[entry].store(pointer, ordering: .releasing)

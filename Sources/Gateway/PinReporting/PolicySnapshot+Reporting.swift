@@ -13,9 +13,17 @@ extension PolicySnapshot {
         }
         var pins: [String: [String]] = [:]
         for entry in configuration.pinsets where entry.pinset.mode != .none {
-            pins[entry.pinset.name] = entry.pinset.pinsToldApart
+            pins[entry.pinset.name] = entry.pinset.distinguishedPins
         }
         return PinReporter.Settings(
             policies: policies, pins: pins, context: tls(entryIndex: nil))
+    }
+}
+
+extension Pinset {
+    /// The pins that are told apart when a server has them, as they are written in reports.
+    package var distinguishedPins: [String] {
+        let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
+        return Array(texts.prefix(PinMatches.toldApart))
     }
 }

@@ -29,8 +29,8 @@ struct ClientErrorTests {
     }
 
     @Test func `does not speak of a gateway where descriptors are wanting`() {
-        let error = ClientError(ExchangeFault.descriptorsExhausted)
-        #expect(error.explanation == "the process has no file descriptors left")
+        let error = ClientError(ExchangeError.descriptorsExhausted)
+        #expect(error.explanation == "the process has no file descriptor left")
         #expect(error.token == "descriptors-exhausted")
     }
 
@@ -61,18 +61,18 @@ struct ClientErrorTests {
             .proxy(.unreachable(.connectFailed(.connectionRefused))),
             .proxy(.unreachable(.destinationRefused(.multicast))),
             .proxy(.tlsFailed(.notTLS)),
-        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeFault])
-    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeFault) {
+        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeError])
+    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeError) {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
     @Test func `has the system's error where the server may speak TLS`() {
-        let broken = ClientError(ExchangeFault.upstreamUnanswered(.connectionReset))
-        let reset = ClientError(ExchangeFault.upstreamReset(.connectionReset))
+        let broken = ClientError(ExchangeError.upstreamUnanswered(.connectionReset))
+        let reset = ClientError(ExchangeError.upstreamReset(.connectionReset))
         #expect(reset.explanation.contains("104"))
         #expect(broken.explanation.hasPrefix(reset.explanation))
         #expect(broken.explanation.hasSuffix("port, expected an https URL"))
-        let closed = ClientError(ExchangeFault.upstreamUnanswered(nil))
+        let closed = ClientError(ExchangeError.upstreamUnanswered(nil))
         #expect(closed.explanation.hasSuffix("port, expected an https URL"))
     }
 
@@ -83,7 +83,7 @@ struct ClientErrorTests {
         ] as [TrustFailure.Reason])
     func `does not name the engine's set of pins`(reason: TrustFailure.Reason) {
         let failure = TrustFailure(reason, pinsetIndex: 0, pinset: "session")
-        let error = ClientError(ExchangeFault.tlsFailed(.trust(failure)))
+        let error = ClientError(ExchangeError.tlsFailed(.trust(failure)))
         #expect(!isForeign(error.explanation) && !error.explanation.contains("session"))
         #expect(error.explanation.hasPrefix("no secure connection to the server: "))
     }

@@ -217,13 +217,13 @@ struct EventSourceTests {
 
     @Test(
         arguments: [
-            (ExchangeFault.proxy(.unreachable(.nameNotResolved(.unreachable))), true),
+            (ExchangeError.proxy(.unreachable(.nameNotResolved(.unreachable))), true),
             (.proxy(.closed), true),
             (.proxy(.tooManyInterim), false), (.upstreamClosed, true),
             (.response(.malformedStatusLine), false),
         ])
     func `is asked for again after what may go better`(
-        fault: ExchangeFault, expected: Bool
+        fault: ExchangeError, expected: Bool
     ) {
         var reconnection = Reconnection(Self.eager, isRepeated: true)
         var generator = SystemRandom()

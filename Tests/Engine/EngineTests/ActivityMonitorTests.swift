@@ -29,7 +29,7 @@ struct ActivityMonitorTests {
     }
 
     @Test func `an exchange that lasts is shown and hidden after its end`() {
-        #expect(monitor.mustBeTold)
+        #expect(monitor.needsUpdate)
         monitor.begin()
         #expect(observe() == [ActivityActions(timer: .start(milliseconds: 100))])
         #expect(monitor.snapshot.state == .delayingStart)
@@ -57,7 +57,7 @@ struct ActivityMonitorTests {
         _ = observe()
         monitor.end()
         // Nobody tells it in this state; the timer sees the number itself.
-        #expect(!monitor.mustBeTold)
+        #expect(!monitor.needsUpdate)
         #expect(monitor.timerFired() == .none)
         #expect(monitor.snapshot.state == .notActive)
     }
@@ -103,24 +103,24 @@ struct ActivityMonitorTests {
     }
 
     @Test func `it is told only in the states that listen`() {
-        #expect(monitor.mustBeTold)
+        #expect(monitor.needsUpdate)
         monitor.begin()
         _ = observe()
         #expect(monitor.snapshot.state == .delayingStart)
-        #expect(!monitor.mustBeTold)
+        #expect(!monitor.needsUpdate)
         _ = monitor.timerFired()
         #expect(monitor.snapshot.state == .active)
         // Busy: one exchange more or less is nothing to tell, the last one's end is.
-        #expect(!monitor.mustBeTold)
+        #expect(!monitor.needsUpdate)
         monitor.begin()
-        #expect(!monitor.mustBeTold)
+        #expect(!monitor.needsUpdate)
         monitor.end()
-        #expect(!monitor.mustBeTold)
+        #expect(!monitor.needsUpdate)
         monitor.end()
-        #expect(monitor.mustBeTold)
+        #expect(monitor.needsUpdate)
         _ = observe()
         #expect(monitor.snapshot.state == .delayingEnd)
-        #expect(monitor.mustBeTold)
+        #expect(monitor.needsUpdate)
     }
 
     @Test func `exchanges of all threads are counted`() throws {

@@ -72,8 +72,8 @@ struct ErrorReplyTests {
                     + #"no secure connection to the server: the server sent the alert "#
                     + #"handshake_failure (40)""#
             ),
-        ] as [(ExchangeFault, String)])
-    func `Proxy-Status has the parameters of its error type`(fault: ExchangeFault, expected: String)
+        ] as [(ExchangeError, String)])
+    func `Proxy-Status has the parameters of its error type`(fault: ExchangeError, expected: String)
     {
         for asJSON in [false, true] {
             #expect(ErrorReply(fault, id: "1", asJSON: asJSON).status == expected)
@@ -81,7 +81,7 @@ struct ErrorReplyTests {
     }
 
     @Test func `every Proxy-Status is a structured field`() throws {
-        for fault in EveryFault.all {
+        for fault in EveryExchangeError.all {
             let reply = ErrorReply(fault, id: "1", asJSON: false)
             let item = try reply.member()
             #expect(item.rfc9651BareItem == .token("pinfold"))
@@ -104,7 +104,7 @@ struct ErrorReplyTests {
             var message: String
             var id: String
         }
-        for fault in EveryFault.all {
+        for fault in EveryExchangeError.all {
             let reply = ErrorReply(fault, id: "a-b", asJSON: true)
             let body = try JSONDecoder().decode(Body.self, from: Data(reply.body))
             #expect(
@@ -117,7 +117,7 @@ struct ErrorReplyTests {
     }
 
     @Test func `every text body has three lines, and one more for what it quotes`() {
-        for fault in EveryFault.all {
+        for fault in EveryExchangeError.all {
             let lines = ErrorReply(fault, id: "a-b", asJSON: false).text.split(
                 separator: "\n", omittingEmptySubsequences: false)
             let quoted: [Substring] = fault.excerpt.isEmpty ? [] : ["content: {"]
@@ -129,7 +129,7 @@ struct ErrorReplyTests {
 
     @Test func `what is quoted of content cannot be taken for lines of the reply`() {
         let excerpt = Array("a\nid: 1\r\n\u{85}\u{2028}\u{1B}[1m\"".utf8) + [0xFF, 0]
-        let fault = ExchangeFault.transformation(
+        let fault = ExchangeError.transformation(
             TransformationFailure(.responseBodyInvalid, "not JSON", excerpt: excerpt))
         let text = ErrorReply(fault, id: "a-b", asJSON: false).text
         #expect(text.contains("\ncontent: a id: 1     [1m\"\u{FFFD} \nid: a-b\n"))
@@ -138,7 +138,7 @@ struct ErrorReplyTests {
     }
 
     @Test func `details outside ASCII become spaces`() throws {
-        let fault = ExchangeFault.tlsFailed(.protocolViolation("é\u{7F}\u{1}\n\"\\x"))
+        let fault = ExchangeError.tlsFailed(.protocolViolation("é\u{7F}\u{1}\n\"\\x"))
         let reply = ErrorReply(fault, id: "1", asJSON: false)
         guard case .string(let details) = try reply.member().rfc9651Parameters["details"] else {
             Issue.record("no details")
@@ -154,7 +154,7 @@ struct ErrorReplyTests {
     @Test func `long details are cut, and the field is still one`() throws {
         for filler in ["x", "\"", "\\", "é", "𝄞"] {
             let text = String(repeating: filler, count: 2000)
-            let fault = ExchangeFault.tlsFailed(.protocolViolation(text))
+            let fault = ExchangeError.tlsFailed(.protocolViolation(text))
             let item = try ErrorReply(fault, id: "1", asJSON: false).member()
             guard case .string(let details) = item.rfc9651Parameters["details"] else {
                 Issue.record("no details")
@@ -166,7 +166,7 @@ struct ErrorReplyTests {
 
     @Test func `a long alert name is cut`() throws {
         let name = String(repeating: "n", count: 65)
-        let fault = ExchangeFault.tlsFailed(.alertReceived(code: 255, name: name))
+        let fault = ExchangeError.tlsFailed(.alertReceived(code: 255, name: name))
         let item = try ErrorReply(fault, id: "1", asJSON: false).member()
         #expect(item.rfc9651Parameters["alert-id"] == .integer(255))
         #expect(item.rfc9651Parameters["alert-message"] == .string(String(name.prefix(64))))

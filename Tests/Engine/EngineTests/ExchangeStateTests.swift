@@ -14,7 +14,7 @@ private enum Table {
         .discarding(1, then: .serveConfirmed), .discarding(1, then: .forwardAgain),
         .responding(1), .serving, .finishing, .opening, .tunnelling,
     ]
-    static let contents: [RetryPolicy.Content] = [
+    static let contents: [RetryDecision.Content] = [
         .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
     ]
 
@@ -46,7 +46,7 @@ private enum Table {
         } + State.Decision.allCases.map { .decided($0) } + [.loaded, .flightEnded]
         + [true, false].map { .connected(2, wasReused: true, sendsGathered: $0) }
         + State.Answer.allCases.map { .answered($0) } + [.responseEnded]
-        + State.Failure.Cause.allCases.flatMap { cause in
+        + State.FailureInfo.Cause.allCases.flatMap { cause in
             [true, false].map { .failed(.init(cause: cause, headWithdrawn: $0)) }
         } + [.content] + [true, false].map { .contentEnded(isKept: $0) }
         + [.drained, .clientGone, .clientTimedOut, .relayed, .over]

@@ -19,7 +19,7 @@ struct FlightTableTests {
     }
 
     @Test func `the first miss of a key leads and the next ones follow it`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         #expect(enter(&table, first, 3) == "lead")
         #expect(enter(&table, second, 3) == "follow")
@@ -31,7 +31,7 @@ struct FlightTableTests {
     }
 
     @Test func `when a flight has ended the next miss leads`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
         // Only who leads can end it.
@@ -42,7 +42,7 @@ struct FlightTableTests {
     }
 
     @Test func `another key in the same place goes alone while the flight lasts`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
         #expect(enter(&table, second, 11) == "alone")
@@ -52,7 +52,7 @@ struct FlightTableTests {
     }
 
     @Test func `a key that was marked goes alone until its time`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         let flight = Flight()
         table.goAlone(hash: 3, until: 100, for: nil)
         #expect(enter(&table, flight, 3, now: 99) == "alone")
@@ -61,7 +61,7 @@ struct FlightTableTests {
     }
 
     @Test func `a mark does not end a flight, and is of one key`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
         table.goAlone(hash: 3, until: 100, for: nil)
@@ -73,7 +73,7 @@ struct FlightTableTests {
     }
 
     @Test func `one client's marks leave those of others`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         table.goAlone(hash: 3, until: 100, for: IPNetwork(.v4(1)))
         for hash: UInt64 in 100..<200 {
             table.goAlone(hash: hash, until: 100, for: IPNetwork(.v4(2)))
@@ -84,7 +84,7 @@ struct FlightTableTests {
     }
 
     @Test func `the table holds no flight that has ended`() {
-        var table = FlightTable<Flight>(placeCount: 8)
+        var table = FlightTable<Flight>(slotCount: 8)
         weak var ended: Flight?
         do {
             let flight = Flight()

@@ -6,7 +6,7 @@ private final class Connection: IdleOrdered {
     var isIdle = true
     var isClosed = false
     var idleSince: Int64 = 0
-    var placedAt: Int64?
+    var queuedAt: Int64?
 
     func close(_ order: inout IdleOrder<Connection>) {
         (isIdle, isClosed) = (false, true)

@@ -195,7 +195,7 @@ struct OriginTableTests {
                 deny: [denied.test, 192.0.2.0/24]
             """)
         let found = try table.named(host, under: policy).refusal
-        let expected = refusal.map { ExchangeFault.destinationRefused($0) }
+        let expected = refusal.map { ExchangeError.destinationRefused($0) }
         #expect(found?.explanation == expected?.explanation)
     }
 

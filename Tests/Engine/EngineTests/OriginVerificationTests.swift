@@ -16,7 +16,7 @@ struct OriginVerificationTests {
     /// A verification that has begun, and its results.
     private final class Begun {
         private(set) var verification: OriginVerification!
-        private(set) var outcomes: [Result<OriginVerification.Server, StreamFailure>] = []
+        private(set) var outcomes: [Result<OriginVerification.Server, StreamError>] = []
 
         init(_ still: StillEngine, _ server: ScriptedServer) throws {
             verification = OriginVerification(
@@ -28,7 +28,7 @@ struct OriginVerificationTests {
         var servers: [OriginVerification.Server] { outcomes.compactMap { try? $0.get() } }
         var faults: [Reason] {
             outcomes.compactMap {
-                if case .failure(let failure) = $0 { failure.fault.reason } else { nil }
+                if case .failure(let failure) = $0 { failure.error.reason } else { nil }
             }
         }
     }
@@ -50,7 +50,7 @@ struct OriginVerificationTests {
         #expect(begun.servers.first?.certificate == nil, "there is none in clear text")
         #expect(peer.read().isEmpty && peer.end == nil)
         let origin = try still.origin(server)
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
 
         let first = try still.acquire(server)
         #expect(first.events == [.ready])
@@ -69,7 +69,7 @@ struct OriginVerificationTests {
         still.settle()
         #expect(
             still.counts(try still.origin(server))
-                == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+                == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
         #expect(try still.acquire(server).upstream === first.lastUpstream)
     }
 
@@ -84,7 +84,8 @@ struct OriginVerificationTests {
         #expect(waiting.allSatisfy { $0.servers.count == 1 })
         #expect(openConnections(toPort: server.port) == 1)
         #expect(
-            still.counts(try still.origin(server)) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+            still.counts(try still.origin(server)) == PoolCounts(permits: 1, allPermits: 1, open: 1)
+        )
     }
 
     @Test(arguments: ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "x"])
@@ -127,7 +128,7 @@ struct OriginVerificationTests {
         still.turn(until: "it is idle") { still.counts(origin).idle == 1 }
         #expect(begun.outcomes.isEmpty)
         #expect(peer.read().isEmpty && peer.end == nil)
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
     }
 
     @Test func `leaves the line when it is given up`() throws {

@@ -16,7 +16,7 @@ private enum Outcome: Equatable {
     /// With this status and the fields' values.
     case refused(UInt16, [String])
 
-    init(_ result: Result<ProxyTunnel.Opened, ExchangeFault>) {
+    init(_ result: Result<ProxyTunnel.Opened, ExchangeError>) {
         switch result {
         case .success: self = .opened
         case .failure(.proxy(.refused(let answer))):

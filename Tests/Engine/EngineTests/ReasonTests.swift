@@ -12,7 +12,7 @@ import Trust
 @Suite("Reasons")
 struct ReasonTests {
     @Test func `every fault has one of the reasons, and every reason a fault`() {
-        let reasons = Set(EveryFault.all.map(\.reason))
+        let reasons = Set(EveryExchangeError.all.map(\.reason))
         #expect(reasons.isSubset(of: Reason.allCases))
         #expect(Set(Reason.allCases).subtracting(reasons) == [])
     }
@@ -52,7 +52,7 @@ struct ReasonTests {
     }
 
     @Test func `reasons of TLS are the tokens of its errors`() {
-        for error in EveryFault.tlsErrors {
+        for error in EveryExchangeError.tlsErrors {
             #expect(error.reason.token == "tls-\(error.token)")
         }
     }

@@ -12,7 +12,7 @@ struct RouteExplanationTests {
         addresses: [String] = ["192.0.32.1"], now: Int64 = 1_800_000_000
     ) throws -> RouteExplanation {
         let policy = try PolicySnapshot(asking: testConfiguration(text))
-        let target = RequestTarget(host: host, port: port, isSecure: isSecure)
+        let target = TargetURL(host: host, port: port, isSecure: isSecure)
         let found = addresses.compactMap { IPAddress($0) }
         return RouteExplanation(
             policy, target,
@@ -190,8 +190,8 @@ struct RequestTargetTests {
     func `host, port and scheme are read`(
         url: String, host: String, port: UInt16, isSecure: Bool
     ) throws {
-        let wanted = RequestTarget(host: host, port: port, isSecure: isSecure)
-        #expect(try RequestTarget(url: url, limits: HeadLimits()) == wanted)
+        let wanted = TargetURL(host: host, port: port, isSecure: isSecure)
+        #expect(try TargetURL(url: url, limits: HeadLimits()) == wanted)
     }
 
     @Test(
@@ -203,6 +203,6 @@ struct RequestTargetTests {
             ("http://a.test/ HTTP/1.1\r\nX: y\r\n\r\n", .malformedTarget),
         ] as [(String, WireError)])
     func `what the gateway refuses is refused for the same`(url: String, error: WireError) {
-        #expect(throws: error) { try RequestTarget(url: url, limits: HeadLimits()) }
+        #expect(throws: error) { try TargetURL(url: url, limits: HeadLimits()) }
     }
 }

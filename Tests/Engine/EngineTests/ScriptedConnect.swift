@@ -9,7 +9,7 @@ import Testing
 /// An operation in progress, and the results it was called back with.
 final class ScriptedConnect {
     private(set) var operation: ConnectOperation!
-    private(set) var outcomes: [Result<Endpoint, ExchangeFault>] = []
+    private(set) var outcomes: [Result<Endpoint, ExchangeError>] = []
     /// The descriptor of the established connection.
     private(set) var descriptor: Int32?
 
@@ -24,7 +24,7 @@ final class ScriptedConnect {
             hostMatch: DestinationRules.HostMatch()
         ) { [unowned self] result in
             if case .success(let made) = result { descriptor = made.transport.descriptor }
-            outcomes.append(result.map(\.endpoint).mapError(\.fault))
+            outcomes.append(result.map(\.endpoint).mapError(\.error))
         }
         operation.start(timeoutMilliseconds: timeoutMilliseconds)
     }

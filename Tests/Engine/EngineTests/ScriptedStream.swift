@@ -219,14 +219,14 @@ final class ScriptedStream: UpstreamStream {
         world.note("stream fails", started ? 1 : 0, number)
         leave()
         hasFailed = true
-        let fault: ExchangeFault
+        let fault: ExchangeError
         switch world.random.below(5) {
         case 0, 1: fault = .upstreamClosed
         case 2: fault = .upstreamReset(.connectionReset)
         case 3: fault = started ? .upstreamBodyTimeout : .firstByteTimeout
         default: fault = .response(.truncatedHead)
         }
-        consumer.upstreamFailed(StreamFailure(fault, responseStarted: started))
+        consumer.upstreamFailed(StreamError(fault, responseStarted: started))
     }
 
     private func sendInterim(to consumer: any UpstreamConsumer) {

@@ -57,7 +57,7 @@ final class ScriptedUpstreams: UpstreamSource {
         let wait = Wait(origin, exchange, fresh: fresh)
         switch world.isSettling ? 0 : world.random.below(100) {
         case 0..<45: handOut(wait, at: world.peer)
-        case 45..<50: refuse(exchange, StreamFailure(connectFault()))
+        case 45..<50: refuse(exchange, StreamError(connectFault()))
         case 50..<65:
             waits.append(wait)
             connect(wait)
@@ -78,7 +78,7 @@ final class ScriptedUpstreams: UpstreamSource {
     }
 
     private func connected(
-        _ wait: Wait, _ result: Result<EstablishedConnection, StreamFailure>
+        _ wait: Wait, _ result: Result<EstablishedConnection, StreamError>
     ) {
         guard let index = waits.firstIndex(where: { $0 === wait }) else {
             return world.fail("a connection is made for nobody")
@@ -112,7 +112,7 @@ final class ScriptedUpstreams: UpstreamSource {
         if world.isSettling || world.random.chance(75) {
             handOut(wait, at: world.peer)
         } else {
-            refuse(wait.consumer, StreamFailure(connectFault()))
+            refuse(wait.consumer, StreamError(connectFault()))
         }
         return true
     }
@@ -141,7 +141,7 @@ final class ScriptedUpstreams: UpstreamSource {
         wait.consumer.upstreamReady(stream)
     }
 
-    private func connectFault() -> ExchangeFault {
+    private func connectFault() -> ExchangeError {
         switch world.random.below(6) {
         case 0: .connectFailed(.connectionRefused)
         case 1: .connectTimeout
@@ -159,12 +159,12 @@ final class ScriptedUpstreams: UpstreamSource {
         waits.removeAll { $0.origin.policy.trustGeneration != generation }
         for wait in outdated {
             wait.operation?.cancel()
-            refuse(wait.consumer, StreamFailure(.superseded))
+            refuse(wait.consumer, StreamError(.superseded))
         }
     }
 
     /// Who is told that there is no stream gives its wait up, which is over by then.
-    private func refuse(_ exchange: Exchange, _ failure: StreamFailure) {
+    private func refuse(_ exchange: Exchange, _ failure: StreamError) {
         world.note("no stream for", 0, world.number(of: exchange))
         refused = exchange
         exchange.upstreamFailed(failure)

@@ -232,7 +232,7 @@ extension SimulatedWorld {
             guard case .ended = exchange.state.step else {
                 return fail("an exchange without a client is not over")
             }
-            if exchange.nextInLine != nil || exchange.previousInLine != nil {
+            if exchange.nextInQueue != nil || exchange.previousInQueue != nil {
                 fail("an exchange that is over stands in a line")
             }
         }

@@ -35,7 +35,7 @@ final class StillEngine: StillEnvironment {
     /// resolver are left to the test.
     private func receivePermits() throws {
         let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
-            if case .placeGranted(let limit) = $0 { environment.pool?.placeGranted(limit) }
+            if case .permitGranted(let limit) = $0 { environment.pool?.permitGranted(limit) }
         }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
     }

@@ -124,12 +124,12 @@ struct TransportTests {
         far.advance(on: loop)
         near.advance(on: loop)
         #expect(near.end == .truncated)
-        let faults: [(TransportError, ExchangeFault)] = [
+        let faults: [(TransportError, ExchangeError)] = [
             (.reset(.connectionReset), .upstreamReset(.connectionReset)),
             (.tls(.notTLS), .tlsFailed(.notTLS)), (.closed, .upstreamClosed),
         ]
         for (error, fault) in faults {
-            #expect(ExchangeFault(upstream: error).explanation == fault.explanation)
+            #expect(ExchangeError(upstream: error).explanation == fault.explanation)
         }
     }
 }

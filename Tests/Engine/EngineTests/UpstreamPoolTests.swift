@@ -17,12 +17,12 @@ struct UpstreamPoolTests {
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
         let origin = try still.origin(server)
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
 
         let second = try still.acquire(server)
         #expect(second.events == [.ready])
         #expect(second.upstream === first.lastUpstream)
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1))
         #expect(still.metrics.value(.upstreamConnectionsReused) == 1)
         #expect(openConnections(toPort: server.port) == 1)
     }
@@ -38,7 +38,7 @@ struct UpstreamPoolTests {
         #expect(second.upstream !== first.lastUpstream)
         #expect(
             still.counts(try still.origin(server))
-                == PoolCounts(places: 2, allPlaces: 2, open: 2, idle: 1))
+                == PoolCounts(permits: 2, allPermits: 2, open: 2, idle: 1))
     }
 
     @Test func `gives the connection used last, so that the others can fall out of use`() throws {
@@ -116,7 +116,7 @@ struct UpstreamPoolTests {
         let origin = try still.origin(server)
         #expect(
             still.counts(origin)
-                == PoolCounts(places: 1, allPlaces: 1, waitingExchanges: 3, open: 1, waiting: 3))
+                == PoolCounts(permits: 1, allPermits: 1, waitingExchanges: 3, open: 1, waiting: 3))
         var current = first
         for (index, next) in waiting.enumerated() {
             peer.forget()
@@ -127,7 +127,7 @@ struct UpstreamPoolTests {
             current = next
         }
         still.answer(current, from: peer)
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
         #expect(still.metrics.value(.poolWaits) == 3)
         #expect(openConnections(toPort: server.port) == 1)
     }
@@ -143,7 +143,7 @@ struct UpstreamPoolTests {
         #expect(first.isOver && second.isReady)
         #expect(
             still.counts(try still.origin(server))
-                == PoolCounts(places: 1, allPlaces: 1, open: 1))
+                == PoolCounts(permits: 1, allPermits: 1, open: 1))
     }
 
     @Test func `closes an idle connection for who wants one that carried nothing`() throws {
@@ -157,7 +157,7 @@ struct UpstreamPoolTests {
         #expect(second.isReady)
         #expect(
             still.counts(try still.origin(server))
-                == PoolCounts(places: 1, allPlaces: 1, open: 1))
+                == PoolCounts(permits: 1, allPermits: 1, open: 1))
     }
 
     @Test func `refuses who comes when as many wait as may`() throws {
@@ -190,7 +190,7 @@ struct UpstreamPoolTests {
         #expect([second, third, fourth].map(\.isReady) == [false, true, false])
         #expect(second.events.isEmpty)
         still.pool.abandon(origin, fourth)
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1))
     }
 
     @Test func `keeps the connection that was made for who gave up meanwhile`() throws {
@@ -200,7 +200,7 @@ struct UpstreamPoolTests {
         let peer = try still.peer(of: server)
         still.pool.abandon(origin, consumer)
         still.turn(until: "it is established") { origin.open == 1 }
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1, idle: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
         #expect(try still.acquire(server).isReady)
         still.turn(until: "the request arrives") { !peer.read().isEmpty }
         #expect(consumer.events.isEmpty)
@@ -217,13 +217,13 @@ struct UpstreamPoolTests {
         #expect(
             waiting[0].events == [.failed(.gateway(.superseded), responseStarted: false)])
         #expect(waiting[1].events.isEmpty)
-        #expect(still.counts(origin) == PoolCounts(places: 2, allPlaces: 2, open: 2))
+        #expect(still.counts(origin) == PoolCounts(permits: 2, allPermits: 2, open: 2))
 
         still.answer(first, from: idlePeer)
         still.pool.retire(origin)
         #expect(idlePeer.hasEnded)
         #expect(!busyPeer.hasEnded, "what is in use ends with its exchange")
-        #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+        #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1))
         still.answer(busy, from: busyPeer)
     }
 
@@ -239,10 +239,10 @@ struct UpstreamPoolTests {
         let (third, _) = try still.exchange(servers[2])
         #expect(third.isReady)
         #expect(peer.hasEnded && !other.hasEnded)
-        #expect(still.counts(try still.origin(servers[0])).places == 0)
+        #expect(still.counts(try still.origin(servers[0])).permits == 0)
         #expect(
             still.counts(try still.origin(servers[1]))
-                == PoolCounts(places: 1, allPlaces: 2, open: 2, idle: 1))
+                == PoolCounts(permits: 1, allPermits: 2, open: 2, idle: 1))
     }
 
     @Test func `connects for who waits elsewhere when a place among all comes free`() throws {
@@ -254,15 +254,15 @@ struct UpstreamPoolTests {
         #expect(other.accept() == nil)
         #expect(
             still.counts(try still.origin(other))
-                == PoolCounts(allPlaces: 1, waitingExchanges: 1, open: 1, waiting: 1))
+                == PoolCounts(allPermits: 1, waitingExchanges: 1, open: 1, waiting: 1))
         still.answer(first, from: peer)
         let next = try still.peer(of: other)
         still.turn(until: "the request arrives") { !next.read().isEmpty }
         #expect(second.isReady)
         #expect(peer.hasEnded, "it makes room instead of being kept")
         #expect(
-            still.counts(try still.origin(other)) == PoolCounts(places: 1, allPlaces: 1, open: 1))
-        #expect(still.counts(try still.origin(server)).places == 0)
+            still.counts(try still.origin(other)) == PoolCounts(permits: 1, allPermits: 1, open: 1))
+        #expect(still.counts(try still.origin(server)).permits == 0)
     }
 
     // MARK: Places
@@ -274,7 +274,7 @@ struct UpstreamPoolTests {
     }
 
     @Test(arguments: Ending.allCases)
-    func `gives places back once, whatever ends a connection`(_ ending: Ending) throws {
+    func `gives permits back once, whatever ends a connection`(_ ending: Ending) throws {
         let still = try StillEngine.reachingLoopback()
         let server = try ScriptedServer(listens: ending != .refusedPort)
         let origin = try still.origin(server)

@@ -194,7 +194,7 @@ struct ClientLifeTests {
             still.turn(until: "nothing is open") { openConnections(toPort: server.port) == 0 }
             #expect(still.counts(origin) == PoolCounts())
         } else {
-            #expect(still.counts(origin) == PoolCounts(places: 1, allPlaces: 1, open: 1))
+            #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1))
         }
         #expect(still.worker.metrics.value(.tunnelsOpen) == 0)
     }

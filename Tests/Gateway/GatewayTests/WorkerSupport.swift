@@ -69,8 +69,8 @@ final class StillWorker: StillEnvironment {
     private func receivePermits() throws {
         let receiver = MailboxReceiver(environment.mailbox) { [unowned environment] in
             switch $0 {
-            case .placeGranted(let limit): environment.pool?.placeGranted(limit)
-            case .transformed(let token, let outcome): environment.tell(outcome, to: token)
+            case .permitGranted(let limit): environment.pool?.permitGranted(limit)
+            case .transformed(let token, let outcome): environment.deliver(outcome, to: token)
             default: break
             }
         }

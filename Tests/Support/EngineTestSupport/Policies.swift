@@ -72,7 +72,7 @@ package final class IdleConsumer: UpstreamConsumer {
     package init() {}
 
     package func upstreamReady(_ upstream: any UpstreamStream) {}
-    package func upstreamFailed(_ failure: StreamFailure) {}
+    package func upstreamFailed(_ failure: StreamError) {}
     package func upstreamHead(_ head: UnsafeRawBufferPointer) {}
     package func upstreamHeadWithoutBody() {}
     package func upstreamBody(

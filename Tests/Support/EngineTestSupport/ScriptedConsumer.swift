@@ -102,10 +102,10 @@ package final class ScriptedConsumer: UpstreamConsumer {
             upgrade: [])
     }
 
-    package func upstreamFailed(_ failure: StreamFailure) {
+    package func upstreamFailed(_ failure: StreamError) {
         upstream = nil
         events.append(
-            .failed(failure.fault.reason, responseStarted: failure.responseStarted))
+            .failed(failure.error.reason, responseStarted: failure.responseStarted))
     }
 
     package func upstreamHead(_ head: UnsafeRawBufferPointer) {

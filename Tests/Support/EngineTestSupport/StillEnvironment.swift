@@ -100,7 +100,7 @@ extension StillEnvironment {
     package func counts(_ origin: Origin) -> PoolCounts {
         let limit = environment.upstreams.limit(of: origin)
         return PoolCounts(
-            places: limit.taken, allPlaces: environment.shared.upstreamLimit.taken,
+            permits: limit.taken, allPermits: environment.shared.upstreamLimit.taken,
             waitingExchanges: limit.waitingExchanges.load(ordering: .relaxed),
             open: metrics.value(.upstreamConnectionsOpen),
             idle: metrics.value(.upstreamConnectionsIdle),
@@ -110,19 +110,19 @@ extension StillEnvironment {
 
 /// How much of the limits connections use; nothing by default.
 package struct PoolCounts: Equatable {
-    package var places = 0
-    package var allPlaces = 0
+    package var permits = 0
+    package var allPermits = 0
     package var waitingExchanges = 0
     package var open: Int64 = 0
     package var idle: Int64 = 0
     package var waiting: Int64 = 0
 
     package init(
-        places: Int = 0, allPlaces: Int = 0, waitingExchanges: Int = 0, open: Int64 = 0,
+        permits: Int = 0, allPermits: Int = 0, waitingExchanges: Int = 0, open: Int64 = 0,
         idle: Int64 = 0, waiting: Int64 = 0
     ) {
-        self.places = places
-        self.allPlaces = allPlaces
+        self.permits = permits
+        self.allPermits = allPermits
         self.waitingExchanges = waitingExchanges
         self.open = open
         self.idle = idle

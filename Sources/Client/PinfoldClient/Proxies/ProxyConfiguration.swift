@@ -239,7 +239,7 @@ extension HTTPResponse {
 }
 
 extension ClientError.Reason {
-    init(_ fault: ProxyFault) {
+    init(_ fault: ProxyError) {
         switch fault {
         case .timeout, .unreachable(.connectTimeout): self = .timedOut
         case .refused(let answer) where answer.status == 407: self = .proxyAuthenticationRequired

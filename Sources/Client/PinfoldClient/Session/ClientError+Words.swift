@@ -5,8 +5,8 @@ import Trust
 // Explanations of faults for users of the library. The engine's own texts are for operators of a
 // gateway, and some of them name configuration keys.
 extension ClientError {
-    /// A sentence that says what is wrong and, if that helps, what was expected.
-    static func explanation(of fault: ExchangeFault) -> String {
+    /// One sentence: what was wrong, and what was expected where that helps.
+    static func explanation(of fault: ExchangeError) -> String {
         switch fault {
         case .tlsFailed(let error): "no secure connection to the server: \(words(for: error))"
         case .proxy(.unreachable(.connectFailed)): fault.explanation
@@ -15,7 +15,7 @@ extension ClientError {
         // These describe what the exchange has met, in terms of HTTP and of the system.
         case .request, .response, .connectFailed, .upstreamReset, .proxy: fault.explanation
         case .upstreamUnanswered(let error):
-            (error.map { ExchangeFault.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
+            (error.map { ExchangeError.upstreamReset($0).explanation } ?? meaning(of: fault.reason))
                 + "; if it speaks TLS on this port, expected an https URL"
         case .upstreamSpeaksTLS: "\(meaning(of: fault.reason)); expected an https URL"
         default: meaning(of: fault.reason)

@@ -159,8 +159,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
 }
 
 extension ClientError {
-    /// Creates the error for a fault of an exchange.
-    init(_ fault: ExchangeFault) {
+    /// What an exchange's fault is for its caller.
+    init(_ fault: ExchangeError) {
         var presented: [String] = []
         if case .tlsFailed(.trust(let failure)) = fault,
             case .noPinMatches(_, let chain) = failure.reason
@@ -176,8 +176,8 @@ extension ClientError {
 }
 
 extension ClientError {
-    /// Creates the error for an exchange that has failed.
-    init(_ fault: ExchangeFault, of exchange: Exchange) {
+    /// Why an exchange has failed.
+    init(_ fault: ExchangeError, of exchange: Exchange) {
         self.init(fault)
         wasLeftUnanswered = exchange.wasLeftUnanswered
         if wasLeftUnanswered {
@@ -199,8 +199,8 @@ extension ClientError {
             .clearTextRefused, .notCached:
             return true
         case .secureConnectionFailed:
-            // Others may occur in the middle of a connection.
-            guard case .tlsFailed(.trust) = underlying as? ExchangeFault else { return false }
+            // Others may come in the middle of a connection.
+            guard case .tlsFailed(.trust) = underlying as? ExchangeError else { return false }
             return true
         default: return retryFailure == .notConnected
         }
@@ -225,15 +225,15 @@ extension ClientError {
         return text[...colon] + rest.prefix { "/\\".contains($0) } + "***" + text[sign...]
     }
 
-    /// The token on the gateway's page, except for faults that no gateway has.
-    private static func token(of fault: ExchangeFault) -> String {
+    /// That of the gateway's page, but for what no gateway does.
+    private static func token(of fault: ExchangeError) -> String {
         if case .tlsFailed(.refusedByReview) = fault { return "server-trust-refused" }
         return fault.reason.token
     }
 }
 
 extension ClientError.Reason {
-    init(_ fault: ExchangeFault) {
+    init(_ fault: ExchangeError) {
         switch fault {
         case .request, .notAProxyRequest, .misdirected, .loopDetected, .connectOnReverseRoute,
             .protocolSwitchRefused:

@@ -75,13 +75,13 @@ extension ClientError {
     /// on. For an event stream that is an end like any other (Fetch, "network error").
     fileprivate var isBrokenOff: Bool {
         if case .truncated = underlying as? ContentCodingError { return true }
-        if case .response = underlying as? ExchangeFault { return true }
+        if case .response = underlying as? ExchangeError { return true }
         return false
     }
 
     /// The same if the head arrived together with the framing error: there is then no stream.
     private var isOfFraming: Bool {
-        guard case .response(let error) = underlying as? ExchangeFault else { return false }
+        guard case .response(let error) = underlying as? ExchangeError else { return false }
         return switch error {
         case .malformedChunkSize, .chunkTooLarge, .malformedChunkExtension,
             .chunkExtensionsTooLarge, .unterminatedChunk, .trailersTooLarge, .tooManyTrailers:

@@ -201,13 +201,13 @@ extension ClientError {
         case .cannotConnect, .nameNotResolved: .notConnected
         case .connectionLost: .noResponse
         case .timedOut:
-            switch underlying as? ExchangeFault {
+            switch underlying as? ExchangeError {
             case nil where underlying is QueueTimeout: .notConnected
             case .connectTimeout, .tlsTimeout, .proxy: .notConnected
             default: .noResponse
             }
         case .proxyFailed:
-            switch underlying as? ExchangeFault {
+            switch underlying as? ExchangeError {
             case .proxy(.unreachable), .proxy(.closed): .notConnected
             default: nil
             }

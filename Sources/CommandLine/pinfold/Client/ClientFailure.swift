@@ -71,7 +71,7 @@ enum ClientExit: Int32, CaseIterable {
 
     init(_ error: ClientError) {
         let download = error.underlying as? DownloadFailure
-        let fault = (download?.underlying ?? error.underlying) as? ExchangeFault
+        let fault = (download?.underlying ?? error.underlying) as? ExchangeError
         switch download?.problem {
         case .range: self = .range
         case .length: self = .incomplete
@@ -80,7 +80,7 @@ enum ClientExit: Int32, CaseIterable {
     }
 
     /// What only the engine's fault tells apart; nil: the error's reason says enough.
-    private init?(_ fault: ExchangeFault) {
+    private init?(_ fault: ExchangeError) {
         switch fault {
         case .response(.truncatedBody): self = .incomplete
         case .upstreamClosed, .upstreamUnanswered(nil): self = .empty

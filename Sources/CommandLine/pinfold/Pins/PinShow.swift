@@ -131,7 +131,7 @@ struct PinShow: ParsableCommand {
     /// The verdict in the words of the gateway's replies and log.
     static func verdict(_ failure: TLSError?) -> ChainReport.Verdict {
         guard let failure else { return .trusted }
-        let fault = ExchangeFault.tlsFailed(failure)
+        let fault = ExchangeError.tlsFailed(failure)
         return .refused(token: fault.reason.token, detail: "\(failure)")
     }
 }

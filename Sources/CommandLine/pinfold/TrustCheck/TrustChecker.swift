@@ -85,7 +85,7 @@ package struct TrustChecker {
     }
 
     private static var pinnedPortRefused: TrustAnswer {
-        let fault = ExchangeFault.pinnedPortRefused
+        let fault = ExchangeError.pinnedPortRefused
         return TrustAnswer(.fail, fault.reason.token, fault.explanation)
     }
 

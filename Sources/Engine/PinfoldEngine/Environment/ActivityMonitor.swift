@@ -24,7 +24,7 @@ package final class ActivityMonitor: Sendable {
     package func end() { inFlight.subtract(1, ordering: .relaxed) }
 
     /// Whether the indicator must be told, after exchanges have begun or ended.
-    package var mustBeTold: Bool {
+    package var needsUpdate: Bool {
         switch ActivityState(rawValue: state.load(ordering: .relaxed)) {
         case .notActive, .delayingEnd: true
         case .active: inFlight.load(ordering: .relaxed) == 0

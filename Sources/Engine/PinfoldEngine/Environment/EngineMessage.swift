@@ -19,9 +19,9 @@ package enum EngineMessage: Sendable {
     /// What came of a message's content, for the exchange or the filter of the token.
     case transformed(Token, TransformationOutcome)
     /// A place of a limit that this environment stood in line for.
-    case placeGranted(SharedLimit)
+    case permitGranted(SharedLimit)
     /// Another environment waits for a connection: an idle one makes way.
-    case connectionWanted(ConnectionQuestion)
+    case connectionWanted(IdleConnectionRequest)
     /// All environments have answered this one's question for an idle connection.
-    case connectionAnswered(ConnectionQuestion)
+    case connectionAnswered(IdleConnectionRequest)
 }

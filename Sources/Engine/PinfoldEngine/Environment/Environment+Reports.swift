@@ -14,7 +14,7 @@ extension Environment {
     ///   - fault: nil: it was connected to.
     ///   - client: for whom it was tried.
     func note(
-        _ server: ServerReachability?, _ fault: ExchangeFault?, for client: IPNetwork?
+        _ server: ServerReachability?, _ fault: ExchangeError?, for client: IPNetwork?
     ) {
         guard let server else { return }
         let event = fault.map(\.reachabilityEvidence) ?? .responseReceived
@@ -134,7 +134,7 @@ extension Environment {
     }
 
     /// Writes why an exchange was answered by the gateway.
-    package func log(_ fault: ExchangeFault, of exchange: Exchange) {
+    package func log(_ fault: ExchangeError, of exchange: Exchange) {
         guard shared.logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
             "id": "\(exchange.idText)", "status": "\(fault.status)",

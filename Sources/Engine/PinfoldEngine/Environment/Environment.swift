@@ -32,7 +32,7 @@ package final class Environment {
     /// Who makes room for connections, and is told of exchanges if it wishes.
     package var host: (any EnvironmentHost)?
     /// `host.exchangeEnded` is called.
-    package var tellsOfExchanges = false
+    package var reportsExchanges = false
     /// Exchanges began or ended since this was asked.
     private var hadActivity = false
     /// Answers requests that are for the gateway itself.
@@ -113,15 +113,15 @@ package final class Environment {
             (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
         case .reviewed(let token, let answer):
             (loop.handler(for: token) as? UpstreamConnection)?.reviewed(answer)
-        case .transformed(let token, let outcome): tell(outcome, to: token)
-        case .placeGranted(let limit): pool?.placeGranted(limit)
-        case .connectionWanted(let question): pool?.connectionWanted(question)
-        case .connectionAnswered(let question): pool?.connectionAnswered(question)
+        case .transformed(let token, let outcome): deliver(outcome, to: token)
+        case .permitGranted(let limit): pool?.permitGranted(limit)
+        case .connectionWanted(let request): pool?.connectionWanted(request)
+        case .connectionAnswered(let request): pool?.connectionAnswered(request)
         }
     }
 
     /// What came of a message's content is told to who waits for it, if anybody still does.
-    func tell(_ outcome: TransformationOutcome, to token: Token) {
+    func deliver(_ outcome: TransformationOutcome, to token: Token) {
         switch outcome {
         case .request(let result): (loop.handler(for: token) as? Exchange)?.translated(result)
         case .response(let result):
@@ -197,7 +197,7 @@ package final class Environment {
 
     /// An exchange of a client is over.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord) {
-        if tellsOfExchanges { host?.exchangeEnded(exchange, record) }
+        if reportsExchanges { host?.exchangeEnded(exchange, record) }
         metrics.adjust(.exchangesInFlight, by: -1)
         activity.end()
         hadActivity = true
@@ -295,7 +295,7 @@ package protocol UpstreamSource: AnyObject {
 /// In place of a pool that is not made yet, or not there any more.
 private final class NoUpstreams: UpstreamSource {
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
-        consumer.upstreamFailed(StreamFailure(.superseded))
+        consumer.upstreamFailed(StreamError(.superseded))
     }
 
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer) {}
@@ -309,10 +309,10 @@ package protocol EnvironmentHost: AnyObject {
     /// `client`, which it has left; byte counts and duration are in the record.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord)
     /// Descriptors have run out. True: some are free again.
-    func freesDescriptors() -> Bool
+    func freeDescriptors() -> Bool
     /// A tunnel ends here: its client's connection is now the host's, to speak TLS on in the name
     /// of the tunnel's authority.
-    func takesOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover)
+    func takeOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover)
 }
 
 /// Answers requests that are for the gateway itself, not for a server.

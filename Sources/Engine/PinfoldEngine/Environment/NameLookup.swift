@@ -26,7 +26,7 @@ package enum NameLookup {
     ///   - milliseconds: how long it may take; longer counts as no server's answer in time.
     package static func addresses(
         of host: String, _ configuration: ResolverConfiguration, milliseconds: Int64
-    ) throws(Resolver.StartError) -> Result<[IPAddress], ExchangeFault> {
+    ) throws(Resolver.StartError) -> Result<[IPAddress], ExchangeError> {
         let resolver = try Resolver(options: ResolverOptions(configuration))
         defer { resolver.close() }
         let latest = Monitor<ResolveResult?>(nil)

@@ -32,11 +32,11 @@ package final class PinReports: Sendable {
         }
     }
 
-    private struct Told {
+    private struct Log {
         /// When it was told of last, in seconds.
         var at: Int64
         /// How often it happened since.
-        var silent: UInt64
+        var repeats: UInt64
     }
 
     /// Between two lines about one subject, in seconds.
@@ -45,7 +45,7 @@ package final class PinReports: Sendable {
     /// bounded, too. Those of a pinset as it was before a reload make room for it as it is.
     package static let capacity = 1024
 
-    private let told = Locked<[Subject: Told]>([:])
+    private let logged = Locked<[Subject: Log]>([:])
 
     package init() {}
 
@@ -55,20 +55,20 @@ package final class PinReports: Sendable {
     /// - Returns: how often it happened without being told since the last time; nil: it is not to
     ///   be told of now.
     package func note(_ subject: Subject, now: Int64) -> UInt64? {
-        told.withLock { told in
-            if let last = told[subject], now - last.at < Self.periodSeconds {
-                told[subject]?.silent += 1
+        logged.withLock { logged in
+            if let last = logged[subject], now - last.at < Self.periodSeconds {
+                logged[subject]?.repeats += 1
                 return nil
             }
-            let silent = told[subject]?.silent ?? 0
-            if told[subject] == nil, told.count >= Self.capacity {
-                told = told.filter {
+            let repeats = logged[subject]?.repeats ?? 0
+            if logged[subject] == nil, logged.count >= Self.capacity {
+                logged = logged.filter {
                     now - $0.value.at < Self.periodSeconds && !$0.key.isOtherVersion(of: subject)
                 }
-                guard told.count < Self.capacity else { return nil }
+                guard logged.count < Self.capacity else { return nil }
             }
-            told[subject] = Told(at: now, silent: 0)
-            return silent
+            logged[subject] = Log(at: now, repeats: 0)
+            return repeats
         }
     }
 }

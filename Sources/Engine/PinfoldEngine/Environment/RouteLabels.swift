@@ -59,12 +59,12 @@ package final class RouteLabels: Sendable {
         hosts.withLock { $0.putInForce(configuration.hosts.entries.map(\.label)) }
         listeners.withLock { $0.putInForce(configuration.listeners.map(\.name)) }
         pinsets.withLock { $0.putInForce(configuration.pinsets.map(\.pinset.name)) }
-        let toldApart = Dictionary(
-            configuration.pinsets.map { ($0.pinset.name, Set($0.pinset.pinsToldApart)) },
+        let distinguished = Dictionary(
+            configuration.pinsets.map { ($0.pinset.name, Set($0.pinset.distinguishedPins)) },
             uniquingKeysWith: { $0.union($1) })
         pins.withLock { pins in
-            pins = pins.filter { toldApart[$0.key] != nil }
-            for (name, texts) in toldApart {
+            pins = pins.filter { distinguished[$0.key] != nil }
+            for (name, texts) in distinguished {
                 pins[name] = pins[name]?.filter { $0.key.isEmpty || texts.contains($0.key) }
             }
         }

@@ -22,7 +22,7 @@ struct ErrorReply {
     ///   - id: names the exchange in the log.
     ///   - server: what the client asked for; nil: it is not told.
     ///   - asJSON: the client prefers JSON to plain text.
-    init(_ fault: ExchangeFault, id: String, server: Server? = nil, asJSON: Bool) {
+    init(_ fault: ExchangeError, id: String, server: Server? = nil, asJSON: Bool) {
         let explanation = fault.explanation
         let reason = fault.reason.entry
         let excerpt = Self.quoted(fault.excerpt)
@@ -66,7 +66,7 @@ struct ErrorReply {
     }
 
     private static func proxyStatus(
-        _ fault: ExchangeFault, _ reason: ReasonEntry, _ explanation: String,
+        _ fault: ExchangeError, _ reason: ReasonEntry, _ explanation: String,
         _ nextHop: Endpoint?
     ) -> [UInt8] {
         var parameters = OrderedMap<String, RFC9651BareItem>()

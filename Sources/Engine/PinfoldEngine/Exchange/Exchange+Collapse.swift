@@ -30,7 +30,7 @@ extension Exchange {
         case answered
         /// It has waited long enough. `storing`: the variant of its response, once that is being
         /// stored.
-        case gaveUp(FollowerLine, storing: VaryKey?)
+        case gaveUp(FollowerQueue, storing: VaryKey?)
     }
 
     /// How a leader's flight ends for those who wait.
@@ -88,13 +88,13 @@ extension Exchange {
 
     private func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
         handle(.decided(.follow))
-        let line = leader.followers ?? FollowerLine(now: now)
-        leader.followers = line
+        let queue = leader.followers ?? FollowerQueue(now: now)
+        leader.followers = queue
         if case .responding = leader.state.step, !(leader.client?.isFlushed ?? true) {
-            line.hold(now: now)
+            queue.hold(now: now)
         }
-        line.waiting.append(self)
-        collapsing = .follows(FollowerWait(in: line, patience: patience, now: now))
+        queue.waiting.append(self)
+        collapsing = .follows(FollowerWait(in: queue, patience: patience, now: now))
         stored = nil
         validation = nil
         environment.metrics.add(.cacheCollapseWaits)
@@ -117,20 +117,20 @@ extension Exchange {
                 hash: hash, until: environment.loop.now + Self.aloneMilliseconds,
                 for: clientNetwork)
         }
-        guard let line = followers else { return }
+        guard let queue = followers else { return }
         followers = nil
-        line.end = end
+        queue.end = end
         let loop = environment.loop
-        loop.afterTurn { Self.release(line, on: loop) }
+        loop.afterTurn { Self.release(queue, on: loop) }
     }
 
     /// Lets those who wait go on, a portion in each turn: there may be thousands.
-    private static func release(_ line: FollowerLine, on loop: EventLoop) {
+    private static func release(_ queue: FollowerQueue, on loop: EventLoop) {
         for _ in 0..<EventLoop.portion {
-            guard let follower = line.waiting.popFirst() else { return }
-            follower.flightEnded(line.end ?? .failed)
+            guard let follower = queue.waiting.popFirst() else { return }
+            follower.flightEnded(queue.end ?? .failed)
         }
-        if !line.waiting.isEmpty { loop.afterTurn { release(line, on: loop) } }
+        if !queue.waiting.isEmpty { loop.afterTurn { release(queue, on: loop) } }
     }
 
     private func flightEnded(_ end: FlightEnd) {
@@ -147,15 +147,15 @@ extension Exchange {
     /// progress.
     func waitTimedOut() {
         guard case .follows(let wait) = collapsing else { return }
-        let line = wait.line
-        if let end = line.end {
-            line.waiting.remove(self)
+        let queue = wait.queue
+        if let end = queue.end {
+            queue.waiting.remove(self)
             return flightEnded(end)
         }
         let left = wait.left(now: environment.loop.now)
         guard left <= 0 else { return environment.loop.setDeadline(self, after: left) }
-        line.waiting.remove(self)
-        collapsing = .gaveUp(line, storing: nil)
+        queue.waiting.remove(self)
+        collapsing = .gaveUp(queue, storing: nil)
         lookUpAgain()
     }
 
@@ -163,18 +163,18 @@ extension Exchange {
     /// waited for in vain, or that did so with it; for a leader, of one that has waited in vain.
     func leavesStoringToOthers(_ variant: VaryKey) -> Bool {
         if let followers { return followers.hasStored(variant, since: sentAt) }
-        guard case .gaveUp(let line, let storing) = collapsing else { return false }
-        if let storing { line.release(storing) }
-        let isClaimed = line.claim(variant, sentAt: sentAt)
-        collapsing = .gaveUp(line, storing: isClaimed ? variant : nil)
+        guard case .gaveUp(let queue, let storing) = collapsing else { return false }
+        if let storing { queue.release(storing) }
+        let isClaimed = queue.claim(variant, sentAt: sentAt)
+        collapsing = .gaveUp(queue, storing: isClaimed ? variant : nil)
         return !isClaimed
     }
 
     /// Its response is stored.
-    func tellLineOfStore(_ variant: VaryKey) {
-        if case .gaveUp(let line, _) = collapsing {
-            line.noteStored(variant, at: Clock.monotonicMicroseconds())
-            collapsing = .gaveUp(line, storing: nil)
+    func noteStored(_ variant: VaryKey) {
+        if case .gaveUp(let queue, _) = collapsing {
+            queue.noteStored(variant, at: Clock.monotonicMicroseconds())
+            collapsing = .gaveUp(queue, storing: nil)
         }
         if let followers { followers.noteStored(variant, at: Clock.monotonicMicroseconds()) }
         endFlight(.stored)
@@ -183,9 +183,9 @@ extension Exchange {
     /// Its response is not stored: another's of the same variant may be.
     @inline(__always)
     func releaseVariant() {
-        guard case .gaveUp(let line, let storing?) = collapsing else { return }
-        line.release(storing)
-        collapsing = .gaveUp(line, storing: nil)
+        guard case .gaveUp(let queue, let storing?) = collapsing else { return }
+        queue.release(storing)
+        collapsing = .gaveUp(queue, storing: nil)
     }
 
     private func lookUpAgain() {
@@ -204,7 +204,7 @@ extension Exchange {
         case .leads: endFlight(.failed)
         case .follows(let wait):
             collapsing = .none
-            wait.line.waiting.remove(self)
+            wait.queue.waiting.remove(self)
         }
     }
 }

@@ -74,7 +74,7 @@ extension Exchange {
         debug(
             "connection",
             ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])
-        if environment.tellsOfExchanges { upstreamVersion = upstream.tlsVersion }
+        if environment.reportsExchanges { upstreamVersion = upstream.tlsVersion }
         requestTime = environment.wallSeconds
         let sentBefore = sentAt
         sentAt = Clock.monotonicMicroseconds()
@@ -213,14 +213,14 @@ extension Exchange {
         if !contentHasEnded { client?.resumeContent() }
     }
 
-    package func upstreamFailed(_ failure: StreamFailure) {
+    package func upstreamFailed(_ failure: StreamError) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
-        let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
-            failure.fault, responseStarted: failure.responseStarted)
+        let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
+            failure.error, responseStarted: failure.responseStarted)
         wasLeftUnanswered =
             cause == .connectionDied(responseStarted: false) && reusesConnection
             && firstByteMicroseconds == nil
-        fail(failure.fault, cause, failure.attempts)
+        fail(failure.error, cause, failure.attempts)
     }
 }
 

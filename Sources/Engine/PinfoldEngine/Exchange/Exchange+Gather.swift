@@ -72,7 +72,7 @@ extension Exchange {
     /// Counts what the client may never finish. False: there is no memory for it, and the request
     /// has been answered.
     private func holds(_ gathered: GatheredContent) -> Bool {
-        environment.holds(gathered, bytes: gathered.content.capacity)
+        environment.hold(gathered, bytes: gathered.content.capacity)
         return gathered.unfinishedBytes > 0
     }
 

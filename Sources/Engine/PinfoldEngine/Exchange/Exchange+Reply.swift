@@ -6,7 +6,7 @@ import PinfoldMetrics
 // Answers of the gateway's own: errors, the administration, OPTIONS and TRACE at the last hop.
 extension Exchange {
     /// Answers with the reason why not. `closing`: the connection cannot go on afterwards.
-    func reply(with fault: ExchangeFault, closing: Bool) {
+    func reply(with fault: ExchangeError, closing: Bool) {
         self.fault = fault
         // Whatever was looked for: the cache has no part in what is said now.
         cacheResult = .none

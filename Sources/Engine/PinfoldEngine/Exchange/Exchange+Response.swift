@@ -156,7 +156,7 @@ extension Exchange {
         serverProgressed()
         store(bytes)
         guard let client else {
-            if ticket == nil, !tellsOfOutdated(bytes.count) { endQuietly() }
+            if ticket == nil, !confirmsOutdated(bytes.count) { endQuietly() }
             return isLast || !waitsForStore()
         }
         client.send(bytes, owner: owner)
@@ -175,7 +175,7 @@ extension Exchange {
     func upstreamBody(_ content: [UInt8], sentAs sent: Buffer) {
         content.withUnsafeBytes { store($0) }
         guard let client else {
-            if ticket == nil, !tellsOfOutdated(content.count) { endQuietly() }
+            if ticket == nil, !confirmsOutdated(content.count) { endQuietly() }
             return
         }
         if !sent.isEmpty { client.send(sent.readable, owner: sent) }
@@ -186,7 +186,7 @@ extension Exchange {
     private static let backgroundBodyBytes: UInt64 = 1 << 20
 
     /// Whether content of a response that nobody keeps is still worth reading.
-    private func tellsOfOutdated(_ count: Int) -> Bool {
+    private func confirmsOutdated(_ count: Int) -> Bool {
         guard outdated != nil else { return false }
         receivedBodyBytes += UInt64(count)
         if receivedBodyBytes > Self.backgroundBodyBytes { removeOutdated() }

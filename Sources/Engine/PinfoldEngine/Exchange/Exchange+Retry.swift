@@ -1,7 +1,7 @@
 import HTTPCore
 import PinfoldMetrics
 
-// Sending a request another time: what `RetryPolicy` decides, counted and logged.
+// Sending a request another time: what `RetryDecision` decides, counted and logged.
 extension Exchange {
     /// Sends the request on another time.
     func sendAgain(_ reason: RetryReason) {
@@ -9,7 +9,7 @@ extension Exchange {
         debug("sent again", ["reason": "\(reason.token)"])
         guard reason != .storedBodyUnreadable else { return askInsteadOfStored() }
         client?.pauseContent()
-        forward(fresh: RetryPolicy.needsFreshConnection(state.retries))
+        forward(fresh: RetryDecision.needsFreshConnection(state.retries))
     }
 
     /// What is stored cannot be read: it is as if it were not there.
@@ -24,9 +24,9 @@ extension Exchange {
     }
 }
 
-extension ExchangeState<any UpstreamStream>.Failure.Cause {
+extension ExchangeState<any UpstreamStream>.FailureInfo.Cause {
     /// What a fault on the way to the server means for sending the request another time.
-    init(_ fault: ExchangeFault, responseStarted: Bool) {
+    init(_ fault: ExchangeError, responseStarted: Bool) {
         switch fault {
         case .superseded: self = .superseded
         case .upstreamClosed, .upstreamReset, .upstreamUnanswered, .tlsFailed(.truncated),

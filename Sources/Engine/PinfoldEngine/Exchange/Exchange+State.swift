@@ -52,14 +52,14 @@ extension Exchange {
     ///
     /// - Parameter attempts: the addresses that no connection came of, where that is the reason.
     func fail(
-        _ fault: ExchangeFault, _ cause: State.Failure.Cause = .other,
+        _ fault: ExchangeError, _ cause: State.FailureInfo.Cause = .other,
         _ attempts: FailedAttempts? = nil
     ) {
         abandonStore()
         translating = nil
         // The client has seen nothing of a response then.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
-        switch handle(.failed(State.Failure(cause: cause, headWithdrawn: withdrawn))) {
+        switch handle(.failed(State.FailureInfo(cause: cause, headWithdrawn: withdrawn))) {
         case .forwardAgain(let reason): sendAgain(reason)
         case .reply: tell(fault, attempts)
         case .end(let cut):
@@ -73,7 +73,7 @@ extension Exchange {
     }
 
     /// Replies with a fault, or with what is stored in its place.
-    func tell(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
+    func tell(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
         failedAttempts = attempts
         reply(with: fault, closing: !contentHasEnded)
@@ -136,7 +136,7 @@ extension Exchange {
     /// The request's content is complete.
     package func contentEnded(trailers: TrailerSection?) {
         contentHasEnded = true
-        if let gathered { environment.releases(gathered) }
+        if let gathered { environment.release(gathered) }
         uploadEnded()
         let isTranslated = rewritten?.awaitsTranslation ?? false
         let isKept = replayableBody != nil || gathered != nil || isTranslated

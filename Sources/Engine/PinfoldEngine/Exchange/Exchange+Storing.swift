@@ -140,7 +140,7 @@ extension Exchange {
         switch ticket.finish() {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)
-            tellLineOfStore(ticket.varyKey)
+            noteStored(ticket.varyKey)
         case .refused(let refusal): gaveUp(refusal)
         }
     }

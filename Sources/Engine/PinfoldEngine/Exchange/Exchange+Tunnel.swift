@@ -11,7 +11,7 @@ extension Exchange {
         let authority = BoundAuthority(host: host, port: request.port)
         hostLabel = policy.route(entryIndex: policy.entry(host: host, port: request.port))
         let mayIntercept = policy.interception != nil && environment.host != nil
-        let way = policy.tunnelWay(to: authority, mayIntercept: mayIntercept) {
+        let way = policy.tunnelHandling(to: authority, mayIntercept: mayIntercept) {
             guard isGivenUp(authority, under: policy) else { return false }
             interceptionPass = .rejected
             return true
@@ -42,8 +42,8 @@ extension Exchange {
             opening = nil
             switch result {
             case .failure(let failure):
-                environment.note(reachability, failure.fault, for: clientNetwork)
-                fail(failure.fault, .other, failure.attempts)
+                environment.note(reachability, failure.error, for: clientNetwork)
+                fail(failure.error, .other, failure.attempts)
             case .success(let made):
                 environment.note(reachability, nil, for: clientNetwork)
                 upstreamEndpoint = made.endpoint

@@ -70,7 +70,7 @@ extension Exchange {
         if let notStored {
             endFlight(unstoredBecause: notStored)
         } else {
-            tellLineOfStore(current.varyKey)
+            noteStored(current.varyKey)
         }
         confirmed = ConfirmedResponse(
             stored: current, freshened: freshened,
@@ -131,7 +131,7 @@ extension Exchange {
     // MARK: Stale answers
 
     /// What is stored and may be sent where the origin failed, if anyone allows it.
-    func staleAnswer(insteadOf fault: ExchangeFault) -> (CachedResponse, CacheHit)? {
+    func staleAnswer(insteadOf fault: ExchangeError) -> (CachedResponse, CacheHit)? {
         guard let stored, let failure = fault.failure(ofResponse: response.status),
             let hit = staleHit(stored, insteadOf: failure)
         else { return nil }
@@ -165,7 +165,7 @@ extension Exchange {
     }
 }
 
-extension ExchangeFault {
+extension ExchangeError {
     /// What a stale response may stand in for: that the origin was away, that it sent no response
     /// that can be read, or a server error that the route's rules refuse (RFC 5861 §4: what would
     /// come to a 500, 502, 503 or 504). A trust failure never is.

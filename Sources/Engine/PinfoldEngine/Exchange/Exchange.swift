@@ -22,7 +22,7 @@ import PinfoldMetrics
 ///
 /// It sees heads, content and ends; which protocol version carries them is known to the streams on
 /// both sides only. Objects are used again for other exchanges.
-package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
+package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     let environment: Environment
     /// Parts of the environment that every request meets: the compiler counts no references on the
     /// way to them, as it does where one object lies behind another.
@@ -107,10 +107,10 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// How it takes part in asking once for many.
     var collapsing = Collapsing.none
     /// Who waits for the response, while it leads; nil: nobody yet.
-    var followers: FollowerLine?
+    var followers: FollowerQueue?
     /// Its neighbours in the line in which it waits itself.
-    package var nextInLine: Exchange?
-    package var previousInLine: Exchange?
+    package var nextInQueue: Exchange?
+    package var previousInQueue: Exchange?
     /// How long it still waits for others' responses without progress, in milliseconds; nil: it has
     /// not waited.
     var patience: Int64?
@@ -130,7 +130,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     package var transformed: TransformationRecord?
     /// Content taken in before there was a connection.
     var gathered: GatheredContent? {
-        didSet { if let oldValue, oldValue !== gathered { environment.releases(oldValue) } }
+        didSet { if let oldValue, oldValue !== gathered { environment.release(oldValue) } }
     }
     /// The limit under which it counts as one whose request is still arriving.
     var uploadsOf: SharedLimit?
@@ -143,7 +143,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     var started: Int64 = 0
     package var status: UInt16 = 0
     package var cacheResult = CacheResult.none
-    package var fault: ExchangeFault?
+    package var fault: ExchangeError?
     /// The head could not be parsed, and its sender seems to take JSON.
     var refusedWantsJSON = false
     package var id: UInt64 = 0
@@ -232,7 +232,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, LineMember {
     /// Answers a request whose head could not be read.
     /// `seen` holds what was received of it.
     package func refuse(
-        _ fault: ExchangeFault, seen: Buffer?, client: any DownstreamStream, ingress: Ingress,
+        _ fault: ExchangeError, seen: Buffer?, client: any DownstreamStream, ingress: Ingress,
         peer: Endpoint
     ) {
         request.length = 0

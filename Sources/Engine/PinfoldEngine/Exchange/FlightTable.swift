@@ -20,53 +20,53 @@ struct FlightTable<Flight: AnyObject> {
         case alone
     }
 
-    private struct Place {
+    private struct Slot {
         var hash: UInt64 = 0
         var leader: Flight?
         /// What `alone` has for the hash, so that it need not be looked for there.
         var aloneUntil: Int64 = 0
     }
 
-    private var places: ContiguousArray<Place>
+    private var slots: ContiguousArray<Slot>
     /// Until when misses of a key go alone, by its hash, in the loop's milliseconds.
     private var alone: ShareTable<UInt64, Int64>
     /// How many places a table has.
-    static var defaultPlaceCount: Int { 2048 }
+    static var defaultSlotCount: Int { 2048 }
 
-    /// - Parameter placeCount: a power of two.
-    init(placeCount: Int = Self.defaultPlaceCount) {
-        places = ContiguousArray(repeating: Place(), count: placeCount)
-        alone = ShareTable(limit: placeCount)
+    /// - Parameter slotCount: a power of two.
+    init(slotCount: Int = Self.defaultSlotCount) {
+        slots = ContiguousArray(repeating: Slot(), count: slotCount)
+        alone = ShareTable(limit: slotCount)
     }
 
     /// How many lead, of all keys.
-    var leaderCount: Int { places.count { $0.leader != nil } }
+    var leaderCount: Int { slots.count { $0.leader != nil } }
 
     private func index(of hash: UInt64) -> Int {
-        Int(truncatingIfNeeded: hash) & (places.count - 1)
+        Int(truncatingIfNeeded: hash) & (slots.count - 1)
     }
 
     /// A miss: what it does.
     mutating func enter(_ flight: Flight, hash: UInt64, now: Int64) -> Entry {
         let index = index(of: hash)
-        if places[index].hash == hash {
-            if let leader = places[index].leader { return .follow(leader) }
-            if now < places[index].aloneUntil { return .alone }
-        } else if places[index].leader != nil {
+        if slots[index].hash == hash {
+            if let leader = slots[index].leader { return .follow(leader) }
+            if now < slots[index].aloneUntil { return .alone }
+        } else if slots[index].leader != nil {
             return .alone
         }
         if !alone.isEmpty, let end = alone.value(of: hash) {
             if now < end { return .alone }
             alone.remove(hash)
         }
-        places[index] = Place(hash: hash, leader: flight)
+        slots[index] = Slot(hash: hash, leader: flight)
         return .lead
     }
 
     /// Nobody needs to wait for the flight any more.
     mutating func leave(_ flight: Flight, hash: UInt64) {
         let index = index(of: hash)
-        if places[index].leader === flight { places[index].leader = nil }
+        if slots[index].leader === flight { slots[index].leader = nil }
     }
 
     /// Lets misses of the key go alone for a while.
@@ -75,6 +75,6 @@ struct FlightTable<Flight: AnyObject> {
     mutating func goAlone(hash: UInt64, until time: Int64, for client: IPNetwork?) {
         alone.set(time, for: hash, of: client)
         let index = index(of: hash)
-        if places[index].leader == nil { places[index] = Place(hash: hash, aloneUntil: time) }
+        if slots[index].leader == nil { slots[index] = Slot(hash: hash, aloneUntil: time) }
     }
 }

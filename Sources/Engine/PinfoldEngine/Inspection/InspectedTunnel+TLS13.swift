@@ -145,7 +145,7 @@ extension InspectedTunnel {
                     return refuse(.superseded, .internalError)
                 }
                 intercept(interception, name, verified)
-            case .failure(let failure): refuse(failure.fault, .handshakeFailure)
+            case .failure(let failure): refuse(failure.error, .handshakeFailure)
             }
         }
         opened = verification

@@ -32,7 +32,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         case intercepted(
             DownstreamHandover, InterceptionPolicy, ReferenceIdentifier, OriginVerification.Server)
         /// It is over, and closed.
-        case ended(ExchangeFault?)
+        case ended(ExchangeError?)
     }
 
     enum Step {
@@ -104,7 +104,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     /// What the tunnel waits for besides its two connections.
     var opened: (any TunnelOpening)?
-    private var fault: ExchangeFault?
+    private var fault: ExchangeError?
     /// What has come of it so far, for the log and the metrics.
     var inspection = TunnelInspection.refused
 
@@ -157,7 +157,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
             return close(.connectFailed(error))
         }
         environment.loop.setDeadline(self, after: policy.timeouts.headMilliseconds)
-        environment.holds(self, bytes: TLSServerConnection.handshakeBytes)
+        environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
         environment.loop.afterTurn { [self] in proceed() }
     }
 
@@ -273,7 +273,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     func release(_ inspection: TunnelInspection, ending: HandshakeEnding?) {
         self.inspection = inspection
         self.ending = ending
-        tellClient(held)
+        sendToClient(held)
         held = []
         // The server has the ClientHello; what came behind it is still to be sent.
         input?.start += seen
@@ -285,7 +285,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     }
 
     /// Queues bytes for the client.
-    private func tellClient(_ bytes: [UInt8]) {
+    private func sendToClient(_ bytes: [UInt8]) {
         let buffer = environment.loop.buffers.take(bytes: bytes.count)
         bytes.withUnsafeBytes { buffer.writable.copyMemory(from: $0) }
         buffer.end = bytes.count
@@ -319,27 +319,27 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     }
 
     /// What ``refuse(_:_:)`` does, as a step that ends here.
-    func fail(_ fault: ExchangeFault, _ alert: TLSAlert?) -> Bool {
+    func fail(_ fault: ExchangeError, _ alert: TLSAlert?) -> Bool {
         refuse(fault, alert)
         return step == .refusing
     }
 
     /// Closes the server's connection at once, and the client's when it has been told by an alert;
     /// nil: it does not speak TLS.
-    func refuse(_ fault: ExchangeFault, _ alert: TLSAlert?) {
+    func refuse(_ fault: ExchangeError, _ alert: TLSAlert?) {
         guard step != .refusing, step != .over else { return }
         self.fault = fault
         inspection = .refused
         if let alert {
             // In the clear, as before any key is agreed on (RFC 8446 §6, RFC 5246 §7.2).
             let version = hello?.recordVersion ?? ClientHello.Version.tls10
-            tellClient([21, UInt8(version >> 8), UInt8(version & 0xFF), 0, 2, 2, alert.code])
+            sendToClient([21, UInt8(version >> 8), UInt8(version & 0xFF), 0, 2, 2, alert.code])
         }
         dropServer()
         held = []
         input = nil
         // It waits for nothing, and is not to make way with another fault than its own.
-        environment.releases(self)
+        environment.release(self)
         go(to: .refusing, within: Self.lingerMilliseconds)
         environment.loop.requeue(self)
     }
@@ -374,10 +374,10 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     func cut() { close(nil) }
 
-    func givesUp() { close(.headBuffersFull) }
+    func giveUp() { close(.headBuffersFull) }
 
     /// Closes both connections.
-    func close(_ fault: ExchangeFault?) {
+    func close(_ fault: ExchangeError?) {
         guard step != .over else { return }
         dropServer()
         environment.loop.remove(self)
@@ -397,7 +397,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     private func end(_ outcome: Outcome) {
         step = .over
         input = nil
-        environment.releases(self)
+        environment.release(self)
         let ended = ended
         self.ended = nil
         ended?(outcome)

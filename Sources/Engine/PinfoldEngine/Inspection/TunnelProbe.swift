@@ -13,7 +13,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
     private let policy: PolicySnapshot
     private let entryIndex: Int?
     private let clientNetwork: IPNetwork?
-    private var completion: ((Result<ProbedTrust, ExchangeFault>) -> Void)?
+    private var completion: ((Result<ProbedTrust, ExchangeError>) -> Void)?
     private var connecting: ConnectOperation?
     private var transport: Transport?
 
@@ -23,7 +23,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
     ///   - completion: called once, later than `start()`; not after `cancel()`.
     init(
         environment: Environment, server: ProbedServer, policy: PolicySnapshot, entryIndex: Int?,
-        client: IPNetwork?, completion: @escaping (Result<ProbedTrust, ExchangeFault>) -> Void
+        client: IPNetwork?, completion: @escaping (Result<ProbedTrust, ExchangeError>) -> Void
     ) {
         self.environment = environment
         self.server = server
@@ -44,7 +44,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
             connecting = nil
             switch result {
             case .success(let made): connected(made)
-            case .failure(let failure): end(.failure(failure.fault))
+            case .failure(let failure): end(.failure(failure.error))
             }
         }
         connecting = operation
@@ -128,7 +128,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         transport.close()
     }
 
-    private func end(_ result: Result<ProbedTrust, ExchangeFault>) {
+    private func end(_ result: Result<ProbedTrust, ExchangeError>) {
         drop()
         let completion = completion
         self.completion = nil

@@ -37,15 +37,15 @@ extension Exchange {
             if token != .none { environment.loop.setDeadline(self, after: nil) }
             switch result {
             case .failure(let failure):
-                if case .superseded = failure.fault { return verifyAnew(authority, name) }
-                fail(failure.fault, .other, failure.attempts)
+                if case .superseded = failure.error { return verifyAgain(authority, name) }
+                fail(failure.error, .other, failure.attempts)
             case .success(let server):
                 // What the client is shown may have changed, without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
                     return fail(.superseded)
                 }
                 upstreamEndpoint = server.endpoint
-                if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
+                if environment.reportsExchanges { upstreamVersion = server.tlsVersion }
                 take(authority, name, interception, server.certificate)
             }
         }
@@ -58,7 +58,7 @@ extension Exchange {
     }
 
     /// A reload has come meanwhile: goes on under what is in force now.
-    private func verifyAnew(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
+    private func verifyAgain(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
         let policy = environment.policy
         guard policy.interception(for: authority) != nil,
             let origin = environment.origins.origin(
@@ -93,6 +93,6 @@ extension Exchange {
         isIntercepted = true
         environment.metrics.add(.tunnelsIntercepted)
         endQuietly()
-        if let handover { host?.takesOver(tunnel, handover) }
+        if let handover { host?.takeOver(tunnel, handover) }
     }
 }

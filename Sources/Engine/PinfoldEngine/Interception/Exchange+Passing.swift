@@ -34,10 +34,10 @@ extension Exchange {
             switch outcome {
             case .intercepted(let handover, let interception, let server):
                 upstreamEndpoint = server.endpoint
-                if environment.tellsOfExchanges { upstreamVersion = server.tlsVersion }
+                if environment.reportsExchanges { upstreamVersion = server.tlsVersion }
                 give(handover, to: tunnel(interception, .verified(server.certificate)))
             case .refused(let handover, let interception, let failure):
-                note(failure.fault, failure.attempts)
+                note(failure.error, failure.attempts)
                 give(handover, to: tunnel(interception, .refused))
             case .passed(let handover, let transport, let endpoint, let timeouts, let pass):
                 interceptionPass = pass
@@ -50,7 +50,7 @@ extension Exchange {
                         authority, by: .tunnel, from: peer, at: endpoint, proof: .none,
                         under: environment.policy, since: generation))
             case .ended(let failure):
-                if let failure { note(failure.fault, failure.attempts) }
+                if let failure { note(failure.error, failure.attempts) }
                 endQuietly()
             }
         }
@@ -59,7 +59,7 @@ extension Exchange {
     }
 
     /// What goes wrong after the answer is told to the logs and the metrics.
-    func note(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
+    func note(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         self.fault = fault
         failedAttempts = attempts
         environment.log(fault, of: self)

@@ -15,13 +15,13 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
     private let environment: Environment
     private let origin: Origin
     let clientNetwork: IPNetwork?
-    private var completion: ((Result<Server, StreamFailure>) -> Void)?
+    private var completion: ((Result<Server, StreamError>) -> Void)?
     var response = ResponseHead()
 
     /// - Parameter completion: called once, within `start()` or later; not after `cancel()`.
     init(
         environment: Environment, origin: Origin, client: IPNetwork?,
-        completion: @escaping (Result<Server, StreamFailure>) -> Void
+        completion: @escaping (Result<Server, StreamError>) -> Void
     ) {
         self.environment = environment
         self.origin = origin
@@ -45,9 +45,9 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         end(.success(server))
     }
 
-    func upstreamFailed(_ failure: StreamFailure) { end(.failure(failure)) }
+    func upstreamFailed(_ failure: StreamError) { end(.failure(failure)) }
 
-    private func end(_ result: Result<Server, StreamFailure>) {
+    private func end(_ result: Result<Server, StreamError>) {
         let completion = completion
         self.completion = nil
         completion?(result)

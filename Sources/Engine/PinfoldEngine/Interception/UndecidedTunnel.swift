@@ -23,12 +23,12 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         /// The server is who it is to be.
         case intercepted(DownstreamHandover, InterceptionPolicy, OriginVerification.Server)
         /// The client speaks TLS, and the server must not be shown in a certificate.
-        case refused(DownstreamHandover, InterceptionPolicy, StreamFailure)
+        case refused(DownstreamHandover, InterceptionPolicy, StreamError)
         /// What both sides say is relayed.
         case passed(
             DownstreamHandover, to: Transport, Endpoint, TimeoutsConfiguration, InterceptionPass)
         /// It is over, and closed.
-        case ended(StreamFailure?)
+        case ended(StreamError?)
     }
 
     private enum Step { case listening, verifying, joining, over }
@@ -111,7 +111,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         let time = environment.policy.timeouts.headMilliseconds
         givesUpAt = environment.loop.now + time
         environment.loop.setDeadline(self, after: min(time, Self.silenceMilliseconds))
-        environment.holds(self, bytes: TLSServerConnection.handshakeBytes)
+        environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
         environment.loop.afterTurn { [self] in proceed() }
     }
 
@@ -209,8 +209,8 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
                 end(.intercepted(release(), interception, server))
             case .failure(let failure):
                 // A reload has come meanwhile.
-                if case .superseded = failure.fault { return verify() }
-                refuse(failure.fault, failure.attempts)
+                if case .superseded = failure.error { return verify() }
+                refuse(failure.error, failure.attempts)
             }
         }
         opening = verification
@@ -219,13 +219,13 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     }
 
     /// Has the client be told by an alert, for it has its 200.
-    private func refuse(_ fault: ExchangeFault, _ attempts: FailedAttempts? = nil) {
+    private func refuse(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         guard let interception = environment.policy.interception(for: authority) else {
             return close(fault, attempts)
         }
         opening?.cancel()
         opening = nil
-        end(.refused(release(), interception, StreamFailure(fault, attempts)))
+        end(.refused(release(), interception, StreamError(fault, attempts)))
     }
 
     // MARK: Anything else
@@ -260,8 +260,8 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
                 environment.note(reachability, nil, for: clientNetwork)
                 connected(Server(made, of: self, under: trustGeneration))
             case .failure(let failure):
-                environment.note(reachability, failure.fault, for: clientNetwork)
-                close(failure.fault, failure.attempts)
+                environment.note(reachability, failure.error, for: clientNetwork)
+                close(failure.error, failure.attempts)
             }
         }
         opening = operation
@@ -319,23 +319,23 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
 
     func cut() { close(nil) }
 
-    func givesUp() { close(.headBuffersFull) }
+    func giveUp() { close(.headBuffersFull) }
 
     /// Closes both connections.
-    func close(_ fault: ExchangeFault?, _ attempts: FailedAttempts? = nil) {
+    func close(_ fault: ExchangeError?, _ attempts: FailedAttempts? = nil) {
         guard step != .over else { return }
         dropServer()
         environment.loop.remove(self)
         handover.transport.close()
         output.discard()
         handover.closed()
-        end(.ended(fault.map { StreamFailure($0, attempts) }))
+        end(.ended(fault.map { StreamError($0, attempts) }))
     }
 
     private func end(_ outcome: Outcome) {
         step = .over
         input = nil
-        environment.releases(self)
+        environment.release(self)
         let ended = ended
         self.ended = nil
         ended?(outcome)

@@ -27,7 +27,7 @@ final class GatheredContent: UnfinishedInput {
     var count: Int { content.count }
     var isFull: Bool { count >= Self.bound }
 
-    func givesUp() { exchange?.fail(.headBuffersFull) }
+    func giveUp() { exchange?.fail(.headBuffersFull) }
 
     /// Copies content in: the buffer it lies in is the connection's.
     func append(_ bytes: UnsafeRawBufferPointer) {

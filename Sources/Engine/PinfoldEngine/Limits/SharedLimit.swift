@@ -24,7 +24,7 @@ package final class SharedLimit: Sendable {
 
     private struct State {
         var taken = 0
-        var line: [Waiter] = []
+        var queue: [Waiter] = []
         /// More places are taken than there are since the limit was lowered.
         var isOver = false
     }
@@ -68,8 +68,8 @@ package final class SharedLimit: Sendable {
                 state.taken += 1
                 return .taken
             }
-            if state.line.contains(where: { $0.worker == worker }) { return .waits(isNew: false) }
-            state.line.append(Waiter(worker: worker, isStarved: isStarved))
+            if state.queue.contains(where: { $0.worker == worker }) { return .waits(isNew: false) }
+            state.queue.append(Waiter(worker: worker, isStarved: isStarved))
             publish(state)
             return .waits(isNew: true)
         }
@@ -80,15 +80,15 @@ package final class SharedLimit: Sendable {
     func giveBack(limit: Int) -> Int? {
         state.withLock { state in
             defer { publish(state) }
-            guard !state.line.isEmpty, state.taken <= limit else {
+            guard !state.queue.isEmpty, state.taken <= limit else {
                 state.taken -= 1
                 assert(state.taken >= 0)
                 state.isOver = state.taken > limit
                 return nil
             }
             state.isOver = false
-            let next = state.line.firstIndex(where: \.isStarved) ?? 0
-            return state.line.remove(at: next).worker
+            let next = state.queue.firstIndex(where: \.isStarved) ?? 0
+            return state.queue.remove(at: next).worker
         }
     }
 
@@ -103,21 +103,21 @@ package final class SharedLimit: Sendable {
     /// The worker stands in line no longer.
     func leave(_ worker: Int) {
         state.withLock { state in
-            state.line.removeAll { $0.worker == worker }
+            state.queue.removeAll { $0.worker == worker }
             publish(state)
         }
     }
 
     /// Whether another worker stands in line, with less than its share.
     func hasStarved(otherThan worker: Int) -> Bool {
-        state.withLock { $0.line.contains { $0.isStarved && $0.worker != worker } }
+        state.withLock { $0.queue.contains { $0.isStarved && $0.worker != worker } }
     }
 
     /// What readers without the lock see.
     private func publish(_ state: State) {
         over.store(state.isOver, ordering: .relaxed)
-        waiting.store(state.line.count + (state.isOver ? 1 : 0), ordering: .relaxed)
-        starved.store(state.line.count(where: \.isStarved), ordering: .relaxed)
+        waiting.store(state.queue.count + (state.isOver ? 1 : 0), ordering: .relaxed)
+        starved.store(state.queue.count(where: \.isStarved), ordering: .relaxed)
     }
 }
 

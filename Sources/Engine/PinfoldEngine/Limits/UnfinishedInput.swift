@@ -8,7 +8,7 @@ package protocol UnfinishedInput: AnyObject {
     /// Since when, in the loop's milliseconds.
     var stalledSince: Int64 { get set }
     /// It makes way for others: there is no more memory.
-    func givesUp()
+    func giveUp()
 }
 
 // The memory of what clients have not finished: one budget for the process. Clients that begin
@@ -24,7 +24,7 @@ extension Environment {
     /// be this one. When the budget is used up, it is the oldest of the client that holds the most
     /// on this worker. But a worker keeps its part of the budget, and of each client's share, or
     /// what another one holds could leave its clients nothing.
-    package func holds(_ input: any UnfinishedInput, bytes: Int) {
+    package func hold(_ input: any UnfinishedInput, bytes: Int) {
         let change = bytes - input.unfinishedBytes
         guard change != 0 else { return }
         if input.unfinishedBytes == 0 {
@@ -59,12 +59,12 @@ extension Environment {
 
     private func evict(_ input: any UnfinishedInput) {
         metrics.add(.clientHeadsEvicted)
-        releases(input)
-        input.givesUp()
+        release(input)
+        input.giveUp()
     }
 
     /// It is finished, or never will be.
-    package func releases(_ input: any UnfinishedInput) {
+    package func release(_ input: any UnfinishedInput) {
         guard input.unfinishedBytes > 0 else { return }
         countUnfinished(-input.unfinishedBytes, of: input.account)
         input.unfinishedBytes = 0

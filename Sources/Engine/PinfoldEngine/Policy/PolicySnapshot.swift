@@ -103,7 +103,7 @@ package final class PolicySnapshot: Sendable {
         let pinsets = labels.pinsetIndexes(configuration.pinsets.map(\.pinset.name))
         entryPinsets = configuration.hosts.entries.map { $0.pinsets.map { pinsets[$0] } }
         pinCounters = configuration.pinsets.map {
-            labels.pinCounters(pinset: $0.pinset.name, toldApart: $0.pinset.pinsToldApart)
+            labels.pinCounters(pinset: $0.pinset.name, toldApart: $0.pinset.distinguishedPins)
         }
         entryTimeouts = configuration.hosts.entries.map {
             configuration.timeouts.replaced(by: $0.timeouts)
@@ -279,7 +279,7 @@ package final class PolicySnapshot: Sendable {
         let match: DestinationRules.HostMatch
         /// It must not be reached so: its pinsets would be gone around, its name is denied, or it
         /// is an address that is.
-        let refusal: ExchangeFault?
+        let refusal: ExchangeError?
     }
 
     /// - Parameter port: what the request names. After an upgrade a denial counts at either port,
@@ -311,7 +311,7 @@ package final class PolicySnapshot: Sendable {
 
     private func bypass(
         _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool
-    ) -> ExchangeFault? {
+    ) -> ExchangeError? {
         var way: ServerApproach = isSecure ? .verifiedTLS : .clearText
         if case .tunnel = approach { way = .tunnel }
         let bypass = configuration.pinBypass(
@@ -326,7 +326,7 @@ package final class PolicySnapshot: Sendable {
 
     private func destinationRefusal(
         _ host: String, _ match: DestinationRules.HostMatch, _ approach: Approach
-    ) -> ExchangeFault? {
+    ) -> ExchangeError? {
         if case .fixed = approach { return nil }
         if match.denied { return .destinationRefused(.deniedHost) }
         guard let address = IPAddress(literal: host.utf8.span),

@@ -19,7 +19,7 @@ package struct RouteExplanation: Sendable {
 
     /// How it goes on.
     package enum Way: Sendable {
-        case refused(ExchangeFault)
+        case refused(ExchangeError)
         /// The tunnel's bytes are relayed unread.
         case tunnel
         /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
@@ -75,7 +75,7 @@ package struct RouteExplanation: Sendable {
     package struct Address: Sendable {
         package let address: IPAddress
         /// Why the gateway does not connect to it for a request that names the host; nil: it does.
-        package let refusal: ExchangeFault?
+        package let refusal: ExchangeError?
     }
 
     package let host: String
@@ -96,7 +96,7 @@ package struct RouteExplanation: Sendable {
     /// The addresses that the host has, in the order in which they are tried.
     package let addresses: [Address]
     /// Why there are none; nil: there are some.
-    package let lookupFailure: ExchangeFault?
+    package let lookupFailure: ExchangeError?
     /// Whether responses are looked up and stored; else why not.
     package let cacheIsUsed: Bool
     package let cacheReason: String
@@ -107,8 +107,8 @@ package struct RouteExplanation: Sendable {
     ///   - found: the addresses that the host has, or what the gateway says of having found none.
     ///   - now: the time by which pinsets expire, in seconds since 1970.
     package init(
-        _ policy: PolicySnapshot, _ target: RequestTarget,
-        addresses found: Result<[IPAddress], ExchangeFault>, now: Int64
+        _ policy: PolicySnapshot, _ target: TargetURL,
+        addresses found: Result<[IPAddress], ExchangeError>, now: Int64
     ) {
         let configuration = policy.configuration
         let (host, port, isSecure) = (target.host, target.port, target.isSecure)
@@ -123,7 +123,7 @@ package struct RouteExplanation: Sendable {
         transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
         let request = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
-        let judge = DestinationJudge(
+        let judge = DestinationCheck(
             rules: policy.destinationRules, match: request.match, port: request.port)
         let own = OwnListeners(of: configuration)
         switch found {
@@ -157,12 +157,12 @@ package struct RouteExplanation: Sendable {
     }
 
     /// What the gateway says if it may connect to none of the addresses: what it found last.
-    private static func refusal(of addresses: [Address]) -> ExchangeFault? {
+    private static func refusal(of addresses: [Address]) -> ExchangeError? {
         addresses.contains { $0.refusal == nil } ? nil : addresses.last?.refusal
     }
 
     /// What the gateway says if one of the pinsets refuses every server.
-    private static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeFault? {
+    private static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeError? {
         for (index, pinset) in pinsets.enumerated() {
             guard let reason = pinset.refusal(at: now) else { continue }
             return .tlsFailed(
@@ -174,7 +174,7 @@ package struct RouteExplanation: Sendable {
     private static func connect(_ policy: PolicySnapshot, _ host: String, _ port: UInt16) -> Way {
         let authority = BoundAuthority(host: host, port: port)
         let entry = policy.configuration.hostEntry(host: host.utf8.span, port: port)
-        switch policy.tunnelWay(to: authority, mayIntercept: true, isGivenUp: { false }) {
+        switch policy.tunnelHandling(to: authority, mayIntercept: true, isGivenUp: { false }) {
         case .refused(let refusal): return .refused(refusal)
         case .relayed: return .tunnel
         case .inspected(let tls13): return .inspect(tls13)
@@ -198,7 +198,7 @@ package struct RouteExplanation: Sendable {
             return verdict(policy, address, target.match)
         }
         if target.match.denied {
-            let detail = ExchangeFault.destinationRefused(.deniedHost).explanation
+            let detail = ExchangeError.destinationRefused(.deniedHost).explanation
             return Destination(verdict: .refused, address: nil, detail: detail)
         }
         if target.match.allowed {
@@ -221,7 +221,7 @@ package struct RouteExplanation: Sendable {
         case .refused(let refusal):
             Destination(
                 verdict: .refused, address: address,
-                detail: ExchangeFault.destinationRefused(refusal).explanation)
+                detail: ExchangeError.destinationRefused(refusal).explanation)
         }
     }
 
@@ -240,7 +240,7 @@ extension RouteExplanation.Way {
     /// The same, or the refusal that comes later: no address may be connected to, or one of the
     /// pinsets refuses every server.
     fileprivate func orRefused(
-        by unreachable: ExchangeFault?, _ expired: ExchangeFault?
+        by unreachable: ExchangeError?, _ expired: ExchangeError?
     ) -> Self {
         if case .refused = self { return self }
         if let unreachable { return .refused(unreachable) }

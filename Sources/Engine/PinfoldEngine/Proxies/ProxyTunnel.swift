@@ -30,7 +30,7 @@ final class ProxyTunnel: EventHandler {
     private var transport: Transport
     /// Called once, later than `start`; the connection is closed before if it is told a failure.
     /// Not after `cancel`.
-    private var completion: ((Result<Opened, ExchangeFault>) -> Void)?
+    private var completion: ((Result<Opened, ExchangeError>) -> Void)?
     private var state = State.securing
     private var output = OutputQueue()
     private var input: Buffer?
@@ -43,7 +43,7 @@ final class ProxyTunnel: EventHandler {
     /// - Parameter connection: to the proxy; the tunnel's from now on until it is opened.
     init(
         environment: Environment, origin: Origin, proxy: UpstreamProxy, connection: Transport,
-        completion: @escaping (Result<Opened, ExchangeFault>) -> Void
+        completion: @escaping (Result<Opened, ExchangeError>) -> Void
     ) {
         self.environment = environment
         self.origin = origin
@@ -220,7 +220,7 @@ final class ProxyTunnel: EventHandler {
 
     // MARK: The end
 
-    private func fail(_ fault: ExchangeFault) {
+    private func fail(_ fault: ExchangeError) {
         guard state != .ended else { return }
         let completion = completion
         end()

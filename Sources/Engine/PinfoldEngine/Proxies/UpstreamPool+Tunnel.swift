@@ -7,11 +7,11 @@ extension UpstreamPool {
         _ origin: Origin, _ made: EstablishedConnection,
         _ times: ConnectionTimes, in session: TLSClientConnection? = nil
     ) {
-        do throws(ExchangeFault) {
+        do throws(ExchangeError) {
             try establish(origin, made, times, in: session)
         } catch {
             made.transport.close()
-            failed(origin, StreamFailure(error))
+            failed(origin, StreamError(error))
         }
     }
 
@@ -28,7 +28,7 @@ extension UpstreamPool {
                 var times = times
                 times.tunnel = opened.microseconds
                 establishOrFail(origin, made, times, in: opened.session)
-            case .failure(let fault): failed(origin, StreamFailure(fault))
+            case .failure(let fault): failed(origin, StreamError(fault))
             }
         }
         tunnel.start(timeoutMilliseconds: origin.timeouts.connectMilliseconds)

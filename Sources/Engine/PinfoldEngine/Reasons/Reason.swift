@@ -17,7 +17,7 @@ import Trust
 /// - for TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or `TrustReason`;
 ///   for what a profile requires of certificates: a case of `CertificateRule`; for revocation: a
 ///   case of `RevocationProblem`;
-/// - for anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason`
+/// - for anything else: a case of `ExchangeError`, whose `reason` is a new case of `AccessReason`
 ///   (not allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of
 ///   the gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that
 ///   way).

@@ -24,7 +24,7 @@ package protocol DownstreamStream: AnyObject {
     /// What the client has open; nil for whom no limit of a client applies.
     var account: ClientAccount? { get }
     /// Why the client is not served, if it is not.
-    var refusal: ExchangeFault { get }
+    var refusal: ExchangeError { get }
     /// The gateway's address that the client is connected to.
     var localAddress: IPAddress? { get }
     /// What was sent in answer to the current exchange: bytes in all, heads and framing included,
@@ -78,7 +78,7 @@ package protocol DownstreamStream: AnyObject {
 }
 
 extension DownstreamStream {
-    package var refusal: ExchangeFault { .clientNotAllowed }
+    package var refusal: ExchangeError { .clientNotAllowed }
     package var takesProtocols: Bool { false }
 
     package func switchProtocols(

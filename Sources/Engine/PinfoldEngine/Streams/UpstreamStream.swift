@@ -86,7 +86,7 @@ package protocol UpstreamConsumer: AnyObject {
     /// A stream is the consumer's until the response has ended or either side gave up.
     func upstreamReady(_ upstream: any UpstreamStream)
     /// There is no connection, or it failed.
-    func upstreamFailed(_ failure: StreamFailure)
+    func upstreamFailed(_ failure: StreamError)
     /// A head arrived, interim ones included; it is parsed into `response` and its bytes are valid
     /// during the call.
     func upstreamHead(_ head: UnsafeRawBufferPointer)

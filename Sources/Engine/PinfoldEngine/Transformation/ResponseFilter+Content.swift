@@ -17,8 +17,8 @@ extension ResponseFilter {
         let type = MessageFacts.contentType(of: response.fields, in: bytes)
         let hasContent = response.framing != .none && response.framing != .length(0)
         // What is told of content counts for what is stored of it (RFC 9111, section 4.3.5).
-        let tellsOfContent = method == .head && type != nil
-        try checks.check(contentType: type, hasContent: hasContent || tellsOfContent)
+        let declaresContent = method == .head && type != nil
+        try checks.check(contentType: type, hasContent: hasContent || declaresContent)
         guard hasContent else {
             if checks.needsContent(answering: method, status: response.status) {
                 try checks.refuseNothing(contentType: type)
@@ -36,7 +36,7 @@ extension ResponseFilter {
             guard plan.larger == .pass else { throw .tooLarge(plan) }
             return passOn(head, as: nil)
         }
-        tellOfChange(head, to: exchange)
+        reportChange(head, to: exchange)
         step = .gathering(
             HeldResponse(
                 Array(head), response, plan, codings, environment.shared.transformationWork))
@@ -114,15 +114,15 @@ extension ResponseFilter {
     /// - Parameter head: the response's; nil: `judge` has told of it.
     func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
-        if let head { tellOfChange(head, to: exchange) }
+        if let head { reportChange(head, to: exchange) }
         end()
         exchange?.upstreamFailed(
-            StreamFailure(.transformation(failure), responseStarted: true))
+            StreamError(.transformation(failure), responseStarted: true))
     }
 
     /// What the request has changed at the server is changed, whatever the answer is worth, and
     /// whether anybody waits for what comes of it.
-    private func tellOfChange(_ head: UnsafeRawBufferPointer, to exchange: Exchange?) {
+    private func reportChange(_ head: UnsafeRawBufferPointer, to exchange: Exchange?) {
         exchange?.response = response
         exchange?.invalidate(head.octets)
     }
@@ -238,7 +238,7 @@ extension ResponseFilter {
         } catch {
             let exchange = exchange.take()
             end()
-            exchange?.upstreamFailed(StreamFailure(.response(error), responseStarted: true))
+            exchange?.upstreamFailed(StreamError(.response(error), responseStarted: true))
             return nil
         }
     }

@@ -163,7 +163,7 @@ extension ResponseFilter: UpstreamConsumer {
     var mayBeRepeated: Bool { exchange?.mayBeRepeated ?? false }
     var clientNetwork: IPNetwork? { exchange?.clientNetwork }
 
-    func upstreamFailed(_ failure: StreamFailure) {
+    func upstreamFailed(_ failure: StreamError) {
         streamHasEnded = true
         let exchange = exchange.take()
         end()

@@ -13,7 +13,7 @@ package struct EstablishedConnection {
 /// what remains (RFC 8305).
 final class ConnectOperation: EventHandler {
     /// How an operation ends; called once, never from within `start`.
-    typealias Completion = (Result<EstablishedConnection, StreamFailure>) -> Void
+    typealias Completion = (Result<EstablishedConnection, StreamError>) -> Void
 
     /// One attempt's socket.
     private final class Attempt: EventHandler {
@@ -40,12 +40,12 @@ final class ConnectOperation: EventHandler {
     private let port: UInt16
     /// For whom; nil: for nobody in particular.
     private let client: IPNetwork?
-    private let judge: DestinationJudge
+    private let judge: DestinationCheck
     /// Called once, unless the operation is cancelled; let go of then, for it may refer back.
     private var completion: Completion?
     private var plan: HappyEyeballs
     private var attempts: [Attempt?] = []
-    private var lastRefusal: ExchangeFault?
+    private var lastRefusal: ExchangeError?
     /// Addresses that may not be connected to, as many as are told of.
     private var refused: [IPAddress] = []
     /// Why attempts failed, by their indexes.
@@ -73,7 +73,7 @@ final class ConnectOperation: EventHandler {
         self.host = host
         self.port = port
         self.client = client
-        judge = DestinationJudge(rules: rules, match: hostMatch, port: port)
+        judge = DestinationCheck(rules: rules, match: hostMatch, port: port)
         self.completion = completion
         plan = HappyEyeballs(port: port)
         started = Clock.monotonicMicroseconds()
@@ -147,7 +147,7 @@ final class ConnectOperation: EventHandler {
         let allowed = answer.addresses.filter { address in
             guard let refusal = refusal(of: address) else { return true }
             lastRefusal = refusal
-            if refused.count < Self.toldRefusals { refused.append(address) }
+            if refused.count < Self.reportedRefusals { refused.append(address) }
             return false
         }
         perform(
@@ -157,7 +157,7 @@ final class ConnectOperation: EventHandler {
     }
 
     /// Why an address may not be connected to.
-    private func refusal(of address: IPAddress) -> ExchangeFault? {
+    private func refusal(of address: IPAddress) -> ExchangeError? {
         // A copy: the lock is not held while the system is asked for a route.
         judge.refusal(of: address, own: environment.shared.ownListeners.withLock { $0 })
     }
@@ -219,7 +219,7 @@ final class ConnectOperation: EventHandler {
         do throws(Errno) {
             return try environment.sockets.connect(to: endpoint)
         } catch {
-            guard error.isOutOfDescriptors, environment.host?.freesDescriptors() ?? false else {
+            guard error.isOutOfDescriptors, environment.host?.freeDescriptors() ?? false else {
                 throw error
             }
             return try environment.sockets.connect(to: endpoint)
@@ -249,7 +249,7 @@ final class ConnectOperation: EventHandler {
         Descriptors.close(attempt.descriptor)
     }
 
-    private func fault(of failure: HappyEyeballs.Failure) -> ExchangeFault {
+    private func fault(of failure: HappyEyeballs.Failure) -> ExchangeError {
         switch failure {
         case .attempt(_, _, let errno):
             // That another address of the name is not reached tells the client nothing.
@@ -279,14 +279,14 @@ final class ConnectOperation: EventHandler {
         if !finished { updateDeadline() }
     }
 
-    private func finish(_ result: Result<EstablishedConnection, ExchangeFault>) {
+    private func finish(_ result: Result<EstablishedConnection, ExchangeError>) {
         guard !finished, let completion else { return }
         close()
         if case .failure(let fault) = result { count(fault) }
-        completion(result.mapError { StreamFailure($0, failedAttempts) })
+        completion(result.mapError { StreamError($0, failedAttempts) })
     }
 
-    private static let toldRefusals = 16
+    private static let reportedRefusals = 16
 
     private var failedAttempts: FailedAttempts {
         let refused = refused.map {
@@ -299,7 +299,7 @@ final class ConnectOperation: EventHandler {
                 })
     }
 
-    private func count(_ fault: ExchangeFault) {
+    private func count(_ fault: ExchangeError) {
         switch fault {
         case .connectFailed(.connectionRefused): environment.metrics.add(.upstreamConnectRefused)
         case .connectFailed(.timedOut): environment.metrics.add(.upstreamConnectTimedOut)

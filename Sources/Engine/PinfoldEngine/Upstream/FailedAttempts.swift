@@ -67,18 +67,18 @@ package struct FailedAttempts: Sendable {
 }
 
 /// Why there is no stream to a server, or why the one that there was has failed.
-package struct StreamFailure: Error {
-    package var fault: ExchangeFault
+package struct StreamError: Error {
+    package var error: ExchangeError
     /// The addresses that were tried; nil: none was, or the failure is not about one.
     package var attempts: FailedAttempts?
     /// Some byte of the final response had been received.
     package var responseStarted: Bool
 
-    /// A failure for the reason `fault`.
+    /// A failure for the reason `error`.
     package init(
-        _ fault: ExchangeFault, _ attempts: FailedAttempts? = nil, responseStarted: Bool = false
+        _ error: ExchangeError, _ attempts: FailedAttempts? = nil, responseStarted: Bool = false
     ) {
-        self.fault = fault
+        self.error = error
         self.attempts = attempts
         self.responseStarted = responseStarted
     }

@@ -8,7 +8,7 @@ package protocol IdleOrdered: AnyObject {
     /// or in a count that rises each time.
     var idleSince: Int64 { get set }
     /// The time that its place in the order stands for; nil: it has none.
-    var placedAt: Int64? { get set }
+    var queuedAt: Int64? { get set }
 }
 
 /// The idle connections of all origins, about in the order in which they became idle, to find the
@@ -17,7 +17,7 @@ package protocol IdleOrdered: AnyObject {
 /// Exchanges pay next to nothing for it: a connection that is used keeps its place, and gets its
 /// true one only when it is looked at.
 package struct IdleOrder<Connection: IdleOrdered> {
-    private var line = FIFO<Connection>()
+    private var queue = FIFO<Connection>()
     /// Closed connections that are still in `line`.
     private var closed = 0
 
@@ -29,29 +29,29 @@ package struct IdleOrder<Connection: IdleOrdered> {
     /// Notes that a connection has become idle.
     package mutating func becameIdle(_ connection: Connection, at time: Int64) {
         connection.idleSince = time
-        guard connection.placedAt == nil else { return }
-        connection.placedAt = time
-        line.append(connection)
+        guard connection.queuedAt == nil else { return }
+        connection.queuedAt = time
+        queue.append(connection)
     }
 
     /// Notes that a connection was closed.
     package mutating func closed(_ connection: Connection) {
-        guard connection.placedAt != nil else { return }
+        guard connection.queuedAt != nil else { return }
         closed += 1
-        guard closed * 2 > line.count + Self.slack else { return }
-        line.keep { !$0.isClosed }
+        guard closed * 2 > queue.count + Self.slack else { return }
+        queue.keep { !$0.isClosed }
         closed = 0
     }
 
     /// The connection that has been idle the longest; it keeps its place until it is closed.
     package mutating func longestIdle() -> Connection? {
-        while let connection = line.first {
-            if connection.isIdle, connection.placedAt == connection.idleSince {
+        while let connection = queue.first {
+            if connection.isIdle, connection.queuedAt == connection.idleSince {
                 return connection
             }
-            _ = line.popFirst()
+            _ = queue.popFirst()
             if connection.isClosed { closed -= 1 }
-            connection.placedAt = nil
+            connection.queuedAt = nil
             if connection.isIdle {
                 becameIdle(connection, at: connection.idleSince)
             }

@@ -61,7 +61,7 @@ package final class Origin {
     /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
     private(set) var mayLeaveHTTP = true
     /// Why it must not be reached, as far as its name, or its address for a literal, tells.
-    package let refusal: ExchangeFault?
+    package let refusal: ExchangeError?
     /// The origin whose connections carry its requests: the proxy that forwards them. nil, mostly:
     /// it is this one.
     let carrier: Origin?
@@ -95,10 +95,10 @@ package final class Origin {
     /// The limit of connections to it, of all workers; nil until one is made.
     var limit: SharedLimit?
     /// This worker stands in line for a place of the limit.
-    var isInLine = false
+    var isQueued = false
 
     init(
-        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeFault?,
+        key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeError?,
         match: DestinationRules.HostMatch, carrier: Origin? = nil
     ) {
         self.key = key

@@ -217,7 +217,7 @@ extension UpstreamConnection {
             inputEnded(cleanly: false)
             return false
         case .failed(let error):
-            fail(ExchangeFault(upstream: error))
+            fail(ExchangeError(upstream: error))
             return false
         }
     }
@@ -294,13 +294,13 @@ extension UpstreamConnection {
         consumer.upstreamEnded(trailers: trailers)
     }
 
-    func fail(_ fault: ExchangeFault) {
+    func fail(_ fault: ExchangeError) {
         let (consumer, started) = (consumer, responseStarted)
         let mayBeWrongPort = isNewInClearText && !origin.portIsProven && !started
         let fault = mayBeWrongPort ? fault.ofUnanswered : fault
         self.consumer = nil
         close()
-        consumer?.upstreamFailed(StreamFailure(fault, responseStarted: started))
+        consumer?.upstreamFailed(StreamError(fault, responseStarted: started))
     }
 
     /// Whether nothing on this connection has shown yet that the server speaks HTTP in clear text.
@@ -323,9 +323,9 @@ extension UpstreamConnection {
     }
 }
 
-extension ExchangeFault {
+extension ExchangeError {
     /// The same of a server that was asked in clear text and has not answered yet.
-    fileprivate var ofUnanswered: ExchangeFault {
+    fileprivate var ofUnanswered: ExchangeError {
         switch self {
         case .upstreamClosed: .upstreamUnanswered(nil)
         case .upstreamReset(let error): .upstreamUnanswered(error)

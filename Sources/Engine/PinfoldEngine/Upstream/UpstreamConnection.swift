@@ -69,7 +69,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The server ends lines of heads in bare line feeds: its connection is not used again.
     var sendsBareLines = false
     /// What it takes of the limits.
-    var places: Places = [.origin, .total]
+    var permits: Permits = [.origin, .total]
     /// How many exchanges it carried before the current one.
     var uses = 0
     /// A request was sent on it, and answered.
@@ -90,7 +90,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The server's certificate, once somebody has asked for it.
     var knownCertificate: ServerCertificate?
     package var idleSince: Int64 = 0
-    package var placedAt: Int64?
+    package var queuedAt: Int64?
     /// The turn of the loop in which its readiness was told last.
     var readyTurn: UInt64 = 0
 
@@ -286,7 +286,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     }
 
     /// Which time has passed while the server was waited for.
-    private var timeoutFault: ExchangeFault {
+    private var timeoutFault: ExchangeError {
         switch part {
         case .head:
             waits.contains(.sending) && isSending ? .upstreamSendTimeout : .firstByteTimeout

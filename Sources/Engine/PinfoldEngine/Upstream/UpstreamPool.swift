@@ -5,7 +5,7 @@ import PinfoldConfiguration
 import PinfoldTLS
 
 /// A worker's connections to origins: idle ones to use again, new ones within the limits, and who
-/// waits for one. The limits are the process's (`UpstreamPool+Places`).
+/// waits for one. The limits are the process's (`UpstreamPool+Permits`).
 final class UpstreamPool: UpstreamSource {
     let environment: Environment
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
@@ -20,7 +20,7 @@ final class UpstreamPool: UpstreamSource {
     /// Origins with connections, or with exchanges that wait for one, by their limit.
     var byLimit: [ObjectIdentifier: Origin] = [:]
     /// What the other workers are being asked, by the limit that it is about.
-    var questions: [ObjectIdentifier: ConnectionQuestion] = [:]
+    var idleRequests: [ObjectIdentifier: IdleConnectionRequest] = [:]
     /// An idle connection is being closed for another one, which has its places already.
     var isMakingRoom = false
 
@@ -37,13 +37,13 @@ final class UpstreamPool: UpstreamSource {
             }
             return consumer.upstreamReady(connection.open(for: consumer))
         }
-        let mayConnect = takePlaces(origin)
+        let mayConnect = takePermits(origin)
         guard mayConnect || mayWait(origin) else {
-            leaveLineIfNobodyWaits(origin)
+            leaveQueueIfNobodyWaits(origin)
             forgetIfUnused(origin)
             environment.metrics.add(.poolWaitRefusals)
             if environment.traces { traceRefusal(origin, consumer) }
-            consumer.upstreamFailed(StreamFailure(.tooManyPending))
+            consumer.upstreamFailed(StreamError(.tooManyPending))
             return
         }
         origin.waiters.append(
@@ -63,7 +63,7 @@ final class UpstreamPool: UpstreamSource {
         let pending = origin.policy.configuration.limits.pending
         if limit.waitingExchanges.add(1, ordering: .relaxed).newValue <= pending { return true }
         // With none that may wait, the other workers' answer is waited for all the same.
-        if pending == 0, isAsking(for: origin) { return true }
+        if pending == 0, hasIdleRequest(for: origin) { return true }
         limit.waitingExchanges.subtract(1, ordering: .relaxed)
         return false
     }
@@ -73,7 +73,7 @@ final class UpstreamPool: UpstreamSource {
         if let carrier = origin.carrier { return abandon(carrier, consumer) }
         guard let waiter = origin.waiters.remove(consumer) else { return }
         waitEnded(waiter, origin, .abandoned)
-        leaveLineIfNobodyWaits(origin)
+        leaveQueueIfNobodyWaits(origin)
         forgetIfUnused(origin)
     }
 
@@ -164,13 +164,13 @@ final class UpstreamPool: UpstreamSource {
     }
 
     private func connected(
-        _ origin: Origin, _ result: Result<EstablishedConnection, StreamFailure>,
+        _ origin: Origin, _ result: Result<EstablishedConnection, StreamError>,
         _ times: ConnectionTimes
     ) {
         switch result {
         case .failure(var failure):
             if origin.tunnelProxy != nil {
-                failure.fault = ExchangeFault(onTheWayToProxy: failure.fault)
+                failure.error = ExchangeError(onTheWayToProxy: failure.error)
             }
             failed(origin, failure)
         case .success(let made):
@@ -183,7 +183,7 @@ final class UpstreamPool: UpstreamSource {
     func establish(
         _ origin: Origin, _ made: EstablishedConnection,
         _ times: ConnectionTimes, in session: TLSClientConnection?
-    ) throws(ExchangeFault) {
+    ) throws(ExchangeError) {
         var tls = session
         // Who waits first gets it.
         let client = origin.waiters.first?.consumer.clientNetwork
@@ -218,11 +218,11 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// A handshake's outcome.
-    func handshakeEnded(_ connection: UpstreamConnection, _ fault: ExchangeFault?) {
+    func handshakeEnded(_ connection: UpstreamConnection, _ fault: ExchangeError?) {
         if let fault {
             failed(
                 connection.origin,
-                StreamFailure(fault, FailedAttempts(connectedTo: connection.endpoint)))
+                StreamError(fault, FailedAttempts(connectedTo: connection.endpoint)))
         } else {
             ready(connection)
         }
@@ -246,19 +246,19 @@ final class UpstreamPool: UpstreamSource {
         let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
-        consumer?.upstreamFailed(StreamFailure(.upstreamSpokeUnasked))
+        consumer?.upstreamFailed(StreamError(.upstreamSpokeUnasked))
     }
 
-    func failed(_ origin: Origin, _ failure: StreamFailure) {
+    func failed(_ origin: Origin, _ failure: StreamError) {
         origin.connecting -= 1
         establishing -= 1
         giveBack([.origin, .total], of: origin)
         var failure = failure
         if origin.forwards != nil {
-            failure.fault = ExchangeFault(onTheWayToProxy: failure.fault)
+            failure.error = ExchangeError(onTheWayToProxy: failure.error)
         }
         let client = origin.waiters.first?.consumer.clientNetwork
-        environment.note(origin.reachability, failure.fault, for: client)
+        environment.note(origin.reachability, failure.error, for: client)
         if let consumer = takeWaiter(origin, isFresh: true, .failed) {
             consumer.upstreamFailed(failure)
         }
@@ -287,7 +287,7 @@ final class UpstreamPool: UpstreamSource {
             consumer.upstreamReady(connection.open(for: consumer))
         }
         if isGiven { return }
-        leaveLineIfNobodyWaits(origin)
+        leaveQueueIfNobodyWaits(origin)
         // Who still waits wants one that carried nothing before, or waits elsewhere: at another
         // origin or on another environment. Then this one makes room.
         guard origin.waiters.isEmpty, !environment.isDraining, !isWaitedFor(origin) else {
@@ -341,7 +341,7 @@ final class UpstreamPool: UpstreamSource {
         origin.open -= 1
         open -= 1
         environment.metrics.adjust(.open, host: origin.route, by: -1)
-        giveBack(connection.places, of: origin)
+        giveBack(connection.permits, of: origin)
         forgetIfUnused(origin)
         guard !isMakingRoom else { return }
         connectForWaiters(origin)
@@ -362,8 +362,8 @@ final class UpstreamPool: UpstreamSource {
     /// exchange, or no room.
     @discardableResult
     func connectForWaiters(_ origin: Origin) -> Bool {
-        guard origin.waiters.count > origin.connecting, takePlaces(origin) else { return false }
-        if environment.traces { tracePlace(origin, .origin) }
+        guard origin.waiters.count > origin.connecting, takePermits(origin) else { return false }
+        if environment.traces { tracePermit(origin, .origin) }
         connect(origin)
         return true
     }
@@ -375,10 +375,10 @@ final class UpstreamPool: UpstreamSource {
         let waiters = origin.waiters.takeAll()
         // Before they go on: this worker stands in the same line again then, for the origin's
         // successor.
-        leaveLineIfNobodyWaits(origin)
+        leaveQueueIfNobodyWaits(origin)
         for waiter in waiters {
             waitEnded(waiter, origin, .superseded)
-            waiter.consumer.upstreamFailed(StreamFailure(.superseded))
+            waiter.consumer.upstreamFailed(StreamError(.superseded))
         }
         environment.metrics.add(.upstreamConnectionsOutdated, UInt64(origin.idle.count))
         closeIdle(origin, .outdated)
@@ -403,6 +403,6 @@ final class UpstreamPool: UpstreamSource {
         idleOrder = IdleOrder()
         unused.removeAll { _, _ in true }
         byLimit = [:]
-        questions = [:]
+        idleRequests = [:]
     }
 }

@@ -101,7 +101,7 @@ extension UpstreamPool {
     }
 
     @inline(never)
-    func tracePlace(_ origin: Origin, _ limit: PoolLimit) {
+    func tracePermit(_ origin: Origin, _ limit: PoolLimit) {
         var metadata = origin.traced
         metadata["limit"] = "\(limit.rawValue)"
         write("place granted", metadata)
@@ -178,7 +178,7 @@ extension UpstreamConnection {
     }
 
     @inline(never)
-    func traceHandshakeFailure(_ fault: ExchangeFault) {
+    func traceHandshakeFailure(_ fault: ExchangeError) {
         var metadata = origin.traced
         metadata["server"] = "\(endpoint)"
         metadata["reason"] = "\(fault.reason.token)"

@@ -2,7 +2,7 @@ import PinfoldTLS
 
 // What a transport's state means where it is a server's.
 
-extension ExchangeFault {
+extension ExchangeError {
     /// The fault of an exchange whose server's transport is broken.
     init(upstream error: TransportError) {
         switch error {

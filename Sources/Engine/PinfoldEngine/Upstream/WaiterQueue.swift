@@ -16,12 +16,12 @@ final class WaiterQueue {
 
     /// By place, which grows with each who comes.
     private var waiters: [UInt64: Waiter] = [:]
-    private var places: [ObjectIdentifier: UInt64] = [:]
-    private var nextPlace: UInt64 = 0
+    private var positions: [ObjectIdentifier: UInt64] = [:]
+    private var nextPosition: UInt64 = 0
     /// The places of those who take any connection, and of those who want one that carried nothing
     /// before. Places of who gave up are left in, and skipped.
-    private var anyLine = FIFO<UInt64>()
-    private var freshLine = FIFO<UInt64>()
+    private var anyQueue = FIFO<UInt64>()
+    private var freshQueue = FIFO<UInt64>()
 
     /// Places left in for nobody, over twice as many as there are waiters, before they are cleared.
     private static let slack = 32
@@ -32,41 +32,41 @@ final class WaiterQueue {
     func append(
         _ consumer: any UpstreamConsumer, wantsFresh: Bool, since: Int64? = nil
     ) {
-        assert(places[ObjectIdentifier(consumer)] == nil)
-        let place = nextPlace
-        nextPlace += 1
-        waiters[place] = Waiter(consumer: consumer, since: since, wantsFresh: wantsFresh)
-        places[ObjectIdentifier(consumer)] = place
-        if wantsFresh { freshLine.append(place) } else { anyLine.append(place) }
+        assert(positions[ObjectIdentifier(consumer)] == nil)
+        let position = nextPosition
+        nextPosition += 1
+        waiters[position] = Waiter(consumer: consumer, since: since, wantsFresh: wantsFresh)
+        positions[ObjectIdentifier(consumer)] = position
+        if wantsFresh { freshQueue.append(position) } else { anyQueue.append(position) }
     }
 
     /// Takes the first who would use the connection.
     func take(isFresh: Bool) -> Waiter? {
         guard !waiters.isEmpty else { return nil }
-        skipAbandoned(&anyLine)
-        skipAbandoned(&freshLine)
-        let (any, fresh) = (anyLine.first, isFresh ? freshLine.first : nil)
-        guard let place = any.map({ min($0, fresh ?? $0) }) ?? fresh else { return nil }
-        return takeOut(place)
+        skipAbandoned(&anyQueue)
+        skipAbandoned(&freshQueue)
+        let (any, fresh) = (anyQueue.first, isFresh ? freshQueue.first : nil)
+        guard let position = any.map({ min($0, fresh ?? $0) }) ?? fresh else { return nil }
+        return takeOut(position)
     }
 
     /// Who would take a new connection; it waits on.
     var first: Waiter? {
         guard !waiters.isEmpty else { return nil }
-        skipAbandoned(&anyLine)
-        skipAbandoned(&freshLine)
-        return [anyLine.first, freshLine.first].compactMap { $0 }.min().flatMap { waiters[$0] }
+        skipAbandoned(&anyQueue)
+        skipAbandoned(&freshQueue)
+        return [anyQueue.first, freshQueue.first].compactMap { $0 }.min().flatMap { waiters[$0] }
     }
 
     /// - Returns: the consumer's wait, or nil if it was not waiting.
     @discardableResult
     func remove(_ consumer: any UpstreamConsumer) -> Waiter? {
-        guard let place = places[ObjectIdentifier(consumer)] else { return nil }
-        let waiter = takeOut(place)
-        if anyLine.count + freshLine.count > waiters.count * 2 + Self.slack {
+        guard let position = positions[ObjectIdentifier(consumer)] else { return nil }
+        let waiter = takeOut(position)
+        if anyQueue.count + freshQueue.count > waiters.count * 2 + Self.slack {
             let waiters = waiters
-            anyLine.keep { waiters[$0] != nil }
-            freshLine.keep { waiters[$0] != nil }
+            anyQueue.keep { waiters[$0] != nil }
+            freshQueue.keep { waiters[$0] != nil }
         }
         return waiter
     }
@@ -75,19 +75,19 @@ final class WaiterQueue {
     func takeAll() -> [Waiter] {
         let all = waiters.sorted { $0.key < $1.key }.map(\.value)
         waiters = [:]
-        places = [:]
-        anyLine = FIFO()
-        freshLine = FIFO()
+        positions = [:]
+        anyQueue = FIFO()
+        freshQueue = FIFO()
         return all
     }
 
-    private func takeOut(_ place: UInt64) -> Waiter? {
-        guard let waiter = waiters.removeValue(forKey: place) else { return nil }
-        places[ObjectIdentifier(waiter.consumer)] = nil
+    private func takeOut(_ position: UInt64) -> Waiter? {
+        guard let waiter = waiters.removeValue(forKey: position) else { return nil }
+        positions[ObjectIdentifier(waiter.consumer)] = nil
         return waiter
     }
 
-    private func skipAbandoned(_ line: inout FIFO<UInt64>) {
-        while let place = line.first, waiters[place] == nil { _ = line.popFirst() }
+    private func skipAbandoned(_ queue: inout FIFO<UInt64>) {
+        while let position = queue.first, waiters[position] == nil { _ = queue.popFirst() }
     }
 }

@@ -24,7 +24,7 @@ extension ClientConnection {
 
     private func handshakeEnded() {
         state = .head
-        environment.releases(self)
+        environment.release(self)
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         // Others go first: a handshake costs as much as many exchanges.
         budget.exhaust()
@@ -63,7 +63,7 @@ extension ClientConnection {
                 ])
         }
         guard let error, error.leavesSocketUsable, account != nil else { return close() }
-        environment.releases(self)
+        environment.release(self)
         isRaw = true
         startLingering()
     }

@@ -63,7 +63,7 @@ extension ClientConnection {
             loop.setDeadline(self, after: timeouts.headMilliseconds)
         }
         guard let input else { return }
-        environment.holds(self, bytes: input.capacity)
+        environment.hold(self, bytes: input.capacity)
     }
 
     private func becomeIdle() {
@@ -147,7 +147,7 @@ extension ClientConnection {
         budget.spend(ingress.isCounted ? .exchange : .report)
         state = .exchange
         headIsTimed = false
-        environment.releases(self)
+        environment.release(self)
         if isUntried { certificateAccepted() }
         forgetResponse()
         loop.setDeadline(self, after: nil)
@@ -169,10 +169,10 @@ extension ClientConnection {
         isChunked = false
     }
 
-    /// Responds to a request that cannot be parsed, and closes.
-    func refuse(_ fault: ExchangeFault) {
+    /// Answers a request that cannot be read, and closes.
+    func refuse(_ fault: ExchangeError) {
         let exchange = self.exchange ?? takeExchange()
-        environment.releases(self)
+        environment.release(self)
         state = .exchange
         keepsAlive = false
         body = nil

@@ -21,8 +21,8 @@ import PinfoldTLS
 ///        │ end of stream, idle time-out ──► closed
 ///
 /// An idle connection holds no buffer and no exchange.
-final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedInput {
-    /// Space for the start line and for what `sendHead` writes, besides the reason phrase.
+final class ClientConnection: EventHandler, IdleOrdered, QueueMember, UnfinishedInput {
+    /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
     static let reservedBytes = 160
     /// The number of bytes that a closing connection still reads, so that a reset does not destroy
     /// the response that is on its way to the client.
@@ -74,9 +74,9 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
     var unfinishedBytes = 0
     /// Since when its head is unfinished, or it lingers, and its neighbours among such connections.
     var stalledSince: Int64 = 0
-    var nextInLine: ClientConnection?
-    var previousInLine: ClientConnection?
-    /// Whether the deadline of an incomplete head is running: it counts from the head's first byte.
+    var nextInQueue: ClientConnection?
+    var previousInQueue: ClientConnection?
+    /// The deadline of an incomplete head runs: it counts from the head's first byte.
     var headIsTimed = false
 
     var input: Buffer?
@@ -142,7 +142,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         return tls.configuration.serves(subject: secureIngress?.session?.subject)
     }
 
-    package var refusal: ExchangeFault {
+    package var refusal: ExchangeError {
         hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed
     }
 
@@ -151,19 +151,19 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
         if state == .handshaking || state == .greeting {
-            environment.holds(self, bytes: TLSServerConnection.handshakeBytes)
+            environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
         }
     }
 
-    func givesUp() {
+    func giveUp() {
         if state == .handshaking || state == .greeting { close() } else { refuse(.headBuffersFull) }
     }
 
     // MARK: Idleness
 
     var idleSince: Int64 = 0
-    var placedAt: Int64? {
-        didSet { if placedAt == nil { hasPlaces = false } }
+    var queuedAt: Int64? {
+        didSet { if queuedAt == nil { hasPlaces = false } }
     }
     /// Whether it is in the orders of idle connections, or need not be.
     var hasPlaces = false
@@ -300,7 +300,7 @@ final class ClientConnection: EventHandler, IdleOrdered, LineMember, UnfinishedI
         // Only between responses: within one the client must notice the truncation.
         if state == .head, transport.isSecure { _ = transport.finishSending() }
         state = .closed
-        environment.releases(self)
+        environment.release(self)
         if let exchange = exchange.take() { environment.recycle(exchange) }
         input = nil
         output.discard()

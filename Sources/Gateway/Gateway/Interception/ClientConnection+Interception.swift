@@ -98,7 +98,7 @@ extension ClientConnection {
 
 // What the worker does for tunnels that end here.
 extension Worker {
-    package func takesOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover) {
+    package func takeOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover) {
         let source = TunnelIdentitySource(tunnel, mailbox: mailbox)
         guard
             let client = ClientConnection(

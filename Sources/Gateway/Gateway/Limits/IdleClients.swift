@@ -99,7 +99,7 @@ final class SharePlace: IdleOrdered {
         get { connection.idleSince }
         set { connection.idleSince = newValue }
     }
-    var placedAt: Int64? {
-        didSet { if placedAt == nil { connection.hasPlaces = false } }
+    var queuedAt: Int64? {
+        didSet { if queuedAt == nil { connection.hasPlaces = false } }
     }
 }

@@ -47,9 +47,9 @@ extension Worker {
             guard let stalled = stalled() else { return false }
             guard let client = stalled as? ClientConnection else {
                 metrics.add(.slowHeadsEvicted)
-                environment.releases(stalled)
-                stalled.givesUp()
-                // This closes a tunnel's connection. One whose content was gathered has been
+                environment.release(stalled)
+                stalled.giveUp()
+                // A tunnel's connection is closed thereby. One whose content was gathered has been
                 // answered, and lingers.
                 if takesRoom() { return true }
                 guard let lingering = lingeringClients.first else { return false }
@@ -128,10 +128,9 @@ extension Worker {
 
     // MARK: Descriptors
 
-    /// Called when descriptors have run out: closes this worker's client connections that have been
-    /// idle the longest. Returns `false` if there are none; the other workers are then asked to
-    /// close theirs.
-    func freesDescriptors() -> Bool {
+    /// Descriptors have run out: closes this worker's client connections that are idle the longest.
+    /// False: there are none; the other workers are told to close theirs.
+    func freeDescriptors() -> Bool {
         if closeIdleForDescriptors() { return true }
         for (other, mailbox) in shared.mailboxes.enumerated() where other != index {
             mailbox.post(.descriptorsWanted)

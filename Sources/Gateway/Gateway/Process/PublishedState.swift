@@ -159,7 +159,7 @@ extension PinsetFigures {
     init(_ pinset: Pinset) {
         var pins: [PinFigure] = []
         if pinset.mode != .none {
-            for text in pinset.pinsToldApart where !pins.contains(where: { $0.text == text }) {
+            for text in pinset.distinguishedPins where !pins.contains(where: { $0.text == text }) {
                 pins.append(PinFigure(text: text, matches: 0))
             }
             if pinset.pins.count > PinMatches.toldApart {

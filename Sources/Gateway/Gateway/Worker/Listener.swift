@@ -33,7 +33,7 @@ final class Listener: EventHandler {
             case .failed(let error):
                 // If no descriptor is left, the system reports that even if nobody is waiting.
                 guard Transfers.isReadable(descriptor) else { return }
-                guard error.isOutOfDescriptors, worker.freesDescriptors() else {
+                guard error.isOutOfDescriptors, worker.freeDescriptors() else {
                     return pause(error)
                 }
             }

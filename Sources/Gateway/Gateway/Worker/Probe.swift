@@ -101,12 +101,12 @@ final class Probe: EventHandler, UpstreamConsumer {
         _ = upstream.finish(trailers: nil)
     }
 
-    func upstreamFailed(_ failure: StreamFailure) {
+    func upstreamFailed(_ failure: StreamError) {
         isWaiting = false
         upstream = nil
-        // A problem of this gateway says nothing about the host: the next probe will show.
-        guard !failure.fault.isOwn else { return }
-        let hasAnswered = failure.fault.reachabilityEvidence == .responseReceived
+        // What this gateway lacks or does says nothing about the host: the next probe will tell.
+        guard !failure.error.isOwn else { return }
+        let hasAnswered = failure.error.reachabilityEvidence == .responseReceived
         worker.environment.note(
             reachability, hasAnswered ? .probeSucceeded : .probeFailed, for: nil)
     }

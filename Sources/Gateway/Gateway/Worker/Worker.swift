@@ -28,10 +28,10 @@ final class Worker {
     private var hasDrained = false
     private var clients = 0
     var idleClients = IdleClients()
-    /// Connections that are answered and not yet closed, oldest first.
-    let lingeringClients = LinkedLine<ClientConnection>()
-    /// Accepted at a limit, while other workers are asked for permits: of a client or, under `nil`,
-    /// of the process. Whenever there is a queue, a request is under way.
+    /// Connections that are answered and not yet closed, the oldest first.
+    let lingeringClients = LinkedQueue<ClientConnection>()
+    /// Accepted at a limit, while other workers are asked for places: of a client, or, under nil,
+    /// of the process. Whatever line there is has a question under way.
     var newcomers: [ObjectIdentifier?: FIFO<Newcomer>] = [:]
 
     init(
@@ -46,7 +46,7 @@ final class Worker {
         environment = Environment(
             index: index, loop: loop, policy: policy, shared: shared.engine, metrics: metrics)
         environment.host = self
-        environment.tellsOfExchanges = shared.accessLog != nil
+        environment.reportsExchanges = shared.accessLog != nil
         environment.site = Administration(worker: self)
     }
 
@@ -171,7 +171,7 @@ final class Worker {
 
     /// Once per turn, not per exchange: notifies the activity indicator if it is listening.
     private func reportActivity() {
-        guard environment.takeActivity(), shared.activity.mustBeTold else { return }
+        guard environment.takeActivity(), shared.activity.needsUpdate else { return }
         if let activityTimer {
             activityTimer.observe()
         } else {

@@ -169,7 +169,7 @@ extension ExchangeState {
 
     // MARK: Failures
 
-    private mutating func failed(_ failure: Failure) -> Reaction {
+    private mutating func failed(_ failure: FailureInfo) -> Reaction {
         switch step {
         case .routing, .gathering: return goAgain(after: nil)
         case .loading: return goAgain(after: failure.ending(wasReused: false))
@@ -193,10 +193,10 @@ extension ExchangeState {
 
     /// Back to routing: the request is sent another time, or the failure is told.
     private mutating func goAgain(
-        after ending: RetryPolicy.Ending?, _ release: Release = .nothing
+        after ending: RetryDecision.Ending?, _ release: Release = .nothing
     ) -> Reaction {
         step = .routing
-        let policy = RetryPolicy(isIdempotent: isIdempotent, content: content, reasons: retries)
+        let policy = RetryDecision(isIdempotent: isIdempotent, content: content, reasons: retries)
         if let reason = ending.flatMap(policy.reason(after:)) {
             retries.insert(reason)
             return Reaction(release: release, next: .forwardAgain(reason))
@@ -302,9 +302,9 @@ extension ExchangeState {
     }
 }
 
-extension ExchangeState.Failure {
+extension ExchangeState.FailureInfo {
     /// How the attempt ended, if that is a way after which it may be repeated.
-    fileprivate func ending(wasReused: Bool) -> RetryPolicy.Ending? {
+    fileprivate func ending(wasReused: Bool) -> RetryDecision.Ending? {
         switch cause {
         case .connectionDied(let responseStarted):
             .connectionDied(wasReused: wasReused, responseStarted: responseStarted)

@@ -101,7 +101,7 @@ struct ExchangeState<Upstream> {
     }
 
     /// Something went wrong.
-    struct Failure: Equatable {
+    struct FailureInfo: Equatable {
         enum Cause: Equatable, CaseIterable {
             /// The server's connection ended, before a byte of the response or within it.
             case connectionDied(responseStarted: Bool)
@@ -141,7 +141,7 @@ struct ExchangeState<Upstream> {
         case answered(Answer)
         /// The response has ended well, and its connection is the pool's again.
         case responseEnded
-        case failed(Failure)
+        case failed(FailureInfo)
         /// Content of the request has arrived.
         case content
         /// The request's content is complete. `isKept`: it could be sent again.
@@ -210,7 +210,7 @@ struct ExchangeState<Upstream> {
     var step = Step.ended
     var hasClient = false
     var isIdempotent = false
-    package var content = RetryPolicy.Content.none
+    package var content = RetryDecision.Content.none
     /// Why the request has been sent another time.
     var retries: RetryReasons = []
     var upstreamWasReused = false

@@ -2,23 +2,23 @@ import Testing
 
 @testable import PinfoldEngine
 
-private final class Waiter: LineMember {
+private final class Waiter: QueueMember {
     let name: Int
-    var nextInLine: Waiter?
-    var previousInLine: Waiter?
+    var nextInQueue: Waiter?
+    var previousInQueue: Waiter?
     init(_ name: Int) { self.name = name }
 }
 
 @Suite("A line that one may leave anywhere")
-struct LinkedLineTests {
-    private func line(_ count: Int) -> (LinkedLine<Waiter>, [Waiter]) {
-        let line = LinkedLine<Waiter>()
+struct LinkedQueueTests {
+    private func line(_ count: Int) -> (LinkedQueue<Waiter>, [Waiter]) {
+        let line = LinkedQueue<Waiter>()
         let waiters = (0..<count).map { Waiter($0) }
         for waiter in waiters { line.append(waiter) }
         return (line, waiters)
     }
 
-    private func drained(_ line: LinkedLine<Waiter>) -> [Int] {
+    private func drained(_ line: LinkedQueue<Waiter>) -> [Int] {
         var names: [Int] = []
         while let waiter = line.popFirst() { names.append(waiter.name) }
         return names

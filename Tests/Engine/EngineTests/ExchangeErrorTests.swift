@@ -11,11 +11,11 @@ import Trust
 /// Every fault that there is, with all parts that its reason depends on.
 ///
 /// `next` is a switch without default: a new case does not compile until it is here.
-enum EveryFault {
+enum EveryExchangeError {
     /// Cases in the order of the declaration, one of each.
-    static let oneOfEach: [ExchangeFault] = {
-        var all: [ExchangeFault] = []
-        var fault: ExchangeFault? = .request(.hostMissing)
+    static let oneOfEach: [ExchangeError] = {
+        var all: [ExchangeError] = []
+        var fault: ExchangeError? = .request(.hostMissing)
         while let current = fault {
             all.append(current)
             fault = next(current)
@@ -23,7 +23,7 @@ enum EveryFault {
         return all
     }()
 
-    private static func next(_ fault: ExchangeFault) -> ExchangeFault? {
+    private static func next(_ fault: ExchangeError) -> ExchangeError? {
         switch fault {
         case .request: .notAProxyRequest
         case .notAProxyRequest: .misdirected
@@ -118,7 +118,7 @@ enum EveryFault {
         ]
 
     /// One for each reason that a proxy gives, and for each detail.
-    static let proxyFaults: [ProxyFault] = [
+    static let proxyFaults: [ProxyError] = [
         .unreachable(.connectFailed(.connectionRefused)), .unreachable(.nameNotResolved(.nxdomain)),
         .tlsFailed(.notTLS), .timeout, .refused(ProxyAnswer(status: 403)),
         .refused(ProxyAnswer(status: 407)), .closed, .badAnswer(.headTooLarge), .tooManyInterim,
@@ -126,7 +126,7 @@ enum EveryFault {
     ]
 
     /// All of them.
-    static let all: [ExchangeFault] =
+    static let all: [ExchangeError] =
         oneOfEach
         + WireError.allCases.flatMap { [.request($0), .response($0)] }
         + TunnelReason.allCases.map { .tunnel($0) }
@@ -139,10 +139,10 @@ enum EveryFault {
 }
 
 @Suite("Faults of an exchange")
-struct ExchangeFaultTests {
+struct ExchangeErrorTests {
     @Test func `a refused destination is told which list decides`() {
         for refusal in DestinationRefusal.allCases {
-            let text = ExchangeFault.destinationRefused(refusal).explanation
+            let text = ExchangeError.destinationRefused(refusal).explanation
             let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
             // Nothing that is allowed changes what is denied.
             #expect(text.contains("access.destinations.allow") != isDenied, "\(refusal)")
@@ -154,7 +154,7 @@ struct ExchangeFaultTests {
         let known: Set<UInt16> = [
             400, 403, 405, 408, 413, 414, 415, 417, 421, 431, 500, 501, 502, 503, 504, 505, 508,
         ]
-        for fault in EveryFault.all {
+        for fault in EveryExchangeError.all {
             #expect(known.contains(fault.status), "\(fault): \(fault.status)")
         }
     }
@@ -252,9 +252,9 @@ struct ExchangeFaultTests {
             (.tunnelPolicyChanged, 502, "tunnel-policy-changed", "proxy_internal_response"),
             (.clientTimeout, 504, "client-timeout", "connection_write_timeout"),
             (.connectionsFull, 408, "connections-full", "http_request_error"),
-        ] as [(ExchangeFault, UInt16, String, String)])
+        ] as [(ExchangeError, UInt16, String, String)])
     func `a fault has its status, reason and error type`(
-        fault: ExchangeFault, status: UInt16, reason: String, errorType: String
+        fault: ExchangeError, status: UInt16, reason: String, errorType: String
     ) {
         #expect(fault.status == status)
         #expect(fault.reason.token == reason)
@@ -262,11 +262,11 @@ struct ExchangeFaultTests {
     }
 
     @Test func `every response at fault is a bad gateway`() {
-        for error in WireError.allCases { #expect(ExchangeFault.response(error).status == 502) }
+        for error in WireError.allCases { #expect(ExchangeError.response(error).status == 502) }
     }
 
     @Test func `every explanation is one sentence on one line`() {
-        for fault in EveryFault.all {
+        for fault in EveryExchangeError.all {
             let text = fault.explanation
             #expect(!text.isEmpty)
             let isOneLine = text.utf8.allSatisfy { $0 >= 0x20 }
@@ -276,47 +276,48 @@ struct ExchangeFaultTests {
     }
 
     @Test func `faults with parts say them`() {
-        #expect(ExchangeFault.connectPortRefused(25).explanation.contains("25"))
-        #expect(ExchangeFault.destinationRefused(.metadata).explanation.contains("metadata"))
-        #expect(ExchangeFault.nameNotResolved(.nxdomain).explanation.contains("not exist"))
+        #expect(ExchangeError.connectPortRefused(25).explanation.contains("25"))
+        #expect(ExchangeError.destinationRefused(.metadata).explanation.contains("metadata"))
+        #expect(ExchangeError.nameNotResolved(.nxdomain).explanation.contains("not exist"))
         #expect(
-            ExchangeFault.connectFailed(.connectionRefused).explanation
+            ExchangeError.connectFailed(.connectionRefused).explanation
                 .contains("Connection refused"))
         #expect(
-            ExchangeFault.request(.hostMissing).explanation
+            ExchangeError.request(.hostMissing).explanation
                 .contains("\(WireError.hostMissing.explanation)"))
-        for error in EveryFault.tlsErrors {
-            #expect(ExchangeFault.tlsFailed(error).explanation.contains("\(error)"))
+        for error in EveryExchangeError.tlsErrors {
+            #expect(ExchangeError.tlsFailed(error).explanation.contains("\(error)"))
         }
     }
 
     // MARK: Consequences
 
     @Test func `only exhausted descriptors end the client's connection`() {
-        let ending = EveryFault.oneOfEach.filter(\.leavesNoRoom).map(\.reason.token)
+        let ending = EveryExchangeError.oneOfEach.filter(\.leavesNoRoom).map(\.reason.token)
         #expect(ending == ["descriptors-exhausted"])
     }
 
     @Test func `only faults on the way to a host show that it cannot be reached`() {
-        let levels = EveryFault.oneOfEach.filter(\.showsAnUnreachableHost).map(\.reason.token)
+        let levels = EveryExchangeError.oneOfEach.filter(\.showsAnUnreachableHost).map(
+            \.reason.token)
         #expect(
             levels == [
                 "dns-nxdomain", "connection-refused", "connect-timeout", "tls-not-tls",
                 "tls-timeout",
             ])
-        for error in EveryFault.connectErrors {
-            #expect(ExchangeFault.connectFailed(error).showsAnUnreachableHost)
+        for error in EveryExchangeError.connectErrors {
+            #expect(ExchangeError.connectFailed(error).showsAnUnreachableHost)
         }
         // What is short on this side says nothing of the host.
         let ours = ResolveFailure.allCases.filter {
-            !ExchangeFault.nameNotResolved($0).showsAnUnreachableHost
+            !ExchangeError.nameNotResolved($0).showsAnUnreachableHost
         }
         #expect(ours == [.overloaded, .clientLimit, .zoneLimit, .cancelled])
     }
 
     @Test func `a server that is not trusted has answered`() {
-        for error in EveryFault.tlsErrors {
-            let hasAnswered = ExchangeFault.tlsFailed(error).reachabilityEvidence
+        for error in EveryExchangeError.tlsErrors {
+            let hasAnswered = ExchangeError.tlsFailed(error).reachabilityEvidence
             let isTrust = if case .trust = error { true } else { false }
             #expect((hasAnswered == .responseReceived) == isTrust, "\(error)")
         }
@@ -328,21 +329,21 @@ struct ExchangeFaultTests {
             (8443, "add it to access.connectPorts, as in [443, 8443]"),
         ] as [(UInt16, String)])
     func `a refused port of CONNECT names the key to set`(port: UInt16, text: String) {
-        #expect(ExchangeFault.connectPortRefused(port).explanation.contains(text))
+        #expect(ExchangeError.connectPortRefused(port).explanation.contains(text))
     }
 
     @Test func `a refused destination says what opens it`() {
-        let byName = ExchangeFault.destinationRefused(.privateNetwork).explanation
+        let byName = ExchangeError.destinationRefused(.privateNetwork).explanation
         #expect(byName.contains("add its host name, address or network"))
         for refusal in [DestinationRefusal.loopback, .linkLocal, .metadata] {
-            let text = ExchangeFault.destinationRefused(refusal).explanation
+            let text = ExchangeError.destinationRefused(refusal).explanation
             #expect(text.contains("add its address or network"))
             #expect(text.contains("a host name opens private networks only"))
         }
     }
 }
 
-extension ExchangeFault {
+extension ExchangeError {
     fileprivate var showsAnUnreachableHost: Bool {
         if case .connectionFailed = reachabilityEvidence { true } else { false }
     }

@@ -9,7 +9,7 @@ import Trust
 /// Why the gateway answers an exchange itself, or cuts it off, with the details of this exchange.
 ///
 /// What is said and counted is its ``Reason``; how a case is added stands there.
-package enum ExchangeFault: Error, Sendable {
+package enum ExchangeError: Error, Sendable {
     // The request.
     case request(WireError)
     case notAProxyRequest
@@ -45,7 +45,7 @@ package enum ExchangeFault: Error, Sendable {
     case tlsTimeout
     case descriptorsExhausted
     /// With a proxy on the way.
-    indirect case proxy(ProxyFault)
+    indirect case proxy(ProxyError)
     // The upstream's answer.
     case response(WireError)
     case upstreamSpokeUnasked
@@ -170,7 +170,7 @@ package enum ExchangeFault: Error, Sendable {
     }
 }
 
-extension ExchangeFault {
+extension ExchangeError {
     /// What to write where a server that speaks TLS was asked in clear text, and the reverse.
     private static let secureKeys =
         "request https://, or write upgrade: https in its entry of hosts"
@@ -209,7 +209,7 @@ extension ExchangeFault {
 
 // MARK: Consequences
 
-extension ExchangeFault {
+extension ExchangeError {
     /// Whether the client's own connection is better ended, for what it holds is scarce.
     package var leavesNoRoom: Bool {
         if case .descriptorsExhausted = self { true } else { false }

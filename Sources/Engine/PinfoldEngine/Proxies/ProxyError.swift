@@ -2,9 +2,9 @@ import HTTPCore
 import PinfoldTLS
 
 /// Why a proxy did not let a request through to its server.
-package enum ProxyFault: Error, Sendable {
+package enum ProxyError: Error, Sendable {
     /// There is no connection to it: its name, its address, or the time that it took.
-    case unreachable(ExchangeFault)
+    case unreachable(ExchangeError)
     /// There is no trust in it, or no TLS with it.
     case tlsFailed(TLSError)
     /// It did not open the tunnel in time.
@@ -74,10 +74,10 @@ package struct ProxyAnswer: Sendable, Equatable {
     }
 }
 
-extension ExchangeFault {
+extension ExchangeError {
     /// What a fault on the way to a proxy is for an exchange: nobody's but this program's own stay
     /// as they are.
-    init(onTheWayToProxy fault: ExchangeFault) {
+    init(onTheWayToProxy fault: ExchangeError) {
         if fault.isOwn {
             self = fault
             return

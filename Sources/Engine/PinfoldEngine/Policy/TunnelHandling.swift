@@ -2,8 +2,8 @@ import PinfoldConfiguration
 import PinfoldTLS
 
 /// How a CONNECT goes on, as far as the host and port that it names decide it.
-package enum TunnelWay: Sendable {
-    case refused(ExchangeFault)
+package enum TunnelHandling: Sendable {
+    case refused(ExchangeError)
     /// The tunnel's bytes are relayed unread.
     case relayed
     /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
@@ -22,9 +22,9 @@ extension PolicySnapshot {
     ///     would go on with the tunnel.
     ///   - isGivenUp: whether the client is no longer shown certificates for the host; asked only
     ///     where interception ends for such clients.
-    package func tunnelWay(
+    package func tunnelHandling(
         to authority: BoundAuthority, mayIntercept: Bool, isGivenUp: () -> Bool
-    ) -> TunnelWay {
+    ) -> TunnelHandling {
         guard configuration.access.connectPorts.contains(authority.port) else {
             return .refused(.connectPortRefused(authority.port))
         }

@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// What a URL asks for, as the gateway reads it in a request.
-package struct RequestTarget: Sendable, Hashable {
+package struct TargetURL: Sendable, Hashable {
     /// Lower case, an address without brackets.
     package let host: String
     package let port: UInt16

@@ -4,9 +4,9 @@ import Testing
 @testable import PinfoldEngine
 
 @Suite("Waiting for another's response")
-struct FollowerLineTests {
+struct FollowerQueueTests {
     @Test func `patience counts from what came last`() {
-        let line = FollowerLine(now: 100)
+        let line = FollowerQueue(now: 100)
         let wait = FollowerWait(in: line, patience: 50, now: 120)
         #expect(wait.left(now: 120) == 50)
         #expect(wait.left(now: 170) == 0)
@@ -16,13 +16,13 @@ struct FollowerLineTests {
     }
 
     @Test func `what came before it waited is no progress for it`() {
-        let line = FollowerLine(now: 100)
+        let line = FollowerQueue(now: 100)
         line.progress(now: 110)
         #expect(FollowerWait(in: line, patience: 50, now: 150).left(now: 160) == 40)
     }
 
     @Test func `a client that holds the response up uses patience however much comes`() {
-        let line = FollowerLine(now: 0)
+        let line = FollowerQueue(now: 0)
         line.hold(now: 0)
         let wait = FollowerWait(in: line, patience: 50, now: 10)
         line.progress(now: 30)
@@ -39,7 +39,7 @@ struct FollowerLineTests {
 
     @Test func `of those who waited in vain one of each variant is stored`() {
         let (english, german) = (VaryKey(unchecked: [1]), VaryKey(unchecked: [2]))
-        let line = FollowerLine(now: 0)
+        let line = FollowerQueue(now: 0)
         #expect(line.claim(english, sentAt: 1))
         #expect(!line.claim(english, sentAt: 1))
         #expect(line.claim(german, sentAt: 1))
@@ -56,7 +56,7 @@ struct FollowerLineTests {
     }
 
     @Test func `what the leader has stored is not stored again`() {
-        let line = FollowerLine(now: 0)
+        let line = FollowerQueue(now: 0)
         line.noteStored(.none, at: 5)
         #expect(!line.claim(.none, sentAt: 1))
         #expect(line.claim(VaryKey(unchecked: [1]), sentAt: 1))

@@ -1,12 +1,12 @@
 import PinfoldConfiguration
 
 /// The places that a connection takes of the limits of the process.
-struct Places: OptionSet {
+struct Permits: OptionSet {
     let rawValue: UInt8
     /// Among the connections to its origin.
-    static let origin = Places(rawValue: 1)
+    static let origin = Permits(rawValue: 1)
     /// Among all connections to origins.
-    static let total = Places(rawValue: 2)
+    static let total = Permits(rawValue: 2)
 }
 
 // The limits of the process, as one worker's pool sees them.
@@ -34,7 +34,7 @@ extension UpstreamPool {
 
     /// Takes the places of one more connection. False: there are none; what was held is given back,
     /// and the worker stands in line for what was missing.
-    func takePlaces(_ origin: Origin, holding held: Places = []) -> Bool {
+    func takePermits(_ origin: Origin, holding held: Permits = []) -> Bool {
         let own = limit(of: origin)
         byLimit[ObjectIdentifier(own)] = origin
         if !held.contains(.origin), !own.take(limit: limits.upstreamPerHost) {
@@ -43,7 +43,7 @@ extension UpstreamPool {
                 takeOver([.origin, .total], of: victim)
                 return true
             }
-            guard standInLine(origin, own, limits.upstreamPerHost) else {
+            guard waitForPermit(origin, own, limits.upstreamPerHost) else {
                 if held.contains(.total) { giveBack(total, limits.connections) }
                 return false
             }
@@ -62,22 +62,22 @@ extension UpstreamPool {
     }
 
     /// Closes an idle connection, whose places go to the next one.
-    private func takeOver(_ places: Places, of victim: UpstreamConnection) {
+    private func takeOver(_ permits: Permits, of victim: UpstreamConnection) {
         isMakingRoom = true
-        victim.places.subtract(places)
+        victim.permits.subtract(permits)
         discardIdle(victim, .makesRoom)
         isMakingRoom = false
     }
 
     /// True: a place has come free meanwhile, and is taken.
-    private func standInLine(_ origin: Origin, _ limit: SharedLimit, _ size: Int) -> Bool {
+    private func waitForPermit(_ origin: Origin, _ limit: SharedLimit, _ size: Int) -> Bool {
         let share = FairShare(limit: size, workers: workers)
         let isStarved = share.isStarved(origin.open + origin.connecting)
         switch limit.take(limit: size, orWaitAs: environment.index, isStarved: isStarved) {
         case .taken: return true
         case .waits(let isNew):
-            origin.isInLine = true
-            if isNew { ask(limit) }
+            origin.isQueued = true
+            if isNew { requestIdleConnection(limit) }
             return false
         }
     }
@@ -90,7 +90,7 @@ extension UpstreamPool {
         case .waits(let isNew):
             if !origin.isStarved { starved.append(origin) }
             origin.isStarved = true
-            if isNew { ask(total) }
+            if isNew { requestIdleConnection(total) }
             return false
         }
     }
@@ -98,44 +98,44 @@ extension UpstreamPool {
     // MARK: Giving places back
 
     /// Gives the places of a connection back that is gone or was not made.
-    func giveBack(_ places: Places, of origin: Origin) {
-        if places.contains(.origin) { giveBack(limit(of: origin), limits.upstreamPerHost) }
-        if places.contains(.total) { giveBack(total, limits.connections) }
+    func giveBack(_ permits: Permits, of origin: Origin) {
+        if permits.contains(.origin) { giveBack(limit(of: origin), limits.upstreamPerHost) }
+        if permits.contains(.total) { giveBack(total, limits.connections) }
     }
 
     private func giveBack(_ limit: SharedLimit, _ size: Int) {
         guard let next = limit.giveBack(limit: size) else { return }
-        environment.shared.mailboxes[next].post(.placeGranted(limit))
+        environment.shared.mailboxes[next].post(.permitGranted(limit))
     }
 
     /// This worker was the first in a limit's line, and a place is its now.
-    func placeGranted(_ limit: SharedLimit) {
-        if limit === total { return totalPlaceGranted() }
+    func permitGranted(_ limit: SharedLimit) {
+        if limit === total { return totalPermitGranted() }
         guard let origin = byLimit[ObjectIdentifier(limit)] else {
             return giveBack(limit, limits.upstreamPerHost)
         }
         guard origin.waiters.count > origin.connecting else {
-            leaveLine(origin, limit)
+            leaveQueue(origin, limit)
             giveBack(limit, limits.upstreamPerHost)
             return forgetIfUnused(origin)
         }
-        guard takePlaces(origin, holding: .origin) else { return }
-        if environment.traces { tracePlace(origin, .origin) }
+        guard takePermits(origin, holding: .origin) else { return }
+        if environment.traces { tracePermit(origin, .origin) }
         connect(origin)
         if origin.waiters.count > origin.connecting {
             connectForWaiters(origin)
         } else {
-            leaveLine(origin, limit)
+            leaveQueue(origin, limit)
         }
     }
 
-    private func totalPlaceGranted() {
+    private func totalPermitGranted() {
         while let next = starved.popFirst() {
             guard next.isStarved else { continue }
             next.isStarved = false
             guard next.waiters.count > next.connecting else { continue }
-            if takePlaces(next, holding: .total) {
-                if environment.traces { tracePlace(next, .total) }
+            if takePermits(next, holding: .total) {
+                if environment.traces { tracePermit(next, .total) }
                 connect(next)
             }
             return connectForStarved()
@@ -182,13 +182,13 @@ extension UpstreamPool {
     }
 
     /// Stands in line no longer when nobody waits here.
-    func leaveLineIfNobodyWaits(_ origin: Origin) {
-        guard origin.isInLine, origin.waiters.isEmpty, let limit = origin.limit else { return }
-        leaveLine(origin, limit)
+    func leaveQueueIfNobodyWaits(_ origin: Origin) {
+        guard origin.isQueued, origin.waiters.isEmpty, let limit = origin.limit else { return }
+        leaveQueue(origin, limit)
     }
 
-    private func leaveLine(_ origin: Origin, _ limit: SharedLimit) {
-        origin.isInLine = false
+    private func leaveQueue(_ origin: Origin, _ limit: SharedLimit) {
+        origin.isQueued = false
         limit.leave(environment.index)
     }
 
@@ -203,44 +203,45 @@ extension UpstreamPool {
 
     // MARK: Asking the other workers
 
-    private func ask(_ limit: SharedLimit) {
+    private func requestIdleConnection(_ limit: SharedLimit) {
         guard workers > 1 else { return }
-        let question = ConnectionQuestion(limit, asker: environment.index, others: workers - 1)
-        questions[ObjectIdentifier(limit)] = question
+        let request = IdleConnectionRequest(
+            limit, requester: environment.index, others: workers - 1)
+        idleRequests[ObjectIdentifier(limit)] = request
         for (other, mailbox) in environment.shared.mailboxes.enumerated()
         where other != environment.index {
-            mailbox.post(.connectionWanted(question))
+            mailbox.post(.connectionWanted(request))
         }
     }
 
     /// Another worker waits: an idle connection makes way for it.
-    func connectionWanted(_ question: ConnectionQuestion) {
-        let limit = question.limit
+    func connectionWanted(_ request: IdleConnectionRequest) {
+        let limit = request.limit
         if limit.isWaitedFor {
             let idle =
                 limit === total
                 ? idleOrder.longestIdle() : byLimit[ObjectIdentifier(limit)]?.idle.first
             if let idle { discardIdle(idle, .waitedForElsewhere) }
         }
-        if question.answer() {
-            environment.shared.mailboxes[question.asker].post(.connectionAnswered(question))
+        if request.answer() {
+            environment.shared.mailboxes[request.requester].post(.connectionAnswered(request))
         }
     }
 
     /// Whether others are still asked for a connection that would help an exchange of the origin.
-    func isAsking(for origin: Origin) -> Bool {
-        guard !questions.isEmpty else { return false }
-        if let limit = origin.limit, questions[ObjectIdentifier(limit)] != nil { return true }
-        return origin.isStarved && questions[ObjectIdentifier(total)] != nil
+    func hasIdleRequest(for origin: Origin) -> Bool {
+        guard !idleRequests.isEmpty else { return false }
+        if let limit = origin.limit, idleRequests[ObjectIdentifier(limit)] != nil { return true }
+        return origin.isStarved && idleRequests[ObjectIdentifier(total)] != nil
     }
 
     /// No other worker has an idle connection any more. With `pending: 0` exchanges wait for that
     /// answer only.
-    func connectionAnswered(_ question: ConnectionQuestion) {
-        let limit = question.limit
+    func connectionAnswered(_ request: IdleConnectionRequest) {
+        let limit = request.limit
         // A place may have been granted since, and another one been asked for.
-        guard questions[ObjectIdentifier(limit)] === question else { return }
-        questions[ObjectIdentifier(limit)] = nil
+        guard idleRequests[ObjectIdentifier(limit)] === request else { return }
+        idleRequests[ObjectIdentifier(limit)] = nil
         guard limits.pending == 0 else { return }
         guard limit === total else {
             if let origin = byLimit[ObjectIdentifier(limit)] { refuseWaiters(origin) }
@@ -256,14 +257,14 @@ extension UpstreamPool {
 
     /// Refuses those who wait for no connection that is being made, unless others are still asked.
     private func refuseWaiters(_ origin: Origin) {
-        guard !isAsking(for: origin) else { return }
+        guard !hasIdleRequest(for: origin) else { return }
         while origin.waiters.count > origin.connecting,
             let consumer = takeWaiter(origin, isFresh: true, .refused)
         {
             environment.metrics.add(.poolWaitRefusals)
-            consumer.upstreamFailed(StreamFailure(.tooManyPending))
+            consumer.upstreamFailed(StreamError(.tooManyPending))
         }
-        leaveLineIfNobodyWaits(origin)
+        leaveQueueIfNobodyWaits(origin)
         forgetIfUnused(origin)
     }
 }

@@ -1,12 +1,12 @@
 /// What a line keeps with those who stand in it; in one line at a time.
-package protocol LineMember: AnyObject {
-    var nextInLine: Self? { get set }
-    var previousInLine: Self? { get set }
+package protocol QueueMember: AnyObject {
+    var nextInQueue: Self? { get set }
+    var previousInQueue: Self? { get set }
 }
 
 /// Objects in the order in which they came. Joining and leaving take constant time, wherever one
 /// stands: thousands may wait, and all of them may give up in the same moment.
-package final class LinkedLine<Member: LineMember> {
+package final class LinkedQueue<Member: QueueMember> {
     package private(set) var first: Member?
     private var last: Member?
     package private(set) var count = 0
@@ -21,20 +21,20 @@ package final class LinkedLine<Member: LineMember> {
     }
 
     package func append(_ member: Member) {
-        assert(member.nextInLine == nil && member.previousInLine == nil)
-        member.previousInLine = last
-        if let last { last.nextInLine = member } else { first = member }
+        assert(member.nextInQueue == nil && member.previousInQueue == nil)
+        member.previousInQueue = last
+        if let last { last.nextInQueue = member } else { first = member }
         last = member
         count += 1
     }
 
     /// Takes out one who stands in this line.
     package func remove(_ member: Member) {
-        let (previous, next) = (member.previousInLine, member.nextInLine)
-        if let previous { previous.nextInLine = next } else { first = next }
-        if let next { next.previousInLine = previous } else { last = previous }
-        member.previousInLine = nil
-        member.nextInLine = nil
+        let (previous, next) = (member.previousInQueue, member.nextInQueue)
+        if let previous { previous.nextInQueue = next } else { first = next }
+        if let next { next.previousInQueue = previous } else { last = previous }
+        member.previousInQueue = nil
+        member.nextInQueue = nil
         count -= 1
     }
 

@@ -7,8 +7,8 @@ import EventLoop
 /// They wait as long as the leader's server goes on sending: their patience counts from what came
 /// last. The leader's client must not make them wait by reading slowly: the time for which it holds
 /// the response up counts against their patience however much comes in between.
-final class FollowerLine {
-    let waiting = LinkedLine<Exchange>()
+final class FollowerQueue {
+    let waiting = LinkedQueue<Exchange>()
     /// How the flight ended, once it has.
     var end: Exchange.FlightEnd?
     /// When something last came from the leader's server.
@@ -68,22 +68,22 @@ final class FollowerLine {
 
 /// The wait of one exchange in a line.
 final class FollowerWait {
-    let line: FollowerLine
+    let queue: FollowerQueue
     private let began: Int64
     private let heldBefore: Int64
     private let patience: Int64
 
     /// - Parameter patience: for how long nothing may come, or the response be held up.
-    init(in line: FollowerLine, patience: Int64, now: Int64) {
-        self.line = line
+    init(in queue: FollowerQueue, patience: Int64, now: Int64) {
+        self.queue = queue
         self.patience = patience
         began = now
-        heldBefore = line.heldTime(now: now)
+        heldBefore = queue.heldTime(now: now)
     }
 
     /// How much of the patience is left; 0 or less: it has waited long enough.
     func left(now: Int64) -> Int64 {
-        let idle = now - max(began, line.progressed)
-        return patience - max(idle, line.heldTime(now: now) - heldBefore)
+        let idle = now - max(began, queue.progressed)
+        return patience - max(idle, queue.heldTime(now: now) - heldBefore)
     }
 }

@@ -2,14 +2,14 @@ import Synchronization
 
 /// One worker's question to the others whether they have an idle connection that takes a place of a
 /// limit: those close one for it. The last one to answer tells the worker that asked.
-package final class ConnectionQuestion: Sendable {
+package final class IdleConnectionRequest: Sendable {
     let limit: SharedLimit
-    let asker: Int
+    let requester: Int
     private let unanswered: Atomic<Int>
 
-    init(_ limit: SharedLimit, asker: Int, others: Int) {
+    init(_ limit: SharedLimit, requester: Int, others: Int) {
         self.limit = limit
-        self.asker = asker
+        self.requester = requester
         unanswered = Atomic(others)
     }
 

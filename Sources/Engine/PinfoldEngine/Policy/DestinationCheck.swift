@@ -3,7 +3,7 @@ import PinfoldConfiguration
 
 /// Decides about the addresses that a destination's name has: by the rules of access, and so that
 /// the gateway is not made to connect to itself.
-package struct DestinationJudge: Sendable {
+package struct DestinationCheck: Sendable {
     /// Which addresses may be connected to; nil: all, for the operator has named the destination.
     private let rules: DestinationRules?
     /// What the patterns of the configuration say of the name.
@@ -25,7 +25,7 @@ package struct DestinationJudge: Sendable {
     ///   address.
     package func refusal(
         of address: IPAddress, own: @autoclosure () -> OwnListeners
-    ) -> ExchangeFault? {
+    ) -> ExchangeError? {
         guard let rules else { return nil }
         if case .refused(let refusal) = rules.decide(address, host: match) {
             return .destinationRefused(refusal)

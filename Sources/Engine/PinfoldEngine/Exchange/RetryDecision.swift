@@ -31,7 +31,7 @@ struct RetryReasons: OptionSet {
 /// for a reload, once for each reload.
 /// Only after a connection's death the server may have acted on the request: then it must be
 /// idempotent (RFC 9110 §9.2.2).
-struct RetryPolicy {
+struct RetryDecision {
     /// How an attempt ended.
     enum Ending: Equatable {
         /// The connection ended before the response was complete.

@@ -3,11 +3,11 @@ import Testing
 @testable import PinfoldEngine
 
 @Suite("Sending a request another time")
-struct RetryPolicyTests {
-    private static let contents: [RetryPolicy.Content] = [
+struct RetryDecisionTests {
+    private static let contents: [RetryDecision.Content] = [
         .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
     ]
-    private static let endings: [RetryPolicy.Ending] =
+    private static let endings: [RetryDecision.Ending] =
         [true, false].flatMap { reused in
             [true, false].map {
                 .connectionDied(wasReused: reused, responseStarted: $0)
@@ -15,17 +15,17 @@ struct RetryPolicyTests {
         } + [.superseded, .validationFailed, .storedBodyUnreadable]
 
     /// Every policy there can be: 2 x 5 x 16.
-    private static let all: [RetryPolicy] = [true, false].flatMap { isIdempotent in
+    private static let all: [RetryDecision] = [true, false].flatMap { isIdempotent in
         contents.flatMap { content in
             (0..<(1 << RetryReason.allCases.count)).map {
-                RetryPolicy(
+                RetryDecision(
                     isIdempotent: isIdempotent, content: content,
                     reasons: RetryReasons(rawValue: $0))
             }
         }
     }
 
-    private func each(_ body: (RetryPolicy, RetryPolicy.Ending, RetryReason?) -> Void) {
+    private func each(_ body: (RetryDecision, RetryDecision.Ending, RetryReason?) -> Void) {
         for policy in Self.all {
             for ending in Self.endings { body(policy, ending, policy.reason(after: ending)) }
         }
@@ -92,13 +92,13 @@ struct RetryPolicyTests {
 
     @Test(
         arguments: [
-            (RetryPolicy.Ending.validationFailed, RetryReason.validationFailed),
+            (RetryDecision.Ending.validationFailed, RetryReason.validationFailed),
             (.storedBodyUnreadable, .storedBodyUnreadable),
         ])
     func `a stored response that fails leads to another attempt, once`(
-        _ ending: RetryPolicy.Ending, _ reason: RetryReason
+        _ ending: RetryDecision.Ending, _ reason: RetryReason
     ) {
-        var policy = RetryPolicy(isIdempotent: true, content: .none, reasons: [])
+        var policy = RetryDecision(isIdempotent: true, content: .none, reasons: [])
         #expect(policy.reason(after: ending) == reason)
         // Safe or not: the request has not been sent, or only in a form that asks about what is
         // stored.
@@ -109,33 +109,33 @@ struct RetryPolicyTests {
     }
 
     @Test func `after a death the next connection is a fresh one`() {
-        #expect(!RetryPolicy.needsFreshConnection([]))
-        #expect(!RetryPolicy.needsFreshConnection(RetryReasons(.superseded)))
-        #expect(RetryPolicy.needsFreshConnection(RetryReasons(.connectionDied)))
+        #expect(!RetryDecision.needsFreshConnection([]))
+        #expect(!RetryDecision.needsFreshConnection(RetryReasons(.superseded)))
+        #expect(RetryDecision.needsFreshConnection(RetryReasons(.connectionDied)))
         var both = RetryReasons(.connectionDied)
         both.insert(.superseded)
-        #expect(RetryPolicy.needsFreshConnection(both))
+        #expect(RetryDecision.needsFreshConnection(both))
     }
 
     @Test(
         arguments: [
-            (ExchangeFault.upstreamClosed, true), (.upstreamReset(.connectionReset), true),
+            (ExchangeError.upstreamClosed, true), (.upstreamReset(.connectionReset), true),
             (.tlsFailed(.truncated), true), (.firstByteTimeout, false),
             (.upstreamBodyTimeout, false), (.connectTimeout, false), (.tlsTimeout, false),
             (.upstreamSpokeUnasked, false), (.response(.malformedVersion), false),
         ])
     func `a closed, reset or truncated connection has died, a slow one has not`(
-        _ fault: ExchangeFault, _ isDeath: Bool
+        _ fault: ExchangeError, _ isDeath: Bool
     ) {
         for started in [true, false] {
-            let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
+            let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
                 fault, responseStarted: started)
             #expect(cause == (isDeath ? .connectionDied(responseStarted: started) : .other))
         }
     }
 
     @Test func `a reload is a cause of its own`() {
-        let cause = ExchangeState<any UpstreamStream>.Failure.Cause(
+        let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
             .superseded, responseStarted: false)
         #expect(cause == .superseded)
     }

@@ -2,7 +2,7 @@ import HTTPCore
 import PinfoldMetrics
 
 extension AcceptedMediaTypes {
-    /// What a request accepts, by all of its Accept fields.
+    /// What a request accepts according to all of its Accept fields.
     init(of request: borrowing RequestHead, in bytes: Span<UInt8>) {
         var values: [String] = []
         for field in request.fields where field.id == .accept {
@@ -11,8 +11,8 @@ extension AcceptedMediaTypes {
         self.init(values.isEmpty ? nil : values.joined(separator: ","))
     }
 
-    /// What the Accept lines say of a head that could not be parsed, as far as it was received. Its
-    /// lines end with LF or CRLF, and an empty one ends it.
+    /// What the Accept lines say in the received part of a head that could not be parsed. Its lines
+    /// end with LF or CRLF, and an empty line ends it.
     init(unreadHead bytes: Span<UInt8>) {
         var values: [String] = []
         var start = 0
@@ -31,7 +31,7 @@ extension AcceptedMediaTypes {
         self.init(values.isEmpty ? nil : values.joined(separator: ","))
     }
 
-    /// The value of an Accept line; nil for any other line.
+    /// The value of an Accept line; `nil` for any other line.
     private static func value(_ line: Span<UInt8>) -> String? {
         guard line.starts(withLowercase: "accept:") else { return nil }
         return line.text(at: ByteRange(from: "accept:".utf8.count, to: line.count))

@@ -1,27 +1,27 @@
 import HTTPCore
 import RawStructuredFieldValues
 
-/// The body and fields of a reply that says why the gateway did not do what was asked.
+/// The body and fields of a reply that explains why the gateway did not serve a request.
 struct ErrorReply {
     let contentType: StaticString
     let body: [UInt8]
     /// The value of Proxy-Status (RFC 9209).
     let proxyStatus: [UInt8]
 
-    /// The server that was not reached, or that failed.
+    /// The server that could not be reached, or that failed.
     struct Server {
         /// `host:port`.
         var name: String
-        /// Its address, or those that were tried with what came of each; nil: none.
+        /// Its address, or those that were tried with their results; `nil` if there are none.
         var addresses: String?
-        /// The address of the last attempt; nil: there was none.
+        /// The address of the last attempt; `nil` if there was none.
         var nextHop: Endpoint?
     }
 
     /// - Parameters:
-    ///   - id: names the exchange in the log.
-    ///   - server: what the client asked for; nil: it is not told.
-    ///   - asJSON: the client prefers JSON to plain text.
+    ///   - id: identifies the exchange in the log.
+    ///   - server: the server that the client asked for; `nil` to leave it out.
+    ///   - asJSON: whether the client prefers JSON to plain text.
     init(_ fault: ExchangeError, id: String, server: Server? = nil, asJSON: Bool) {
         let explanation = fault.explanation
         let reason = fault.reason.entry
@@ -55,8 +55,8 @@ struct ErrorReply {
         proxyStatus = Self.proxyStatus(fault, reason, explanation, server?.nextHop)
     }
 
-    /// Content of somebody else's on one line, so that it can be taken for nothing of ours: what is
-    /// no visible character is a space, what is no UTF-8 is replaced. nil: there is none.
+    /// Foreign content on one line, so that it cannot be mistaken for the gateway's own text:
+    /// invisible characters become spaces, and invalid UTF-8 is replaced. `nil` if there is none.
     private static func quoted(_ excerpt: [UInt8]) -> String? {
         guard !excerpt.isEmpty else { return nil }
         let text = String(decoding: excerpt, as: UTF8.self).unicodeScalars.map {
@@ -88,7 +88,7 @@ struct ErrorReply {
         return (try? serializer.writeListFieldValue([.item(item)])) ?? Array("pinfold".utf8)
     }
 
-    /// Only what a structured field's string may hold.
+    /// Only the characters that a structured field's string may contain.
     private static func ascii(_ text: String, limit: Int) -> String {
         String(
             decoding: text.utf8.prefix(limit).map { 0x20..<0x7F ~= $0 ? $0 : 0x20 }, as: UTF8.self)

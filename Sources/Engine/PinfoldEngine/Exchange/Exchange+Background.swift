@@ -4,14 +4,14 @@ import Clocks
 import EventLoop
 import HTTPCore
 
-// Revalidation in the background (RFC 5861 §3): an exchange without a client, which asks the origin
-// about a stored response that is being served stale meanwhile.
+// Revalidation in the background (RFC 5861 §3): an exchange without a client asks the origin about
+// a stored response, which is served stale in the meantime.
 extension Exchange {
-    /// A claim that is not ended lasts so long at most.
+    /// The longest time that a claim lasts if it is not ended.
     private static let claimSeconds: Int64 = 300
 
-    /// Asks the origin about a stale response that is about to be served, if nobody does already:
-    /// one at a time, of whichever environment.
+    /// Revalidates a stale response that is about to be served, unless that is already in progress
+    /// in this or another environment.
     func revalidateInBackground(_ response: CachedResponse, _ view: CacheKeyView) {
         let now = environment.wallSeconds
         guard response.claim(now: now, until: now + Self.claimSeconds) else { return }
@@ -20,11 +20,11 @@ extension Exchange {
             response.endClaim(at: now + 1)
             return environment.recycle(background)
         }
-        // The client's answer goes out first.
+        // The client's response is sent first.
         environment.loop.afterTurn { background.forward() }
     }
 
-    /// Takes over what there is to ask from the exchange that serves the response.
+    /// Takes the request over from the exchange that serves the response.
     private func prepare(
         toRevalidate response: CachedResponse, _ key: CacheKey, for other: Exchange
     ) -> Bool {
@@ -54,7 +54,7 @@ extension Exchange {
         return true
     }
 
-    /// The other exchange's request as GET, without what is about its client only.
+    /// Copies the other exchange's request as GET, without the fields that concern only its client.
     private func copyRequest(of other: Exchange) -> Bool {
         let copy = environment.loop.buffers.take(bytes: other.request.length + 16)
         var writer = HeadWriter(copy.writable)
@@ -74,7 +74,7 @@ extension Exchange {
         return progress == .complete(headBytes: copy.count)
     }
 
-    /// Lets the next one ask: not in the same second, or an origin that is away would be asked at
-    /// every hit.
+    /// Allows the next revalidation, but not within the same second: otherwise an unreachable
+    /// origin would be asked at every hit.
     func endRevalidation() { revalidated?.endClaim(at: environment.wallSeconds + 1) }
 }

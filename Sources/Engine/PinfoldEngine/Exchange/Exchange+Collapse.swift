@@ -3,8 +3,8 @@ import Clocks
 import EventLoop
 import HTTPCore
 
-// Between phases 3 and 4: misses for the same key wait for the response to the first one
-// (RFC 9111 §4), so that a popular response that is not there, or stale, is asked for once.
+// Between phases 3 and 4: misses for the same key wait for the response to the first one (RFC 9111
+// §4), so that a popular response that is missing or stale is requested once.
 //
 //                        ┌──────────────────── leader failed or left ───────┐
 //                        ▼                                                  │
@@ -13,57 +13,59 @@ import HTTPCore
 //                        ▼                         └────── timeouts.collapse ─► goes alone
 //                  leads: forward                          without progress
 //
-// Of those who go alone because the response makes no progress, one may have its own stored.
+// Of the exchanges that proceed alone because the response makes no progress, one may store its own
+// response.
 //
-// An exchange waits for one response. Whoever was not helped by it (another variant, nothing that
-// may be stored, stale at once) asks for itself and lets the key's next misses do so at once for a
-// while, so that what cannot be shared is not asked for one by one.
+// An exchange waits for one response. If that does not help it (another variant, not storable,
+// immediately stale), it is sent to the origin, and for a while the key's next misses are as well,
+// so that responses that cannot be shared are not requested one after the other.
 extension Exchange {
-    /// How an exchange takes part.
+    /// How an exchange takes part in collapsing.
     enum Collapsing {
         case none
         /// Others wait for its response.
         case leads(hash: UInt64)
-        /// It waits in this line for the response to another one.
+        /// It waits for the response to another exchange.
         case follows(FollowerWait)
         /// The response it waited for has come.
         case answered
-        /// It has waited long enough. `storing`: the variant of its response, once that is being
+        /// It has stopped waiting. `storing`: the variant of its response, while that is being
         /// stored.
         case gaveUp(FollowerQueue, storing: VaryKey?)
     }
 
-    /// How a leader's flight ends for those who wait.
+    /// How a leader's flight ends for its followers.
     enum FlightEnd {
-        /// Its response is stored, or what was stored is confirmed.
+        /// Its response is stored, or the stored response was confirmed.
         case stored
         /// Its response may not be stored.
         case notStored
-        /// There is no response, or not all of it.
+        /// There is no complete response.
         case failed
     }
 
-    /// The response of the flight that the exchange leads is not stored.
+    /// The response of the flight that this exchange leads is not stored.
     func endFlight(unstoredBecause reason: NotStoredReason?) {
         switch reason {
-        // It is the next one's that may answer those who wait.
+        // The next response may be usable for the followers.
         case .invalidated: endFlight(.failed)
-        // That of one who did not wait so long is.
+        // The response of a follower that stopped waiting is stored instead.
         case .duplicate: endFlight(.stored)
         default: endFlight(.notStored)
         }
     }
 
-    /// How long misses of a key go alone after one was not helped by another's response.
+    /// How long misses of a key proceed alone after waiting did not help one.
     private static let aloneMilliseconds: Int64 = 30_000
 
-    /// Sends the request to its origin, or waits for the response to another for the same.
+    /// Sends the request to its origin, or waits for the response to another request for the same
+    /// resource.
     func forwardOrWait() {
         guard isAdmitted() else { return }
         guard let reason = forwardReason, let hash = key?.hash,
             CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
         else { return forward() }
-        // In a loop it would wait for itself.
+        // In a forwarding loop it would wait for itself.
         guard passes == 0 else { return forward() }
         let now = environment.loop.now
         switch collapsing {
@@ -101,13 +103,13 @@ extension Exchange {
         environment.loop.setDeadline(self, after: patience)
     }
 
-    /// Something has come from the server: those who wait for the response go on waiting.
+    /// Data came from the server: the followers keep waiting.
     @inline(__always)
     func serverProgressed() {
         if let followers { followers.progress(now: environment.loop.now) }
     }
 
-    /// The response of the flight that the exchange leads is there for others, or will not be.
+    /// The response of the flight that this exchange leads is available to others, or will not be.
     func endFlight(_ end: FlightEnd) {
         guard case .leads(let hash) = collapsing else { return }
         collapsing = .none
@@ -124,7 +126,7 @@ extension Exchange {
         loop.afterTurn { Self.release(queue, on: loop) }
     }
 
-    /// Lets those who wait go on, a portion in each turn: there may be thousands.
+    /// Releases the followers, a portion in each turn: there may be thousands.
     private static func release(_ queue: FollowerQueue, on loop: EventLoop) {
         for _ in 0..<EventLoop.portion {
             guard let follower = queue.waiting.popFirst() else { return }
@@ -134,7 +136,7 @@ extension Exchange {
     }
 
     private func flightEnded(_ end: FlightEnd) {
-        // What is left of its patience is for the next one's response.
+        // The rest of its patience is for the next response that it waits for.
         if case .follows(let wait) = collapsing {
             patience = max(0, wait.left(now: environment.loop.now))
         }
@@ -143,8 +145,8 @@ extension Exchange {
         lookUpAgain()
     }
 
-    /// It has waited long enough, and goes alone; unless the response is there by now, or has made
-    /// progress.
+    /// Its patience is used up and it proceeds alone, unless the response has arrived or made
+    /// progress meanwhile.
     func waitTimedOut() {
         guard case .follows(let wait) = collapsing else { return }
         let queue = wait.queue
@@ -159,8 +161,9 @@ extension Exchange {
         lookUpAgain()
     }
 
-    /// Whether the same variant of another's response is stored in place of its own: of one that it
-    /// waited for in vain, or that did so with it; for a leader, of one that has waited in vain.
+    /// Whether another exchange's response of the same variant is stored in place of this one's:
+    /// that of the leader it stopped waiting for or of a fellow follower, or, for a leader, that of
+    /// a follower that stopped waiting.
     func leavesStoringToOthers(_ variant: VaryKey) -> Bool {
         if let followers { return followers.hasStored(variant, since: sentAt) }
         guard case .gaveUp(let queue, let storing) = collapsing else { return false }
@@ -170,7 +173,7 @@ extension Exchange {
         return !isClaimed
     }
 
-    /// Its response is stored.
+    /// This exchange's response has been stored.
     func noteStored(_ variant: VaryKey) {
         if case .gaveUp(let queue, _) = collapsing {
             queue.noteStored(variant, at: Clock.monotonicMicroseconds())
@@ -180,7 +183,7 @@ extension Exchange {
         endFlight(.stored)
     }
 
-    /// Its response is not stored: another's of the same variant may be.
+    /// This exchange's response is not stored: another one of the same variant may be.
     @inline(__always)
     func releaseVariant() {
         guard case .gaveUp(let queue, let storing?) = collapsing else { return }
@@ -190,11 +193,11 @@ extension Exchange {
 
     private func lookUpAgain() {
         guard case .nothing = handle(.flightEnded), let origin else { return }
-        // Under another configuration what is stored may not be used.
+        // Under another configuration the stored response may not be usable.
         origin.policy === environment.policy ? lookUp(at: origin) : forward()
     }
 
-    /// The exchange ends, or waits no longer.
+    /// The exchange ends, or stops waiting.
     func leaveFlight() {
         switch collapsing {
         case .none, .answered: break

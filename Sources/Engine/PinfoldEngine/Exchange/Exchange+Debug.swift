@@ -3,9 +3,11 @@ import HTTPCore
 import Logging
 import PinfoldMetrics
 
-// What each phase decided, at log level debug: one line per decision, told by the exchange's id.
+// What each phase decided, at log level debug: one line per decision, identified by the exchange's
+// id.
 extension Exchange {
-    /// Logs a decision. `metadata` is made only at that level: else this is one branch.
+    /// Logs a decision. `metadata` is evaluated at that level only; otherwise this is a single
+    /// branch.
     @inline(__always)
     func debug(_ decision: StaticString, _ metadata: @autoclosure () -> Logger.Metadata) {
         guard environment.debugs else { return }
@@ -19,7 +21,7 @@ extension Exchange {
         environment.shared.logger.debug("\(decision)", metadata: metadata)
     }
 
-    /// Which host entry applies to the request.
+    /// Logs which host entry applies to the request.
     @inline(__always)
     func debugRoute() { if environment.debugs { logRoute() } }
 
@@ -35,12 +37,12 @@ extension Exchange {
             ])
     }
 
-    /// What became of the response's chance to be stored.
+    /// Logs whether the response is stored.
     func debugStore(_ isStored: Bool) {
         debug("store", ["decision": "\(isStored ? "stored" : "\(notStoredReason?.token ?? "no")")"])
     }
 
-    /// How the exchange ended.
+    /// Logs how the exchange ended.
     @inline(__always)
     func debugEnd(_ microseconds: UInt64) { if environment.debugs { logEnd(microseconds) } }
 
@@ -56,7 +58,8 @@ extension Exchange {
 }
 
 extension CacheDecision {
-    /// The decision for the log: `hit`, the reason for a stale one, or why the server is asked.
+    /// The decision in the log: `hit`, the reason for serving a stale response, or why the request
+    /// is forwarded.
     var logToken: StaticString {
         switch self {
         case .hit(let hit): hit.stale?.token ?? "hit"
@@ -67,7 +70,7 @@ extension CacheDecision {
 }
 
 extension Environment {
-    /// A server passed the verification and its pinsets.
+    /// Logs that a server passed verification and its pinsets.
     func debugTrusted(_ origin: Origin, _ server: Endpoint) {
         let pinsets = origin.policy.pinsets(entryIndex: origin.entryIndex)
         let names = pinsets.map { shared.labels.pinsetSnapshot[$0] }
@@ -79,7 +82,7 @@ extension Environment {
             ])
     }
 
-    /// Logs an event of a connection at log level trace; else this is one branch.
+    /// Logs an event of a connection at log level trace; otherwise this is a single branch.
     @inline(__always)
     package func trace(_ event: StaticString, _ metadata: @autoclosure () -> Logger.Metadata) {
         guard traces else { return }

@@ -5,8 +5,8 @@ import PinfoldMetrics
 
 // The end of every exchange: metrics and the access log.
 extension Exchange {
-    /// Gives back everything that the exchange holds, reports it, and leaves its stream. Nothing
-    /// may be done with it afterwards: it may already be another one.
+    /// Releases everything that the exchange holds, reports it, and leaves its stream. It must not
+    /// be used afterwards: the object may already be in use for another exchange.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
         if storeFlight != nil { endStoreFlight() }
@@ -52,12 +52,13 @@ extension Exchange {
         return record
     }
 
-    /// Why the request went to a server, or another's for the same; nil: it did not.
+    /// Why this request, or another for the same resource, was sent to a server; `nil` if it was
+    /// not.
     package var reasonForwarded: ForwardReason? {
         sentAt != 0 || cacheResult == .collapsed ? forwardReason : nil
     }
 
-    /// Exchanges that last as long as their two ends wish are timed apart from requests.
+    /// Exchanges that last as long as both ends want have their own duration metrics.
     private var kind: ExchangeKind {
         if status == 101 { return .upgrade }
         if isEventStream { return .eventStream }

@@ -14,14 +14,14 @@ extension Exchange {
         handle(.decided(.connect))
         environment.upstreams.acquire(
             origin, for: self, fresh: fresh || needsFreshConnection)
-        // Still waiting: the wait has a bound of its own where no connection is being made.
+        // Still waiting: the wait has its own limit if no connection is being established.
         if case .connecting = state.step, register() {
             environment.loop.setDeadline(self, after: origin.connectionWaitMilliseconds)
         }
     }
 
-    /// The origin under the configuration in force: a reload may have come while the request
-    /// waited. nil: it has been answered.
+    /// The origin under the current configuration, which may have been reloaded while the request
+    /// waited. `nil` if the request has been answered.
     private func currentOrigin() -> Origin? {
         guard let origin, origin.policy !== environment.policy else { return origin }
         stored = nil
@@ -31,12 +31,12 @@ extension Exchange {
             fail(.superseded)
             return nil
         }
-        // Its head, and perhaps its content, are what the former rules have made of them.
+        // Its head, and perhaps its content, were rewritten by the previous rules.
         if rulesBeforeReload == nil, renewed.transformation !== origin.transformation {
             rulesBeforeReload = .some(origin.transformation)
         }
         self.origin = renewed
-        // What it changes at its server is still to be invalidated.
+        // What it changes on the server must still be invalidated.
         if !request.isSafe { makeKey(renewed) }
         if let refusal = renewed.refusal {
             fail(refusal)
@@ -49,14 +49,14 @@ extension Exchange {
         return renewed
     }
 
-    /// The wait for a connection has lasted too long.
+    /// Handles a wait for a connection that has lasted too long.
     func connectionWaitTimedOut() {
         environment.metrics.add(.poolWaitTimeouts)
         fail(.poolWaitTimeout)
     }
 
-    /// A body that lies in the head's buffer entirely can be sent a second time. To be called
-    /// before any of it is taken out of the buffer: what follows it is the next request.
+    /// A body that is entirely in the head's buffer can be sent a second time. This must be called
+    /// before any of it is removed from the buffer, as the next request follows it.
     func rememberReplayableBody(_ buffer: Buffer) {
         guard case .length(let length) = request.framing, UInt64(buffer.count) >= length else {
             return
@@ -94,15 +94,15 @@ extension Exchange {
         if upstream.flush() { client?.resumeContent() }
     }
 
-    /// What tells the exchange of the response: the stream itself, or what the route's rules put
-    /// before it.
+    /// What delivers the response to the exchange: the stream itself, or the filter of the route's
+    /// rules.
     @inline(__always)
     private func filtered(_ upstream: any UpstreamStream) -> any UpstreamStream {
         guard let rules, let checks = rules.response else { return upstream }
         return ResponseFilter(upstream, for: self, by: rules, checks: checks)
     }
 
-    /// Sends content that has been taken from the client before and is still in its buffer.
+    /// Resends content that was accepted from the client and is still in its buffer.
     private func resendContent(on upstream: any UpstreamStream) {
         guard let replayableBody, let buffer = rewritten?.buffer ?? requestBuffer, contentHasEnded
         else { return }
@@ -112,10 +112,11 @@ extension Exchange {
 
     // MARK: The head
 
-    /// Fields that are written anew or belong to the client's hop.
+    /// Fields that are replaced or belong to the client's connection.
     private static let replacedFields = FieldIDSet([.host, .contentLength])
 
-    /// Sends the request's head with what belongs to this hop. False: it is too long.
+    /// Sends the request's head with the fields for this connection. Returns false if it is too
+    /// long.
     private func sendHead(on upstream: any UpstreamStream) -> Bool {
         guard let origin else { return false }
         let forwarded = forwardedFields
@@ -150,8 +151,8 @@ extension Exchange {
         }
     }
 
-    /// Whether `100-continue` is expected in more words than one, which not every server reads as
-    /// the list that it is.
+    /// Whether Expect has other members besides `100-continue`; not every server parses it as a
+    /// list.
     private var restatesExpectation: Bool { request.expectsContinue && expectsInOtherWords() }
 
     @inline(never)
@@ -159,7 +160,7 @@ extension Exchange {
         request.fields.only(.expect)?.value.count != UInt32("100-continue".utf8.count)
     }
 
-    /// Host's value where a reverse route keeps what the client sent; nil: the origin's own.
+    /// The client's Host if a reverse route keeps it; `nil` to use the origin's.
     private func keptHost(_ origin: Origin, _ bytes: Span<UInt8>) -> ByteRange? {
         guard let forwarding = origin.key.forwarding, forwarding.keepsHost else { return nil }
         let host = ForwardedFields.host(of: request, in: bytes)
@@ -188,17 +189,17 @@ extension Exchange {
             to: &writer)
     }
 
-    /// An upgrade is passed on only without a body: otherwise it would depend on the moment of the
-    /// server's answer where the new protocol begins.
+    /// An upgrade is forwarded only without a body: otherwise the point at which the new protocol
+    /// begins would depend on when the server responds.
     var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
 
-    /// Whether the request asks for a protocol that the route's rules could not look into, and its
-    /// entry of `hosts` does not let it pass.
+    /// Whether the request asks for a protocol that the route's rules cannot examine and that its
+    /// entry of `hosts` does not allow.
     func asksPastRules(of origin: Origin) -> Bool {
         asksForUpgrade && !origin.mayLeaveHTTP
     }
 
-    /// The protocols that the server is asked to switch to.
+    /// The protocols offered to the server.
     private var upgradeProtocols: [UnsafeRawBufferPointer] {
         guard asksForUpgrade else { return [] }
         let head = requestHead
@@ -225,12 +226,13 @@ extension Exchange {
 }
 
 extension TimeoutsConfiguration {
-    /// How long an exchange waits for a connection at most; making one has bounds of its own.
+    /// The longest time that an exchange waits for a connection; establishing one has its own
+    /// timeouts.
     var connectionWaitMilliseconds: Int64 { connectMilliseconds * 2 + 1000 }
 }
 
 extension Origin {
-    /// The same where a tunnel may have to be asked for first.
+    /// The same, including the time for opening a tunnel through a proxy if one is needed.
     fileprivate var connectionWaitMilliseconds: Int64 {
         timeouts.connectionWaitMilliseconds
             + (tunnelProxy == nil ? 0 : timeouts.connectMilliseconds)

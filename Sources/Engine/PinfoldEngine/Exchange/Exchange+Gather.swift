@@ -1,17 +1,17 @@
 import EventLoop
 import HTTPCore
 
-// Before phase 4: content that trickles in does not hold a connection that others could use.
+// Before phase 4: content that arrives slowly does not occupy a connection that others could use.
 //
 //     the content is all there ──► connect
 //     fewer than half of the origin's connections carry requests still arriving ──► connect
 //     else ──► gather: all of it, or 64 KiB ──► all there ──► connect
 //                                           └─► more to come ──► connect, up to three quarters
 extension Exchange {
-    /// How long a request that may not connect yet waits before it looks again.
+    /// How long a request that may not connect yet waits before it checks again.
     private static let uploadRetryMilliseconds: Int64 = 100
 
-    /// Whether a connection may be asked for. False: `forward` is called again when it may.
+    /// Whether a connection may be requested now. If not, `forward` is called again once it may.
     func mayConnect(to origin: Origin) -> Bool {
         guard hasRequestBody, !contentHasEnded, replayableBody == nil else { return true }
         let limit = environment.upstreams.limit(of: origin)
@@ -52,7 +52,7 @@ extension Exchange {
         environment.loop.setDeadline(self, after: Self.uploadRetryMilliseconds)
     }
 
-    /// Takes content while there is no connection. False: as much as may be is there.
+    /// Collects content while there is no connection. Returns false once the maximum is reached.
     func gather(_ bytes: UnsafeRawBufferPointer, isLast: Bool) -> Bool {
         if let rewritten, rewritten.awaitsTranslation {
             return gatherForTranslation(bytes, rewritten)
@@ -61,7 +61,7 @@ extension Exchange {
         gathered.append(bytes)
         guard isLast || holds(gathered) else { return true }
         guard gathered.isFull, !isLast else { return true }
-        // On a stack of its own; by then the object may be another exchange.
+        // Runs later, when the object may be in use for another exchange.
         let id = id
         environment.loop.afterTurn { [self] in
             if self.id == id, case .gathering = state.step { forward() }
@@ -69,14 +69,14 @@ extension Exchange {
         return false
     }
 
-    /// Counts what the client may never finish. False: there is no memory for it, and the request
-    /// has been answered.
+    /// Counts input that the client may never finish. Returns false if there is no memory for it;
+    /// the request has then been answered.
     private func holds(_ gathered: GatheredContent) -> Bool {
         environment.hold(gathered, bytes: gathered.content.capacity)
         return gathered.unfinishedBytes > 0
     }
 
-    /// Sends what was gathered, behind the head.
+    /// Sends the collected content after the head.
     func sendGathered(on upstream: any UpstreamStream) {
         guard let gathered else { return }
         self.gathered = nil
@@ -84,7 +84,7 @@ extension Exchange {
         upstream.send(gathered.content.readable, owner: gathered.content)
     }
 
-    /// The request has arrived, or is over.
+    /// The request has arrived completely, or has ended.
     func uploadEnded() {
         guard let uploadsOf else { return }
         self.uploadsOf = nil

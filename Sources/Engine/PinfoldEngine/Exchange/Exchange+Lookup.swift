@@ -3,10 +3,10 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-// Phase 3: what the cache says.
+// Phase 3: the cache lookup.
 extension Exchange {
-    /// Looks the request up; answers from memory at once, asks the disk tier, or forwards.
-    /// `origin` is the exchange's own, from its owner's hand.
+    /// Looks the request up: answers from memory immediately, asks the disk tier, or forwards.
+    /// `origin` is the exchange's own, passed by its owner.
     func lookUp(at origin: Origin) {
         if let reason = CacheDecision.reasonAgainstLookup(of: request) {
             if !request.isSafe { makeKey(origin) }
@@ -15,8 +15,8 @@ extension Exchange {
         guard origin.cacheStores, store != nil else { return missed(.bypass) }
         if staysOutOfCache(origin) { return missed(.bypassField) }
         guard let view = writeKey(origin) else { return missed(.keyTooLong) }
-        // Neither the store nor what it finds gets a name: references would be counted for that,
-        // for each hit.
+        // Neither the store nor its result is bound to a name: that would count references for each
+        // hit.
         switch store?.lookup(view) {
         case nil, .some(.none): lookOnDisk(view, beside: [])
         case .one(let response):
@@ -38,7 +38,7 @@ extension Exchange {
         answer(from: response, view, origin)
     }
 
-    /// Nothing of what memory has for the URI answers: asks the disk tier, or forwards.
+    /// No response in memory can be used: asks the disk tier, or forwards.
     private func lookOnDisk(
         _ view: CacheKeyView, beside responses: [CachedResponse]
     ) {
@@ -56,13 +56,13 @@ extension Exchange {
         }
     }
 
-    /// Whether something in the request may change the response that is no part of the key.
+    /// Whether something in the request that is not part of the key may affect the response.
     private func staysOutOfCache(_ origin: Origin) -> Bool {
         if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
         return withRequestHead { origin.caching.bypassFields.occur(in: request.fields, of: $0) }
     }
 
-    /// Why none of the responses stored for the URI answers.
+    /// Why none of the responses stored for the URI can be used.
     private func reason(of responses: [CachedResponse]) -> ForwardReason {
         responses.contains { $0.policy == origin?.fingerprint } ? .varyMiss : .policy
     }
@@ -82,7 +82,7 @@ extension Exchange {
         }
     }
 
-    /// The disk tier's answer.
+    /// Handles the disk tier's answer.
     package func loaded(_ result: LoadResult) {
         handle(.loaded)
         switch result {
@@ -96,7 +96,7 @@ extension Exchange {
         }
     }
 
-    /// The policy of the route's cache.
+    /// The caching policy of the route.
     var cacheOptions: PolicyOptions {
         origin?.caching.options ?? environment.policy.cacheOptions
     }
@@ -114,7 +114,7 @@ extension Exchange {
 
     // MARK: The decision
 
-    /// Whether the stored response may answer this request at all: same policy, same variant.
+    /// Whether the stored response can be used for this request at all: same policy, same variant.
     @inline(__always)
     private func answers(_ response: CachedResponse, _ origin: Origin) -> Bool {
         guard response.policy == origin.fingerprint else { return false }
@@ -127,7 +127,7 @@ extension Exchange {
         responses.filter { answers($0, origin) }.max { $0.metadata.date < $1.metadata.date }
     }
 
-    /// - Parameter view: the key, which is of use until the response is served.
+    /// - Parameter view: the key, which is valid until the response is served.
     private func answer(
         from response: CachedResponse, _ view: CacheKeyView, _ origin: Origin
     ) {
@@ -154,7 +154,7 @@ extension Exchange {
             forwardOrWait()
         case .forward(let reason):
             if key == nil { key = CacheKey(view) }
-            // It may stand in for an error, or be brought up to date by the response to HEAD.
+            // It may be served in place of an error, or be updated by the response to a HEAD.
             stored = response
             cacheResult = .miss
             forwardReason = reason
@@ -165,14 +165,14 @@ extension Exchange {
         }
     }
 
-    /// Answers with the response that was waited for.
+    /// Serves the response that it has waited for.
     private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
         cacheResult = .collapsed
         let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
         serve(response, hit, as: nil, cacheStatus: .forwarded(told))
     }
 
-    /// Nothing that is stored answers the request.
+    /// No stored response can be used.
     func missed(_ reason: ForwardReason) {
         forwardReason = reason
         debug("looked up", ["decision": "\(reason.token)"])

@@ -3,12 +3,12 @@ import EventLoop
 import HTTPCore
 import PinfoldMetrics
 
-// Answers of the gateway's own: errors, the administration, OPTIONS and TRACE at the last hop.
+// The gateway's own replies: errors, the administration, and OPTIONS and TRACE at the last hop.
 extension Exchange {
-    /// Answers with the reason why not. `closing`: the connection cannot go on afterwards.
+    /// Replies with an error. `closing`: the connection cannot be used afterwards.
     func reply(with fault: ExchangeError, closing: Bool) {
         self.fault = fault
-        // Whatever was looked for: the cache has no part in what is said now.
+        // Whatever was looked up, this reply does not come from the cache.
         cacheResult = .none
         environment.log(fault, of: self)
         let wantsJSON =
@@ -16,10 +16,10 @@ extension Exchange {
             || request.fields.contains(.accept)
                 && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
         let reply = ErrorReply(fault, id: idText, server: serverForClient, asJSON: wantsJSON)
-        // What a client sends behind CONNECT is meant for the tunnel, and may come before it has
-        // read that there is none: it must never be read as a request.
+        // What a client sends after CONNECT is meant for the tunnel, and may arrive before the
+        // client learns that there is none: it must never be parsed as a request.
         let mustClose = closing || fault.leavesNoRoom || request.method == .connect
-        // Clients show of a failed CONNECT the status line at most.
+        // Clients show at most the status line of a failed CONNECT.
         let phrase = request.form == .authority ? fault.reason.token : nil
         sendLocal(
             status: fault.status, phrase: phrase, contentType: reply.contentType,
@@ -36,7 +36,7 @@ extension Exchange {
 
     // MARK: The server, as replies and logs name it
 
-    /// `host:port` of what the request is for; nil: it is not known.
+    /// `host:port` of the request's target, or `nil` if it is not known.
     var serverText: String? {
         if let key = origin?.key { return "\(HostText.bracketed(key.host)):\(key.port)" }
         if case .bound(let authority) = ingress?.role {
@@ -49,16 +49,17 @@ extension Exchange {
         return host.isEmpty ? nil : "\(host):\(request.port)"
     }
 
-    /// The server's address, or the addresses that were tried and what came of them; nil: none.
+    /// The server's address, or the addresses that were tried with their results; `nil` if there
+    /// are none.
     ///
-    /// - Parameter ofTried: without those that the rules of access refuse.
+    /// - Parameter ofTried: leaves out the addresses that the access rules refuse.
     func addressText(ofTried: Bool) -> String? {
         if let failedAttempts { return ofTried ? failedAttempts.textOfTried : failedAttempts.text }
         return upstreamEndpoint.map { "\($0)" }
     }
 
-    /// What a reply says of the server: to clients that have named it, but not to those of a
-    /// reverse listener, who need not know what is behind it.
+    /// The server as named in a reply. Clients that named it themselves see it; clients of a
+    /// reverse listener need not know what is behind it.
     private var serverForClient: ErrorReply.Server? {
         switch ingress?.role {
         case .forward, .bound: break
@@ -72,13 +73,13 @@ extension Exchange {
         }
     }
 
-    /// The exchange's name in replies and logs.
+    /// The exchange's id in replies and logs.
     var idText: String {
         let digits = String(id, radix: 16)
         return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
     }
 
-    /// Sends a complete response of the gateway's own.
+    /// Sends a complete reply of the gateway.
     func sendLocal(
         status: UInt16, phrase: String? = nil, contentType: StaticString?, closing: Bool,
         fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
@@ -121,7 +122,7 @@ extension Exchange {
             status: status, phrase: phrase.utf8.span, room: Self.replyFieldBytes)
     }
 
-    /// What the cache had to do with a reply of the gateway's own.
+    /// The Cache-Status of a reply of the gateway.
     private var cacheStatusOfReply: CacheStatus {
         guard let forwardReason else { return .notForwarded(.bypass) }
         // RFC 9211 §2.2: only where the request went forward.
@@ -129,7 +130,7 @@ extension Exchange {
         return .forwarded(CacheStatus.Forwarded(reason: forwardReason))
     }
 
-    // MARK: Answers that are no errors
+    // MARK: Replies that are not errors
 
     /// OPTIONS * is about the gateway itself.
     func answerOptions() {
@@ -140,14 +141,14 @@ extension Exchange {
         }
     }
 
-    /// The methods that the listener takes. Others that it passes on have no place in a list.
+    /// The methods that the listener accepts. Others are forwarded as well, but cannot be listed.
     private func appendAllow(to writer: inout HeadWriter) {
         writer.append("Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, TRACE, PATCH")
         if case .forward = ingress?.role { writer.append(", CONNECT") }
         writer.appendLineEnd()
     }
 
-    /// Max-Forwards is used up: the gateway is the final recipient (RFC 9110 §9.3.7, §9.3.8).
+    /// Max-Forwards is 0: the gateway is the final recipient (RFC 9110 §9.3.7, §9.3.8).
     func answerAsLastHop() {
         guard request.method == .trace else { return answerOptions() }
         sendLocal(status: 200, contentType: "message/http", closing: false) {

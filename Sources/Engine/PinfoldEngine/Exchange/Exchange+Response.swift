@@ -4,15 +4,15 @@ import Clocks
 import EventLoop
 import HTTPCore
 
-// Phases 6 to 8: the upstream's answer, passed on and stored while it streams.
+// Phases 6 to 8: the server's response, forwarded and stored while it streams.
 extension Exchange {
-    /// Interim responses that one exchange may bring. A server that works for long may send one now
-    /// and then (102); clients of a gateway are not to be flooded.
+    /// The most interim responses in one exchange. A server that works for a long time may send one
+    /// now and then (102), but a gateway's clients must not be flooded.
     private var interimLimit: Int { isIntermediary ? 32 : 10_000 }
 
     package func upstreamHead(_ head: UnsafeRawBufferPointer) { take(head, sentAs: nil) }
 
-    /// Takes a head in place of which clients are sent another one.
+    /// Handles a head that is replaced by another one for the client.
     @inline(never)
     func upstreamHead(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead) {
         take(head, sentAs: sent)
@@ -44,7 +44,7 @@ extension Exchange {
         _ = client.flush()
     }
 
-    /// Room for the fields that a response gets on its way, Upgrade and Cache-Status among them.
+    /// Room for the fields that are added to a response, such as Upgrade and Cache-Status.
     private static let addedFieldBytes = 512
 
     /// Begins the server's head for the client.
@@ -56,10 +56,10 @@ extension Exchange {
             room: response.length + Self.addedFieldBytes)
     }
 
-    /// Passes a final head on, and begins to store if that is allowed.
+    /// Forwards a final head, and begins to store the response if that is allowed.
     @inline(__always)
     private func passHead(_ bytes: Span<UInt8>, sentAs sent: SentHead?) {
-        // What was asked in the background and failed replaces nothing.
+        // A failed background request replaces nothing.
         if client == nil, response.status >= 500 { return endQuietly() }
         guard case .nothing = handle(.answered(.passedOn)) else { return }
         updateStored(byHead: bytes)
@@ -67,8 +67,8 @@ extension Exchange {
         debugStore(isStored)
         if !isStored { endFlight(unstoredBecause: notStoredReason) }
         guard let client else {
-            // Asked in the background: what is not stored is of use only if it tells, by arriving
-            // in full, that the stored response is outdated.
+            // In the background, a response that is not stored is useful only if its complete
+            // arrival shows that the stored response is outdated.
             return isStored || outdated != nil ? () : endQuietly()
         }
         invalidate(bytes)
@@ -89,7 +89,7 @@ extension Exchange {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
-        // A recipient that has no part in it is not told of a date that the server did not send.
+        // Only an intermediary adds the Date that the server did not send.
         if isIntermediary, !response.fields.contains(.date) {
             head.fields.append(field: .date, date: environment.wallSeconds)
         }
@@ -100,13 +100,13 @@ extension Exchange {
         let framing = clientFraming(bytes, &head.fields)
         isEventStream = upstream?.isEventStream ?? false
         if isEventStream { client.expectPauses() }
-        // Not flushed: a body that is there already leaves in the same write as its head.
+        // Not flushed, so that a body that has already arrived is written together with its head.
         status = response.status
         client.sendHead(head, framing: framing, closing: false)
     }
 
-    /// What a proxy that forwards for this program asks of it (RFC 9110 §11.7.1). To the clients of
-    /// a gateway it would be the gateway's own question.
+    /// The challenge of a proxy that this program uses (RFC 9110 §11.7.1). A gateway's clients
+    /// would take it for a challenge of the gateway.
     @inline(never)
     private func appendProxyChallenges(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
         guard origin?.carrier != nil else { return }
@@ -115,7 +115,8 @@ extension Exchange {
         }
     }
 
-    /// What the server wants to be spoken to in: the meaning of the status (RFC 9110 §15.5.22).
+    /// The protocol that the server requires, which is the meaning of the status (RFC 9110
+    /// §15.5.22).
     @inline(never)
     private func appendRequiredProtocols(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
         guard response.fields.contains(.upgrade) else { return }
@@ -136,7 +137,7 @@ extension Exchange {
         guard response.framing == .none else {
             return response.framing.length.map { .length($0) } ?? .streamed
         }
-        // HEAD and 304 say how long the content would be.
+        // HEAD and 304 state how long the content would be.
         if response.status != 204, let length = response.fields.only(.contentLength) {
             writer.append(field: .contentLength, bytes.extracting(length.value.indices))
         } else if request.method != .head, response.status != 304, response.status != 204 {
@@ -160,8 +161,8 @@ extension Exchange {
             return isLast || !waitsForStore()
         }
         client.send(bytes, owner: owner)
-        // The end goes out with the last part, and only when the store is complete: who has seen
-        // the end of a response may ask for it again at once.
+        // The end is sent with the last part, and only once the response is stored: a client that
+        // has seen the end may request it again immediately.
         if isLast { return true }
         guard client.flush() else {
             followers?.hold(now: environment.loop.now)
@@ -171,7 +172,7 @@ extension Exchange {
         return !waitsForStore()
     }
 
-    /// Takes all of the content of a response in place of which clients are sent another.
+    /// Handles the complete content of a response that is replaced by other content for the client.
     func upstreamBody(_ content: [UInt8], sentAs sent: Buffer) {
         content.withUnsafeBytes { store($0) }
         guard let client else {
@@ -181,11 +182,11 @@ extension Exchange {
         if !sent.isEmpty { client.send(sent.readable, owner: sent) }
     }
 
-    /// Bytes of a response that is not stored, read in the background to see whether it arrives in
-    /// full. One that is longer is taken to do so.
+    /// How many bytes of a response that is not stored are read in the background to see whether it
+    /// arrives completely. A longer one is assumed to.
     private static let backgroundBodyBytes: UInt64 = 1 << 20
 
-    /// Whether content of a response that nobody keeps is still worth reading.
+    /// Whether it is still useful to read content of a response that is not kept.
     private func confirmsOutdated(_ count: Int) -> Bool {
         guard outdated != nil else { return false }
         receivedBodyBytes += UInt64(count)
@@ -216,7 +217,7 @@ extension Exchange {
     }
 }
 
-/// The head that clients are sent in place of the one that the server sent, which is stored.
+/// The head that is sent to the client in place of the server's, which is stored.
 final class SentHead {
     let bytes: [UInt8]
     let response: ResponseHead

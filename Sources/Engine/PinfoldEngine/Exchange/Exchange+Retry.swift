@@ -1,9 +1,9 @@
 import HTTPCore
 import PinfoldMetrics
 
-// Sending a request another time: what `RetryDecision` decides, counted and logged.
+// Sending a request again: carries out, counts and logs what `RetryDecision` decides.
 extension Exchange {
-    /// Sends the request on another time.
+    /// Sends the request again.
     func sendAgain(_ reason: RetryReason) {
         environment.metrics.add(reason.counter)
         debug("sent again", ["reason": "\(reason.token)"])
@@ -12,20 +12,20 @@ extension Exchange {
         forward(fresh: RetryDecision.needsFreshConnection(state.retries))
     }
 
-    /// What is stored cannot be read: it is as if it were not there.
+    /// The stored response cannot be read, and is treated as absent.
     private func askInsteadOfStored() {
         serving = nil
         stored = nil
         validation = nil
         status = 0
-        // A hit in memory needed none.
+        // A hit in memory needs no key.
         if key == nil, let origin { makeKey(origin) }
         missed(.uriMiss)
     }
 }
 
 extension ExchangeState<any UpstreamStream>.FailureInfo.Cause {
-    /// What a fault on the way to the server means for sending the request another time.
+    /// What an error on the way to the server means for sending the request again.
     init(_ fault: ExchangeError, responseStarted: Bool) {
         switch fault {
         case .superseded: self = .superseded
@@ -38,7 +38,7 @@ extension ExchangeState<any UpstreamStream>.FailureInfo.Cause {
 }
 
 extension RetryReason {
-    /// What it is counted as.
+    /// The counter for it.
     fileprivate var counter: WorkerCounter {
         switch self {
         case .connectionDied: .retriesConnectionDied

@@ -3,12 +3,12 @@ import EventLoop
 import HTTPCore
 import Transformation
 
-// What the rules of a route make of a request: its head before the cache is asked, so that key,
-// Vary and server all see the same one; its content before there is a connection.
+// Applies a route's rules to a request: to its head before the cache lookup, so that the key, Vary
+// and the server all see the same head; to its content before there is a connection.
 extension Exchange {
     // MARK: The head
 
-    /// Changes the request by its route's rules. False: it has been answered.
+    /// Applies the route's rules to the request. Returns false if it has been answered.
     @inline(never)
     func rewrite(by rules: RouteTransformation, for origin: Origin) -> Bool {
         do throws(TransformationFailure) {
@@ -34,7 +34,7 @@ extension Exchange {
         return made
     }
 
-    /// Takes another head in place of the request's.
+    /// Replaces the request's head.
     private func adopt(_ head: [UInt8], for origin: Origin) throws(TransformationFailure) {
         let buffer = environment.loop.buffers.holding(head)
         var parsed = RequestHead()
@@ -42,7 +42,8 @@ extension Exchange {
         let progress = try? parser.parse(buffer.readable.octets, into: &parsed)
         guard progress == .complete(headBytes: head.count) else {
             throw TransformationFailure(
-                .requestHeadInvalid, "with the route's rules the head is no request any more")
+                .requestHeadInvalid, "after applying the route's rules, the head is not a valid "
+                    + "request")
         }
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)
@@ -55,7 +56,7 @@ extension Exchange {
 
     // MARK: The content
 
-    /// Which translation the request's content, or its query, needs; nil: none.
+    /// The translation that the request's content or query needs; `nil` if none.
     private func kindOfTranslation(
         by rules: RouteTransformation
     ) throws(TransformationFailure) -> RequestJob.Kind? {
@@ -68,7 +69,7 @@ extension Exchange {
             if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
                 return .moveToContent(query: query)
             }
-            // A client that has no parameters to post says so, in its format.
+            // A client without parameters to post sends an empty value of its format.
             guard translation.readsNothing else { return nil }
         }
         let (type, says) = withRequestHead { bytes in
@@ -81,13 +82,13 @@ extension Exchange {
         if says {
             guard rules.requestRules.body?.noTransform == .refuse else { return nil }
             throw TransformationFailure(
-                .requestNoTransform, "its sender wants it unchanged (no-transform)")
+                .requestNoTransform, "its sender forbids changes (no-transform)")
         }
         return byMethod && request.method.hasParametersInQuery ? .moveToQuery : .translate
     }
 
-    /// Before a connection is asked for: gathers the content, and has it translated. True: the
-    /// request may go out.
+    /// Collects the content and has it translated before a connection is requested. Returns true if
+    /// the request may be sent.
     @inline(never)
     func contentIsTranslated(at origin: Origin) -> Bool {
         guard let rewritten else { return true }
@@ -106,8 +107,9 @@ extension Exchange {
         }
     }
 
-    /// A client may wait to be told that its content is wanted (RFC 9110, section 10.1.1); the
-    /// server, whose word that is else, does not hear of the request before the content is here.
+    /// Sends 100 (Continue) to a client that waits for it (RFC 9110, section 10.1.1). Otherwise
+    /// that would be up to the server, but the server does not see the request before the content
+    /// is complete.
     private func askForContent() {
         guard request.expectsContinue, replayableBody == nil, let client,
             client.takesInterimResponses
@@ -116,7 +118,7 @@ extension Exchange {
         _ = client.flush()
     }
 
-    /// Takes content that is to be translated. False: take no more.
+    /// Collects content that is to be translated. Returns false if no more is accepted.
     func gatherForTranslation(
         _ bytes: UnsafeRawBufferPointer, _ rewritten: RewrittenRequest
     ) -> Bool {
@@ -126,7 +128,7 @@ extension Exchange {
                 .transformation(
                     TransformationFailure(
                         .requestBodyTooLarge,
-                        "the content is larger than \(maximum) bytes, the most that is translated"))
+                        "the content is larger than the maximum of \(maximum) bytes"))
             )
             return true
         }
@@ -148,7 +150,7 @@ extension Exchange {
                 .transformation(
                     TransformationFailure(
                         .requestCodingUnknown,
-                        "its Content-Encoding is none of gzip, deflate and br")))
+                        "its Content-Encoding is not gzip, deflate or br")))
         }
         let job = RequestJob(
             kind: kind, translation: translation, content: rewritten.gathered.take(),
@@ -196,7 +198,7 @@ extension Exchange {
     private func replaceContent(
         by content: RequestContent, _ rewritten: RewrittenRequest, _ origin: Origin
     ) throws(TransformationFailure) {
-        // What it changes at its server is stored under the target that the server sees.
+        // What it changes on the server is stored under the target that the server sees.
         defer { if !request.isSafe { makeKey(origin) } }
         switch content {
         case .content(let translated, let removesQuery):
@@ -225,20 +227,20 @@ extension Exchange {
 }
 
 extension Method {
-    /// The parameters of a request of this method stand in the query, not in its content
+    /// Whether requests with this method carry their parameters in the query instead of the content
     /// (AFNetworking's HTTPMethodsEncodingParametersInURI).
     fileprivate var hasParametersInQuery: Bool {
         self == .get || self == .head || self == .delete
     }
 
-    /// It can have content that says parameters.
+    /// Whether requests with this method can carry parameters in their content.
     fileprivate var hasParametersInContent: Bool {
         self == .post || self == .put || self == .patch
     }
 }
 
 extension RequestHead {
-    /// The target's query without the question mark; nil where it is absent or empty.
+    /// The target's query without the question mark; `nil` if it is absent or empty.
     fileprivate borrowing func query(in bytes: Span<UInt8>) -> String? {
         let path = bytes.extracting(path.indices)
         let mark = path.firstIndex(of: UInt8(ascii: "?"), from: 0)

@@ -2,9 +2,9 @@ import CachePolicy
 import EventLoop
 import HTTPCore
 
-// Phase 1 and 2: which origin a request is for, and whether it may be asked.
+// Phases 1 and 2: which origin a request is for, and whether it may be contacted.
 extension Exchange {
-    /// Decides who answers. `ingress` is the exchange's own, from its owner's hand.
+    /// Decides who answers the request. `ingress` is the exchange's own, passed by its owner.
     package func route(at ingress: Ingress) {
         guard isServed else {
             let refusal = client?.refusal ?? .clientNotAllowed
@@ -22,7 +22,7 @@ extension Exchange {
         }
     }
 
-    /// Requests of this program's own, which name their destination.
+    /// Routes requests of this program itself, which name their destination.
     private func routeProxied(_ route: ProxyRoute) {
         guard request.form == .absolute, let origin = findOrigin(route) else {
             return reply(with: .request(.malformedAuthority), closing: true)
@@ -62,7 +62,7 @@ extension Exchange {
         proceed(to: environment.origins.origin(of: upstream, policy: environment.policy))
     }
 
-    /// A request inside a tunnel is for the authority that the tunnel was opened to.
+    /// Routes a request inside a tunnel, which is for the authority that the tunnel was opened to.
     private func routeBound(to authority: BoundAuthority) {
         guard isFor(authority), let origin = origin(of: authority) else {
             return reply(with: .misdirected, closing: true)
@@ -70,9 +70,8 @@ extension Exchange {
         proceed(to: origin)
     }
 
-    /// Whether the request names the tunnel's authority, or leaves it to that: HTTP/1.0 knows
-    /// neither Host nor ports in it, and what a connection is for holds where a request does not
-    /// say (RFC 9112 §3.3).
+    /// Whether the request names the tunnel's authority or none. HTTP/1.0 has neither Host nor
+    /// ports in it, and a request that names no authority is for the connection's (RFC 9112 §3.3).
     private func isFor(_ authority: BoundAuthority) -> Bool {
         switch request.form {
         case .authority: return false
@@ -97,12 +96,12 @@ extension Exchange {
             policy: environment.policy)
     }
 
-    /// What a reverse route's upstream is told about the client's side.
+    /// The fields that tell a reverse route's upstream about the client's side.
     var forwardedFields: ForwardedFields? {
         (origin?.key.forwarding).map { ForwardedFields($0, peer: (peer ?? onBehalfOf)?.address) }
     }
 
-    /// The origin of the request under the configuration in force.
+    /// The origin of the request under the current configuration.
     func findOriginAnew() -> Origin? {
         switch ingress?.role {
         case .forward: findOrigin()
@@ -141,15 +140,15 @@ extension Exchange {
         lookUp(at: origin)
     }
 
-    /// Requests are passed on for others; else they are this program's own.
+    /// Whether requests are forwarded for others; otherwise they are this program's own.
     var isIntermediary: Bool { ingress?.isIntermediary ?? true }
 
-    /// More than so many of this gateway's names in Via are a loop, not a chain.
+    /// If this gateway's name occurs more often than this in Via, it is a loop, not a chain.
     private static let passesAllowed = 10
 
     private var hasPassedTooOften: Bool { passes > Self.passesAllowed }
 
-    /// How often Via says that a gateway of this name has passed the request on.
+    /// How often a gateway of this name has forwarded the request, according to Via.
     var passes: Int {
         guard request.fields.contains(.via) else { return 0 }
         return withRequestHead { bytes in
@@ -161,7 +160,8 @@ extension Exchange {
         }
     }
 
-    /// Max-Forwards: 0 of TRACE or OPTIONS: this gateway answers (RFC 9110 §7.6.2).
+    /// Whether this gateway answers a TRACE or OPTIONS itself, because of Max-Forwards: 0 (RFC 9110
+    /// §7.6.2).
     private var isLastHop: Bool {
         guard let hops = withRequestHead({ request.maxForwards(in: $0) }) else { return false }
         return hops.forwarded == nil

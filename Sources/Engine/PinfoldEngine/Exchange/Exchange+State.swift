@@ -2,13 +2,13 @@ import EventLoop
 import HTTPCore
 import PinfoldMetrics
 
-// The exchange's side of the state machine: events go in, and what it asks for is done.
+// The exchange's side of the state machine: passes events to it and carries out its reactions.
 extension Exchange {
-    /// What the state machine's events and reactions are of, here.
+    /// The state machine of an exchange.
     typealias State = ExchangeState<any UpstreamStream>
 
-    /// Takes an event to the state machine and lets go of what it says; what goes on is returned,
-    /// for the caller to do last.
+    /// Passes an event to the state machine and releases what the reaction names. Returns the
+    /// continuing action, which the caller performs last.
     @inline(__always)
     @discardableResult
     func handle(_ event: State.Event) -> State.Next {
@@ -25,13 +25,13 @@ extension Exchange {
         return reaction.next
     }
 
-    /// A fault of the program: it traps while it is being developed; else it is logged and counted,
-    /// and the exchange ends at the end of the turn, cut off, with no harm to others.
+    /// A bug in the program. Debug builds trap; otherwise it is logged and counted, and the
+    /// exchange is cut off at the end of the turn, without affecting others.
     @inline(never)
     private func reportIllegal(_ event: State.Event) {
         environment.metrics.add(.illegalTransitions)
         environment.shared.logger.critical(
-            "an exchange's event is not possible in its state; please report this",
+            "an event is impossible in the exchange's state; please report this",
             metadata: ["id": "\(idText)", "state": "\(state.name)", "event": "\(event.name)"])
         assertionFailure("\(event.name) in \(state.name)")
         let id = id
@@ -40,24 +40,24 @@ extension Exchange {
         }
     }
 
-    /// Ends it wherever it is, without another word to the client. A tunnel's connections are
-    /// another's: with them it ends.
+    /// Ends the exchange in any state, without sending anything more to the client. The connections
+    /// of a tunnel belong to its carrier, which ends the exchange with them.
     func cutOff() {
         if let carrier { return carrier.cut() }
         if case .end = handle(.clientGone) { end(cut: true) }
     }
 
-    /// Ends the exchange for a reason: tries again if that may help, else with a reply if none has
-    /// begun, else by cutting it off.
+    /// Fails the exchange: tries again if that may help; otherwise replies if no response has
+    /// begun, or cuts the response off.
     ///
-    /// - Parameter attempts: the addresses that no connection came of, where that is the reason.
+    /// - Parameter attempts: the addresses that could not be connected to, if that is the reason.
     func fail(
         _ fault: ExchangeError, _ cause: State.FailureInfo.Cause = .other,
         _ attempts: FailedAttempts? = nil
     ) {
         abandonStore()
         translating = nil
-        // The client has seen nothing of a response then.
+        // The client has then seen nothing of a response.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
         switch handle(.failed(State.FailureInfo(cause: cause, headWithdrawn: withdrawn))) {
         case .forwardAgain(let reason): sendAgain(reason)
@@ -65,21 +65,21 @@ extension Exchange {
         case .end(let cut):
             self.fault = fault
             failedAttempts = attempts
-            // Nobody else is told of what fails in the background.
+            // Failures in the background are reported nowhere else.
             if client == nil { environment.log(fault, of: self) }
             end(cut: cut)
         default: break
         }
     }
 
-    /// Replies with a fault, or with what is stored in its place.
+    /// Replies with an error, or with a stored response in its place.
     func tell(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
         failedAttempts = attempts
         reply(with: fault, closing: !contentHasEnded)
     }
 
-    /// Nothing more comes of the exchange, and nobody has to be told.
+    /// Ends the exchange, of which nobody expects anything more.
     func endQuietly() {
         if case .end(let cut) = handle(.over) { end(cut: cut) }
     }
@@ -118,14 +118,14 @@ extension Exchange {
 
     // MARK: The request's content
 
-    /// Content of the request. False: take no more until `resumeContent`.
+    /// Accepts content of the request. Returns false if no more is accepted until `resumeContent`.
     package func content(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
         receivedBodyBytes += UInt64(bytes.count)
         switch handle(.content) {
         case .sendContent:
             guard let upstream else { return true }
             upstream.send(bytes, owner: owner)
-            // The end follows at once, and goes out with it.
+            // The end follows immediately, and is sent together with it.
             return isLast || upstream.flush()
         case .gatherContent: return gather(bytes, isLast: isLast)
         case .holdContent: return false
@@ -150,7 +150,7 @@ extension Exchange {
         }
     }
 
-    /// The request's content cannot be read further.
+    /// The rest of the request's content cannot be parsed.
     package func contentFailed(_ error: WireError) {
         contentHasEnded = true
         fail(.request(error))
@@ -161,7 +161,7 @@ extension ExchangeState {
     /// The state's name, for the log.
     var name: String { Self.name(of: step) }
 
-    /// The first word of an enumeration's case.
+    /// The name of an enumeration's case.
     fileprivate static func name(of value: some Any) -> String {
         String("\(value)".prefix { $0 != "(" })
     }

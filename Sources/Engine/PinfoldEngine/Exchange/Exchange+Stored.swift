@@ -3,9 +3,9 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-// Answers from the cache: hits, confirmed and stale responses.
+// Responses from the cache: hits, confirmed and stale responses.
 extension Exchange {
-    /// Sends a hit in the form that was decided.
+    /// Sends a hit in the chosen form.
     @inline(__always)
     func serve(_ stored: CachedResponse, _ hit: CacheHit) {
         if origin?.transformation == nil {
@@ -15,8 +15,8 @@ extension Exchange {
         }
     }
 
-    /// Sends a stored response in the form that was decided.
-    /// - Parameter fresh: the head that the origin has just confirmed it with, which may not have
+    /// Sends a stored response in the chosen form.
+    /// - Parameter fresh: the head with which the origin has just confirmed it, which may not have
     ///   been stored.
     func serve(
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
@@ -51,7 +51,7 @@ extension Exchange {
         send(content, of: stored, to: client)
     }
 
-    /// To whom a stored response is sent; nil: to nobody, or it cannot be.
+    /// The client to send a stored response to; `nil` if there is none, or it cannot be sent.
     @inline(__always)
     private func beginServing(
         _ stored: CachedResponse, _ content: Range<UInt64>
@@ -65,7 +65,7 @@ extension Exchange {
         return client
     }
 
-    /// Apart from the other, which is for every hit.
+    /// Separate from the other function, which every hit uses.
     @inline(never)
     private func sendHead(
         _ hit: CacheHit, _ fresh: FreshenedResponse, _ content: Range<UInt64>,
@@ -124,13 +124,13 @@ extension Exchange {
         endStored(client)
     }
 
-    /// Reads a stored body in parts.
+    /// Reads a stored body part by part.
     func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
         serving = StoredBodyReader(exchange: self, source: source, content: content)
         serving?.proceed()
     }
 
-    /// Takes a part of a stored body. True: the next may be read.
+    /// Handles a part of a stored body. Returns true if the next may be read.
     func takeStored(_ part: UnsafeRawBufferPointer, owner: AnyObject) -> Bool {
         if let translating { return gather(part, for: translating) }
         guard let client else { return false }
@@ -138,7 +138,7 @@ extension Exchange {
         return client.flush()
     }
 
-    /// The last part of the stored content has been taken.
+    /// The last part of the stored content has been handled.
     func storedBodyEnded() {
         if let translating { return work(on: translating) }
         handle(.decided(.respond))
@@ -151,7 +151,7 @@ extension Exchange {
         if client.finish(trailers: nil) { clientDrained() }
     }
 
-    /// A chunk of the body that is being streamed from disk.
+    /// A chunk of a body that is streamed from disk has arrived.
     func chunkArrived(_ result: ChunkResult) {
         switch state.step {
         case .loading, .serving: serving?.arrived(result)
@@ -161,7 +161,7 @@ extension Exchange {
 }
 
 extension CacheHit {
-    /// Which bytes of a body are sent.
+    /// The range of a body's bytes to send.
     @inline(__always)
     func content(of count: UInt64) -> Range<UInt64> {
         switch form {

@@ -3,13 +3,13 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-// What becomes of a response in the cache while it is passed on.
+// Storing a response while it is forwarded.
 extension Exchange {
-    /// Begins to store the response if policy and store allow it.
+    /// Begins to store the response if the policy and the store allow it.
     func beginStore(_ bytes: Span<UInt8>) -> Bool {
         notStoredReason = nil
-        // What ends with a clear-text connection is complete by RFC 9112 §8, but cannot be told
-        // from what was cut off: it is passed on and not kept.
+        // A response that ends with a clear-text connection is complete according to RFC 9112 §8,
+        // but cannot be distinguished from a truncated one: it is forwarded and not stored.
         if response.framing.endsWithConnection || wasGatheredToTheEnd, origin?.tls == nil {
             notStored(because: .incomplete)
             return false
@@ -55,7 +55,7 @@ extension Exchange {
         }
     }
 
-    /// The request is about to go out, maybe another time.
+    /// The request is about to be sent, perhaps again.
     @inline(__always)
     func beginStoreFlight() {
         if storeFlight != nil { endStoreFlight() }
@@ -63,14 +63,14 @@ extension Exchange {
         storeFlight = key.withView { store.beginFlight(of: $0) }
     }
 
-    /// Nothing will be stored of the response, unless that has begun.
+    /// The response will not be stored, unless that has begun.
     func endStoreFlight() {
         guard let flight = storeFlight else { return }
         storeFlight = nil
         store?.endFlight(flight)
     }
 
-    /// Adds content to what is being stored, or gives the store up.
+    /// Adds content to the response being stored, or stops storing it.
     func store(_ bytes: UnsafeRawBufferPointer) {
         guard let ticket, !ticket.append(bytes) else { return }
         ticket.abandon()
@@ -78,13 +78,13 @@ extension Exchange {
         gaveUp(ticket.refusal ?? .lengthMismatch)
     }
 
-    /// How long one response waits for the disk in all, and at a time. When the disk needs longer
-    /// the response is passed on at its origin's pace, and not stored if the queue overflows.
+    /// How long one response waits for the disk in total, and at a time. If the disk needs longer,
+    /// the response is forwarded at its origin's pace, and is not stored if the queue overflows.
     private static let storePatienceMilliseconds: Int64 = 30_000
     private static let longestStoreWaitMilliseconds: Int64 = 1000
 
-    /// Whether no more is read for now, so that the disk can follow: an origin is often faster, and
-    /// a large response would else be asked for again and again and never be stored.
+    /// Whether to pause reading so that the disk can catch up. An origin is often faster; without
+    /// this, a large response would be requested over and over and never be stored.
     func waitsForStore() -> Bool {
         guard let ticket, ticket.isCongested else { return false }
         guard storeWaitBegan == nil else { return true }
@@ -98,7 +98,7 @@ extension Exchange {
         return true
     }
 
-    /// The disk has followed, or stands still and is not waited for again.
+    /// The disk has caught up, or has stalled and is not waited for again.
     func storeWaitEnded(hasDrained: Bool) {
         guard let began = storeWaitBegan else { return }
         storeWaitBegan = nil
@@ -122,7 +122,7 @@ extension Exchange {
                 }
             }
         }
-        // It was the store's, whatever came of it.
+        // The store has taken it, whatever the result.
         storeFlight = nil
         switch begun {
         case .success(let ticket):
@@ -145,22 +145,22 @@ extension Exchange {
         }
     }
 
-    /// The store, which had begun, was refused.
+    /// The store refused a response that it had begun to store.
     private func gaveUp(_ refusal: StoreRefusal) {
         notStored(because: NotStoredReason(refusal))
         environment.metrics.add(.cacheStoresAborted)
         endFlight(unstoredBecause: notStoredReason)
     }
 
-    /// What was to be stored is not: it counts as what cannot be stored does.
+    /// A response that was to be stored is not: it is treated like one that cannot be stored.
     func notStored(because reason: NotStoredReason) {
         notStoredReason = reason
         releaseVariant()
         if cacheResult == .miss { cacheResult = .uncacheable }
     }
 
-    /// The response that takes the place of an outdated one is complete: until then the outdated
-    /// one stayed, for a response that breaks off replaces nothing.
+    /// Removes an outdated response, now that its replacement is complete. Until then it was kept,
+    /// because a response that breaks off replaces nothing.
     func removeOutdated() {
         guard let outdated else { return }
         self.outdated = nil
@@ -175,8 +175,8 @@ extension Exchange {
         environment.metrics.add(.cacheStoresAborted)
     }
 
-    /// An unsafe request was sent, and what came of it is not known: its server closed, or nobody
-    /// waited. What it has changed there is changed.
+    /// An unsafe request was sent and its outcome is unknown, because the server closed the
+    /// connection or nobody waited. It may have changed something on the server.
     func invalidateUnanswered() {
         guard let key, let store = environment.shared.store, request.method != .connect else {
             return
@@ -185,7 +185,7 @@ extension Exchange {
         environment.metrics.add(.cacheInvalidations)
     }
 
-    /// An unsafe request's success makes what is stored about its target doubtful.
+    /// Invalidates what is stored for the target of an unsafe request that succeeded.
     func invalidate(_ bytes: Span<UInt8>) {
         guard !request.isSafe, let key, let store = environment.shared.store else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
@@ -194,13 +194,13 @@ extension Exchange {
             }
             environment.metrics.add(.cacheInvalidations)
         }
-        // Once is enough; nothing else is stored under it.
+        // Once is enough; nothing else is stored under this key.
         self.key = nil
     }
 }
 
 extension NotStoredReason {
-    /// What the log and Cache-Status say of the store's refusal.
+    /// The reason for the log and Cache-Status when the store refuses.
     init(_ refusal: StoreRefusal) {
         switch refusal {
         case .tooLarge: self = .tooLarge

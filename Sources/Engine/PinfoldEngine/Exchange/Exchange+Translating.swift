@@ -5,14 +5,14 @@ import EventLoop
 import HTTPCore
 import Transformation
 
-// Answers from a cache that keeps what origins send, where the route's rules make something else
-// of it for clients: it is read, translated, and then sent like something that is stored in that
-// form. Conditions and ranges are about that form.
+// Responses from a cache that keeps the origins' form, on routes whose rules translate it for
+// clients: the stored response is read, translated, and then sent as if it were stored in that
+// form. Conditions and ranges refer to the translated form.
 //
 //     stored ──► loading: read, translated ──► routing ──► finishing
 //                   └──► refused: a reply; what was stored is removed
 extension Exchange {
-    /// Begins to translate what is stored. False: it is sent as it is.
+    /// Begins to translate a stored response. Returns false if it is sent unchanged.
     @inline(never)
     func translate(
         _ stored: CachedResponse, _ hit: CacheHit, as fresh: FreshenedResponse?,
@@ -48,8 +48,8 @@ extension Exchange {
         return true
     }
 
-    /// Answers with 304 a client that names what would come of a translation: nobody has to make
-    /// it then. A tag of these rules was given only to what they had changed.
+    /// Answers 304 if the client already has the result of the translation, which is then not
+    /// needed. Only content changed by these rules was given a tag of these rules.
     private func isKnown(_ translation: StoredTranslation) -> Bool {
         guard request.fields.contains(.ifNoneMatch), let tags = translation.rules.ask.entityTags,
             withRequestHead({ !tags.conditions(in: $0).isEmpty }),
@@ -87,7 +87,8 @@ extension Exchange {
         if gather(bytes, for: translation) { work(on: translation) }
     }
 
-    /// Takes content in. False: too much is held already, and the client is told.
+    /// Collects content. Returns false if too much is held already; the client has then been
+    /// answered.
     func gather(_ part: UnsafeRawBufferPointer, for translation: StoredTranslation) -> Bool {
         if translation.held.content.append(part) { return true }
         refuse(translation.stored, .overloaded)
@@ -119,8 +120,8 @@ extension Exchange {
         }
     }
 
-    /// The rules refuse what is stored. The next request for it asks the server: it may have
-    /// something else by then. No cache has answered this one.
+    /// The rules refuse the stored response. The next request for it goes to the server, which may
+    /// have something else by then. The reply does not come from a cache.
     private func refuse(_ stored: CachedResponse, _ failure: TransformationFailure) {
         if failure.problem != .overloaded { environment.shared.store?.remove(stored) }
         cacheResult = .none

@@ -2,7 +2,7 @@ import EventLoop
 import HTTPCore
 import PinfoldConfiguration
 
-// CONNECT, and leaving HTTP after 101: the exchange becomes a relay and ends with it.
+// CONNECT, and switching protocols after 101: the exchange becomes a relay and ends with it.
 extension Exchange {
     /// CONNECT: relays bytes once the destination is connected, or ends the tunnel in the gateway.
     func tunnel() {
@@ -73,17 +73,17 @@ extension Exchange {
             timeouts, basis)
     }
 
-    /// The head that opens a tunnel.
+    /// The head of the response that opens a tunnel.
     func makeTunnelHead(on client: any DownstreamStream) -> HeadDraft {
         var head = makeReplyHead(on: client, 200, "Connection established")
         head.fields.appendVia(received: .http11)
         return head
     }
 
-    /// 101: the upstream has agreed to the protocol that the client asked for.
+    /// Handles a 101: the server has agreed to the protocol that the client asked for.
     func switchProtocols(_ bytes: Span<UInt8>) {
         guard let client, let upstream else { return }
-        // The rest of the request would be taken for the other protocol's.
+        // The rest of the request would be taken for data of the new protocol.
         guard upstream.requestIsSent, switchesToWhatWasAsked(bytes) else {
             return fail(.response(.unexpectedSwitch))
         }
@@ -105,8 +105,8 @@ extension Exchange {
             origin?.basis(from: peer, at: upstreamEndpoint))
     }
 
-    /// Gives the server's connection to whom the response is for, and ends. Connection and Upgrade
-    /// are the server's own words, for the protocol may have rules about them.
+    /// Hands the server's connection to the owner of the client's stream, and ends. Connection and
+    /// Upgrade are passed unchanged, because the protocol may have rules about them.
     private func give(
         _ head: consuming HeadDraft, _ bytes: Span<UInt8>, of upstream: any UpstreamStream,
         to client: any DownstreamStream
@@ -121,8 +121,8 @@ extension Exchange {
         endQuietly()
     }
 
-    /// A server must name what it switches to, and that must have been offered to it (RFC 9110
-    /// §7.8).
+    /// A server must name the protocol that it switches to, and that must have been offered to it
+    /// (RFC 9110 §7.8).
     private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
         withRequestHead { head in
             let offered = UpgradeProtocols.forwarded(of: request.fields, in: head)
@@ -155,14 +155,14 @@ extension Exchange {
         join(handover, transport, earlyFromUpstream: earlyFromUpstream, timeouts, basis)
     }
 
-    /// Relays between the two until both have ended, and the exchange with them.
-    /// - Parameter basis: what allowed it; nil: no reload ends it.
+    /// Relays between the two connections until both have ended, which ends the exchange.
+    /// - Parameter basis: the policy that allowed the relay; `nil` if no reload ends it.
     func join(
         _ handover: DownstreamHandover, _ transport: Transport, earlyFromUpstream: Buffer? = nil,
         _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
     ) {
         environment.metrics.adjust(.tunnelsOpen, by: 1)
-        // Counted when it was read, before there was a relay.
+        // Already counted when it was read, before there was a relay.
         let early = UInt64(handover.leftover?.count ?? 0)
         let relay = Relay(
             environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
@@ -179,7 +179,7 @@ extension Exchange {
         carrier = relay
         relay.basis = basis
         relay.superseded = { [self] in note(.tunnelPolicyChanged) }
-        // The configuration may have changed since the server was judged: look before relaying.
+        // The configuration may have changed since the server was verified: check before relaying.
         if let basis, basis.trustGeneration != environment.policy.trustGeneration {
             environment.loop.afterTurn { [environment] in relay.meet(environment.policy) }
         }
@@ -198,7 +198,7 @@ extension Exchange {
         }
     }
 
-    /// A tunnel may be open for days: of the request it keeps what the log will say.
+    /// A tunnel may be open for days: keeps only the part of the request that the log needs.
     func keepOnlyTheHead() {
         let head = environment.loop.buffers.take(bytes: max(1, request.length))
         head.writable.copyMemory(from: requestHead)
@@ -208,18 +208,19 @@ extension Exchange {
     }
 }
 
-/// What a CONNECT waits for before it is answered.
+/// What a CONNECT waits for before the response is sent.
 protocol TunnelOpening: AnyObject {
-    /// Nobody waits any more: nothing is told.
+    /// Cancels the wait; nothing is called back.
     func cancel()
 }
 
 extension ConnectOperation: TunnelOpening {}
 
-/// What has the two connections of an exchange that has left HTTP. It tells the exchange when both
-/// have ended.
+/// The owner of the two connections of an exchange that has left HTTP. It notifies the exchange
+/// when both have ended.
 protocol TunnelCarrier: AnyObject {
-    /// Ends both at once, so that neither peer takes what it has for all of it.
+    /// Ends both immediately, in such a way that neither peer takes what it has received for
+    /// complete.
     func cut()
 }
 
@@ -228,8 +229,8 @@ extension InspectedTunnel: TunnelCarrier {}
 extension UndecidedTunnel: TunnelCarrier {}
 
 extension Span where Element == UInt8 {
-    /// Whether all members of a list of tokens, which the head's parser has found to be one, are
-    /// as asked; it asks no further than to the first that is not.
+    /// Whether all members of a list of tokens (validated by the head's parser) satisfy a
+    /// condition; stops at the first that does not.
     fileprivate func allListMembers(
         _ value: ByteRange, satisfy isRight: (Range<Int>) -> Bool
     ) -> Bool {

@@ -3,19 +3,19 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-// What the origin's answer means for the response that is stored: it confirms it, brings it up to
-// date, outdates it, or is a failure that the stored one may stand in for.
+// What the origin's response means for the stored one: it confirms, updates or outdates it, or is a
+// failure in place of which the stored response may be served.
 extension Exchange {
-    /// Reads the origin's answer to a request for which something is stored. False: it is an
-    /// ordinary response, to be passed on.
+    /// Interprets the origin's response to a request for which a response is stored. Returns false
+    /// if it is an ordinary response to be forwarded.
     func answersForStored(_ bytes: Span<UInt8>) -> Bool {
         guard let stored else { return false }
         guard let validation else {
             if revalidated != nil, ValidationOutcome.outdatesStored(status: response.status) {
                 outdated = stored
             }
-            // The stored response was no use, but a stale one is better than an error to those who
-            // allow it.
+            // The stored response could not be used, but where it is allowed, a stale response is
+            // better than an error.
             guard response.status >= 500,
                 let hit = staleHit(stored, insteadOf: .status(response.status))
             else { return false }
@@ -41,7 +41,7 @@ extension Exchange {
             handle(.answered(.discarded(then: .forwardAgain)))
             return true
         case .replace(let outdates):
-            // The fields of a response to HEAD tell whether the stored one still holds.
+            // The fields of a response to HEAD show whether the stored one is still valid.
             if request.method == .head, response.status == 200 { return false }
             if outdates { outdated = stored }
             self.stored = nil
@@ -52,11 +52,11 @@ extension Exchange {
         }
     }
 
-    /// The origin confirmed what is stored: update it and answer from it.
+    /// The origin confirmed the stored response: updates it and serves it.
     private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
         cacheResult = .revalidated
         guard let (current, freshened, notStored) = update(stored, with: bytes) else {
-            // The stored head cannot be read: it is of no use to anyone.
+            // The stored head cannot be read, so the response cannot be used.
             environment.shared.store?.remove(stored)
             self.stored = nil
             handle(.answered(.discarded(then: .forwardAgain)))
@@ -78,8 +78,9 @@ extension Exchange {
         handle(.answered(.discarded(then: .serveConfirmed)))
     }
 
-    /// Brings a stored response up to date with the head at hand, or drops it if that says so; with
-    /// the reason if it is not stored as it is now. nil: the stored head cannot be read.
+    /// Updates a stored response with the new head, or drops it if the head requires that. The
+    /// result has the reason if the updated response is not stored. `nil` if the stored head cannot
+    /// be read.
     private func update(
         _ stored: CachedResponse, with bytes: Span<UInt8>
     ) -> (CachedResponse, FreshenedResponse, NotStoredReason?)? {
@@ -114,7 +115,7 @@ extension Exchange {
         }
     }
 
-    /// A response to HEAD is news about the response to GET that is stored (RFC 9111 §4.3.5).
+    /// Updates the stored response to GET from a response to HEAD (RFC 9111 §4.3.5).
     func updateStored(byHead bytes: Span<UInt8>) {
         guard let stored, request.method == .head else { return }
         switch HeadUpdate.of(
@@ -130,7 +131,7 @@ extension Exchange {
 
     // MARK: Stale answers
 
-    /// What is stored and may be sent where the origin failed, if anyone allows it.
+    /// The stored response that may be served because the origin failed, if that is allowed.
     func staleAnswer(insteadOf fault: ExchangeError) -> (CachedResponse, CacheHit)? {
         guard let stored, let failure = fault.failure(ofResponse: response.status),
             let hit = staleHit(stored, insteadOf: failure)
@@ -151,7 +152,7 @@ extension Exchange {
         }
     }
 
-    /// The response that has begun is a failure, and the stored one is sent instead.
+    /// The response that has begun is an error, and the stored one is served instead.
     private func replaceByStale(_ stored: CachedResponse, _ hit: CacheHit) {
         guard case .nothing = handle(.answered(.replaced)) else { return }
         serveStale(stored, hit)
@@ -166,10 +167,10 @@ extension Exchange {
 }
 
 extension ExchangeError {
-    /// What a stale response may stand in for: that the origin was away, that it sent no response
-    /// that can be read, or a server error that the route's rules refuse (RFC 5861 §4: what would
-    /// come to a 500, 502, 503 or 504). A trust failure never is.
-    /// - Parameter status: of the response that was refused.
+    /// The failures in place of which a stale response may be served: the origin was unreachable,
+    /// its response could not be parsed, or it was a server error that the route's rules refuse
+    /// (RFC 5861 §4: what would result in a 500, 502, 503 or 504). A trust failure is never one.
+    /// - Parameter status: the status of the response that was refused.
     fileprivate func failure(ofResponse status: UInt16) -> UpstreamFailure? {
         switch self {
         case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset,

@@ -6,32 +6,33 @@ import PinfoldMetrics
 
 /// One request and its response, from the head's last byte to the response's last byte written.
 ///
-/// The phases are in the files beside this one, in the order in which a request passes them:
-/// `Exchange+Route` (who is asked, may they be), `Exchange+Rewriting` (what the route's rules make
-/// of the request), `Exchange+Lookup` (what the cache says),
-/// `Exchange+Collapse` (waiting for another's response), `Exchange+Gather` (content that trickles
-/// in), `Exchange+Forward` (the way upstream, the request's body), `Exchange+Retry` (sending it
-/// another time), `Exchange+Response` (the answer), `Exchange+Storing` (stored while it streams),
-/// `Exchange+Validation` (what it means for what is stored), `Exchange+Stored` (answers from the
-/// cache), `Exchange+Translating` (in another form than they are stored in), `Exchange+Reply`
-/// (answers of the gateway's own), `Exchange+Finish` (metrics and log).
-/// One without a client asks about a stored response in the background (`Exchange+Background`).
+/// The phases are in the files next to this one, in the order in which a request passes through
+/// them: `Exchange+Route` (finding the origin, and whether it may be contacted),
+/// `Exchange+Rewriting` (applying the route's rules to the request), `Exchange+Lookup` (the cache),
+/// `Exchange+Collapse` (waiting for the response to an identical request), `Exchange+Gather`
+/// (collecting content that arrives slowly), `Exchange+Forward` (the connection, the request's
+/// body), `Exchange+Retry` (sending the request again), `Exchange+Response` (the server's
+/// response), `Exchange+Storing` (storing it while it streams), `Exchange+Validation` (what it
+/// means for a stored response), `Exchange+Stored` (responses from the cache),
+/// `Exchange+Translating` (stored responses that are translated before they are sent),
+/// `Exchange+Reply` (the gateway's own replies), `Exchange+Finish` (metrics and log). An exchange
+/// without a client revalidates a stored response in the background (`Exchange+Background`).
 ///
-/// What may follow on what, and what goes on when something fails, is ``ExchangeState``'s; this
-/// class does what it says (`Exchange+State`).
+/// ``ExchangeState`` decides which step may follow another and what happens after a failure; this
+/// class carries that out (`Exchange+State`).
 ///
-/// It sees heads, content and ends; which protocol version carries them is known to the streams on
-/// both sides only. Objects are used again for other exchanges.
+/// An exchange sees heads, content and ends; only the streams on both sides know which protocol
+/// version carries them. Exchange objects are reused.
 package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     let environment: Environment
-    /// Parts of the environment that every request meets: the compiler counts no references on the
-    /// way to them, as it does where one object lies behind another.
+    /// Parts of the environment that every request uses. They are kept here because the compiler
+    /// counts references on the way to an object that is reached through another object.
     let metrics: WorkerMetrics
     let origins: OriginTable
     let store: CacheStore?
-    /// Where it is; `handle` changes it.
+    /// The current state; changed by `handle`.
     var state = ExchangeState<any UpstreamStream>()
-    /// The client's stream; nil once it is gone, and in the background.
+    /// The client's stream; `nil` once the client is gone, and for an exchange in the background.
     package var client: (any DownstreamStream)?
 
     // The request.
@@ -40,45 +41,46 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     var requestHeadStart = 0
     var hasRequestBody = false
     package var ingress: Ingress?
-    /// The client is one of those that may be served.
+    /// Whether the client may be served.
     private(set) var isServed = false
     package var peer: Endpoint?
-    /// The client whose request made an exchange in the background necessary.
+    /// The client whose request caused this background exchange.
     var onBehalfOf: Endpoint?
-    /// The request's body, if all of it came with the head and it could be sent again: where it
-    /// is in the head's buffer.
+    /// The position of the request's body in the head's buffer, if all of it arrived with the head
+    /// and it can be sent again.
     var replayableBody: Range<Int>?
-    /// Bytes of content taken from the client, whatever became of them.
+    /// Bytes of content accepted from the client, whether or not they were forwarded.
     package var receivedBodyBytes: UInt64 = 0
     var contentHasEnded = true
 
-    // The way upstream.
+    // The server's side.
     package var origin: Origin?
-    /// Only a connection that carried no request before will do.
+    /// Whether a connection is needed that has not carried a request.
     package var needsFreshConnection = false
     package var response = ResponseHead()
     var interimCount = 0
-    /// What a CONNECT waits for.
+    /// What a CONNECT is waiting for.
     var opening: (any TunnelOpening)?
-    /// What has the connections once it is a tunnel; nil before.
+    /// The owner of the connections once this is a tunnel; `nil` before that.
     var carrier: (any TunnelCarrier)?
-    /// The tunnel that was asked for ends in the gateway.
+    /// Whether the requested tunnel ends in the gateway.
     package var isIntercepted = false
-    /// Why the tunnel is relayed although its host is intercepted; nil for all others.
+    /// Why the tunnel is relayed although its host is intercepted; `nil` for any other exchange.
     package var interceptionPass: InterceptionPass?
-    /// What inspecting the tunnel came to; nil where it was not.
+    /// The result of inspecting the tunnel; `nil` if it was not inspected.
     package var inspection: TunnelInspection?
 
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package var hostLabel = RouteLabels.noHost
-    /// When the request's head was last sent to the server, by the monotonic clock in microseconds;
-    /// 0: it never was.
+    /// When the request's head was last sent to the server, in microseconds of the monotonic clock;
+    /// 0 if it never was.
     var sentAt: Int64 = 0
-    /// The server may have read the request, on this connection or on one that has died since.
+    /// Whether the server may have read the request, on this connection or on one that has since
+    /// died.
     package var wasSent: Bool { sentAt != 0 }
-    /// How long the head of the response took; nil: there was none.
+    /// How long the head of the response took; `nil` if there was none.
     var firstByteMicroseconds: UInt64?
-    /// The connection had carried requests before, and ended without a byte of an answer.
+    /// Whether the connection had carried requests before and ended without a byte of a response.
     package internal(set) var wasLeftUnanswered = false
     var isEventStream = false
 
@@ -88,55 +90,55 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     var stored: CachedResponse?
     var validation: Validation?
     var ticket: StoreTicket?
-    /// Begun when the request goes out, if its response may be stored: an invalidation since then
-    /// makes a store void.
+    /// Begun when the request is sent, if its response may be stored. An invalidation after that
+    /// prevents the response from being stored.
     var storeFlight: StoreFlight?
     var serving: StoredBodyReader?
-    /// What is stored as the origin sent it and is not what clients are sent, until it is that.
+    /// A stored response in the origin's form that is being translated for the client.
     var translating: StoredTranslation?
     var requestTime: Int64 = 0
     package var notStoredReason: NotStoredReason?
-    /// Since when reading pauses for the disk to follow, in the loop's milliseconds; nil: it does
-    /// not. And how long it has in all.
+    /// When reading was paused so that the disk can catch up, in the loop's milliseconds, or `nil`
+    /// if it is not paused; and how long it has been paused in all.
     var storeWaitBegan: Int64?
     var storeWaited: Int64 = 0
-    /// The stored response that is asked about in the background; nil in the exchange of a client.
+    /// The stored response that is being revalidated in the background; `nil` in an exchange of a
+    /// client.
     var revalidated: CachedResponse?
-    /// What was stored and is no longer right, if the response under way arrives in full.
+    /// A stored response that is outdated if the current response arrives completely.
     var outdated: CachedResponse?
-    /// How it takes part in asking once for many.
+    /// Its part in collapsing identical requests.
     var collapsing = Collapsing.none
-    /// Who waits for the response, while it leads; nil: nobody yet.
+    /// The exchanges that wait for this one's response while it leads; `nil` if there are none.
     var followers: FollowerQueue?
-    /// Its neighbours in the line in which it waits itself.
+    /// Its neighbours in the queue in which it waits itself.
     package var nextInQueue: Exchange?
     package var previousInQueue: Exchange?
-    /// How long it still waits for others' responses without progress, in milliseconds; nil: it has
-    /// not waited.
+    /// How much longer it waits for other exchanges' responses without progress, in milliseconds;
+    /// `nil` if it has not waited.
     var patience: Int64?
-    /// What is sent when the origin's 304 has been read to its end.
+    /// The response to send once the origin's 304 has been read completely.
     var confirmed: ConfirmedResponse?
 
-    /// What its route's rules made of the request; nil, mostly: nothing.
+    /// The request as rewritten by its route's rules; usually `nil`, for unchanged.
     var rewritten: RewrittenRequest?
-    /// The rules that the request began under, where a reload has changed them since; nil: it has
-    /// not.
+    /// The rules under which the request began, if a reload has changed them since; `nil` if not.
     var rulesBeforeReload: RouteTransformation??
-    /// What holds for its messages, to their end; nil: no rules.
+    /// The rules that apply to its messages until they end; `nil` if there are none.
     var rules: RouteTransformation? { rulesBeforeReload ?? origin?.transformation }
-    /// The response had no length, and was gathered until its connection ended.
+    /// Whether the response had no length and was collected until its connection ended.
     var wasGatheredToTheEnd = false
-    /// What its route's rules changed of the messages; nil, mostly: nothing.
+    /// What its route's rules changed in the messages; usually `nil`, for nothing.
     package var transformed: TransformationRecord?
-    /// Content taken in before there was a connection.
+    /// Content collected before there was a connection.
     var gathered: GatheredContent? {
         didSet { if let oldValue, oldValue !== gathered { environment.release(oldValue) } }
     }
-    /// The limit under which it counts as one whose request is still arriving.
+    /// The limit in which it counts as an upload that is still arriving.
     var uploadsOf: SharedLimit?
-    /// Until when it waits to be one of those, in the loop's milliseconds; 0: it does not.
+    /// Until when it waits to be counted there, in the loop's milliseconds; 0 if it does not wait.
     var uploadWaitEnds: Int64 = 0
-    /// The client among whose exchanges it counts.
+    /// The client whose exchanges it is counted with.
     var countedFor: ClientAccount?
 
     // What is reported.
@@ -144,17 +146,17 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package var status: UInt16 = 0
     package var cacheResult = CacheResult.none
     package var fault: ExchangeError?
-    /// The head could not be parsed, and its sender seems to take JSON.
+    /// Whether the head could not be parsed, but its sender seems to accept JSON.
     var refusedWantsJSON = false
     package var id: UInt64 = 0
-    /// What a relay moved: from the client, and to it.
+    /// The bytes that a relay moved from and to the client.
     package var relayedBytes: (fromClient: UInt64, toClient: UInt64) = (0, 0)
     package var upstreamEndpoint: Endpoint?
     package var upstreamVersion = UpstreamTLSVersion.none
-    /// What was tried to connect to, where no connection came of it; nil, mostly: nothing.
+    /// The addresses tried if no connection could be made; usually `nil`.
     package var failedAttempts: FailedAttempts?
 
-    /// A stored response that the origin has confirmed, in the form that the client needs.
+    /// A stored response confirmed by the origin, in the form that the client needs.
     final class ConfirmedResponse {
         let stored: CachedResponse
         let freshened: FreshenedResponse
@@ -179,42 +181,42 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         store = environment.shared.store
     }
 
-    /// How long the connection took that the request is on, where it was made for it; nil: there is
-    /// none, or it carried requests before.
+    /// How long the request's connection took to establish, if it was made for this request; `nil`
+    /// if there is none or it had carried requests before.
     package var connectionTimes: ConnectionTimes? {
         guard let upstream = state.upstream, !upstream.wasReused else { return nil }
         return upstream.connectionTimes
     }
 
-    /// Whether the request is on a connection that carried others before.
+    /// Whether the request uses a connection that had carried others before.
     package var reusesConnection: Bool { state.upstream?.wasReused ?? false }
 
     /// The stream that carries the request to its server, while there is one.
     @inline(__always)
     var upstream: (any UpstreamStream)? { state.upstream }
 
-    /// The request head's bytes, which all of `request`'s ranges count from.
+    /// The bytes of the request's head; all ranges of `request` are relative to them.
     var requestHead: UnsafeRawBufferPointer {
         guard let requestBuffer else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         let end = requestHeadStart + request.length
         return UnsafeRawBufferPointer(rebasing: requestBuffer.memory[requestHeadStart..<end])
     }
 
-    /// The request head's bytes as a span, for the time of a call.
+    /// The bytes of the request's head as a span, valid during a call.
     package func withRequestHead<R>(_ body: (Span<UInt8>) -> R) -> R {
         body(requestHead.octets)
     }
 
-    /// Whether the buffer holds the head of the exchange's request, or content of it.
+    /// Whether the buffer contains the request's head or content.
     package func holds(_ buffer: Buffer) -> Bool {
         requestBuffer === buffer || rewritten != nil && rewritten?.buffer === buffer
     }
 
-    /// Takes a complete request head; ``route()`` is what follows.
+    /// Accepts a complete request head; the next call is ``route(at:)``.
     ///
     /// - Parameters:
     ///   - headStart: where the head begins in the buffer.
-    ///   - isServed: the client may be served; else it is told that it may not.
+    ///   - isServed: whether the client may be served; if not, the reply says so.
     @inline(__always)
     package func begin(
         client: any DownstreamStream, ingress: consuming Ingress, peer: Endpoint,
@@ -229,8 +231,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if hasBody, let requestBuffer { rememberReplayableBody(requestBuffer) }
     }
 
-    /// Answers a request whose head could not be read.
-    /// `seen` holds what was received of it.
+    /// Answers a request whose head could not be read. `seen` contains the part that was received.
     package func refuse(
         _ fault: ExchangeError, seen: Buffer?, client: any DownstreamStream, ingress: Ingress,
         peer: Endpoint
@@ -247,7 +248,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         reply(with: fault, closing: true)
     }
 
-    /// What the answer's form depends on, from a head that could not be parsed.
+    /// Guesses from an unparsable head what the form of the reply depends on.
     private func guess(from bytes: UnsafeRawBufferPointer) {
         let seen = bytes.octets
         if seen.starts(with: "HEAD ") { request.method = .head }
@@ -272,12 +273,12 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if isCounted { environment.exchangeBegan() }
     }
 
-    /// Lets go of something, if there is anything: mostly there is not, and to see that costs less
-    /// than to let go of nothing.
+    /// Releases a part if there is one. Usually there is none, and checking that is cheaper than
+    /// releasing nothing.
     @inline(__always)
     private func clear<Part>(_ part: inout Part?) { if part != nil { part = nil } }
 
-    /// Back to the state of a new object, its storage kept.
+    /// Resets the object to its initial state, keeping its storage.
     func reset() {
         if token != .none { environment.loop.remove(self) }
         clear(&client)
@@ -329,7 +330,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         clear(&confirmed)
     }
 
-    /// Registers the exchange for answers from other threads and deadlines of its own.
+    /// Registers the exchange with the loop, for answers from other threads and for deadlines.
     func register() -> Bool {
         if token != .none { return true }
         do {
@@ -340,7 +341,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         }
     }
 
-    /// One thing only: it may end the exchange, and the object may then be another one already.
+    /// Does one thing only: it may end the exchange, after which the object may already be in use
+    /// for another.
     package override func deadlineReached() {
         switch state.step {
         case .loading, .serving: serving?.proceed()
@@ -352,7 +354,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         }
     }
 
-    /// Another step of a stored response that is read to be translated.
+    /// Continues with a stored response that is being read for translation.
     package override func continueWork() {
         if case .loading = state.step { serving?.proceed() }
     }

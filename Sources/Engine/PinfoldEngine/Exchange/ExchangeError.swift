@@ -6,9 +6,9 @@ import PinfoldTLS
 import Transformation
 import Trust
 
-/// Why the gateway answers an exchange itself, or cuts it off, with the details of this exchange.
+/// Why the gateway answers an exchange itself or cuts it off, with the details of this exchange.
 ///
-/// What is said and counted is its ``Reason``; how a case is added stands there.
+/// Its ``Reason`` is what is reported and counted, and documents how to add a case.
 package enum ExchangeError: Error, Sendable {
     // The request.
     case request(WireError)
@@ -35,7 +35,7 @@ package enum ExchangeError: Error, Sendable {
     case clientExchangeLimit
     case headBuffersFull
     case connectionsFull
-    // The way upstream.
+    // The server's side.
     case tooManyPending
     case poolWaitTimeout
     case nameNotResolved(ResolveFailure)
@@ -44,7 +44,7 @@ package enum ExchangeError: Error, Sendable {
     case tlsFailed(TLSError)
     case tlsTimeout
     case descriptorsExhausted
-    /// With a proxy on the way.
+    /// A failure of a proxy on the way.
     indirect case proxy(ProxyError)
     // The upstream's answer.
     case response(WireError)
@@ -52,8 +52,8 @@ package enum ExchangeError: Error, Sendable {
     case upstreamSpeaksTLS
     case upstreamClosed
     case upstreamReset(Errno)
-    /// A server that was asked in clear text, and never answered yet, closed the connection without
-    /// a byte, or reset it with this error.
+    /// A server that was contacted in clear text, and has never responded yet, closed the
+    /// connection without a byte, or reset it with this error.
     case upstreamUnanswered(Errno?)
     case upstreamSendTimeout
     case firstByteTimeout
@@ -68,7 +68,7 @@ package enum ExchangeError: Error, Sendable {
     // The gateway.
     case superseded
 
-    /// The reason: the part that is the same for all exchanges of its kind.
+    /// The reason: the part that is the same for all errors of this kind.
     package var reason: Reason {
         switch self {
         case .request(let error): .request(error)
@@ -128,13 +128,13 @@ package enum ExchangeError: Error, Sendable {
     /// The status of the reply.
     package var status: UInt16 { reason.entry.status }
 
-    /// One sentence: what was wrong, and what was expected where that helps. It says the reason's
-    /// meaning unless the case has more to tell.
+    /// One sentence: what was wrong, and what was expected where that helps. It is the reason's
+    /// meaning unless the case has details.
     package var explanation: String {
         switch self {
         case .request(let error): "the request was refused: \(error.explanation)"
         case .response(let error): "the server's response was refused: \(error.explanation)"
-        // What to write stands in the reply itself: who meets these has a file to change.
+        // The reply itself says what to write: these errors are fixed in the configuration file.
         case .tunnelRefused:
             "\(reason.entry.meaning): request it as http:// with upgrade: https in the entry, or "
                 + "write tunnel: pass there"
@@ -171,12 +171,12 @@ package enum ExchangeError: Error, Sendable {
 }
 
 extension ExchangeError {
-    /// What to write where a server that speaks TLS was asked in clear text, and the reverse.
+    /// What to write if a server that speaks TLS was contacted in clear text, and the reverse.
     private static let secureKeys =
         "request https://, or write upgrade: https in its entry of hosts"
     private static let clearTextKeys =
-        "; if its port is one for clear text, request http://, without upgrade: https in its entry "
-        + "of hosts"
+        "; if its port is for clear text, request http://, without upgrade: https in its entry of "
+        + "hosts"
 
     private static func explanation(of failure: TransformationFailure) -> String {
         let meaning = Reason.transformation(failure.problem).entry.meaning
@@ -184,7 +184,7 @@ extension ExchangeError {
         return "\(meaning): \(failure.detail)\(place)"
     }
 
-    /// What is quoted of the content at fault.
+    /// The part of the invalid content that is quoted.
     package var excerpt: [UInt8] {
         if case .transformation(let failure) = self { failure.excerpt } else { [] }
     }
@@ -192,7 +192,7 @@ extension ExchangeError {
     private static func explanation(connectPort port: UInt16) -> String {
         let hint =
             port == 80
-            ? "; some clients use CONNECT for http:// URLs too, and need port 80 there" : ""
+            ? "; some clients use CONNECT for http:// URLs, too, and need port 80" : ""
         return "CONNECT to port \(port) is not allowed: add it to access.connectPorts, as in "
             + "[443, \(port)]\(hint)"
     }
@@ -210,13 +210,13 @@ extension ExchangeError {
 // MARK: Consequences
 
 extension ExchangeError {
-    /// Whether the client's own connection is better ended, for what it holds is scarce.
+    /// Whether the client's connection should be closed because it holds a scarce resource.
     package var leavesNoRoom: Bool {
         if case .descriptorsExhausted = self { true } else { false }
     }
 
-    /// Whether the fault is the gateway's: a limit, want of descriptors, a reload. It says nothing
-    /// about the host.
+    /// Whether the gateway itself is the cause: a limit, a lack of descriptors, a reload. Such an
+    /// error says nothing about the host.
     package var isOwn: Bool {
         switch self {
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
@@ -228,9 +228,9 @@ extension ExchangeError {
         }
     }
 
-    /// What the fault tells of the host's reachability; nil: nothing, it is the gateway's own. A
-    /// server that is not trusted has answered: that it is the wrong one is told by the metrics of
-    /// trust.
+    /// What the error says about the host's reachability; `nil` if nothing, because the gateway is
+    /// the cause. A server that is not trusted has answered: that it is the wrong one shows in the
+    /// metrics of trust.
     package var reachabilityEvidence: ReachabilityEvent? {
         switch self {
         case .nameNotResolved(let failure) where failure.isOwn: nil

@@ -1,36 +1,35 @@
 import HTTPCore
 
-/// The cache misses that are under way on one worker, by the hashes of their keys, so that others
-/// for the same can wait for the first one's response; and the keys for which waiting was of no
-/// use.
+/// The cache misses in progress on one worker, by the hashes of their keys, so that others for the
+/// same key can wait for the first one's response; and the keys for which waiting did not help.
 ///
-/// Each key has one place, which its hash tells: a miss looks at one place in memory and allocates
-/// nothing. Where the place is taken by another key the miss goes alone, as it would without the
-/// table. Of the keys that go alone as many are known as there are places, and each client has a
-/// share of them. Keys of the same hash (which nobody outside can choose) wait for each other in
-/// vain and then ask for themselves.
+/// Each key has one slot, determined by its hash: a miss looks at one place in memory and allocates
+/// nothing. If the slot is used by another key, the miss proceeds alone, as it would without the
+/// table. The table remembers as many keys that proceed alone as it has slots, and each client has
+/// a share of them. Keys with the same hash (which nobody outside can choose) wait for each other
+/// in vain and then proceed alone.
 struct FlightTable<Flight: AnyObject> {
     /// What a miss does.
     enum Entry {
-        /// It asks the origin, and others wait for its response.
+        /// It is sent to the origin, and others wait for its response.
         case lead
-        /// It waits for the response to this one.
+        /// It waits for the response to this flight.
         case follow(Flight)
-        /// It asks the origin, and nobody waits for it.
+        /// It is sent to the origin, and nobody waits for it.
         case alone
     }
 
     private struct Slot {
         var hash: UInt64 = 0
         var leader: Flight?
-        /// What `alone` has for the hash, so that it need not be looked for there.
+        /// The value in `alone` for the hash, so that it need not be looked up there.
         var aloneUntil: Int64 = 0
     }
 
     private var slots: ContiguousArray<Slot>
-    /// Until when misses of a key go alone, by its hash, in the loop's milliseconds.
+    /// Until when misses of a key proceed alone, by its hash, in the loop's milliseconds.
     private var alone: ShareTable<UInt64, Int64>
-    /// How many places a table has.
+    /// The number of slots of a table.
     static var defaultSlotCount: Int { 2048 }
 
     /// - Parameter slotCount: a power of two.
@@ -39,14 +38,14 @@ struct FlightTable<Flight: AnyObject> {
         alone = ShareTable(limit: slotCount)
     }
 
-    /// How many lead, of all keys.
+    /// The number of leaders, of all keys.
     var leaderCount: Int { slots.count { $0.leader != nil } }
 
     private func index(of hash: UInt64) -> Int {
         Int(truncatingIfNeeded: hash) & (slots.count - 1)
     }
 
-    /// A miss: what it does.
+    /// Decides what a miss does.
     mutating func enter(_ flight: Flight, hash: UInt64, now: Int64) -> Entry {
         let index = index(of: hash)
         if slots[index].hash == hash {
@@ -63,15 +62,15 @@ struct FlightTable<Flight: AnyObject> {
         return .lead
     }
 
-    /// Nobody needs to wait for the flight any more.
+    /// Nobody needs to wait for the flight any longer.
     mutating func leave(_ flight: Flight, hash: UInt64) {
         let index = index(of: hash)
         if slots[index].leader === flight { slots[index].leader = nil }
     }
 
-    /// Lets misses of the key go alone for a while.
+    /// Makes misses of the key proceed alone for a while.
     ///
-    /// - Parameter client: whose miss has shown that waiting is of no use.
+    /// - Parameter client: the client whose miss showed that waiting does not help.
     mutating func goAlone(hash: UInt64, until time: Int64, for client: IPNetwork?) {
         alone.set(time, for: hash, of: client)
         let index = index(of: hash)

@@ -1,13 +1,13 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// What a reverse route's upstream is told about the client's side: X-Forwarded-For, -Host, -Proto
-/// and Forwarded (RFC 7239). Written straight into the head; nothing is allocated.
+/// The fields that tell a reverse route's upstream about the client's side: X-Forwarded-For, -Host,
+/// -Proto and Forwarded (RFC 7239). They are written directly into the head; nothing is allocated.
 struct ForwardedFields {
     private let forwarding: ForwardingConfiguration
-    /// The client, or the proxy that it came through; nil in the background.
+    /// The client, or the proxy that it came through; `nil` for an exchange in the background.
     private let peer: IPAddress?
-    /// What the request itself says in these fields is believed.
+    /// Whether the request's own values of these fields are trusted.
     let isTrusted: Bool
 
     init(_ forwarding: ForwardingConfiguration, peer: IPAddress?) {
@@ -16,12 +16,12 @@ struct ForwardedFields {
         isTrusted = peer.map { forwarding.trusts($0.unmapped) } ?? false
     }
 
-    /// The most bytes that are written beside those of the request's own fields and twice its host.
+    /// The most bytes that are written in addition to the request's own fields and twice its host.
     static let reservedBytes = 256
 
-    /// Whether the answer may depend on more than the cache's key tells: what an untrusted client
-    /// said in a field whose trusted value is part of the key, an element of Forwarded that was
-    /// believed, or a host that is not the one in the Host field.
+    /// Whether the response may depend on something that is not part of the cache key: a value that
+    /// an untrusted client sent in a field whose trusted value is part of the key, an element of
+    /// Forwarded that was trusted, or a host that differs from the Host field.
     func keepsOutOfCache(_ request: borrowing RequestHead) -> Bool {
         if request.hostConflicts { return true }
         guard forwarding.trustsSomebody else { return false }
@@ -30,7 +30,7 @@ struct ForwardedFields {
             : request.fields.present.intersects(FieldIDSet([.xForwardedHost, .xForwardedProto]))
     }
 
-    /// Writes the fields that the mode wants, each line with CRLF.
+    /// Writes the fields that the mode asks for, each line with CRLF.
     func append(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, to writer: inout HeadWriter
     ) {
@@ -74,7 +74,7 @@ struct ForwardedFields {
         if !value.isEmpty { writer.append(field: id, bytes.extracting(value.indices)) }
     }
 
-    /// The values that a trusted proxy sent, each with a comma behind it.
+    /// The values that a trusted proxy sent, each followed by a comma.
     private func appendList(
         _ id: FieldID, _ request: borrowing RequestHead, _ bytes: Span<UInt8>,
         _ writer: inout HeadWriter
@@ -125,6 +125,6 @@ struct ForwardedFields {
         writer.appendLineEnd()
     }
 
-    /// What clients spoke to the gateway.
+    /// The scheme that clients use towards the gateway.
     private var proto: StaticString { forwarding.clientsSpeakTLS ? "https" : "http" }
 }

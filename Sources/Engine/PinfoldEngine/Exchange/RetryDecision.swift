@@ -1,18 +1,18 @@
-/// Why a request is sent another time.
+/// Why a request is sent again.
 enum RetryReason: Int, CaseIterable {
-    /// The connection had carried requests before and ended before a byte of the answer: the
+    /// The connection had carried requests before and ended before a byte of the response: the
     /// server closed it just as it was used (RFC 9112 §9.3.1).
     case connectionDied
-    /// A reload gave the origin another policy while a connection to it was waited for.
+    /// A reload gave the origin another policy while the exchange waited for a connection to it.
     case superseded
-    /// The answer to the conditions is of no use, for instance a 304 for what cannot be read any
-    /// more (RFC 9111 §4.3.3).
+    /// The response to the conditional request cannot be used, for instance a 304 for a stored
+    /// response that can no longer be read (RFC 9111 §4.3.3).
     case validationFailed
-    /// What was stored of the body cannot be read, and nothing of it has reached the client.
+    /// The stored body cannot be read, and nothing of it has reached the client.
     case storedBodyUnreadable
 }
 
-/// The reasons for which a request has been sent another time.
+/// The reasons for which a request has been sent again.
 struct RetryReasons: OptionSet {
     let rawValue: Int
 
@@ -23,39 +23,38 @@ struct RetryReasons: OptionSet {
     mutating func insert(_ reason: RetryReason) { formUnion(Self(reason)) }
 }
 
-/// Whether a request is sent another time: one decision for every way in which an attempt can end
-/// without a response for the client.
+/// Decides whether a request is sent again, for every way in which an attempt can end without a
+/// response for the client.
 ///
-/// It is asked only while nothing of a response has reached the client (``ExchangeState``). A
-/// request goes out again only if all of its content can go out again, and once for each reason;
-/// for a reload, once for each reload.
-/// Only after a connection's death the server may have acted on the request: then it must be
-/// idempotent (RFC 9110 §9.2.2).
+/// It is used only while nothing of a response has reached the client (``ExchangeState``). A
+/// request is sent again only if all of its content can be sent again, and once for each reason
+/// (for a reload, once for each reload). Only after the death of a connection may the server have
+/// acted on the request: then the request must be idempotent (RFC 9110 §9.2.2).
 struct RetryDecision {
     /// How an attempt ended.
     enum Ending: Equatable {
         /// The connection ended before the response was complete.
         case connectionDied(wasReused: Bool, responseStarted: Bool)
-        /// There was no connection yet when the origin got another policy.
+        /// The origin got another policy before there was a connection.
         case superseded
-        /// The origin's answer says nothing about what is stored.
+        /// The origin's response says nothing about the stored response.
         case validationFailed
-        /// What is stored cannot be read.
+        /// The stored response cannot be read.
         case storedBodyUnreadable
     }
 
-    /// How much of the request's content has been taken from the client.
+    /// How much of the request's content has been accepted from the client.
     enum Content: Equatable {
-        /// The request has none.
+        /// The request has no content.
         case none
-        /// All of it is still to come.
+        /// None has been accepted yet.
         case untouched
-        /// Some of it has been sent, and what it was is not known any more.
+        /// Some of it has been sent and was not kept.
         case partlySent
-        /// It has ended.
+        /// It is complete.
         case ended(isKept: Bool)
 
-        /// It can go out in full.
+        /// Whether all of it can be sent.
         var isAvailable: Bool {
             switch self {
             case .none, .untouched: true
@@ -67,10 +66,10 @@ struct RetryDecision {
 
     var isIdempotent: Bool
     package var content: Content
-    /// Why it has been sent another time already.
+    /// The reasons for which it has already been sent again.
     var reasons: RetryReasons
 
-    /// The reason to send the request another time; nil: it is not.
+    /// The reason to send the request again; `nil` if it is not sent again.
     func reason(after ending: Ending) -> RetryReason? {
         guard content.isAvailable else { return nil }
         let reason: RetryReason
@@ -85,8 +84,8 @@ struct RetryDecision {
         return reasons.contains(reason) ? nil : reason
     }
 
-    /// Whether an attempt needs a connection that nobody has used before: the idle ones may all
-    /// have died with the one that did.
+    /// Whether an attempt needs a connection that has not been used before: all idle ones may have
+    /// died together with the one that did.
     static func needsFreshConnection(_ reasons: RetryReasons) -> Bool {
         reasons.contains(.connectionDied)
     }

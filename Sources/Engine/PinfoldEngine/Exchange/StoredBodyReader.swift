@@ -1,8 +1,9 @@
 import CacheStore
 import EventLoop
 
-/// Reads a stored body in parts, for the client, where the next is asked for when the last has been
-/// written, or for its translation: from the disk tier, or from its memory file.
+/// Reads a stored body part by part, from the disk tier or from its memory file. For the client,
+/// the next part is read once the last has been written; it is also used to read a body for
+/// translation.
 final class StoredBodyReader {
     /// Where the body is.
     enum Source {
@@ -10,7 +11,7 @@ final class StoredBodyReader {
         case file(MemoryFile)
     }
 
-    /// Unowned, for the exchange owns it; unsafe, for nobody else does.
+    /// Unowned because the exchange owns it; unsafe because nobody else does.
     private unowned(unsafe) let exchange: Exchange
     private let source: Source
     private var content: Range<UInt64>
@@ -18,7 +19,7 @@ final class StoredBodyReader {
     private var attempts = 0
     private static let retryMilliseconds: Int64 = 20
     private static let attemptLimit = 500
-    /// What is read from a file in one step.
+    /// Bytes that are read from a file in one step.
     private static let partBytes = 64 << 10
 
     init(exchange: Exchange, source: Source, content: Range<UInt64>) {
@@ -27,7 +28,7 @@ final class StoredBodyReader {
         self.content = content
     }
 
-    /// Asks for the next part, or says that there is none.
+    /// Requests the next part, or reports the end.
     func proceed() {
         guard !isWaiting, exchange.client != nil else { return }
         guard !content.isEmpty else { return exchange.storedBodyEnded() }
@@ -46,7 +47,7 @@ final class StoredBodyReader {
                 mailbox.post(.chunk(token, $0))
             } ?? false
         guard !accepted else { return }
-        // Many reads are waiting: this one tries again in a moment.
+        // Many reads are waiting: tries again in a moment.
         isWaiting = false
         attempts += 1
         guard attempts < Self.attemptLimit else {
@@ -55,13 +56,14 @@ final class StoredBodyReader {
         exchange.environment.loop.setDeadline(exchange, after: Self.retryMilliseconds)
     }
 
-    /// Gives on what was read.
+    /// Passes on what was read.
     func arrived(_ result: ChunkResult) {
         guard isWaiting, case .disk(let body) = source, exchange.client != nil else { return }
         isWaiting = false
         attempts = 0
         guard case .chunk(let chunk) = result else {
-            // As long as nothing of the response has been written, the origin is asked instead.
+            // As long as nothing of the response has been written, the request is sent to the
+            // origin instead.
             return exchange.fail(.storedBodyUnreadable, .storedBodyUnreadable)
         }
         let start = content.lowerBound % UInt64(body.chunkBytes)
@@ -74,7 +76,8 @@ final class StoredBodyReader {
         if exchange.takeStored(bytes, owner: chunk) { proceed() }
     }
 
-    /// Reads a part at once. The next one has another turn, so that others have theirs.
+    /// Reads a part immediately. The next one is read in another turn, so that others get their
+    /// share.
     private func takePart(of file: MemoryFile) {
         let loop = exchange.environment.loop
         let part = loop.buffers.takeLarge()

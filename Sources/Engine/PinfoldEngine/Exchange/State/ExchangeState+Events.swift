@@ -1,6 +1,7 @@
-// The transitions: for each event every state, so that a new state or event is met everywhere.
+// The transitions: every event handles every state, so that a new state or event must be handled
+// everywhere.
 extension ExchangeState {
-    /// Takes an event; what the reaction asks for is to be done at once, in its order.
+    /// Handles an event. The caller must carry out the reaction immediately, in its order.
     @inline(__always)
     mutating func handle(_ event: Event) -> Reaction {
         switch event {
@@ -54,7 +55,7 @@ extension ExchangeState {
             case .open: step = .opening
             }
             return Reaction()
-        // It looks again whether it may connect.
+        // Checks again whether it may connect.
         case .gathering:
             switch decision {
             case .gather: return Reaction()
@@ -144,7 +145,7 @@ extension ExchangeState {
             step = hasClient ? .finishing : .ended
             return Reaction(next: hasClient ? .complete : .end(cut: false))
         case .discarding(_, .serveConfirmed):
-            // In the background nobody is to be sent what was confirmed.
+            // In the background there is no client to send the confirmed response to.
             step = hasClient ? .routing : .ended
             return Reaction(next: hasClient ? .serveConfirmed : .end(cut: false))
         case .discarding(_, .forwardAgain):
@@ -157,7 +158,7 @@ extension ExchangeState {
 
     private mutating func relayed() -> Reaction {
         switch step {
-        // The connection is the relay's: it is not let go of.
+        // The connection belongs to the relay and is not released.
         case .opening, .requesting:
             step = .tunnelling
             return Reaction()
@@ -191,7 +192,7 @@ extension ExchangeState {
         }
     }
 
-    /// Back to routing: the request is sent another time, or the failure is told.
+    /// Back to routing: the request is sent again, or the failure is reported.
     private mutating func goAgain(
         after ending: RetryDecision.Ending?, _ release: Release = .nothing
     ) -> Reaction {
@@ -202,7 +203,7 @@ extension ExchangeState {
             return Reaction(release: release, next: .forwardAgain(reason))
         }
         guard !hasClient else { return Reaction(release: release, next: .reply) }
-        // Nobody is there to be told.
+        // There is no client to reply to.
         step = .ended
         return Reaction(release: release, next: .end(cut: true))
     }
@@ -216,7 +217,7 @@ extension ExchangeState {
             return Reaction(next: .sendContent)
         case .gathering: return Reaction(next: .gatherContent)
         case .routing, .loading, .waiting, .connecting: return Reaction(next: .holdContent)
-        // Nobody wants it any more.
+        // It is no longer needed.
         case .serving, .finishing, .opening, .tunnelling: return Reaction(next: .dropContent)
         case .ended: return Self.illegal
         }
@@ -264,7 +265,7 @@ extension ExchangeState {
 
     private mutating func clientTimedOut() -> Reaction {
         switch step {
-        // It is still owed a response, which says that its request did not arrive.
+        // The client must still get a response, saying that its request did not arrive.
         case .gathering: return goAgain(after: nil)
         case .requesting(let upstream), .discarding(let upstream, _):
             return goAgain(after: nil, .upstream(upstream))
@@ -303,7 +304,7 @@ extension ExchangeState {
 }
 
 extension ExchangeState.FailureInfo {
-    /// How the attempt ended, if that is a way after which it may be repeated.
+    /// How the attempt ended, if it may be repeated after that.
     fileprivate func ending(wasReused: Bool) -> RetryDecision.Ending? {
         switch cause {
         case .connectionDied(let responseStarted):
@@ -329,7 +330,7 @@ extension ExchangeState {
         }
     }
 
-    /// A head, or all of a response, is queued for the client or on its way.
+    /// Whether a head or a whole response is queued for the client or being sent.
     var headIsSent: Bool {
         switch step {
         case .responding: hasClient

@@ -1,8 +1,8 @@
-/// The life of one exchange as a pure state machine: no stream, no clock, no side effect.
+/// The life of one exchange as a pure state machine: without streams, clocks or side effects.
 ///
-/// Every event goes to ``handle(_:)``; the reaction says what is let go of, and then what goes on,
-/// if anything. A connection to the server is part of the states in which there is one: forwarding
-/// without an upstream cannot be written down.
+/// Every event is passed to ``handle(_:)``; the reaction says what to release and then how to
+/// continue, if at all. A connection to the server is part of the states in which there is one:
+/// forwarding without an upstream cannot be expressed.
 ///
 ///     routing ──► loading, waiting ──► routing (the disk has answered, what is stored has been
 ///        │                                      translated, another's response came)
@@ -13,73 +13,73 @@
 ///        ├──► serving (from the disk) ──────────┴──────────────────► finishing ──► ended
 ///        └──► opening (CONNECT) ──► tunnelling ──────────────────────────────────►   ▲
 ///
-/// From any state a client that goes away leads to the end. What goes wrong before a head was sent
-/// leads back to routing, to try again or to reply; later it cuts the response off.
+/// In any state, a client that goes away leads to the end. A failure before a head was sent leads
+/// back to routing, to try again or to reply; after that, it cuts the response off.
 ///
-/// `Upstream` is what carries the request: a stream, or whatever stands for one in a test.
+/// `Upstream` is what carries the request: a stream, or a stand-in in a test.
 struct ExchangeState<Upstream> {
     /// Where the exchange is.
     enum Step {
-        /// It is none, or none any more.
+        /// There is no exchange, or it has ended.
         case ended
-        /// What happens next is being decided: who is asked, or what is replied.
+        /// Deciding what happens next: where to send the request, or what to reply.
         case routing
-        /// The disk tier is asked, or what is stored is read and translated.
+        /// Waiting for the disk tier, or reading and translating a stored response.
         case loading
-        /// The response to another exchange's request is waited for.
+        /// Waiting for the response to another exchange's request.
         case waiting
-        /// The request's content is taken in before a connection is asked for.
+        /// Collecting the request's content before a connection is requested.
         case gathering
-        /// A connection is waited for.
+        /// Waiting for a connection.
         case connecting
-        /// The request goes out, and the final head of the response is waited for.
+        /// Sending the request and waiting for the final head of the response.
         case requesting(Upstream)
-        /// The response is of no use to the client, and read to its end.
+        /// Reading a response to its end that is not for the client.
         case discarding(Upstream, then: Continuation)
-        /// The response is passed on.
+        /// Forwarding the response.
         case responding(Upstream)
-        /// A stored response is streamed from the disk.
+        /// Streaming a stored response from the disk.
         case serving
-        /// The response is complete, and the client takes the last of it.
+        /// The response is complete, and the client is reading the last of it.
         case finishing
-        /// CONNECT: the connection to the destination is waited for.
+        /// CONNECT: waiting for the connection to the destination.
         case opening
         /// The relay has taken over.
         case tunnelling
     }
 
-    /// What follows on a response that is not passed on.
+    /// What follows a response that is not forwarded.
     enum Continuation: Equatable, CaseIterable {
-        /// What is stored, which the server has confirmed, is the response.
+        /// The stored response, which the server has confirmed, is served.
         case serveConfirmed
         /// The request is sent again, without conditions.
         case forwardAgain
     }
 
-    /// What is known of a request when it begins.
+    /// What is known about a request when it begins.
     struct Request: Equatable {
         var hasContent: Bool
         /// Sending it twice does no harm (RFC 9110 §9.2.2).
         var isIdempotent: Bool
-        /// Somebody waits for the response; false in the background.
+        /// Whether a client waits for the response; false in the background.
         var hasClient: Bool
     }
 
     /// What the gateway has decided to do with a request.
     enum Decision: Equatable, CaseIterable {
-        /// Asks the disk tier, or prepares what is stored.
+        /// Ask the disk tier, or prepare a stored response.
         case load
-        /// Waits for the response to another request.
+        /// Wait for the response to another request.
         case follow
-        /// Takes the request's content in first.
+        /// Collect the request's content first.
         case gather
-        /// Asks for a connection.
+        /// Request a connection.
         case connect
-        /// Sends a complete response: the gateway's own, or a stored one.
+        /// Send a complete response: the gateway's own, or a stored one.
         case respond
-        /// Sends the head of a stored response whose content comes from the disk.
+        /// Send the head of a stored response whose content comes from the disk.
         case serve
-        /// Connects to the destination of a tunnel.
+        /// Connect to the destination of a tunnel.
         case open
     }
 
@@ -89,7 +89,7 @@ struct ExchangeState<Upstream> {
         case interim
         case passedOn
         case discarded(then: Continuation)
-        /// It is a failure, and something stored is a better response.
+        /// It is an error, and a stored response is served instead.
         case replaced
 
         static var allCases: [Answer] {
@@ -100,14 +100,14 @@ struct ExchangeState<Upstream> {
         }
     }
 
-    /// Something went wrong.
+    /// A failure.
     struct FailureInfo: Equatable {
         enum Cause: Equatable, CaseIterable {
-            /// The server's connection ended, before a byte of the response or within it.
+            /// The server's connection ended, before or within the response.
             case connectionDied(responseStarted: Bool)
             /// A reload gave the origin another policy while a connection was waited for.
             case superseded
-            /// What is stored cannot be read.
+            /// The stored response cannot be read.
             case storedBodyUnreadable
             /// Anything else: sending the request again does not help.
             case other
@@ -122,86 +122,87 @@ struct ExchangeState<Upstream> {
         }
 
         var cause: Cause
-        /// A head that was queued was taken back: the client has seen nothing of it.
+        /// Whether a queued head was withdrawn: the client has seen nothing of it.
         var headWithdrawn = false
     }
 
     /// Something that happened.
     enum Event {
-        /// A request head has arrived, or the background asks.
+        /// A request head has arrived, or a background request begins.
         case begin(Request)
         case decided(Decision)
-        /// The disk tier has answered, or what is stored is ready to be sent.
+        /// The disk tier has answered, or the stored response is ready to be sent.
         case loaded
-        /// The response that was waited for has come, or will not.
+        /// The response that it waited for has arrived, or will not.
         case flightEnded
-        /// There is a connection. `wasReused`: it carried requests before. `sendsGathered`: content
-        /// that was taken in goes out behind the head, and is not kept.
+        /// There is a connection. `wasReused`: it has carried requests before. `sendsGathered`:
+        /// collected content is sent after the head, and is not kept.
         case connected(Upstream, wasReused: Bool, sendsGathered: Bool)
         case answered(Answer)
-        /// The response has ended well, and its connection is the pool's again.
+        /// The response is complete, and its connection is back in the pool.
         case responseEnded
         case failed(FailureInfo)
         /// Content of the request has arrived.
         case content
-        /// The request's content is complete. `isKept`: it could be sent again.
+        /// The request's content is complete. `isKept`: it can be sent again.
         case contentEnded(isKept: Bool)
-        /// The client has taken everything that was queued for it.
+        /// Everything queued for the client has been written.
         case drained
         case clientGone
         /// Nothing has moved between the client and the gateway for too long.
         case clientTimedOut
-        /// Both ends of a tunnel, or of a switched protocol, are the relay's.
+        /// The relay has taken over both ends of a tunnel or of a switched protocol.
         case relayed
-        /// The relay is over, or what happens in the background is of no further use.
+        /// The relay has ended, or the background exchange is of no further use.
         case over
     }
 
-    /// What is let go of in a transition.
+    /// What is released in a transition.
     enum Release {
         case nothing
-        /// The connection: nobody reads on.
+        /// The connection, which is no longer read.
         case upstream(Upstream)
         /// The wait for a connection.
         case wait
-        /// The connection to a tunnel's destination that is being made.
+        /// The connection to a tunnel's destination that is being established.
         case opening
     }
 
-    /// What goes on after a transition: the last thing to be done, for it may bring the next event.
+    /// How to continue after a transition. It must be done last, because it may cause the next
+    /// event.
     enum Next: Equatable {
         case nothing
-        /// The event is not possible in this state: a fault of the program.
+        /// The event is impossible in this state: a bug in the program.
         case illegal
-        /// The fault is told, or something stored is sent in its place.
+        /// Reply with the error, or with a stored response in its place.
         case reply
-        /// Asks for a connection, for this reason once more.
+        /// Request a connection again, for this reason.
         case forwardAgain(RetryReason)
-        /// What was taken in of the content is complete, or may not grow.
+        /// The collected content is complete, or may not grow: forward the request.
         case forward
-        /// The confirmed response is sent.
+        /// Serve the confirmed response.
         case serveConfirmed
-        /// The next part of the stored content is read.
+        /// Read the next part of the stored content.
         case read
-        /// The server may go on.
+        /// Resume reading from the server.
         case resume
-        /// The end of the response is queued.
+        /// Queue the end of the response.
         case complete
-        /// Content goes to the server.
+        /// Send content to the server.
         case sendContent
-        /// The end of the content goes to the server.
+        /// Send the end of the content to the server.
         case endContent
-        /// Content is kept until there is a connection.
+        /// Keep content until there is a connection.
         case gatherContent
-        /// Content is not taken for now.
+        /// Do not accept content for now.
         case holdContent
-        /// Content is thrown away.
+        /// Discard content.
         case dropContent
-        /// The exchange is over. `cut`: the response is not complete, and the client must see it.
+        /// The exchange has ended. `cut`: the response is incomplete, and the client must notice.
         case end(cut: Bool)
     }
 
-    /// What a transition asks for.
+    /// What a transition requires.
     struct Reaction {
         var release = Release.nothing
         var next = Next.nothing
@@ -211,7 +212,7 @@ struct ExchangeState<Upstream> {
     var hasClient = false
     var isIdempotent = false
     package var content = RetryDecision.Content.none
-    /// Why the request has been sent another time.
+    /// The reasons for which the request has been sent again.
     var retries: RetryReasons = []
     var upstreamWasReused = false
 }

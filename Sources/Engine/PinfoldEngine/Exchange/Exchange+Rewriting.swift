@@ -42,8 +42,8 @@ extension Exchange {
         let progress = try? parser.parse(buffer.readable.octets, into: &parsed)
         guard progress == .complete(headBytes: head.count) else {
             throw TransformationFailure(
-                .requestHeadInvalid, "after applying the route's rules, the head is not a valid "
-                    + "request")
+                .requestHeadInvalid,
+                "after applying the route's rules, the head is not a valid request")
         }
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)

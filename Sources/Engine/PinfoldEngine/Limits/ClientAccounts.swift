@@ -2,18 +2,18 @@ import HTTPCore
 import Locking
 import Synchronization
 
-/// What one client network holds in this process, over all workers.
+/// What one client network uses in this process, over all workers.
 ///
-/// Which network that is, `IPNetwork.init(client:)` says.
+/// `IPNetwork.init(client:)` determines the network.
 package final class ClientAccount: Sendable {
     package let network: IPNetwork
-    /// Exchanges on their way to an origin, and tunnels.
+    /// Exchanges that are being sent to an origin, and tunnels.
     package let exchanges = Atomic<Int>(0)
-    /// Bytes that its unfinished heads and handshakes take up.
+    /// Bytes used by its unfinished heads and handshakes.
     package let unfinishedBytes = Atomic<Int>(0)
-    /// Connections; changed under the lock of the table's shard only.
+    /// Connections; changed only under the lock of the table's shard.
     fileprivate let connections = Atomic<Int>(0)
-    /// When a refusal of this client was logged last, in the loop's milliseconds.
+    /// When a refusal of this client was last logged, in the loop's milliseconds.
     private let loggedAt = Atomic<Int64>(.min)
 
     fileprivate init(_ network: IPNetwork) { self.network = network }
@@ -21,7 +21,7 @@ package final class ClientAccount: Sendable {
     /// How many connections are open.
     package var openConnections: Int { connections.load(ordering: .relaxed) }
 
-    /// Counts one more exchange; false: there are as many as there may be.
+    /// Counts one more exchange; returns false if the limit is reached.
     package func beginExchange(limit: Int) -> Bool {
         if exchanges.add(1, ordering: .relaxed).newValue <= limit { return true }
         endExchange()
@@ -30,7 +30,7 @@ package final class ClientAccount: Sendable {
 
     package func endExchange() { exchanges.subtract(1, ordering: .relaxed) }
 
-    /// Whether a refusal is to be logged: at most one per client in so many milliseconds.
+    /// Whether to log a refusal: at most one per client in `milliseconds`.
     package func mayLog(now: Int64, every milliseconds: Int64) -> Bool {
         let last = loggedAt.load(ordering: .relaxed)
         guard last == .min || now - last >= milliseconds else { return false }
@@ -40,10 +40,10 @@ package final class ClientAccount: Sendable {
 
 /// The clients that have connections open, by network.
 ///
-/// Looked at once per connection; the connection keeps a reference to its client's account, so that
-/// a request finds it without looking.
+/// It is used once per connection; the connection keeps a reference to its client's account, so
+/// that requests need no lookup.
 package final class ClientAccounts: Sendable {
-    /// Power of two; few threads meet at one of them.
+    /// A power of two; few threads compete for one shard.
     private static let shardCount = 64
 
     private let shards: [Locked<[IPNetwork: ClientAccount]>]
@@ -52,7 +52,7 @@ package final class ClientAccounts: Sendable {
         shards = (0..<Self.shardCount).map { _ in Locked([:]) }
     }
 
-    /// Counts one more connection of a client. nil: it has `limit` already.
+    /// Counts one more connection of a client. Returns `nil` if it already has `limit`.
     package func open(_ address: IPAddress, limit: Int) -> ClientAccount? {
         let network = IPNetwork(client: address)
         return shard(network).withLock { accounts in

@@ -1,14 +1,14 @@
 import HTTPCore
 
-// How many exchanges one client may have on their way to origins, or waiting for the translation of
-// what is stored. What is answered from memory as it is is not counted: it is over at once, and
-// costs nothing that others wait for.
+// Limits the exchanges that one client may have in progress with origins, or waiting for the
+// translation of a stored response. Responses from memory that need no translation are not counted:
+// they are over immediately and use nothing that others wait for.
 extension Exchange {
-    /// The client, as far as limits are concerned.
+    /// The client to which limits apply.
     package var clientNetwork: IPNetwork? { client?.account?.network }
 
-    /// Counts the exchange among those of its client, once. False: there are as many as may be, and
-    /// it has been answered.
+    /// Counts the exchange for its client, once. Returns false if the limit is reached; the
+    /// exchange has then been answered.
     func isAdmitted() -> Bool {
         guard countedFor == nil, let account = client?.account else { return true }
         let limit = environment.policy.configuration.limits.perClient.exchanges

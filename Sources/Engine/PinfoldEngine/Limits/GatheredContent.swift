@@ -1,20 +1,20 @@
 import EventLoop
 import HTTPCore
 
-/// Content of a request that was taken in before there was a connection to send it on. As long as
-/// more of it is to come it counts as unfinished input.
+/// Content of a request that was collected before there was a connection to send it on. As long as
+/// more of it is expected, it counts as unfinished input.
 final class GatheredContent: UnfinishedInput {
-    /// How much is gathered before the request goes on its way with more to come.
+    /// How much is collected before the request is sent although more is expected.
     static let bound = 64 << 10
 
     private(set) var content: Buffer
     private let buffers: BufferPool
-    /// What came behind it, once it is complete.
+    /// The trailers, once the content is complete.
     var trailers: TrailerSection?
     let account: ClientAccount?
     var unfinishedBytes = 0
     var stalledSince: Int64 = 0
-    /// Whose request's it is.
+    /// The exchange whose request it belongs to.
     private weak var exchange: Exchange?
 
     init(_ buffers: BufferPool, of exchange: Exchange?) {
@@ -29,7 +29,7 @@ final class GatheredContent: UnfinishedInput {
 
     func giveUp() { exchange?.fail(.headBuffersFull) }
 
-    /// Copies content in: the buffer it lies in is the connection's.
+    /// Copies content, because its buffer belongs to the connection.
     func append(_ bytes: UnsafeRawBufferPointer) {
         if content.writable.count < bytes.count {
             let needed = content.count + bytes.count
@@ -43,25 +43,26 @@ final class GatheredContent: UnfinishedInput {
     }
 }
 
-/// What a request does whose content has not all arrived, so that clients that send slowly do not
-/// hold all the connections to an origin.
+/// Decides what a request does whose content has not completely arrived, so that clients that send
+/// slowly do not occupy all connections to an origin.
 struct UploadRule {
-    /// Connections to the origin that there may be.
+    /// The limit on connections to the origin.
     let limit: Int
 
     enum Step: Equatable {
-        /// It gets a connection, and its content follows as it arrives.
+        /// Get a connection; the content follows as it arrives.
         case connect
-        /// Its content is gathered first.
+        /// Collect the content first.
         case gather
-        /// As much as may be is gathered, and as many such requests as may be have connections.
+        /// Wait: the maximum has been collected, and as many such requests as allowed have
+        /// connections.
         case wait
     }
 
     /// - Parameters:
     ///   - uploads: connections to the origin whose requests are still arriving.
-    ///   - mayGather: false: the content is as much as is gathered, or is sent only when asked for
-    ///     (`Expect: 100-continue`).
+    ///   - mayGather: whether content can be collected: not if the maximum has been, or if it is
+    ///     sent only on request (`Expect: 100-continue`).
     func next(uploads: Int, mayGather: Bool) -> Step {
         if uploads < limit / 2 { return .connect }
         if mayGather { return .gather }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// One worker's question to the others whether they have an idle connection that takes a place of a
-/// limit: those close one for it. The last one to answer tells the worker that asked.
+/// One worker's request to the others to close an idle connection that uses a permit of a limit.
+/// The last one to answer notifies the worker that asked.
 package final class IdleConnectionRequest: Sendable {
     let limit: SharedLimit
     let requester: Int
@@ -13,7 +13,7 @@ package final class IdleConnectionRequest: Sendable {
         unanswered = Atomic(others)
     }
 
-    /// A worker has done what it can. True: it was the last one.
+    /// A worker has done what it can. Returns true if it was the last one.
     func answer() -> Bool {
         unanswered.subtract(1, ordering: .acquiringAndReleasing).newValue == 0
     }

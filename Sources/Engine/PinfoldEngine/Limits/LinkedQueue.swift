@@ -1,11 +1,11 @@
-/// What a line keeps with those who stand in it; in one line at a time.
+/// The links that a queue stores in its members. A member is in one queue at a time.
 package protocol QueueMember: AnyObject {
     var nextInQueue: Self? { get set }
     var previousInQueue: Self? { get set }
 }
 
-/// Objects in the order in which they came. Joining and leaving take constant time, wherever one
-/// stands: thousands may wait, and all of them may give up in the same moment.
+/// Objects in the order in which they were added. Adding and removing take constant time at any
+/// position: thousands may wait, and all of them may give up at the same moment.
 package final class LinkedQueue<Member: QueueMember> {
     package private(set) var first: Member?
     private var last: Member?
@@ -28,7 +28,7 @@ package final class LinkedQueue<Member: QueueMember> {
         count += 1
     }
 
-    /// Takes out one who stands in this line.
+    /// Removes a member of this queue.
     package func remove(_ member: Member) {
         let (previous, next) = (member.previousInQueue, member.nextInQueue)
         if let previous { previous.nextInQueue = next } else { first = next }

@@ -1,19 +1,19 @@
 import Locking
 import Synchronization
 
-/// A limit of the process that its workers take places of: connections to one origin, or to all.
+/// A limit of the process whose permits its workers take: for connections to one origin, or to all.
 ///
-/// Who finds no place stands in line, a worker once at most. A place that is given back goes to the
-/// first in the line directly, so that no newcomer takes it meanwhile; a worker that has none while
-/// others have their share comes before the others.
+/// A worker that gets no permit is queued, at most once. A permit that is given back goes directly
+/// to the first worker in the queue, so that no later one can take it meanwhile; a worker that has
+/// less than its share comes before the others.
 ///
-/// Whether anybody waits can be asked without the lock: that is all that the use of an idle
-/// connection costs.
+/// Whether a worker waits can be read without the lock: that is all that using an idle connection
+/// costs.
 package final class SharedLimit: Sendable {
-    /// What became of asking for a place.
+    /// The result of asking for a permit.
     enum Taking: Equatable {
         case taken
-        /// The worker stands in line; `isNew`: since now.
+        /// The worker is queued; `isNew`: it was not before.
         case waits(isNew: Bool)
     }
 
@@ -25,7 +25,7 @@ package final class SharedLimit: Sendable {
     private struct State {
         var taken = 0
         var queue: [Waiter] = []
-        /// More places are taken than there are since the limit was lowered.
+        /// Whether more permits are taken than there are, because the limit was lowered.
         var isOver = false
     }
 
@@ -33,25 +33,24 @@ package final class SharedLimit: Sendable {
     private let waiting = Atomic<Int>(0)
     private let starved = Atomic<Int>(0)
     private let over = Atomic<Bool>(false)
-    /// Exchanges of all workers that wait for a connection.
+    /// Exchanges of all workers that are waiting for a connection.
     package let waitingExchanges = Atomic<Int>(0)
     /// Connections that carry a request whose content has not all arrived.
     let uploads = Atomic<Int>(0)
 
-    /// Whether a place that is not used is wanted: a worker stands in line, or there are more taken
-    /// than there may be.
+    /// Whether an unused permit is wanted: a worker is queued, or more are taken than allowed.
     var isWaitedFor: Bool { waiting.load(ordering: .relaxed) > 0 }
 
-    /// Whether more places are taken than there may be: the limit was lowered.
+    /// Whether more permits are taken than allowed, because the limit was lowered.
     var isOver: Bool { over.load(ordering: .relaxed) }
 
-    /// Whether a worker stands in line that has less than its share.
+    /// Whether a worker that has less than its share is queued.
     var hasStarved: Bool { starved.load(ordering: .relaxed) > 0 }
 
-    /// Places that are taken, those that were handed over to a worker included.
+    /// The permits taken, including those that were handed over to a worker.
     package var taken: Int { state.withLock { $0.taken } }
 
-    /// Takes a place if there is one.
+    /// Takes a permit if there is one.
     func take(limit: Int) -> Bool {
         state.withLock { state in
             guard state.taken < limit else { return false }
@@ -60,8 +59,8 @@ package final class SharedLimit: Sendable {
         }
     }
 
-    /// Takes a place, or stands in line for one.
-    /// - Parameter isStarved: the worker has less than its share.
+    /// Takes a permit, or queues the worker for one.
+    /// - Parameter isStarved: whether the worker has less than its share.
     func take(limit: Int, orWaitAs worker: Int, isStarved: Bool) -> Taking {
         state.withLock { state in
             if state.taken < limit {
@@ -75,8 +74,8 @@ package final class SharedLimit: Sendable {
         }
     }
 
-    /// Gives a place back. The worker that it has been handed over to, if any: while more are taken
-    /// than there may be, nobody gets it.
+    /// Gives a permit back. Returns the worker that it was handed over to, if any; while more are
+    /// taken than allowed, nobody gets it.
     func giveBack(limit: Int) -> Int? {
         state.withLock { state in
             defer { publish(state) }
@@ -92,7 +91,7 @@ package final class SharedLimit: Sendable {
         }
     }
 
-    /// There are as many places from now on.
+    /// Changes the number of permits.
     func adapt(to limit: Int) {
         state.withLock { state in
             state.isOver = state.taken > limit
@@ -100,7 +99,7 @@ package final class SharedLimit: Sendable {
         }
     }
 
-    /// The worker stands in line no longer.
+    /// Removes the worker from the queue.
     func leave(_ worker: Int) {
         state.withLock { state in
             state.queue.removeAll { $0.worker == worker }
@@ -108,12 +107,12 @@ package final class SharedLimit: Sendable {
         }
     }
 
-    /// Whether another worker stands in line, with less than its share.
+    /// Whether another worker that has less than its share is queued.
     func hasStarved(otherThan worker: Int) -> Bool {
         state.withLock { $0.queue.contains { $0.isStarved && $0.worker != worker } }
     }
 
-    /// What readers without the lock see.
+    /// Publishes what is read without the lock.
     private func publish(_ state: State) {
         over.store(state.isOver, ordering: .relaxed)
         waiting.store(state.queue.count + (state.isOver ? 1 : 0), ordering: .relaxed)
@@ -121,25 +120,25 @@ package final class SharedLimit: Sendable {
     }
 }
 
-/// How the places of a limit are shared among workers that all want them.
+/// How the permits of a limit are shared among workers that all need them.
 struct FairShare {
-    /// Places in all.
+    /// The total number of permits.
     let limit: Int
     let workers: Int
 
-    /// What each worker may count on.
+    /// The share that each worker can rely on.
     var share: Int { max(1, limit / max(1, workers)) }
 
-    /// Whether a worker with so many places has less than it may count on.
+    /// Whether a worker with this many permits has less than its share.
     func isStarved(_ own: Int) -> Bool { own < share }
 
     /// Whether a worker that needs its connections itself gives one up for a worker that has less
-    /// than its share. With fewer places than workers they take turns.
+    /// than its share. With fewer permits than workers, they take turns.
     func givesWay(_ own: Int) -> Bool { own > share || limit < workers }
 }
 
-/// The limits of all origins, found by what tells origins apart, whatever policy they are under: a
-/// server sees connections, not policies. Kept as long as an origin uses them.
+/// The limits of all origins, by their identity, whatever policy they are under: a server sees
+/// connections, not policies. A limit is kept as long as an origin uses it.
 final class OriginLimits: Sendable {
     private struct Entry {
         weak var limit: SharedLimit?
@@ -147,7 +146,7 @@ final class OriginLimits: Sendable {
 
     private struct State {
         var entries: [Origin.Key: Entry] = [:]
-        /// At how many entries those without use are looked for.
+        /// The number of entries at which unused ones are searched for.
         var sweepAt = 1024
     }
 
@@ -166,6 +165,6 @@ final class OriginLimits: Sendable {
         }
     }
 
-    /// How many are remembered.
+    /// The number of entries.
     var count: Int { state.withLock { $0.entries.count } }
 }

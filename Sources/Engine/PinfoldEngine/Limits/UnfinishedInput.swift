@@ -1,29 +1,29 @@
-/// What a client has begun and not finished: a request's head, or content that is taken in before
-/// there is a connection for it, or a TLS handshake.
+/// Input that a client has begun and not finished: a request's head, content that is collected
+/// before there is a connection for it, or a TLS handshake.
 package protocol UnfinishedInput: AnyObject {
-    /// What its client has open; nil: it is the administration's.
+    /// The client's account; `nil` for a client of the administration.
     var account: ClientAccount? { get }
-    /// What it takes up of the memory for such; 0: it is finished.
+    /// How much of the memory for such input it uses; 0 once it is finished.
     var unfinishedBytes: Int { get set }
-    /// Since when, in the loop's milliseconds.
+    /// Since when it is unfinished, in the loop's milliseconds.
     var stalledSince: Int64 { get set }
-    /// It makes way for others: there is no more memory.
+    /// Gives up in favour of others, because there is no more memory.
     func giveUp()
 }
 
-// The memory of what clients have not finished: one budget for the process. Clients that begin
-// something and do not finish it cost no more than that, and none of them has more than half of it,
-// but for what each worker keeps of its own part of the budget.
+// The memory for input that clients have not finished: one budget for the process. Clients that
+// begin something and do not finish it cost no more than that, and none of them gets more than half
+// of it, apart from what each worker reserves of its own part of the budget.
 extension Environment {
-    /// What one client may have of the budget.
+    /// The part of the budget that one client may use.
     private static func clientShare(of limit: Int) -> Int { limit / 2 }
 
-    /// Something unfinished takes up so many bytes.
+    /// Sets how many bytes an unfinished input uses.
     ///
-    /// When its client has its share, the oldest of that client on this worker makes way, which may
-    /// be this one. When the budget is used up, it is the oldest of the client that holds the most
-    /// on this worker. But a worker keeps its part of the budget, and of each client's share, or
-    /// what another one holds could leave its clients nothing.
+    /// If its client exceeds its share, the oldest input of that client on this worker is evicted,
+    /// which may be this one. If the budget is used up, it is the oldest of the client that uses
+    /// the most on this worker. But each worker keeps its part of the budget and of each client's
+    /// share: otherwise what another worker holds could leave its clients nothing.
     package func hold(_ input: any UnfinishedInput, bytes: Int) {
         let change = bytes - input.unfinishedBytes
         guard change != 0 else { return }
@@ -45,7 +45,7 @@ extension Environment {
         }
     }
 
-    /// The oldest of the client that holds the most on this worker.
+    /// The oldest input of the client that uses the most on this worker.
     package var oldestUnfinished: (any UnfinishedInput)? { unfinished.next(ofClients: true) }
 
     private func keepShare(of account: ClientAccount, _ limit: Int) {
@@ -63,7 +63,7 @@ extension Environment {
         input.giveUp()
     }
 
-    /// It is finished, or never will be.
+    /// Releases an input that is finished or never will be.
     package func release(_ input: any UnfinishedInput) {
         guard input.unfinishedBytes > 0 else { return }
         countUnfinished(-input.unfinishedBytes, of: input.account)

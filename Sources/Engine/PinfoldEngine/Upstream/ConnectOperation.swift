@@ -3,23 +3,24 @@ import EventLoop
 import HTTPCore
 import PinfoldResolver
 
-/// A connection to an address, which is its owner's to register and to close.
+/// A connection to an address. Its owner registers and closes it.
 package struct EstablishedConnection {
     package let transport: Transport
     package let endpoint: Endpoint
 }
 
-/// Establishes one TCP connection to a name: resolves it, leaves out refused addresses, and races
-/// what remains (RFC 8305).
+/// Establishes one TCP connection to a name: resolves it, omits refused addresses, and races the
+/// remaining ones (RFC 8305).
 final class ConnectOperation: EventHandler {
-    /// How an operation ends; called once, never from within `start`.
+    /// Called once when an operation ends, never from within `start`.
     typealias Completion = (Result<EstablishedConnection, StreamError>) -> Void
 
     /// One attempt's socket.
     private final class Attempt: EventHandler {
         let descriptor: Int32
         private let index: Int
-        /// Unowned, for the operation owns its attempts; unsafe, for it closes them before it ends.
+        /// Unowned because the operation owns its attempts; unsafe because it closes them before it
+        /// ends.
         private unowned(unsafe) let operation: ConnectOperation
 
         init(_ descriptor: Int32, index: Int, operation: ConnectOperation) {
@@ -38,15 +39,15 @@ final class ConnectOperation: EventHandler {
     let environment: Environment
     private let host: String
     private let port: UInt16
-    /// For whom; nil: for nobody in particular.
+    /// The client for which it connects; `nil` if for none in particular.
     private let client: IPNetwork?
     private let judge: DestinationCheck
-    /// Called once, unless the operation is cancelled; let go of then, for it may refer back.
+    /// Called once, unless the operation is cancelled; then released, because it may refer back.
     private var completion: Completion?
     private var plan: HappyEyeballs
     private var attempts: [Attempt?] = []
     private var lastRefusal: ExchangeError?
-    /// Addresses that may not be connected to, as many as are told of.
+    /// Addresses that may not be connected to, as many as are reported.
     private var refused: [IPAddress] = []
     /// Why attempts failed, by their indexes.
     private var errors: [Int: Errno] = [:]
@@ -55,15 +56,15 @@ final class ConnectOperation: EventHandler {
     private var raceTimer = Int64.max
     private var finished = false
     private let started: Int64
-    /// When DNS was asked; 0: it was not.
+    /// When the lookup began; 0 if there was none.
     private var lookupStarted: Int64 = 0
-    /// How long its answer and the connection took.
+    /// How long the lookup and the connection took.
     private(set) var times = ConnectionTimes()
 
     /// - Parameters:
-    ///   - client: whose share of the lookups it counts for.
-    ///   - rules: which addresses may be connected to; nil allows all.
-    ///   - hostMatch: what the patterns of the configuration say of the name.
+    ///   - client: the client in whose share of the lookups it counts.
+    ///   - rules: which addresses may be connected to; `nil` allows all.
+    ///   - hostMatch: which patterns of the configuration match the name.
     init(
         environment: Environment, host: String, port: UInt16, client: IPNetwork?,
         rules: DestinationRules?,
@@ -79,7 +80,7 @@ final class ConnectOperation: EventHandler {
         started = Clock.monotonicMicroseconds()
     }
 
-    /// Begins; the worker's loop keeps the operation alive until it ends.
+    /// Starts the operation, which the loop keeps alive until it ends.
     func start(timeoutMilliseconds: Int64) {
         do {
             try environment.loop.add(self)
@@ -103,14 +104,14 @@ final class ConnectOperation: EventHandler {
             completion: { mailbox.post(.resolved(token, $0)) })
     }
 
-    /// Nobody wants the connection any more.
+    /// The connection is no longer needed.
     func cancel() {
         guard !finished else { return }
         perform(plan.handle(.cancelled))
         close()
     }
 
-    /// The lookup's answer.
+    /// Handles the lookup's answer.
     func resolved(_ result: ResolveResult) {
         guard !finished else { return }
         if lookupStarted > 0 {
@@ -141,7 +142,7 @@ final class ConnectOperation: EventHandler {
         }
     }
 
-    /// More addresses of the same name, or its first ones.
+    /// Handles more addresses of the same name, or its first ones.
     func arrived(_ answer: ResolvedAnswer) {
         guard !finished else { return }
         let allowed = answer.addresses.filter { address in
@@ -158,7 +159,7 @@ final class ConnectOperation: EventHandler {
 
     /// Why an address may not be connected to.
     private func refusal(of address: IPAddress) -> ExchangeError? {
-        // A copy: the lock is not held while the system is asked for a route.
+        // A copy, so that the lock is not held while the system is asked for a route.
         judge.refusal(of: address, own: environment.shared.ownListeners.withLock { $0 })
     }
 
@@ -209,12 +210,13 @@ final class ConnectOperation: EventHandler {
                 throw error
             }
         } catch {
-            // Reported on a fresh stack: the plan is in the middle of giving out actions.
+            // Reported after the turn, because the plan is still returning actions.
             environment.loop.afterTurn { self.attemptEnded(index, error) }
         }
     }
 
-    /// Starts a connection; without a descriptor left, once more after idle clients made room.
+    /// Starts a connection; if descriptors have run out, tries again after idle clients were
+    /// closed.
     private func openSocket(to endpoint: Endpoint) throws(Errno) -> Int32 {
         do throws(Errno) {
             return try environment.sockets.connect(to: endpoint)
@@ -252,7 +254,7 @@ final class ConnectOperation: EventHandler {
     private func fault(of failure: HappyEyeballs.Failure) -> ExchangeError {
         switch failure {
         case .attempt(_, _, let errno):
-            // That another address of the name is not reached tells the client nothing.
+            // That another address of the name cannot be reached is of no use to the client.
             if case .ownListenerRefused = lastRefusal { return .ownListenerRefused }
             let error = Errno(code: errno)
             return error.isExhaustion ? .descriptorsExhausted : .connectFailed(error)
@@ -320,7 +322,7 @@ final class ConnectOperation: EventHandler {
 }
 
 extension ResolveResult {
-    /// Whether a lookup was spared: not for literals and the names that need none.
+    /// Whether the answer came from the cache. Not so for literals and names that need no lookup.
     fileprivate var isFromCache: Bool {
         switch self {
         case .resolved(let answer): answer.source == .dns

@@ -1,10 +1,10 @@
-/// How long the steps to a connection took, in microseconds; nil: there was no such step.
+/// How long the steps to a connection took, in microseconds; `nil` if there was no such step.
 package struct ConnectionTimes: Sendable, Equatable {
-    /// DNS; nil where the answer was known, or the name needs none.
+    /// DNS; `nil` if the answer was cached or the name needs no lookup.
     package var lookup: Int64?
     /// From the first address to an established connection.
     package var connect: Int64?
-    /// What a proxy took to open a tunnel, TLS with it included.
+    /// The time that a proxy took to open a tunnel, including TLS with the proxy.
     package var tunnel: Int64?
     /// TLS.
     package var handshake: Int64?

@@ -1,49 +1,49 @@
 import EventLoop
 import HTTPCore
 
-/// The addresses of a server that no connection, or none that could be used, came of: for logs and
-/// replies.
+/// The addresses of a server that could not be connected to, or whose connection could not be used:
+/// for logs and replies.
 package struct FailedAttempts: Sendable {
-    /// What came of an address.
+    /// The result for an address.
     package enum Outcome: Sendable {
         /// It could not be connected to.
         case failed(Errno)
-        /// It did not answer before all was given up.
+        /// It did not answer before the operation gave up.
         case unanswered
         /// It was connected to.
         case connected
-        /// The rules of access do not let it be connected to.
+        /// The access rules do not allow connecting to it.
         case refused
     }
 
-    /// Addresses that are named in a text; of more, how many they are.
+    /// How many addresses a text names; of the others it gives the number.
     private static let named = 4
 
     private var entries: [(endpoint: Endpoint, outcome: Outcome)]
 
-    /// What came of these addresses, in the order in which they were tried.
+    /// The results for these addresses, in the order in which they were tried.
     init(_ entries: [(endpoint: Endpoint, outcome: Outcome)]) { self.entries = entries }
 
-    /// A server that was connected to, and failed afterwards.
+    /// A server that was connected to, but failed afterwards.
     init(connectedTo endpoint: Endpoint) { self.init([(endpoint, .connected)]) }
 
-    /// The address tried last, or else refused last; nil: there was none.
+    /// The address tried last, or else the one refused last; `nil` if there is none.
     package var last: Endpoint? {
         (tried.last ?? entries.last)?.endpoint
     }
 
-    /// The address tried last; nil: none was.
+    /// The address tried last; `nil` if none was.
     var lastTried: Endpoint? { tried.last?.endpoint }
 
     private var tried: [(endpoint: Endpoint, outcome: Outcome)] {
         entries.filter { if case .refused = $0.outcome { false } else { true } }
     }
 
-    /// All addresses, each with what came of it; nil: there are none.
+    /// All addresses with their results; `nil` if there are none.
     var text: String? { Self.text(entries) }
 
-    /// The same of those that were tried, which clients may know: they do not get to know to what
-    /// addresses a name leads that they may not reach.
+    /// The same for the addresses that were tried, which clients may see. They do not learn the
+    /// addresses of a name that they may not connect to.
     var textOfTried: String? { Self.text(tried) }
 
     private static func text(_ entries: [(endpoint: Endpoint, outcome: Outcome)]) -> String? {
@@ -66,12 +66,13 @@ package struct FailedAttempts: Sendable {
     }
 }
 
-/// Why there is no stream to a server, or why the one that there was has failed.
+/// Why a stream to a server could not be obtained, or why it failed.
 package struct StreamError: Error {
     package var error: ExchangeError
-    /// The addresses that were tried; nil: none was, or the failure is not about one.
+    /// The addresses that were tried; `nil` if none was, or if the failure does not concern an
+    /// address.
     package var attempts: FailedAttempts?
-    /// Some byte of the final response had been received.
+    /// Whether some byte of the final response had been received.
     package var responseStarted: Bool
 
     /// A failure for the reason `error`.

@@ -1,32 +1,32 @@
 import EventLoop
 
-/// What `IdleOrder` keeps with a connection, and asks of it.
+/// What `IdleOrder` needs of a connection, and stores in it.
 package protocol IdleOrdered: AnyObject {
     var isIdle: Bool { get }
     var isClosed: Bool { get }
-    /// When it became idle: in the loop's milliseconds, of which several connections may share one,
-    /// or in a count that rises each time.
+    /// When it became idle: in the loop's milliseconds, which several connections may share, or in
+    /// a count that increases each time.
     var idleSince: Int64 { get set }
-    /// The time that its place in the order stands for; nil: it has none.
+    /// The time by which it is queued; `nil` if it is not.
     var queuedAt: Int64? { get set }
 }
 
-/// The idle connections of all origins, about in the order in which they became idle, to find the
-/// one that is worth the least when room is needed.
+/// The idle connections of all origins, roughly in the order in which they became idle, to find the
+/// least valuable one when room is needed.
 ///
-/// Exchanges pay next to nothing for it: a connection that is used keeps its place, and gets its
-/// true one only when it is looked at.
+/// This costs exchanges almost nothing: a connection that is used keeps its position, which is
+/// corrected only when it is examined.
 package struct IdleOrder<Connection: IdleOrdered> {
     private var queue = FIFO<Connection>()
-    /// Closed connections that are still in `line`.
+    /// Closed connections that are still in `queue`.
     private var closed = 0
 
     package init() {}
 
-    /// Closed connections that may be kept in the line, and as many more as there are others.
+    /// How many more closed connections than others the queue may contain.
     private static var slack: Int { 32 }
 
-    /// Notes that a connection has become idle.
+    /// Records that a connection has become idle.
     package mutating func becameIdle(_ connection: Connection, at time: Int64) {
         connection.idleSince = time
         guard connection.queuedAt == nil else { return }
@@ -34,7 +34,7 @@ package struct IdleOrder<Connection: IdleOrdered> {
         queue.append(connection)
     }
 
-    /// Notes that a connection was closed.
+    /// Records that a connection was closed.
     package mutating func closed(_ connection: Connection) {
         guard connection.queuedAt != nil else { return }
         closed += 1
@@ -43,7 +43,7 @@ package struct IdleOrder<Connection: IdleOrdered> {
         closed = 0
     }
 
-    /// The connection that has been idle the longest; it keeps its place until it is closed.
+    /// The connection that has been idle the longest; it keeps its position until it is closed.
     package mutating func longestIdle() -> Connection? {
         while let connection = queue.first {
             if connection.isIdle, connection.queuedAt == connection.idleSince {

@@ -6,37 +6,37 @@ import PinfoldConfiguration
 import PinfoldMetrics
 import PinfoldTLS
 
-/// One upstream as one worker knows it: a scheme, host and port under one policy, with the
+/// An upstream as seen by one worker: a scheme, host and port under one policy, with the
 /// connections to it.
 package final class Origin {
-    /// What tells origins apart.
+    /// The identity of an origin.
     package struct Key: Hashable {
         /// Lower case, an address without brackets.
         var host: String
         var port: UInt16
-        /// TLS is spoken to it.
+        /// Whether TLS is used.
         var isSecure: Bool
         /// The port that the request named, which decides the host entry: an upgraded request for
         /// port 80 goes to 443.
         var requestedPort: UInt16
-        /// The operator named it as a reverse route's upstream.
+        /// Whether the operator configured it as a reverse route's upstream.
         var isFixed: Bool { forwarding != nil }
-        /// What a reverse route's upstream is told about the client's side; nil for a forward
-        /// proxy's destination.
+        /// Which fields tell a reverse route's upstream about the client's side; `nil` for a
+        /// forward proxy's destination.
         var forwarding: ForwardingConfiguration?
-        /// What lies between.
+        /// The route to it.
         var way = Way.direct
     }
 
-    /// What lies between this program and a server.
+    /// The route between this program and a server.
     package enum Way: Hashable {
-        /// Nothing that it knows of.
+        /// A direct connection.
         case direct
-        /// A tunnel through a proxy, which is asked for by CONNECT.
+        /// A tunnel through a proxy, opened by CONNECT.
         case tunnel(UpstreamProxy)
-        /// A proxy that is given the requests.
+        /// Requests are sent to a proxy.
         case forwarded(UpstreamProxy)
-        /// Nothing: it is such a proxy itself, for all the servers that it forwards to.
+        /// The origin is such a proxy itself, for all the servers that it forwards to.
         case proxy(UpstreamProxy)
     }
 
@@ -47,54 +47,55 @@ package final class Origin {
     /// `host[:port]`: the value of Host.
     package let authority: [UInt8]
     package private(set) var policy: PolicySnapshot
-    /// The index of the host entry that applies; nil for none.
+    /// The index of the host entry that applies; `nil` if none does.
     let entryIndex: Int?
     /// The label of its metrics.
     package let route: LabelIndex
-    /// What TLS is spoken with; nil for clear text.
+    /// The context for TLS; `nil` for clear text.
     let tls: TLSClientContext?
     private(set) var reachability: ServerReachability?
     private(set) var cacheStores = false
     package private(set) var timeouts: TimeoutsConfiguration
-    /// The rules for what it is sent and sends; nil, mostly: there are none.
+    /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
     /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
     private(set) var mayLeaveHTTP = true
-    /// Why it must not be reached, as far as its name, or its address for a literal, tells.
+    /// Why it must not be contacted, as far as its name, or its address for a literal, determines
+    /// that.
     package let refusal: ExchangeError?
-    /// The origin whose connections carry its requests: the proxy that forwards them. nil, mostly:
-    /// it is this one.
+    /// The origin whose connections carry its requests: the proxy that forwards them. Usually
+    /// `nil`, for this one.
     let carrier: Origin?
-    /// The proxy that it is, which requests are given in absolute-form; nil: it is a server.
+    /// The proxy that it is, which gets requests in absolute-form; `nil` if it is a server.
     let forwards: UpstreamProxy?
-    /// The proxy that tunnels to it are made through; nil: there are none.
+    /// The proxy through which tunnels to it are opened; `nil` if there are none.
     let tunnelProxy: UpstreamProxy?
-    /// What the rules' patterns say of the host.
+    /// Which patterns of the rules match the host.
     let match: DestinationRules.HostMatch
-    /// The trust and the rules of access under which its responses are obtained; the same over
-    /// restarts. What was stored under others is not used.
+    /// The trust and access rules under which its responses are obtained; stable over restarts.
+    /// Responses stored under others are not used.
     let trust: TrustFingerprint
-    /// What the store keeps of it.
+    /// The part of it that is stored.
     let fingerprint: UInt64
-    /// What the cache does with its responses.
+    /// How its responses are cached.
     private(set) var caching = Caching()
-    /// Its server has answered as it is spoken to, with TLS or with HTTP in clear text: a
-    /// connection that ends without a byte is no sign that its port is for the other.
+    /// Its server has responded as expected, with TLS or with HTTP in clear text: a connection that
+    /// ends without a byte then does not suggest that the port is for the other.
     var portIsProven = false
 
     var idle = ContiguousArray<UpstreamConnection>()
     let waiters = WaiterQueue()
     /// Connections being established.
     var connecting = 0
-    /// Connections established: idle and in use.
+    /// Established connections, idle and in use.
     var open = 0
-    /// The table of origins has been told that nothing uses it, and has not looked since.
+    /// Whether it is counted as unused in the table of origins, which has not been checked since.
     var isCountedUnused = false
-    /// It waits for a place among all connections.
+    /// Whether it waits for a permit of the limit on all connections.
     var isStarved = false
-    /// The limit of connections to it, of all workers; nil until one is made.
+    /// The limit on connections to it, shared by all workers; `nil` until there is a connection.
     var limit: SharedLimit?
-    /// This worker stands in line for a place of the limit.
+    /// Whether this worker is queued for a permit of the limit.
     var isQueued = false
 
     init(
@@ -124,8 +125,8 @@ package final class Origin {
         adopt(policy)
     }
 
-    /// An upgraded request shares the cache with those that name TLS themselves where both are
-    /// under the same rules.
+    /// An upgraded request shares the cache with requests for https if both are under the same
+    /// rules.
     private static func cacheRoute(
         _ key: Key, _ trust: TrustFingerprint, _ policy: PolicySnapshot
     ) -> CacheRoute {
@@ -136,12 +137,12 @@ package final class Origin {
             ? .direct : .upgraded
     }
 
-    /// What the cache does with responses of an origin. It never changes, so that it can be used
-    /// where it is instead of being copied for each request.
+    /// How an origin's responses are cached. It is immutable, so that it can be used in place
+    /// instead of being copied for each request.
     final class Caching {
         /// The cache's policy, with the route's own part of the key.
         let options: PolicyOptions
-        /// The request fields that keep out of the cache.
+        /// The request fields that bypass the cache.
         let bypassFields: BypassFields
 
         init(
@@ -152,8 +153,7 @@ package final class Origin {
         }
     }
 
-    /// Goes on under another snapshot, in which nothing has changed of what its connections
-    /// depend on.
+    /// Adopts another snapshot, in which nothing that its connections depend on has changed.
     func adopt(_ policy: PolicySnapshot) {
         self.policy = policy
         let entry = entryIndex.map { policy.configuration.hosts.entries[$0] }
@@ -170,26 +170,25 @@ package final class Origin {
         }
         let bypass = BypassFields(
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
-        // A reverse route's upstream gets the gateway's own.
+        // A reverse route's upstream uses the gateway's own.
         caching = Caching(
             options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
         mayLeaveHTTP = policy.mayLeaveHTTP(entryIndex: entryIndex)
-        // What happens on the way to a proxy tells nothing of the server.
+        // What happens on the way to a proxy says nothing about the server.
         guard case .direct = key.way else { return }
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 
-    /// There is neither a connection to it nor anybody who waits for one.
+    /// Whether there is neither a connection to it nor anything waiting for one.
     var isUnused: Bool { open == 0 && connecting == 0 && waiters.isEmpty }
 
-    /// Whether a table has to go on knowing an origin that it holds by this reference.
+    /// Whether a table must keep an origin that it holds by this reference.
     ///
-    /// One without use may be what an exchange has found and will ask for a connection later: when
-    /// its content has come, or the disk has answered. If the table made another one meanwhile, the
-    /// connection would take up a place of the limit that both share, and once it is idle nobody
-    /// would find it there.
+    /// An exchange may hold an unused origin and request a connection later, once its content has
+    /// arrived or the disk has answered. If the table created another one meanwhile, the connection
+    /// would use a permit of the limit that both share, and once idle nobody would find it.
     static func isStillNeeded(_ origin: inout Origin) -> Bool {
         guard origin.isUnused, isKnownUniquelyReferenced(&origin) else {
             origin.isCountedUnused = false
@@ -200,7 +199,7 @@ package final class Origin {
 }
 
 extension Dictionary where Value == Origin {
-    /// Forgets the origins that nothing uses and nobody else refers to.
+    /// Forgets the origins that are unused and not referenced elsewhere.
     mutating func keepNeeded() {
         var known = Array(self)
         self = [:]
@@ -211,7 +210,7 @@ extension Dictionary where Value == Origin {
 }
 
 extension ForwardingConfiguration {
-    /// What of it the cache's key has to tell.
+    /// The part of it that the cache key must contain.
     var traits: ReverseTraits {
         var traits: ReverseTraits = []
         if mode != .none { traits.insert(.tellsHost) }
@@ -223,7 +222,7 @@ extension ForwardingConfiguration {
 }
 
 extension Origin {
-    /// What a connection that leaves HTTP stands on.
+    /// The basis of a connection that leaves HTTP.
     func basis(from client: Endpoint?, at endpoint: Endpoint?) -> TunnelBasis {
         TunnelBasis(
             BoundAuthority(host: key.host, port: key.requestedPort),

@@ -1,19 +1,19 @@
 import CLinux
 import HTTPCore
 
-/// A worker's origins, found by what a request names without allocating.
+/// A worker's origins, found by a request's target without allocating.
 package final class OriginTable {
-    /// Origins kept; beyond, those that nothing uses are forgotten.
+    /// How many origins are kept; beyond that, unused ones are forgotten.
     private static let capacity = 4096
 
     private var byHash: [Int: [Entry]] = [:]
-    /// How many there may be before those without use are looked for: twice as many as were in use
-    /// the last time, so that looking costs each new origin constant time.
+    /// How many there may be before unused ones are searched for: twice as many as were in use the
+    /// last time, so that the search costs each new origin constant time.
     private var limit = OriginTable.capacity
     private var reverse: [ReverseUpstream: Origin] = [:]
     private var proxied = ProxiedOrigins()
     private var count = 0
-    /// How many origins have become unused since those without use were looked for.
+    /// How many origins have become unused since the last search.
     private var unused = 0
 
     private struct Entry {
@@ -22,10 +22,10 @@ package final class OriginTable {
         let port: UInt16
         let scheme: Scheme
 
-        /// The origin is that of another entry, which requests that name TLS themselves find.
+        /// Whether the origin belongs to another entry, the one found by requests for https.
         var isAlias: Bool { scheme == .http && origin.key.isSecure && origin.key.port == port }
 
-        /// Whether it is that of a host in lower case.
+        /// Whether it is for this host, given in lower case.
         @inline(__always)
         func names(_ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme) -> Bool {
             guard self.port == port, self.scheme == scheme, self.host.count == host.count,
@@ -37,8 +37,8 @@ package final class OriginTable {
         }
     }
 
-    /// The one asked for last, and what it is the answer to, in lower case: many requests in a row
-    /// are for the same. Only its bytes are looked at, so that nothing is retained for a look.
+    /// The origin found last and its target in lower case: many consecutive requests have the same
+    /// target. Only its bytes are compared, so that nothing is retained for the comparison.
     private var latest: Origin?
     private let latestHost = UnsafeMutableRawBufferPointer.allocate(byteCount: 255, alignment: 8)
     private var latestHostCount = 0
@@ -47,8 +47,8 @@ package final class OriginTable {
 
     deinit { latestHost.deallocate() }
 
-    /// The origin of a request's target; nil for a host that is too long to be one. The policy is
-    /// fetched only if the target differs from the last one, which it seldom does.
+    /// The origin of a request's target; `nil` if the host is too long to be one. The policy is
+    /// fetched only if the target differs from the last one, which is rare.
     @inline(__always)
     package func origin(
         host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: @autoclosure () -> PolicySnapshot
@@ -61,7 +61,7 @@ package final class OriginTable {
         return find(host: host, port: port, scheme: scheme, policy: policy())
     }
 
-    /// Finds or makes one, which is then the latest.
+    /// Finds or creates an origin, which is then the latest.
     private func find(
         host: Span<UInt8>, port: UInt16, scheme: Scheme, policy: PolicySnapshot
     ) -> Origin? {
@@ -84,7 +84,7 @@ package final class OriginTable {
         latestHostCount = 0
     }
 
-    /// The entry of a host in lower case, known or made.
+    /// The entry of a host in lower case, existing or new.
     private func entry(
         _ host: UnsafeRawBufferPointer, _ port: UInt16, _ scheme: Scheme, _ policy: PolicySnapshot
     ) -> Entry {
@@ -98,7 +98,7 @@ package final class OriginTable {
         }
         let name = String(decoding: host, as: UTF8.self)
         let target = policy.target(host: name, port: port, by: .request(isSecure: scheme == .https))
-        // Two origins of one key would share its limit, and neither find the other's idle
+        // Two origins with the same key would share its limit, but not find each other's idle
         // connections.
         let isUpgradedOnly = scheme == .http && target.isSecure && target.port == port
         let origin =
@@ -124,7 +124,7 @@ package final class OriginTable {
         return origin
     }
 
-    /// The origin of a request's target behind a proxy; nil for a host that is too long to be one.
+    /// The origin of a request's target behind a proxy; `nil` if the host is too long to be one.
     package func origin(
         host: Span<UInt8>, port: UInt16, scheme: Scheme, through route: ProxyRoute,
         policy: PolicySnapshot
@@ -150,9 +150,9 @@ package final class OriginTable {
         count += 1
     }
 
-    /// Nothing uses one any more. After a burst of names their memory is given back, and need not
-    /// wait for another burst: looking again costs each name constant time. One that is asked for
-    /// in vain again and again is counted once.
+    /// An origin has become unused. After a burst of names their memory is released without waiting
+    /// for another burst; the search costs each name constant time. An origin that is repeatedly
+    /// requested in vain is counted once.
     func becameUnused(_ origin: Origin) {
         guard !origin.isCountedUnused else { return }
         origin.isCountedUnused = true
@@ -179,13 +179,13 @@ package final class OriginTable {
             + proxied.all
     }
 
-    /// Takes all origins over to another snapshot, under which their connections may be used on.
+    /// Moves all origins to another snapshot, under which their connections can still be used.
     func adopt(_ policy: PolicySnapshot) {
         reverse.keepNeeded()
         for origin in all { origin.adopt(policy) }
     }
 
-    /// Forgets all origins, for a new policy. Connections in use end with their exchange.
+    /// Forgets all origins, for a new policy. Connections in use end with their exchanges.
     func removeAll() -> [Origin] {
         let origins = all
         forgetLatest()

@@ -2,10 +2,10 @@ import EventLoop
 import HTTPCore
 
 extension ResponseHeadParser {
-    /// Writes a head anew whose lines end in bare line feeds, and parses that. Kept out of the way
-    /// of the heads that need none of it.
+    /// Rewrites a head whose lines end in bare line feeds, and parses the result. This is separate,
+    /// out of the way of ordinary heads.
     ///
-    /// - Parameter received: the whole head, as `parse` has told its length.
+    /// - Parameter received: the whole head, with the length that `parse` returned.
     /// - Returns: the head as it was parsed.
     @inline(never)
     mutating func parseRewritten(

@@ -1,12 +1,12 @@
 import EventLoop
 import HTTPCore
 
-/// Where connections to servers begin: the system's sockets, or what a test has in their place.
+/// The source of connections to servers: the system's sockets, or a test's replacement.
 package protocol SocketSource: AnyObject {
     /// Starts a connection. The descriptor becomes writable when it is established or has failed;
-    /// `connectionError` then tells which.
+    /// `connectionError` then says which.
     func connect(to endpoint: Endpoint) throws(Errno) -> Int32
-    /// Why the connection failed, asked once; nil: it is established.
+    /// Why the connection failed; `nil` if it is established. Called once.
     func connectionError(_ descriptor: Int32) -> Errno?
 }
 

@@ -1,7 +1,7 @@
 import EventLoop
 import HTTPCore
 
-// What an origin answers: heads and bodies, read while the consumer takes them.
+// Reading an origin's responses: heads and bodies, as fast as the consumer accepts them.
 extension UpstreamConnection {
     func drive() {
         guard !isDriving else { return }
@@ -20,8 +20,8 @@ extension UpstreamConnection {
         }
     }
 
-    /// Makes one step with the bytes at hand; true when more are needed. When they are the end of
-    /// the response, and the client has taken them, their buffer goes back to the pool as it is.
+    /// Makes one step with the available bytes; returns true if more are needed. If they end the
+    /// response and the client has taken them, their buffer is returned to the pool as it is.
     private func advance() -> Bool {
         var held = input
         defer { Buffer.release(&held) }
@@ -36,7 +36,7 @@ extension UpstreamConnection {
         case .head: return advanceHead(input)
         case .body: return advanceBody(input)
         case .ended:
-            // Behind the response nothing may come before the next request.
+            // Nothing may follow the response before the next request.
             conclude()
             return false
         }
@@ -87,7 +87,7 @@ extension UpstreamConnection {
         return false
     }
 
-    /// What the connection itself needs to know of a head.
+    /// The parts of a head that the connection itself needs.
     private struct ParsedHead {
         var bytes: Int
         var isInterim: Bool
@@ -96,8 +96,9 @@ extension UpstreamConnection {
         var isEventStream: Bool
     }
 
-    /// Parses in place: reading the consumer's head through the protocol would copy it each time.
-    /// - Parameter rewritten: the head as it was parsed, if that is not how it was received.
+    /// Parses in place, because accessing the consumer's head through the protocol would copy it
+    /// each time.
+    /// - Parameter rewritten: the head as parsed, if that differs from what was received.
     private func parse(
         _ bytes: UnsafeMutableRawBufferPointer, into head: inout ResponseHead,
         rewriting rewritten: inout Buffer?
@@ -124,8 +125,8 @@ extension UpstreamConnection {
                 in: (rewritten?.readable ?? UnsafeRawBufferPointer(bytes)).octets))
     }
 
-    /// Some servers send an empty line between an interim response and the final one: one is passed
-    /// over. False: its line feed has not come yet.
+    /// Skips one empty line, which some servers send between an interim response and the final one.
+    /// Returns false if its line feed has not arrived yet.
     @inline(never)
     private func passEmptyLine(_ input: Buffer) -> Bool {
         let bytes = input.readable
@@ -139,7 +140,7 @@ extension UpstreamConnection {
         return true
     }
 
-    /// No content came with the head: it goes out alone.
+    /// Sends a head with which no content arrived.
     private func flushHead() {
         guard headIsUnflushed else { return }
         headIsUnflushed = false
@@ -170,7 +171,7 @@ extension UpstreamConnection {
             if decoder.isComplete {
                 end()
             } else if !goesOn {
-                // The client is the slow one; its own deadline runs.
+                // The client is the slow side; its own deadline applies.
                 paused = true
                 environment.loop.setDeadline(self, after: nil)
             }
@@ -186,7 +187,7 @@ extension UpstreamConnection {
         }
     }
 
-    /// Reads once; false when nothing more can be read now.
+    /// Reads once; returns false if nothing more can be read now.
     private func read() -> Bool {
         let room = roomForReading()
         switch transport.read(into: room, trustsShortRead: !peerFinished, spending: &budget) {
@@ -224,7 +225,8 @@ extension UpstreamConnection {
 
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         let buffers = environment.loop.buffers
-        // With nothing unread, no consumer's queue refers to it: it was not paused.
+        // If nothing is unread, no consumer's queue refers to the buffer, because reading was not
+        // paused.
         if wantsLargeBuffer, let current = input, current.isEmpty,
             current.capacity < BufferPool.largeBytes
         {
@@ -252,8 +254,9 @@ extension UpstreamConnection {
         }
     }
 
-    /// A server that answers well and keeps the connection open goes on to read the request, and
-    /// relies on getting all of it, whenever it has answered (RFC 9110 §7.5).
+    /// Whether the rest of the request is sent after an early response: a server that responds with
+    /// success and keeps the connection open continues to read the request, and relies on getting
+    /// all of it (RFC 9110 §7.5).
     private var takesRestOfRequest: Bool {
         if requestEnded, output.isEmpty { return false }
         guard keepAlive, !peerFinished, !mayHoldContentBack, input?.isEmpty ?? true,
@@ -262,17 +265,17 @@ extension UpstreamConnection {
         return 200..<300 ~= status
     }
 
-    /// The response is complete. Its end is told when the request is, too.
+    /// The response is complete. Its end is reported once the request is complete, too.
     private func end() {
         guard takesRestOfRequest else { return conclude() }
         part = .ended
         flushHead()
-        // What waits to be taken by the server has its time; until there is more, the client's own
-        // deadline runs.
+        // Output that waits for the server has its timeout; while there is none, the client's own
+        // deadline applies.
         if output.isEmpty { environment.loop.setDeadline(self, after: nil) }
     }
 
-    /// The exchange is over: the connection goes back before the consumer hears of it.
+    /// The exchange is over: returns the connection before the consumer is notified.
     private func conclude() {
         guard let consumer else { return }
         part = .ended
@@ -284,8 +287,8 @@ extension UpstreamConnection {
         Buffer.release(&input)
         if isClean {
             state = .idle
-            // Edges seen while active are gone: what is still unread must be looked at now. So must
-            // what an event tells that has not had its turn: it was the client's that led here.
+            // Edges seen while active are lost: unread input must be checked now. The same applies
+            // to an event that has not been handled yet, if a client's event led here.
             if readyTurn != environment.loop.turnNumber { mayHaveInput = true }
             pool.returned(self, mayHaveInput: mayHaveInput)
         } else {
@@ -303,7 +306,7 @@ extension UpstreamConnection {
         consumer?.upstreamFailed(StreamError(fault, responseStarted: started))
     }
 
-    /// Whether nothing on this connection has shown yet that the server speaks HTTP in clear text.
+    /// Whether this connection has not yet shown that the server speaks HTTP in clear text.
     private var isNewInClearText: Bool {
         uses == 0 && !transport.isSecure && origin.forwards == nil
     }
@@ -324,7 +327,7 @@ extension UpstreamConnection {
 }
 
 extension ExchangeError {
-    /// The same of a server that was asked in clear text and has not answered yet.
+    /// The same error for a server that was contacted in clear text and has not responded yet.
     fileprivate var ofUnanswered: ExchangeError {
         switch self {
         case .upstreamClosed: .upstreamUnanswered(nil)
@@ -335,8 +338,8 @@ extension ExchangeError {
 }
 
 extension UnsafeRawBufferPointer {
-    /// Whether it begins with a record of TLS as servers answer what is none: an alert, or a part
-    /// of the handshake (RFC 8446 §5.1).
+    /// Whether it begins with a TLS record as servers send it in answer to something that is not
+    /// TLS: an alert, or a part of the handshake (RFC 8446 §5.1).
     fileprivate var beginsWithTLS: Bool {
         count >= 3 && (self[0] == 21 || self[0] == 22) && self[1] == 3 && self[2] <= 4
     }

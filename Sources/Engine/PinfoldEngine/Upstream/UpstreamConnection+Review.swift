@@ -1,52 +1,53 @@
 import Clocks
 import PinfoldTLS
 
-/// A server that the policy trusts, as it is shown to a ``ServerReviewer``.
+/// A server that the policy trusts, as presented to a ``ServerReviewer``.
 package struct ReviewedServer: Sendable {
-    /// As the request names it; an address without brackets.
+    /// The host as the request names it; an address without brackets.
     package let host: String
     package let port: UInt16
-    /// DER of the chain that was verified, the server's own certificate first; that one alone where
-    /// the policy asks for no valid chain.
+    /// The verified chain in DER, the server's own certificate first; only that one if the policy
+    /// does not require a valid chain.
     package let certificates: [[UInt8]]
-    /// The names, in DER, of the authorities whose certificates it accepts of the client; empty: it
-    /// accepts any; nil: it asks for none, or the policy has one for it.
+    /// The names, in DER, of the authorities whose client certificates it accepts; empty if it
+    /// accepts any; `nil` if it does not ask for one, or if the policy has one for it.
     package let acceptedAuthorities: [[UInt8]]?
 }
 
-/// What a ``ServerReviewer`` says of a server.
+/// The verdict of a ``ServerReviewer``.
 package enum ReviewAnswer: Sendable {
     case refused
-    /// It is trusted, and shown this where it asks for a certificate.
+    /// It is trusted. If it asks for a certificate, this identity is used.
     case trusted(TLSClientIdentity?)
 }
 
-/// Looks at each server that the policy trusts, before anything is sent to it, and may refuse it,
-/// or say what the client proves itself with.
+/// Reviews each server that the policy trusts before anything is sent to it. It may refuse the
+/// server, or choose the client's identity.
 ///
-/// It is called by the loop's thread, calls `answer` once, from whatever thread, and returns what
-/// is called when nobody waits for the answer any more.
+/// It is called on the loop's thread, calls `answer` once, on any thread, and returns a function
+/// that is called if the answer is no longer needed.
 package typealias ServerReviewer =
     @Sendable (
         _ server: ReviewedServer, _ answer: @escaping @Sendable (ReviewAnswer) -> Void
     ) -> @Sendable () -> Void
 
-// The time between a handshake and the first request, where servers are reviewed; or that in the
-// handshake after which the client's certificate would follow, where the server asks for one. No
-// session is resumed then (`PolicySnapshot`), so that each handshake shows the whole chain.
+// Reviews of servers, between the handshake and the first request; or, if the server asks for a
+// certificate, in the handshake before the client's certificate. No session is resumed then
+// (`PolicySnapshot`), so that each handshake has the whole chain.
 extension UpstreamConnection {
-    /// Has the server reviewed, once; false: nobody reviews it, or it has been.
+    /// Has the server reviewed, once. Returns false if there is no reviewer, or it has been
+    /// reviewed.
     ///
-    /// - Parameter asksForIdentity: The handshake waits for the client's certificate.
+    /// - Parameter asksForIdentity: whether the handshake waits for the client's certificate.
     func beginReview(of tls: TLSClientConnection, asksForIdentity: Bool = false) -> Bool {
-        // A proxy is no server of the requests.
+        // A proxy is not the server that requests are for.
         guard !isReviewed, let reviewer = environment.shared.reviewer, origin.forwards == nil
         else { return false }
         isReviewed = true
         let certificates =
             tls.verified.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : tls.verified
         let (token, mailbox) = (token, environment.mailbox)
-        // As long again as the handshake may take.
+        // The review may take as long as the handshake.
         environment.loop.setDeadline(self, after: origin.timeouts.connectMilliseconds)
         reviewStarted = Clock.monotonicMicroseconds()
         endReview = reviewer(
@@ -57,7 +58,7 @@ extension UpstreamConnection {
         return true
     }
 
-    /// The reviewer's answer.
+    /// Handles the reviewer's answer.
     func reviewed(_ answer: ReviewAnswer) {
         guard state == .handshaking, endReview != nil,
             let tls = transport.tls as? TLSClientConnection
@@ -69,7 +70,7 @@ extension UpstreamConnection {
             pool.handshakeEnded(self, .tlsFailed(.refusedByReview))
         case .trusted where tls.isOpen: established(tls)
         case .trusted(let identity):
-            // The handshake's own time counts.
+            // Only the handshake's own time counts.
             handshakeStarted += Clock.monotonicMicroseconds() - reviewStarted
             environment.loop.setDeadline(self, after: origin.timeouts.connectMilliseconds)
             tls.answer(identity)

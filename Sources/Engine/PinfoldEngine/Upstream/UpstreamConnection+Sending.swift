@@ -2,7 +2,7 @@ import EventLoop
 import HTTPCore
 import PinfoldTLS
 
-// What a consumer sends: HTTP/1.1's request line, its fields of its own, and chunks.
+// Sending for a consumer: HTTP/1.1's request line, its own fields, and chunks.
 extension UpstreamConnection: UpstreamStream {
     package var wasReused: Bool { uses > 0 }
     package var tlsVersion: UpstreamTLSVersion { UpstreamTLSVersion(transport.version) }
@@ -32,8 +32,8 @@ extension UpstreamConnection: UpstreamStream {
         return HeadDraft(environment.loop.buffers.take(atLeast: needed))
     }
 
-    /// The head of a request that a proxy is to forward: in absolute-form (RFC 9112 §3.2.2), and
-    /// with what the proxy asks of its clients.
+    /// The head of a request for a proxy to forward: in absolute-form (RFC 9112 §3.2.2), with the
+    /// credentials that the proxy requires.
     @inline(never)
     private func makeHead(
         for request: borrowing RequestHead, in bytes: Span<UInt8>, host: Span<UInt8>, room: Int,
@@ -41,7 +41,7 @@ extension UpstreamConnection: UpstreamStream {
     ) -> HeadDraft {
         let method = bytes.text(at: request.methodRange)
         var target = "http://" + host.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
-        // The whole server's OPTIONS has no path (RFC 9112 §3.2.4).
+        // OPTIONS for the whole server has no path (RFC 9112 §3.2.4).
         if !request.path.isEmpty || request.method != .options {
             let path = bytes.text(at: request.path)
             target += path.hasPrefix("/") ? path : "/" + path
@@ -137,7 +137,7 @@ extension UpstreamConnection: UpstreamStream {
             if requestEnded {
                 if part == .ended { environment.loop.requeue(self) } else { armResponseDeadline() }
             } else if part != .body {
-                environment.loop.setDeadline(self, after: nil)  // the client's own deadline runs
+                environment.loop.setDeadline(self, after: nil)  // the client's own deadline applies
             }
             return true
         case .blocked:
@@ -149,7 +149,7 @@ extension UpstreamConnection: UpstreamStream {
             return false
         case .failed:
             keepAlive = false
-            // The response may be there already: reading tells, and reports the failure else.
+            // The response may have arrived already: reading shows that, or reports the failure.
             output.discard()
             mayHaveInput = true
             environment.loop.requeue(self)
@@ -164,8 +164,8 @@ extension UpstreamConnection: UpstreamStream {
             self, after: waits.isEmpty ? origin.timeouts.bodyMilliseconds : unusualPause())
     }
 
-    /// How long nothing may arrive of an event stream, or until it is looked whether the rest of
-    /// the request is taken.
+    /// How long an event stream may be silent, or the time until the next check whether the server
+    /// accepts the rest of the request.
     @inline(never)
     private func unusualPause() -> Int64 {
         guard !output.isEmpty else { return streamMilliseconds }
@@ -173,7 +173,7 @@ extension UpstreamConnection: UpstreamStream {
         return IdleTime.firstLook(of: streamMilliseconds)
     }
 
-    /// How long the server may send nothing within its response.
+    /// How long the server may pause within its response.
     var streamMilliseconds: Int64 {
         let timeouts = origin.timeouts
         return isEventStream ? timeouts.eventStreamMilliseconds : timeouts.bodyMilliseconds
@@ -186,7 +186,7 @@ extension UpstreamConnection: UpstreamStream {
         environment.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
     }
 
-    /// The socket has accepted something of the request, which may lie in the kernel for long.
+    /// The socket has accepted part of the request, which may stay in the kernel for a long time.
     private func armSendDeadline() {
         idleTime.note(at: environment.loop.now)
         waits.insert(.sending)
@@ -212,7 +212,7 @@ extension UpstreamConnection: UpstreamStream {
 
     package func giveBack() {
         consumer = nil
-        // Later: the pool may be in the middle of handing out the places of this connection.
+        // Later, because the pool may be handing out this connection's streams right now.
         environment.loop.afterTurn { [self] in
             guard state == .active, consumer == nil else { return }
             guard output.isEmpty, input?.isEmpty ?? true, !responseStarted else { return close() }
@@ -227,7 +227,7 @@ extension UpstreamConnection: UpstreamStream {
 
     package var serverCertificate: ServerCertificate? {
         if let knownCertificate { return knownCertificate }
-        // That of a proxy says nothing of the server.
+        // A proxy's certificate says nothing about the server.
         guard origin.forwards == nil, origin.tls != nil else { return nil }
         let der = (transport.tls as? TLSClientConnection)?.certificateDER
         knownCertificate = der.flatMap { ServerCertificate(der: $0) }

@@ -8,19 +8,19 @@ import PinfoldTLS
 ///     handshaking ──► idle ◄──► active ──► closed
 ///          └────────────┴─────────────────────┘
 ///
-/// While active, the request goes out through `output` and the response is read when the consumer
-/// takes it: a paused connection reads nothing, and holds one buffer at most.
+/// While active, the request is sent through `output`, and the response is read as the consumer
+/// accepts it: a paused connection reads nothing and holds at most one buffer.
 final class UpstreamConnection: EventHandler, IdleOrdered {
     enum State { case handshaking, idle, active, closed }
     package var isIdle: Bool { state == .idle }
     package var isClosed: Bool { state == .closed }
-    /// Room that a request's head takes up beside its fields, method, path and host.
+    /// Room for a request's head in addition to its fields, method, path and host.
     static let reservedBytes = 256
     enum Part { case head, body, ended }
     /// What is special about waiting for the server in the current exchange.
     struct Waits: OptionSet {
         let rawValue: UInt8
-        /// It is looked at whether the server takes the request: for content, or a large head.
+        /// Checks whether the server accepts the request: for content, or a large head.
         static let sending = Waits(rawValue: 1)
         /// The response is of type `text/event-stream`: long pauses are expected.
         static let eventStream = Waits(rawValue: 2)
@@ -43,59 +43,60 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var context = ResponseContext(method: .get)
     var keepAlive = true
     var requestEnded = true
-    /// The request's content may never come, as long as nothing of it has.
+    /// Whether the request's content may never come. Applies as long as none has.
     var mayHoldContentBack = false
     var isChunked = false
     var paused = false
-    /// TLS has something to send before it can read on.
+    /// Whether TLS must write before it can read more.
     var readWantsWrite = false
-    /// The head went to the consumer, and nothing was flushed since.
+    /// Whether the head was passed to the consumer and nothing has been flushed since.
     var headIsUnflushed = false
     var mayHaveInput = false
-    /// An edge said that the peer has finished: a short read then proves nothing.
+    /// Whether an edge showed that the peer has finished: a short read then proves nothing.
     var peerFinished = false
     var isDriving = false
-    /// What it may still do in this turn.
+    /// What it may still do in this turn of the loop.
     var budget = TurnBudget()
     var wantsLargeBuffer = false
     var progress = SendProgress()
     var idleTime = IdleTime()
     var waits: Waits = []
     package var isEventStream: Bool { waits.contains(.eventStream) }
-    /// Some byte of the current response was received.
+    /// Whether some byte of the current response was received.
     var responseStarted = false
-    /// An interim response has just ended: an empty line may follow it.
+    /// Whether an interim response has just ended, which an empty line may follow.
     var emptyLineMayFollow = false
-    /// The server ends lines of heads in bare line feeds: its connection is not used again.
+    /// Whether the server ends lines of heads in bare line feeds: its connection is not reused.
     var sendsBareLines = false
-    /// What it takes of the limits.
+    /// The permits that it holds.
     var permits: Permits = [.origin, .total]
     /// How many exchanges it carried before the current one.
     var uses = 0
-    /// A request was sent on it, and answered.
+    /// Whether a request was sent on it and answered.
     var hasCarriedRequest = false
-    /// For whose request, or CONNECT, it was made; nil: no client's, or one's that has left.
+    /// The client for whose request or CONNECT it was made; `nil` if for no client, or for one that
+    /// has left.
     var client: IPNetwork?
     var handshakeStarted: Int64 = 0
-    /// Ends the review of the server; nil: there is none under way.
+    /// Cancels the review of the server; `nil` if there is none in progress.
     var endReview: (@Sendable () -> Void)?
-    /// The server has been reviewed, or is being so, since when.
+    /// Whether the server has been reviewed or is being reviewed, and since when.
     var isReviewed = false
     var reviewStarted: Int64 = 0
     package var connectionTimes: ConnectionTimes? { times }
-    /// How long it took to be made.
+    /// How long it took to establish.
     package internal(set) var times = ConnectionTimes()
-    /// When the verdict on the server no longer holds, in seconds since 1970; nil: never.
+    /// When the verdict on the server expires, in seconds since 1970; `nil` if never.
     private(set) var trustEnds: Int64?
-    /// The server's certificate, once somebody has asked for it.
+    /// The server's certificate, once it has been requested.
     var knownCertificate: ServerCertificate?
     package var idleSince: Int64 = 0
     package var queuedAt: Int64?
-    /// The turn of the loop in which its readiness was told last.
+    /// The turn of the loop in which its readiness was last reported.
     var readyTurn: UInt64 = 0
 
-    /// - Parameter isOpen: the handshake is over: the session is the one with a proxy, inside which
-    ///   clear text is spoken to the server.
+    /// - Parameter isOpen: whether the handshake is over, because the session is with a proxy and
+    ///   clear text is sent to the server inside it.
     init(
         pool: UpstreamPool, origin: Origin, descriptor: Int32, endpoint: Endpoint,
         tls: TLSClientConnection?, isOpen: Bool = false
@@ -111,7 +112,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     // MARK: Establishing
 
-    /// Begins the TLS handshake; `UpstreamPool.handshakeEnded` is told.
+    /// Begins the TLS handshake; `UpstreamPool.handshakeEnded` is called at its end.
     func beginHandshake(timeoutMilliseconds: Int64) {
         handshakeStarted = Clock.monotonicMicroseconds()
         environment.loop.setDeadline(self, after: timeoutMilliseconds)
@@ -149,7 +150,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         }
     }
 
-    /// Nothing is in the way of requests any more.
+    /// The connection is ready for requests.
     func established(_ tls: TLSClientConnection) {
         environment.loop.setDeadline(self, after: nil)
         state = .idle
@@ -159,7 +160,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     /// Whether the server has sent anything on a connection that has just been established.
     ///
-    /// TLS's own messages are taken in by the way: session tickets often follow the handshake.
+    /// This also processes TLS's own messages: session tickets often follow the handshake.
     func hasSpokenUnasked() -> Bool {
         guard transport.isSecure else { return transport.hasUnreadBytes }
         let scratch = environment.loop.buffers.takeSmall()
@@ -172,16 +173,16 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     // MARK: One exchange
 
-    /// Streams that it can carry at once: in HTTP/1.1 one request follows the other's response
-    /// (RFC 9112 §9.3).
+    /// The number of concurrent streams: in HTTP/1.1 a request follows the previous response (RFC
+    /// 9112 §9.3).
     var capacity: Int { 1 }
     private var streamCount: Int { state == .active ? 1 : 0 }
-    /// It is established, and another stream can be opened on it.
+    /// Whether it is established and another stream can be opened on it.
     var hasRoom: Bool {
         (state == .idle || state == .active) && streamCount < capacity
     }
 
-    /// Opens a stream for a consumer, whose it is until the response has ended or one side gives
+    /// Opens a stream for a consumer, which has it until the response has ended or one side gives
     /// up.
     func open(for consumer: any UpstreamConsumer) -> any UpstreamStream {
         self.consumer = consumer
@@ -232,7 +233,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         consumer?.upstreamDrained()
     }
 
-    /// Bytes or an end between exchanges: anything but TLS's own messages ends the connection.
+    /// Handles input between exchanges: anything but TLS's own messages ends the connection.
     func checkIdle() {
         if transport.isSecure {
             let scratch = environment.loop.buffers.takeSmall()
@@ -254,7 +255,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             close()
             pool.handshakeEnded(self, .tlsTimeout)
         case .active:
-            // The client is the slow one; its own deadline runs.
+            // The client is the slow side; its own deadline applies.
             if paused, output.isEmpty { return }
             if let next = nextLook() {
                 environment.loop.setDeadline(self, after: next)
@@ -264,8 +265,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         }
     }
 
-    /// After how long to look again whether the server takes the request, or answers it;
-    /// nil: it has had its time.
+    /// After how long to check again whether the server accepts the request or responds; `nil` if
+    /// its time is up.
     private func nextLook() -> Int64? {
         guard waits.contains(.sending) else { return nil }
         let now = environment.loop.now
@@ -274,18 +275,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             idleTime.note(at: time)
         }
         if isSending { return idleTime.nextLook(of: streamMilliseconds, at: now) }
-        // The first byte's time begins when the last of the request was taken.
+        // The time for the first byte begins when the end of the request was accepted.
         return idleTime.remaining(
             of: part == .head ? times.firstByteMilliseconds : streamMilliseconds, at: now)
     }
 
-    /// Something waits for the server to take it, here or in the kernel.
+    /// Whether output waits for the server, here or in the kernel.
     private var isSending: Bool {
         !output.isEmpty
             || part == .head && (Sockets.unsentBytes(transport.descriptor) ?? 0) > 0
     }
 
-    /// Which time has passed while the server was waited for.
+    /// Which timeout was exceeded while waiting for the server.
     private var timeoutFault: ExchangeError {
         switch part {
         case .head:
@@ -301,7 +302,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         if environment.traces { traceEnd() }
         state = .closed
         endReview.take()?()
-        // Whose stream this was refers to it, too.
+        // The consumer refers to the connection, too.
         consumer = nil
         input = nil
         output.discard()

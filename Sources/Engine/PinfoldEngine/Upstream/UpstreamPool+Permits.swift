@@ -1,24 +1,24 @@
 import PinfoldConfiguration
 
-/// The places that a connection takes of the limits of the process.
+/// The permits that a connection takes from the limits of the process.
 struct Permits: OptionSet {
     let rawValue: UInt8
-    /// Among the connections to its origin.
+    /// Of the limit on connections to its origin.
     static let origin = Permits(rawValue: 1)
-    /// Among all connections to origins.
+    /// Of the limit on all connections to origins.
     static let total = Permits(rawValue: 2)
 }
 
 // The limits of the process, as one worker's pool sees them.
 //
-//     a place is free ──► connect
-//     none: an own idle connection makes way (of the same origin, or the longest idle of all)
-//     none: the worker stands in line, and asks the others for an idle connection
-//     a place is given back anywhere ──► the first in the line is handed it ──► connect
+//     a permit is free ──► connect
+//     none: close an idle connection (of the same origin, or the longest idle of all)
+//     none: queue for a permit, and ask the other workers for an idle connection
+//     a permit is given back anywhere ──► the first in the queue gets it ──► connect
 //
-// A worker with waiters of its own gives a connection up only for one that has less than its share.
+// A worker with waiters gives up a connection only for a worker that has less than its share.
 extension UpstreamPool {
-    /// The limit of an origin's connections.
+    /// The limit on an origin's connections.
     package func limit(of origin: Origin) -> SharedLimit {
         if let carrier = origin.carrier { return limit(of: carrier) }
         if let limit = origin.limit { return limit }
@@ -29,11 +29,11 @@ extension UpstreamPool {
 
     private var total: SharedLimit { environment.shared.upstreamLimit }
     private var workers: Int { environment.shared.workerCount }
-    /// Those in force, whatever policy a connection was made under.
+    /// The current limits, whatever policy a connection was made under.
     private var limits: LimitsConfiguration { environment.policy.configuration.limits }
 
-    /// Takes the places of one more connection. False: there are none; what was held is given back,
-    /// and the worker stands in line for what was missing.
+    /// Takes the permits for one more connection. Returns false if there are none: permits that
+    /// were held are given back, and the worker is queued for the missing one.
     func takePermits(_ origin: Origin, holding held: Permits = []) -> Bool {
         let own = limit(of: origin)
         byLimit[ObjectIdentifier(own)] = origin
@@ -61,7 +61,7 @@ extension UpstreamPool {
         return true
     }
 
-    /// Closes an idle connection, whose places go to the next one.
+    /// Closes an idle connection, whose permits go to the new one.
     private func takeOver(_ permits: Permits, of victim: UpstreamConnection) {
         isMakingRoom = true
         victim.permits.subtract(permits)
@@ -69,7 +69,7 @@ extension UpstreamPool {
         isMakingRoom = false
     }
 
-    /// True: a place has come free meanwhile, and is taken.
+    /// Returns true if a permit has become free meanwhile and was taken.
     private func waitForPermit(_ origin: Origin, _ limit: SharedLimit, _ size: Int) -> Bool {
         let share = FairShare(limit: size, workers: workers)
         let isStarved = share.isStarved(origin.open + origin.connecting)
@@ -95,9 +95,9 @@ extension UpstreamPool {
         }
     }
 
-    // MARK: Giving places back
+    // MARK: Giving permits back
 
-    /// Gives the places of a connection back that is gone or was not made.
+    /// Gives back the permits of a connection that is gone or was not established.
     func giveBack(_ permits: Permits, of origin: Origin) {
         if permits.contains(.origin) { giveBack(limit(of: origin), limits.upstreamPerHost) }
         if permits.contains(.total) { giveBack(total, limits.connections) }
@@ -108,7 +108,7 @@ extension UpstreamPool {
         environment.shared.mailboxes[next].post(.permitGranted(limit))
     }
 
-    /// This worker was the first in a limit's line, and a place is its now.
+    /// This worker was first in a limit's queue and has been granted a permit.
     func permitGranted(_ limit: SharedLimit) {
         if limit === total { return totalPermitGranted() }
         guard let origin = byLimit[ObjectIdentifier(limit)] else {
@@ -144,8 +144,8 @@ extension UpstreamPool {
         giveBack(total, limits.connections)
     }
 
-    /// Other limits are in force: makes the connections that they allow, and closes idle ones that
-    /// they do not; those in use go when they are given back.
+    /// The limits have changed: makes the connections that they allow, and closes idle ones that
+    /// they do not. Those in use are closed when they are returned.
     func limitsChanged(_ origins: [Origin]) {
         total.adapt(to: limits.connections)
         while total.isOver, let idle = idleOrder.longestIdle() { discardIdle(idle, .overLimit) }
@@ -158,16 +158,16 @@ extension UpstreamPool {
         }
     }
 
-    /// Whether there are more connections, to the origin or in all, than there may be.
+    /// Whether there are more connections than allowed, to the origin or in total.
     func isOverLimit(_ origin: Origin) -> Bool { limit(of: origin).isOver || total.isOver }
 
-    /// Whether a connection that could be kept idle is closed for another worker or origin.
+    /// Whether a connection that could be kept idle should be closed for another worker or origin.
     func isWaitedFor(_ origin: Origin) -> Bool {
         (origin.limit?.isWaitedFor ?? false) || total.isWaitedFor
     }
 
-    /// Whether a connection that an own waiter could use is given up: for another worker, or
-    /// because there are more than there may be.
+    /// Whether to give up a connection that one of this worker's waiters could use: for another
+    /// worker, or because there are more than allowed.
     func givesWay(_ origin: Origin) -> Bool {
         if isOverLimit(origin) { return true }
         guard workers > 1 else { return false }
@@ -181,7 +181,7 @@ extension UpstreamPool {
             && limit.hasStarved(otherThan: environment.index)
     }
 
-    /// Stands in line no longer when nobody waits here.
+    /// Leaves the queue if nobody waits here.
     func leaveQueueIfNobodyWaits(_ origin: Origin) {
         guard origin.isQueued, origin.waiters.isEmpty, let limit = origin.limit else { return }
         leaveQueue(origin, limit)
@@ -192,7 +192,7 @@ extension UpstreamPool {
         limit.leave(environment.index)
     }
 
-    /// Drops what finds an origin by its limit.
+    /// Removes an origin from `byLimit` if it is unused.
     func forgetIfUnused(_ origin: Origin) {
         guard origin.isUnused, let limit = origin.limit,
             byLimit[ObjectIdentifier(limit)] === origin
@@ -201,7 +201,7 @@ extension UpstreamPool {
         environment.origins.becameUnused(origin)
     }
 
-    // MARK: Asking the other workers
+    // MARK: Idle connections of other workers
 
     private func requestIdleConnection(_ limit: SharedLimit) {
         guard workers > 1 else { return }
@@ -214,7 +214,7 @@ extension UpstreamPool {
         }
     }
 
-    /// Another worker waits: an idle connection makes way for it.
+    /// Another worker waits: closes an idle connection for it.
     func connectionWanted(_ request: IdleConnectionRequest) {
         let limit = request.limit
         if limit.isWaitedFor {
@@ -228,18 +228,19 @@ extension UpstreamPool {
         }
     }
 
-    /// Whether others are still asked for a connection that would help an exchange of the origin.
+    /// Whether a request to the other workers that could help an exchange of this origin is still
+    /// open.
     func hasIdleRequest(for origin: Origin) -> Bool {
         guard !idleRequests.isEmpty else { return false }
         if let limit = origin.limit, idleRequests[ObjectIdentifier(limit)] != nil { return true }
         return origin.isStarved && idleRequests[ObjectIdentifier(total)] != nil
     }
 
-    /// No other worker has an idle connection any more. With `pending: 0` exchanges wait for that
+    /// No other worker has an idle connection left. With `pending: 0`, exchanges wait for this
     /// answer only.
     func connectionAnswered(_ request: IdleConnectionRequest) {
         let limit = request.limit
-        // A place may have been granted since, and another one been asked for.
+        // A permit may have been granted since then, and another request been made.
         guard idleRequests[ObjectIdentifier(limit)] === request else { return }
         idleRequests[ObjectIdentifier(limit)] = nil
         guard limits.pending == 0 else { return }
@@ -255,7 +256,8 @@ extension UpstreamPool {
         }
     }
 
-    /// Refuses those who wait for no connection that is being made, unless others are still asked.
+    /// Refuses the waiters for which no connection is being established, unless a request to other
+    /// workers is still open.
     private func refuseWaiters(_ origin: Origin) {
         guard !hasIdleRequest(for: origin) else { return }
         while origin.waiters.count > origin.connecting,

@@ -1,17 +1,17 @@
 import HTTPCore
 
-// Idle connections that have carried no request: made for a CONNECT whose tunnel is intercepted, so
-// that the server is verified before the answer, or for a request whose client has left. Most are
-// used at once or never, and a client makes one for each name that it can think of.
+// Idle connections that have not carried a request: made for a CONNECT whose tunnel is intercepted,
+// so that the server is verified before the response, or for a request whose client has left. Most
+// are used immediately or never, and a client can cause one for every name that it makes up.
 extension UpstreamPool {
-    /// How many of them a worker keeps, and how many for one client. At either the oldest of the
-    /// client that has the most is closed: its request is then made on a connection of its own.
+    /// How many of them a worker keeps, and how many for one client. Beyond either, the oldest one
+    /// of the client that has the most is closed: its request then needs a new connection.
     static let unusedLimit = 1024
     static let unusedLimitOfClient = 128
-    /// How long one is kept.
+    /// How long such a connection is kept.
     static let unusedMilliseconds: Int64 = 5000
 
-    /// One has become idle.
+    /// Keeps a connection that has become idle.
     func keepUnused(_ connection: UpstreamConnection, atMost milliseconds: Int64) {
         let client = connection.client
         unused.insert(connection, for: ObjectIdentifier(connection), of: client)
@@ -27,7 +27,7 @@ extension UpstreamPool {
         }
     }
 
-    /// One is idle no longer.
+    /// A connection is no longer idle.
     func isNoLongerUnused(_ connection: UpstreamConnection) {
         unused.remove(ObjectIdentifier(connection))
     }

@@ -4,30 +4,30 @@ import HTTPCore
 import PinfoldConfiguration
 import PinfoldTLS
 
-/// A worker's connections to origins: idle ones to use again, new ones within the limits, and who
-/// waits for one. The limits are the process's (`UpstreamPool+Permits`).
+/// A worker's connections to origins: idle ones to reuse, new ones within the limits, and the
+/// consumers that wait for one. The limits apply to the whole process (`UpstreamPool+Permits`).
 final class UpstreamPool: UpstreamSource {
     let environment: Environment
     private var operations: [ObjectIdentifier: ConnectOperation] = [:]
-    /// Connections on their way, handshakes included.
+    /// Connections being established, including their handshakes.
     private(set) var establishing = 0
-    /// Origins that wait for a place among all connections, first come first served.
+    /// Origins that wait for a permit of the limit on all connections, first come, first served.
     var starved = FIFO<Origin>()
     private(set) var open = 0
     var idleOrder = IdleOrder<UpstreamConnection>()
-    /// The idle ones that have carried no request (`UpstreamPool+Unused`).
+    /// The idle connections that have not carried a request (`UpstreamPool+Unused`).
     var unused = ShareTable<ObjectIdentifier, UpstreamConnection>(limit: unusedLimit)
-    /// Origins with connections, or with exchanges that wait for one, by their limit.
+    /// Origins with connections, or with exchanges that wait for one, by their limits.
     var byLimit: [ObjectIdentifier: Origin] = [:]
-    /// What the other workers are being asked, by the limit that it is about.
+    /// The open requests to the other workers, by the limit that they concern.
     var idleRequests: [ObjectIdentifier: IdleConnectionRequest] = [:]
-    /// An idle connection is being closed for another one, which has its places already.
+    /// An idle connection is being closed for another one, which already has its permits.
     var isMakingRoom = false
 
     init(environment: Environment) { self.environment = environment }
 
     /// Gets a connection for the consumer: `upstreamReady` or `upstreamFailed` is called, at once
-    /// or later. `fresh`: only one that carried no exchange before.
+    /// or later. `fresh`: only a connection that has not carried an exchange.
     package func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
         if let carrier = origin.carrier { return acquire(carrier, for: consumer, fresh: fresh) }
         if !fresh, let connection = takeIdle(origin, checked: !consumer.mayBeRepeated) {
@@ -57,12 +57,12 @@ final class UpstreamPool: UpstreamSource {
         }
     }
 
-    /// Counts one more exchange that waits; false: there are as many as may.
+    /// Counts one more waiting exchange; returns false if as many are waiting as allowed.
     private func mayWait(_ origin: Origin) -> Bool {
         let limit = limit(of: origin)
         let pending = origin.policy.configuration.limits.pending
         if limit.waitingExchanges.add(1, ordering: .relaxed).newValue <= pending { return true }
-        // With none that may wait, the other workers' answer is waited for all the same.
+        // Even if none may wait, exchanges wait for the answer of the other workers.
         if pending == 0, hasIdleRequest(for: origin) { return true }
         limit.waitingExchanges.subtract(1, ordering: .relaxed)
         return false
@@ -77,7 +77,7 @@ final class UpstreamPool: UpstreamSource {
         forgetIfUnused(origin)
     }
 
-    /// Counts a wait that ended, in whatever way: those in vain are the longest.
+    /// Counts a wait that has ended, in whatever way: unsuccessful ones are the longest.
     private func waitEnded(
         _ waiter: WaiterQueue.Waiter, _ origin: Origin, _ end: PoolWaitEnd
     ) {
@@ -89,7 +89,7 @@ final class UpstreamPool: UpstreamSource {
         if environment.traces { traceWaitEnd(waiter, origin, end, microseconds: microseconds) }
     }
 
-    /// The first who would use the connection; `end` is what its wait ends with.
+    /// Takes the first waiter that can use the connection; `end` is how its wait ends.
     func takeWaiter(
         _ origin: Origin, isFresh: Bool, _ end: PoolWaitEnd
     ) -> (any UpstreamConsumer)? {
@@ -100,12 +100,12 @@ final class UpstreamPool: UpstreamSource {
 
     /// An idle connection on which nothing has arrived.
     ///
-    /// What a server sends unasked must never be taken for the answer to the next request. Events
-    /// of idle connections come first in a turn, so one that is still idle here had none; only in a
-    /// turn that was not told of all events is the socket looked at.
+    /// Unsolicited data from a server must never be taken for the response to the next request.
+    /// Events of idle connections come first in a turn, so a connection that is still idle here had
+    /// none; the socket is checked only in a turn that did not receive all events.
     ///
-    /// - Parameter checked: looks at the socket always: what may not be sent twice is not risked on
-    ///   a connection that the server has just closed.
+    /// - Parameter checked: always checks the socket, so that a request that must not be sent twice
+    ///   is not risked on a connection that the server has just closed.
     private func takeIdle(_ origin: Origin, checked: Bool) -> UpstreamConnection? {
         let checked = checked || environment.loop.mayHaveMoreEvents
         while let connection = origin.idle.popLast() {
@@ -125,8 +125,8 @@ final class UpstreamPool: UpstreamSource {
         return nil
     }
 
-    /// Whether the verdict on the server still holds: its chain and the pinsets that would then
-    /// refuse have not expired.
+    /// Whether the verdict on the server is still valid: its chain has not expired, nor has a
+    /// pinset that would then refuse it.
     private func isTrusted(_ connection: UpstreamConnection) -> Bool {
         connection.trustEnds.map { environment.wallSeconds < $0 } ?? true
     }
@@ -141,7 +141,7 @@ final class UpstreamPool: UpstreamSource {
         environment.metrics.adjust(.idle, host: origin.route, by: Int64(change))
     }
 
-    /// - Parameter client: whose request made it necessary, for the shares of name lookups.
+    /// - Parameter client: the client whose request needs it, for the shares of name lookups.
     func connect(_ origin: Origin, for client: IPNetwork? = nil) {
         origin.connecting += 1
         establishing += 1
@@ -179,13 +179,14 @@ final class UpstreamPool: UpstreamSource {
         }
     }
 
-    /// - Parameter session: the one with a proxy that carries the tunnel; nil: there is none.
+    /// - Parameter session: the TLS session with a proxy that carries the tunnel; `nil` if there is
+    ///   none.
     func establish(
         _ origin: Origin, _ made: EstablishedConnection,
         _ times: ConnectionTimes, in session: TLSClientConnection?
     ) throws(ExchangeError) {
         var tls = session
-        // Who waits first gets it.
+        // The first waiter will get it.
         let client = origin.waiters.first?.consumer.clientNetwork
         if let context = origin.tls {
             do throws(TLSError) {
@@ -217,7 +218,7 @@ final class UpstreamPool: UpstreamSource {
         }
     }
 
-    /// A handshake's outcome.
+    /// Handles the result of a handshake.
     func handshakeEnded(_ connection: UpstreamConnection, _ fault: ExchangeError?) {
         if let fault {
             failed(
@@ -240,8 +241,8 @@ final class UpstreamPool: UpstreamSource {
         assign(connection, isFresh: true)
     }
 
-    /// A server that speaks before it was asked is no HTTP server, or somebody else speaks in its
-    /// place: what it sent must not be taken for the answer to the first request.
+    /// A server that sends data before a request is not an HTTP server, or the data is not from it:
+    /// it must not be taken for the response to the first request.
     private func refuse(_ connection: UpstreamConnection) {
         let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
@@ -266,7 +267,7 @@ final class UpstreamPool: UpstreamSource {
         forgetIfUnused(origin)
     }
 
-    /// Hands the streams of a connection to exchanges that wait, or keeps it.
+    /// Hands the streams of a connection to waiting exchanges, or keeps it.
     private func assign(_ connection: UpstreamConnection, isFresh: Bool) {
         let origin = connection.origin
         guard origin.policy.trustGeneration == environment.policy.trustGeneration else {
@@ -274,9 +275,9 @@ final class UpstreamPool: UpstreamSource {
             if environment.traces { traceNotKept(connection, .outdated) }
             return connection.close()
         }
-        // A new one was judged just now.
+        // A new one has just been verified.
         guard isFresh || isTrusted(connection) else { return endTrust(connection) }
-        // A new one was made for an exchange that waits here.
+        // A new one was made for an exchange waiting here.
         let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
         var isGiven = false
         while connection.hasRoom, isOurs,
@@ -288,8 +289,8 @@ final class UpstreamPool: UpstreamSource {
         }
         if isGiven { return }
         leaveQueueIfNobodyWaits(origin)
-        // Who still waits wants one that carried nothing before, or waits elsewhere: at another
-        // origin or on another environment. Then this one makes room.
+        // The remaining waiters need a connection that has not carried a request, or wait at
+        // another origin or in another environment. Then this connection makes room.
         guard origin.waiters.isEmpty, !environment.isDraining, !isWaitedFor(origin) else {
             if environment.traces {
                 let other = isOverLimit(origin) ? PoolClosing.overLimit : .waitedForElsewhere
@@ -309,7 +310,7 @@ final class UpstreamPool: UpstreamSource {
         environment.loop.setDeadline(connection, after: milliseconds)
     }
 
-    /// A connection's exchange ended and it can carry another.
+    /// A connection's exchange has ended, and it can carry another.
     func returned(_ connection: UpstreamConnection, mayHaveInput: Bool) {
         if mayHaveInput {
             connection.recheck()
@@ -318,7 +319,7 @@ final class UpstreamPool: UpstreamSource {
         assign(connection, isFresh: false)
     }
 
-    /// Closes a connection that is idle; by default for what the connection itself has found.
+    /// Closes an idle connection; by default because of what the connection itself has noticed.
     func discardIdle(
         _ connection: UpstreamConnection, _ reason: PoolClosing = .serverEndedOrSpoke
     ) {
@@ -333,7 +334,7 @@ final class UpstreamPool: UpstreamSource {
         connection.close()
     }
 
-    /// An established connection is gone, or no longer the pool's.
+    /// An established connection is gone, or no longer belongs to the pool.
     func removed(_ connection: UpstreamConnection) {
         let origin = connection.origin
         idleOrder.closed(connection)
@@ -348,18 +349,19 @@ final class UpstreamPool: UpstreamSource {
         connectForStarved()
     }
 
-    /// Room has come free: who could not connect because of the total limit is next.
+    /// A permit has become free: serves the origins that could not connect because of the total
+    /// limit.
     func connectForStarved() {
         while let next = starved.popFirst() {
             guard next.isStarved else { continue }
             next.isStarved = false
-            // Who waited there may have given up; without room after all it is starved anew.
+            // Its waiters may have given up; if there is no room after all, it is starved again.
             if connectForWaiters(next) || next.isStarved { return }
         }
     }
 
-    /// Makes a connection for a waiting exchange that has none coming; false: there is no such
-    /// exchange, or no room.
+    /// Makes a connection for a waiting exchange that has none on its way; returns false if there
+    /// is no such exchange or no room.
     @discardableResult
     func connectForWaiters(_ origin: Origin) -> Bool {
         guard origin.waiters.count > origin.connecting, takePermits(origin) else { return false }
@@ -368,13 +370,13 @@ final class UpstreamPool: UpstreamSource {
         return true
     }
 
-    /// Closes the idle connections of an origin whose policy is no longer in force, and sends who
-    /// waits there back to find its origin anew.
+    /// Closes the idle connections of an origin whose policy is no longer in force, and sends its
+    /// waiters back to find their origin again.
     func retire(_ origin: Origin) {
         origin.isStarved = false
         let waiters = origin.waiters.takeAll()
-        // Before they go on: this worker stands in the same line again then, for the origin's
-        // successor.
+        // Before they continue, because this worker will then be in the same queue again, for the
+        // origin's successor.
         leaveQueueIfNobodyWaits(origin)
         for waiter in waiters {
             waitEnded(waiter, origin, .superseded)
@@ -385,7 +387,7 @@ final class UpstreamPool: UpstreamSource {
         forgetIfUnused(origin)
     }
 
-    /// Closes the idle connections of an origin, which hold it as it holds them.
+    /// Closes the idle connections of an origin; they and the origin refer to each other.
     func closeIdle(_ origin: Origin, _ reason: PoolClosing) {
         let idle = origin.idle
         origin.idle = []
@@ -396,7 +398,7 @@ final class UpstreamPool: UpstreamSource {
         }
     }
 
-    /// Lets go of what refers to the pool: connections, some of which are closed already.
+    /// Releases what refers to the pool: connections, some of which are already closed.
     func close() {
         operations = [:]
         starved = FIFO()

@@ -3,52 +3,53 @@ import Logging
 import PinfoldTLS
 
 // What happens to connections to origins, at log level trace: one line per event. The functions
-// here are called behind `Environment.traces` only; what they write costs nothing while it is off.
+// here are called only if `Environment.traces` is set, so they cost nothing otherwise.
 
-/// Why the pool closes a connection on which no exchange is under way, or does not keep one.
+/// Why the pool closes a connection on which no exchange is in progress, or does not keep one.
 enum PoolClosing: String {
     /// It was idle for `timeouts.idle`.
     case idleTimeout = "idle-timeout"
-    /// The server ended it, or sent what nobody asked for.
+    /// The server ended it, or sent unsolicited data.
     case serverEndedOrSpoke = "server-ended-or-spoke"
-    /// Its place goes to another connection of this environment.
+    /// Its permit goes to another connection of this environment.
     case makesRoom = "makes-room"
-    /// Its place goes to an exchange that waits elsewhere: another worker's, or another origin's.
+    /// Its permit goes to an exchange that waits elsewhere: in another worker, or for another
+    /// origin.
     case waitedForElsewhere = "waited-for-elsewhere"
-    /// There are more than the limit allows since it was lowered.
+    /// The limit was lowered, and there are more connections than it allows.
     case overLimit = "over-limit"
     /// It was made under a configuration that is no longer in force.
     case outdated
-    /// It has carried no request, and there are as many such as there may be, or as its client may
-    /// have.
+    /// It has not carried a request, and the number of such connections, in total or for its
+    /// client, is at its limit.
     case unused
-    /// A certificate that the server was verified by has expired since, or a pinset.
+    /// A certificate by which the server was verified, or a pinset, has expired since.
     case trustEnded = "trust-ended"
-    /// The gateway ends.
+    /// The gateway is stopping.
     case draining
-    /// One of the two sides asked for its end.
+    /// One of the two sides asked for it to be closed.
     case notPersistent = "not-persistent"
-    /// The response ended before the request did.
+    /// The response ended before the request.
     case requestUnfinished = "request-unfinished"
-    /// There are bytes behind the response.
+    /// Bytes follow the response.
     case unreadBytes = "unread-bytes"
 }
 
-/// How a wait for a place ended.
+/// How a wait for a connection ended.
 enum PoolWaitEnd: String {
     /// With a connection.
     case connection
     /// The connection that was made for it failed.
     case failed
-    /// No other worker had a connection to give, and nobody may wait.
+    /// No other worker had a connection to give up, and waiting is not allowed.
     case refused
-    /// Whoever waited gave up, or waited for too long.
+    /// The waiter gave up, or waited too long.
     case abandoned
-    /// The configuration changed: the origin is looked up anew.
+    /// The configuration changed: the origin is looked up again.
     case superseded
 }
 
-/// The limit that a place is of, by its key in the configuration.
+/// The limit that a permit is from, by its key in the configuration.
 enum PoolLimit: String {
     case origin = "limits.upstreamPerHost"
     case total = "limits.connections"
@@ -58,7 +59,7 @@ enum PoolLimit: String {
 // MARK: The pool
 
 extension UpstreamPool {
-    /// - Parameter idleSince: nil when it goes from one exchange to the next that waits.
+    /// - Parameter idleSince: `nil` if it goes directly from one exchange to the next in the queue.
     @inline(never)
     func traceReuse(
         _ connection: UpstreamConnection, _ consumer: any UpstreamConsumer, idleSince: Int64? = nil
@@ -134,7 +135,8 @@ extension UpstreamPool {
 // MARK: A connection
 
 extension UpstreamConnection {
-    /// It is about to be closed; after a whole response also why it cannot carry another exchange.
+    /// It is about to be closed; after a complete response, also why it cannot carry another
+    /// exchange.
     @inline(never)
     func traceEnd() {
         if state == .active, part == .ended {
@@ -159,7 +161,7 @@ extension UpstreamConnection {
         environment.trace("tls handshake started", metadata)
     }
 
-    /// The server is trusted: by this handshake, or by the one that made the resumed session.
+    /// The server is trusted, by this handshake or by the one that created the resumed session.
     @inline(never)
     func traceHandshakeEnd(_ tls: TLSClientConnection, microseconds: UInt64) {
         let pinsets = tls.settings.policy.pinsets
@@ -190,7 +192,7 @@ extension UpstreamConnection {
         environment.trace("tls handshake failed", metadata)
     }
 
-    /// What names a connection in every line.
+    /// The fields that identify a connection in every line.
     fileprivate var traced: Logger.Metadata {
         var metadata = origin.traced
         metadata["server"] = "\(endpoint)"
@@ -200,14 +202,14 @@ extension UpstreamConnection {
 }
 
 extension Origin {
-    /// What names an origin in every line.
+    /// The fields that identify an origin in every line.
     fileprivate var traced: Logger.Metadata {
         ["host": "\(key.host)", "port": "\(key.port)"]
     }
 }
 
 extension UpstreamConsumer {
-    /// The exchange's id; nil for a probe.
+    /// The exchange's id; `nil` for a probe.
     fileprivate var tracedID: Logger.MetadataValue? {
         (self as? Exchange).map { "\($0.idText)" }
     }

@@ -1,9 +1,9 @@
 import PinfoldTLS
 
-// What a transport's state means where it is a server's.
+// What a transport's state means for a connection to a server.
 
 extension ExchangeError {
-    /// The fault of an exchange whose server's transport is broken.
+    /// The error of an exchange whose transport to the server is broken.
     init(upstream error: TransportError) {
         switch error {
         case .reset(let error): self = .upstreamReset(error)
@@ -14,7 +14,7 @@ extension ExchangeError {
 }
 
 extension UpstreamTLSVersion {
-    /// As the access log has it.
+    /// The version for the access log.
     init(_ version: TLSVersion?) {
         switch version {
         case .tls10: self = .tls10

@@ -1,29 +1,31 @@
 import EventLoop
 
-/// Who waits for a connection, first come first served. A consumer waits once at most.
+/// The consumers that wait for a connection, first come, first served. A consumer is queued at most
+/// once.
 ///
-/// All operations take constant time, amortised: a busy origin may have thousands of waiters, and
-/// when it hangs they give up one by one. A class, so that asking an origin's empty queue after
-/// each exchange copies nothing.
+/// All operations take amortised constant time: a busy origin may have thousands of waiters, and
+/// when it hangs they give up one by one. It is a class so that checking an origin's empty queue
+/// after each exchange copies nothing.
 final class WaiterQueue {
     struct Waiter {
         let consumer: any UpstreamConsumer
-        /// When the wait began, in microseconds of the monotonic clock; nil: a connection is being
-        /// made for it, which is not counted as waiting.
+        /// When the wait began, in microseconds of the monotonic clock; `nil` if a connection is
+        /// being made for it, which is not counted as waiting.
         let since: Int64?
         let wantsFresh: Bool
     }
 
-    /// By place, which grows with each who comes.
+    /// By position, which increases with each waiter.
     private var waiters: [UInt64: Waiter] = [:]
     private var positions: [ObjectIdentifier: UInt64] = [:]
     private var nextPosition: UInt64 = 0
-    /// The places of those who take any connection, and of those who want one that carried nothing
-    /// before. Places of who gave up are left in, and skipped.
+    /// The positions of the waiters that accept any connection, and of those that need one that has
+    /// not carried a request. Positions of waiters that gave up stay in the queues and are skipped.
     private var anyQueue = FIFO<UInt64>()
     private var freshQueue = FIFO<UInt64>()
 
-    /// Places left in for nobody, over twice as many as there are waiters, before they are cleared.
+    /// How many abandoned positions may stay in the queues, beyond twice the number of waiters,
+    /// before they are removed.
     private static let slack = 32
 
     var isEmpty: Bool { waiters.isEmpty }
@@ -40,7 +42,7 @@ final class WaiterQueue {
         if wantsFresh { freshQueue.append(position) } else { anyQueue.append(position) }
     }
 
-    /// Takes the first who would use the connection.
+    /// Takes the first waiter that can use the connection.
     func take(isFresh: Bool) -> Waiter? {
         guard !waiters.isEmpty else { return nil }
         skipAbandoned(&anyQueue)
@@ -50,7 +52,7 @@ final class WaiterQueue {
         return takeOut(position)
     }
 
-    /// Who would take a new connection; it waits on.
+    /// The waiter that would get a new connection; it stays in the queue.
     var first: Waiter? {
         guard !waiters.isEmpty else { return nil }
         skipAbandoned(&anyQueue)
@@ -58,7 +60,7 @@ final class WaiterQueue {
         return [anyQueue.first, freshQueue.first].compactMap { $0 }.min().flatMap { waiters[$0] }
     }
 
-    /// - Returns: the consumer's wait, or nil if it was not waiting.
+    /// - Returns: the consumer's wait, or `nil` if it was not waiting.
     @discardableResult
     func remove(_ consumer: any UpstreamConsumer) -> Waiter? {
         guard let position = positions[ObjectIdentifier(consumer)] else { return nil }
@@ -71,7 +73,7 @@ final class WaiterQueue {
         return waiter
     }
 
-    /// Takes all, in their order.
+    /// Takes all waiters, in order.
     func takeAll() -> [Waiter] {
         let all = waiters.sorted { $0.key < $1.key }.map(\.value)
         waiters = [:]

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced by the scripts beside it: Debian packages, installed only when one is missing, so that a
-# second run asks nothing of the network.
+# Sourced by the scripts beside it: installs Debian packages, but only if one is missing, so that a
+# second run needs no network.
 
-# What the gateway is built from and starts with.
+# Packages for building and running the gateway.
 # shellcheck disable=SC2034 # read by the scripts that source this
 build_packages=(
     ca-certificates
@@ -28,8 +28,8 @@ build_packages=(
     zlib1g-dev
 )
 
-# What the tests need besides: origins, clients and checkers.
-# shellcheck disable=SC2034 # the same
+# Further packages for the tests: origins, clients and checkers.
+# shellcheck disable=SC2034 # read by the scripts that source this
 test_packages=(
     binutils
     chromium
@@ -46,40 +46,40 @@ test_packages=(
     util-linux
     wget
 )
-# Clients for the tests in languages whose tools may well come from elsewhere.
+# Languages of client tests, whose tools may already be installed from elsewhere.
 command -v go >/dev/null || test_packages+=(golang-go)
 command -v javac >/dev/null || test_packages+=(default-jdk-headless)
 command -v node >/dev/null || test_packages+=(nodejs)
 
-# say TEXT...: a line of progress, on standard error so that output can be piped.
+# say TEXT...: prints a line of progress on standard error, so that standard output can be piped.
 say() {
     printf '==> %s\n' "$*" >&2
 }
 
-# fail TEXT...: says what is wrong and ends the script.
+# fail TEXT...: prints an error and ends the script.
 fail() {
     printf 'error: %s\n' "$*" >&2
     exit 1
 }
 
-# as_root COMMAND...: runs it as root, through sudo only when we are not.
+# as_root COMMAND...: runs a command as root, with sudo if necessary.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         "$@"
     elif command -v sudo >/dev/null; then
         sudo "$@"
     else
-        fail "'$*' needs root, and there is no sudo: run it as root once, then this again"
+        fail "'$*' requires root, and there is no sudo: run it as root, then run this again"
     fi
 }
 
-# installed PACKAGE: whether dpkg has it, completely.
+# installed PACKAGE: whether a package is completely installed.
 installed() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# A package may start a server when it is installed (nginx, prometheus do). While
-# /usr/sbin/policy-rc.d answers 101 none is started; one that is there already is left alone.
+# Some packages (nginx, prometheus) start a server when they are installed. While /usr/sbin/policy-rc.d
+# exits with 101, none is started. An existing policy-rc.d is left alone.
 policy=/usr/sbin/policy-rc.d
 
 install_without_starting() {
@@ -97,7 +97,7 @@ install_without_starting() {
     return "$status"
 }
 
-# require_packages PACKAGE...: installs those that are missing; leaves no service behind.
+# require_packages PACKAGE...: installs the packages that are missing, and leaves their services off.
 require_packages() {
     local package missing=()
     for package in "$@"; do
@@ -107,12 +107,12 @@ require_packages() {
         return
     fi
     command -v apt-get >/dev/null \
-        || fail "these Debian packages are missing, and there is no apt-get: ${missing[*]}"
+        || fail "missing Debian packages, and there is no apt-get to install them: ${missing[*]}"
     say "installing ${missing[*]}"
     as_root apt-get update --quiet >&2 || fail "apt-get update failed: is there a network?"
     install_without_starting "${missing[@]}" || fail "could not install: ${missing[*]}"
     for package in "${missing[@]}"; do
-        # Not started now, and not at the next start of the machine either.
+        # Do not start these when the machine boots either.
         case "$package" in
             haproxy | nginx | prometheus | squid-openssl | trafficserver)
                 if [ -d /run/systemd/system ]; then
@@ -123,9 +123,9 @@ require_packages() {
     done
 }
 
-# require_swift: a toolchain is the one thing that is not installed here.
+# require_swift: checks for the Swift toolchain, the only requirement that is not installed here.
 require_swift() {
     command -v swift >/dev/null \
-        || fail "no swift on PATH: install Swift 6.2 or later from https://www.swift.org/install/linux/"
+        || fail "swift is not on PATH: install Swift 6.2 or later from https://www.swift.org/install/linux/"
     command -v git >/dev/null || require_packages git
 }

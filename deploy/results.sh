@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced by deploy/test and deploy/sanitize: runs the tests, keeps everything that is said in a
-# folder, and shows a line per suite of it.
+# Sourced by deploy/test and deploy/sanitize: runs the tests, keeps their output in a folder, and shows
+# one line of it per suite.
 
-# start_results FOLDER: empties it for this run. `results` is its absolute path from then on.
+# start_results FOLDER: empties the folder for this run, and sets `results` to its absolute path.
 start_results() {
     rm -rf "$1"
     mkdir -p "$1"
@@ -10,16 +10,16 @@ start_results() {
     status=0
 }
 
-# suites: of Swift's output, a line for each suite and for each issue, the latter without arguments.
+# suites: reduces Swift's output to a line for each suite and each issue, the latter without arguments.
 suites() {
     sed -unE -e 's/^(✘ .*) with [0-9]+ arguments? .* at ([^ ]+\.swift:[0-9]+)/\1 at \2/' \
         -e 's/^(((✔|✘) (Suite|Test run) |✘ |error: |.*Fatal error).{0,200}).*$/\1/p'
 }
 
-# swift_tests OPTION...: runs the Swift tests, which have been built.
+# swift_tests OPTION...: runs the Swift tests, which must have been built.
 swift_tests() {
     local events=()
-    # Where an issue was recorded; newer toolchains tell it.
+    # Events have the source location of issues; only newer toolchains support them.
     if swift test --help-hidden | grep -e --event-stream-output-path >/dev/null; then
         events=(--event-stream-output-path "$results/swift.events")
     fi
@@ -27,15 +27,15 @@ swift_tests() {
         "${events[@]}" 2>&1 | tee "$results/swift.log" | suites || status=1
 }
 
-# integration_tests [ARGUMENT]...: runs the integration tests against PINFOLD_BINARY; the arguments
-# go to pytest. The folders of the gateways of failed tests are kept.
+# integration_tests [ARGUMENT]...: runs the integration tests against PINFOLD_BINARY. The arguments go to
+# pytest. The folder of each gateway in a failed test is kept.
 integration_tests() {
     PINFOLD_TEST_RESULTS="$results" .build-venv/bin/python -m pytest Tests/Integration -n 2 -q \
         --junitxml "$results/integration.xml" "$@" 2>&1 \
         | tee "$results/integration.log" || status=1
 }
 
-# sum_up: names what failed, and says the total. Its exit code is 0 only if nothing failed.
+# sum_up: lists the failed tests and the total. The exit code is 0 only if nothing failed.
 sum_up() {
     .build-venv/bin/python deploy/summary.py "$status" "$results"
 }

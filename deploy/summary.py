@@ -1,11 +1,11 @@
-"""The end of a test run: adds up what the runners reported, and names what failed.
+"""Summarizes a test run: adds up the reports of the runners, and lists the failed tests.
 
     summary.py STATUS FOLDER
 
-STATUS is 0 if every runner succeeded so far. FOLDER holds, by runner, its JUnit report
-(`swift.xml`), its output (`swift.log`) and, from Swift, the events (`swift.events`), which say
-where an issue was recorded. The last line is the total. A runner that died before its report was
-whole, or a run in which no test was found, counts as one failure: nothing that did not run is
+STATUS is 0 if every runner succeeded so far. FOLDER has, for each runner, its JUnit report
+(`swift.xml`), its output (`swift.log`) and, for Swift, the events (`swift.events`), which have the
+source location of issues. The last line is the total. A runner that died before its report was
+complete counts as a failure, and so does a run without any tests: nothing that did not run is
 reported as passed.
 """
 
@@ -18,20 +18,20 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from pathlib import Path
 
-# Failed tests that are named; a run with more is wrong from end to end.
+# The maximum number of failed tests that are listed.
 NAMED = 50
-# Characters of a line; messages may show whole arguments.
+# The maximum length of a line, since messages may contain whole arguments.
 WIDTH = 300
 
 
 @dataclass
 class Report:
-    """What one runner reported."""
+    """The report of one runner."""
 
     runner: str
     passed: int = 0
     skipped: int = 0
-    # One text for each failed test, by its name.
+    # A line for each failed test, by name.
     failed: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -45,15 +45,15 @@ def one_line(text: str) -> str:
 
 
 def events(file: Path) -> tuple[dict[str, str], dict[str, str]]:
-    """By a Swift test's `Target.Suite/function()`: its name in words, and where its first issue
-    is."""
+    """The display names of Swift tests, and the locations of their first issues, both by
+    `Target.Suite/function()`."""
     names: dict[str, str] = {}
     places: dict[str, str] = {}
     lines = file.read_text(errors="replace").splitlines() if file.exists() else []
     for line in lines:
         try:
             record = json.loads(line)
-        except ValueError:  # the last one of a runner that died
+        except ValueError:  # an incomplete last line, if the runner died
             continue
         payload = record.get("payload", {})
         if record.get("kind") == "test" and payload.get("displayName"):
@@ -62,7 +62,7 @@ def events(file: Path) -> tuple[dict[str, str], dict[str, str]]:
         if payload.get("kind") == "issueRecorded" and issue and not issue.get("isKnown"):
             place = issue.get("sourceLocation")
             if place:
-                # `Target/File.swift`: targets are folders of Tests.
+                # `Target/File.swift`: each target is a folder below Tests.
                 places.setdefault(
                     test_of(payload.get("testID", "")), f"Tests/{place['fileID']}:{place['line']}")
     return names, places
@@ -74,21 +74,21 @@ def test_of(identifier: str) -> str:
 
 
 def place_in(traceback: str) -> str:
-    """The last line of a test that a Python traceback names, else of any file."""
+    """The last location in a test file in a Python traceback, or else in any file."""
     places = re.findall(r"^(\S+\.py:\d+):", traceback, re.MULTILINE)
     own = [place for place in places if Path(place).name.startswith("test_")]
     return (own or places or [""])[-1]
 
 
 def read(file: Path) -> Report:
-    """Reads `RUNNER.xml`, with what lies beside it. The tests are counted one by one: the runners
-    do not agree on what the attributes of a suite count."""
+    """Reads `RUNNER.xml` and the files beside it. Counts the tests one by one, because the runners
+    disagree on what the counts of a suite include."""
     report = Report(file.stem)
     try:
         root = ElementTree.parse(file).getroot()
     except (ElementTree.ParseError, OSError):
         tail = last_lines(file.with_suffix(".log"))
-        report.failed[file.stem] = f"{file.stem} ended before its report was whole{tail}"
+        report.failed[file.stem] = f"{file.stem} ended before its report was complete{tail}"
         return report
     names, places = events(file.with_suffix(".events"))
     cases: dict[tuple[str, str], list[ElementTree.Element]] = {}
@@ -113,7 +113,7 @@ def read(file: Path) -> Report:
 
 
 def last_lines(log: Path) -> str:
-    """What a runner said last."""
+    """The last lines of a runner's output."""
     lines = log.read_text(errors="replace").split("\n") if log.exists() else []
     return "".join(f"\n    {one_line(line)}" for line in [one for one in lines if one.strip()][-5:])
 
@@ -127,7 +127,7 @@ def main() -> int:
     skipped = sum(report.skipped for report in reports)
     failed = [text for report in reports for text in report.failed.values()]
     if not failed and (status != 0 or passed == 0):
-        failed = ["a runner failed, or found no test, and names none: see its log"]
+        failed = ["a runner failed without naming a test, or found no tests: see its log"]
     if failed:
         print("\nfailed:")
         print("\n".join(f"  {text}" for text in failed[:NAMED]))

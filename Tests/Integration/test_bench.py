@@ -68,7 +68,7 @@ def test_ceilings_are_read() -> None:
     ("hit 1,000", "ceilings:8: expected a load"),
     ("hit -5", "ceilings:8: expected a load"),
     ("hit 1 2", "ceilings:8: expected a load"),
-    ("hit 1100", "ceilings:8: hit has a ceiling already"),
+    ("hit 1100", "ceilings:8: hit already has a ceiling"),
 ])
 def test_a_line_that_is_no_ceiling_is_an_error(line: str, problem: str) -> None:
     with pytest.raises(costs.Failure, match=problem):
@@ -76,7 +76,7 @@ def test_a_line_that_is_no_ceiling_is_an_error(line: str, problem: str) -> None:
 
 
 def test_a_missing_ceiling_is_an_error() -> None:
-    with pytest.raises(costs.Failure, match="pass has none"):
+    with pytest.raises(costs.Failure, match="pass has no ceiling"):
         costs.ceilings(CEILINGS.replace("pass 3000\n", ""), LOADS)
 
 
@@ -115,4 +115,4 @@ def test_a_load_that_does_not_exist_is_refused_before_anything_starts() -> None:
         [sys.executable, ROOT / "deploy/bench/instructions.py", BINARY, "--loads", "hit,hot"],
         capture_output=True, text=True, timeout=30)
     assert refused.returncode == 2
-    assert "no load hot; there are hit, lone, hit100k, pass, tlspass" in refused.stderr
+    assert "unknown load hot; expected one of hit, lone, hit100k, pass, tlspass" in refused.stderr

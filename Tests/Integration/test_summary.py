@@ -100,7 +100,7 @@ def test_a_runner_that_died_is_a_failure_and_its_last_words_are_shown(tmp_path: 
         tmp_path, 1, swift_xml='<?xml version="1.0"?>\n<testsuites>\n',
         swift_log="many\n" * 20 + "P.swift:3: Fatal error: ouch\n", integration_xml=report(GREEN))
     assert code == 1
-    assert "  swift ended before its report was whole" in lines
+    assert "  swift ended before its report was complete" in lines
     assert "    P.swift:3: Fatal error: ouch" in lines
     assert lines[-1] == "1 passed, 1 failed"
 

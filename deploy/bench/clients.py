@@ -1,11 +1,11 @@
-"""Measures HTTP clients side by side, in one run and on loopback alone: CPU, time and memory.
+"""Compares HTTP clients in one run, on loopback only: CPU, time and memory.
 
-  kept  so many GETs of 1 KiB, 64 at a time, on connections that are kept
-  new   the same, each on a connection of its own
+  kept  GET requests of 1 KiB, 64 at a time, on kept-alive connections
+  new   the same, each on a new connection
 
-The server is nginx with one worker, in clear text. CPU is that of the whole process, user and
-system, its start included, for each request; RSS its greatest. The rounds go from client to client;
-the table holds the medians. deploy/bench/clients builds what is measured and calls this.
+The server is nginx with one worker, in clear text. CPU is the time of the whole process per request,
+user and system, including its start; RSS is its maximum. The rounds are interleaved client by client,
+and the table has the medians. deploy/bench/clients builds the clients and calls this.
 """
 
 import argparse
@@ -48,7 +48,7 @@ http {{
 
 @dataclass
 class Cost:
-    """What one run took: microseconds of CPU for each request, seconds, MiB."""
+    """The cost of one run: microseconds of CPU per request, seconds, MiB."""
 
     cpu: float
     seconds: float
@@ -77,7 +77,7 @@ def serve(folder: pathlib.Path, ports: dict[str, int]) -> subprocess.Popen:
 
 
 def commands(built: str, python: str, count: int, width: int) -> dict[str, list[str]]:
-    """By client; URL stands for the server's."""
+    """The command of each client. URL is a placeholder for the server's URL."""
     numbers = [str(count), str(width)]
     return {
         "ours": [f"{built}/pinfold-requests", "URL", *numbers],
@@ -114,12 +114,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("built", help="the folder with pinfold-requests and ahc-requests")
-    parser.add_argument("--clients", default="ours,curl,ahc", help="of ours, curl, ahc and httpx")
+    parser.add_argument("--clients", default="ours,curl,ahc", help="a list of ours, curl, ahc and httpx")
     parser.add_argument("--loads", default="kept,new")
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--width", type=int, default=64, help="requests at a time")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--python", default=sys.executable, help="one that has httpx")
+    parser.add_argument("--python", default=sys.executable, help="a Python that has httpx")
     arguments = parser.parse_args()
     every = commands(arguments.built, arguments.python, arguments.requests, arguments.width)
     chosen = arguments.clients.split(",")

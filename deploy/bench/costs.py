@@ -1,4 +1,4 @@
-"""What instructions.py measured: read from callgrind's profiles, and judged by the ceilings."""
+"""The measurements of instructions.py: reads callgrind's profiles, and checks the ceilings."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-# A ceiling is the measurement plus this; a measurement that is further below asks for a lower one.
+# A ceiling is the measurement plus this. If a measurement is further below, the ceiling should be lower.
 MARGIN = 0.03
 
 
 class Failure(Exception):
-    """What kept a measurement from being made or judged."""
+    """Why a measurement could not be made or checked."""
 
 
 def ceilings(text: str, loads: Iterable[str]) -> dict[str, int]:
-    """The ceilings of a file: a load and a number on each line; `#` begins a comment. Each of
+    """Reads the ceilings in a file: a load and a number on each line; `#` begins a comment. Each of
     `loads` must have one."""
     found: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -26,29 +26,29 @@ def ceilings(text: str, loads: Iterable[str]) -> dict[str, int]:
         if len(words) != 2 or words[0] not in loads or not words[1].isdecimal():
             raise Failure(f"ceilings:{number}: expected a load ({', '.join(loads)}) and a number")
         if words[0] in found:
-            raise Failure(f"ceilings:{number}: {words[0]} has a ceiling already")
+            raise Failure(f"ceilings:{number}: {words[0]} already has a ceiling")
         found[words[0]] = int(words[1])
     for name in loads:
         if name not in found:
-            raise Failure(f"ceilings: {name} has none")
+            raise Failure(f"ceilings: {name} has no ceiling")
     return found
 
 
 def complaint(load: str, measured: int, ceiling: int) -> str | None:
-    """What is wrong with a measurement, if it is above its ceiling."""
+    """A message if a measurement is above its ceiling."""
     if measured <= ceiling:
         return None
     return (
-        f"{load} takes {measured:,} instructions for a request, {measured / ceiling - 1:.1%} above "
-        f"its ceiling of {ceiling:,} in deploy/bench/ceilings. If they are worth it, raise it to "
-        f"{with_margin(measured)} and say why in the commit; --profiles shows where they go.")
+        f"{load} takes {measured:,} instructions per request, {measured / ceiling - 1:.1%} above "
+        f"its ceiling of {ceiling:,} in deploy/bench/ceilings. If this is justified, raise it to "
+        f"{with_margin(measured)} and say why in the commit; use --profiles to see where they go.")
 
 
 def hint(load: str, measured: int, ceiling: int) -> str | None:
-    """A lower ceiling, if a measurement is further below than the margin explains."""
+    """A message if a measurement is further below its ceiling than the margin."""
     if with_margin(measured) >= ceiling * (1 - MARGIN):
         return None
-    return f"{load} takes less than its ceiling allows: lower it to {with_margin(measured)}."
+    return f"{load} is well below its ceiling: lower it to {with_margin(measured)}."
 
 
 def with_margin(measured: int) -> int:
@@ -57,10 +57,11 @@ def with_margin(measured: int) -> int:
 
 
 def by_object(profile: str) -> dict[str, int]:
-    """The instructions of a callgrind profile in each program or library, by its file's name.
+    """The instructions in each program or library of a callgrind profile, by file name.
 
-    `ob=(1) /path` names the object that the cost lines after it belong to; later `ob=(1)` means
-    the same. The line after `calls=` holds the cost of a callee, counted where it stands itself.
+    `ob=(1) /path` names the object that the following cost lines belong to; a later `ob=(1)` refers
+    to the same object. The line after `calls=` has the cost of a callee, which is counted at the
+    callee's own lines.
     """
     names: dict[str, str] = {}
     costs: collections.Counter[str] = collections.Counter()
@@ -78,5 +79,6 @@ def by_object(profile: str) -> dict[str, int]:
             callee = False
     total = re.search(r"^totals: (\d+)$", profile, re.MULTILINE)
     if total is None or int(total[1]) != costs.total():
-        raise Failure(f"the profile's parts are {costs.total()}, its total is {total and total[1]}")
+        raise Failure(
+            f"the profile's parts add up to {costs.total()}, but its total is {total and total[1]}")
     return dict(costs)

@@ -1,28 +1,29 @@
-"""Counts the instructions that a request takes, and compares them with checked-in ceilings.
+"""Counts the instructions per request, and compares them with checked-in ceilings.
 
-Time differs from run to run and from machine to machine; the number of instructions that the
-gateway executes for a request hardly does (less than 1 %). So it can be held to a ceiling: a change
-that makes a request dearer is seen before it is merged. Only user space is counted. What the kernel
-does is not: one system call more is hardly seen here, but in the times of deploy/compare.
+Time differs from run to run and from machine to machine, but the number of instructions that the
+gateway executes per request hardly does (less than 1 %). It can therefore have a ceiling, so that a
+change that makes requests more expensive is noticed before it is merged. Only user space is counted,
+not the kernel: an additional system call hardly shows here, but it does in the times of
+deploy/compare.
 
 Loads, each on 64 kept-alive client connections of a forward proxy with one worker, on loopback:
 
   hit      1 KiB from the cache's memory
-  lone     the same on one connection, so that each request takes a turn of the loop for itself
+  lone     the same on one connection, so that each request takes its own iteration of the event loop
   hit100k  100 KiB from the cache's memory
   pass     1 KiB that must not be stored, so that each request goes to the server
-  tlspass  the same, over verified TLS to the server; how much of it is OpenSSL's is shown
+  tlspass  the same, over verified TLS to the server; the share of OpenSSL is shown
 
 The gateway runs under callgrind. It is warmed up until the cache is filled and all connections to
-the server stand, and is left alone until it rests; then the counters are set to zero, the requests
-sent, and the counters read. The requests go out in rounds of one on each connection, for which the
-gateway is stopped: so it finds them all at once, and what a turn of its loop costs is always shared
-by as many; a lone connection needs none of that. Each response is checked. Which instructions
-memcpy and the ciphers use depends on the processor, so one without AES or AVX2 gives other numbers,
-as may other versions of the system's libraries.
+the server are established, and then left until it is idle. Then the counters are set to zero, the
+requests are sent, and the counters are read. The requests are sent in rounds, one on each connection,
+while the gateway is stopped. So it finds them all at once, and the cost of an iteration of its event
+loop is always shared by the same number of requests; a single connection does not need this. Each
+response is checked. The instructions that memcpy and the ciphers use depend on the processor, so one
+without AES or AVX2 gives other numbers, and so may other versions of the system's libraries.
 
-To raise a ceiling, write the new measurement plus 3 % into deploy/bench/ceilings, and say in the
-commit what the instructions buy. When a change makes a load cheaper, lower its ceiling with it.
+To raise a ceiling, write the new measurement plus 3 % to deploy/bench/ceilings, and explain in the
+commit what the instructions are needed for. When a change makes a load cheaper, lower its ceiling.
 """
 
 from __future__ import annotations
@@ -342,13 +343,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary", type=Path, help="a release build")
-    parser.add_argument("--loads", default=",".join(LOADS), help="some, with commas")
+    parser.add_argument("--loads", default=",".join(LOADS), help="a comma-separated list")
     parser.add_argument("--profiles", type=Path, metavar="FOLDER",
-                        help="keep the profiles there, for callgrind_annotate FOLDER/LOAD-THREAD")
+                        help="keep the profiles here, for callgrind_annotate FOLDER/LOAD-THREAD")
     options = parser.parse_args()
     names = options.loads.split(",")
     if unknown := [name for name in names if name not in LOADS]:
-        parser.error(f"no load {unknown[0]}; there are {', '.join(LOADS)}")
+        parser.error(f"unknown load {unknown[0]}; expected one of {', '.join(LOADS)}")
     problems = []
     try:
         allowed = ceilings(CEILINGS.read_text(), LOADS)

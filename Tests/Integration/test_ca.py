@@ -129,14 +129,14 @@ def test_init_refuses_what_makes_no_authority(folder, arguments):
 @pytest.mark.parametrize("there", ["ca.pem", "ca.key"])
 def test_init_overwrites_nothing_and_leaves_nothing_half_made(folder, there):
     (folder / there).write_text("precious")
-    assert f"{there}: exists already" in ca(folder, "init", code=1)
+    assert f"{there}: already exists" in ca(folder, "init", code=1)
     assert (folder / there).read_text() == "precious"
     assert [one.name for one in folder.iterdir()] == [there]
 
 
 def test_init_follows_no_link(folder):
     (folder / "ca.key").symlink_to(folder / "elsewhere")
-    assert "ca.key: exists already" in ca(folder, "init", code=1)
+    assert "ca.key: already exists" in ca(folder, "init", code=1)
     assert not (folder / "elsewhere").exists()
     assert not (folder / "ca.pem").exists()
 
@@ -169,7 +169,7 @@ def test_export_gives_the_certificate_in_both_forms_and_never_the_key(folder):
     assert x509.load_pem_x509_certificate(pem.encode()) == first
     ca(folder, "export", "--format", "der", "--output", "ca.cer")
     assert x509.load_der_x509_certificate((folder / "ca.cer").read_bytes()) == first
-    assert "exists already" in ca(folder, "export", "--output", "ca.cer", code=1)
+    assert "already exists" in ca(folder, "export", "--output", "ca.cer", code=1)
     ca(folder, "export", "--certificate", "none.pem", code=1)
 
 
@@ -195,14 +195,14 @@ def test_rotate_makes_an_authority_that_clients_of_the_old_one_accept(folder):
     assert link.not_valid_after_utc == before.not_valid_after_utc
     assert before.not_valid_after_utc.strftime("%Y-%m-%dT%H:%M:%SZ") in said
     assert verifies(folder, "ca.pem.previous", "ca.pem", "ca.pem")
-    assert "accepted also by clients of the authority before it" in ca(folder, "show")
+    assert "also accepted by clients that trust the previous CA" in ca(folder, "show")
 
 
 def test_rotate_overwrites_no_former_authority(folder):
     ca(folder, "init")
     ca(folder, "rotate", "--type", "rsa")
     content = {one.name: one.read_bytes() for one in folder.iterdir()}
-    assert "ca.pem.previous: exists already" in ca(folder, "rotate", code=1)
+    assert "ca.pem.previous: already exists" in ca(folder, "rotate", code=1)
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == content
 
 
@@ -243,9 +243,9 @@ def test_init_makes_what_a_configuration_names_once(folder):
     assert str(folder / "etc/our.pem") in said
     assert ca(folder, "init", "--if-missing", "--config", "etc/c.yaml") == ""
     assert (folder / "etc/our.pem").read_bytes() == made
-    assert "exists already" in ca(folder, "init", "--config", "etc/c.yaml", code=1)
+    assert "already exists" in ca(folder, "init", "--config", "etc/c.yaml", code=1)
     (folder / "etc/our.key").unlink()
-    assert "our.pem: exists already" in ca(
+    assert "our.pem: already exists" in ca(
         folder, "init", "--if-missing", "--config", "etc/c.yaml", code=1)
     assert not (folder / "etc/our.key").exists()
 
@@ -253,7 +253,8 @@ def test_init_makes_what_a_configuration_names_once(folder):
 def test_init_makes_nothing_for_a_configuration_without_interception(folder):
     (folder / "c.yaml").write_text("workers: 1\n")
     assert ca(folder, "init", "--if-missing", "--config", "c.yaml") == ""
-    assert "names no interception.certificate" in ca(folder, "init", "--config", "c.yaml", code=1)
+    assert "interception.certificate and interception.key are missing" in ca(
+        folder, "init", "--config", "c.yaml", code=1)
     assert [one.name for one in folder.iterdir()] == ["c.yaml"]
     ca(folder, "init", "--config", "none.yaml", code=1)
 

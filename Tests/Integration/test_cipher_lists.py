@@ -99,4 +99,4 @@ def test_check_takes_what_openssl_takes(workspace, pki, value):
 def test_check_warns_of_a_list_without_effect(workspace, pki):
     done = check(workspace, pki, {"minimum": "1.3", "ciphers": ONE})
     assert done.returncode == 0
-    assert "hosts[0].tls.ciphers: has no effect beside minimum" in done.stderr
+    assert "hosts[0].tls.ciphers: has no effect with minimum" in done.stderr

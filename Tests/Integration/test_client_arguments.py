@@ -20,28 +20,28 @@ def run(*arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("field,reason", [
-    ("Host: a.test", "the host is that of the URL"),
-    ("Content-Length: 5", "the client counts the content's bytes"),
-    ("Transfer-Encoding: chunked", "how the content is framed is the client's business"),
-    ("Connection: close", "the connection is the client's"),
-    ("keep-alive: timeout=5", "the connection is the client's"),
-    ("Proxy-Connection: close", "the connection is the client's"),
-    ("Upgrade: h2c", "the client stays with HTTP/1.1"),
-    ("HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "the client stays with HTTP/1.1"),
-    ("Proxy-Authorization: Basic eDp5", "a user of the proxy is named in the URL of --proxy"),
+    ("Host: a.test", "it is taken from the URL"),
+    ("Content-Length: 5", "the client computes it"),
+    ("Transfer-Encoding: chunked", "the client frames the content"),
+    ("Connection: close", "the client manages the connection"),
+    ("keep-alive: timeout=5", "the client manages the connection"),
+    ("Proxy-Connection: close", "the client manages the connection"),
+    ("Upgrade: h2c", "the client speaks HTTP/1.1 only"),
+    ("HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA", "the client speaks HTTP/1.1 only"),
+    ("Proxy-Authorization: Basic eDp5", "credentials for the proxy belong in the URL of --proxy"),
 ])
 def test_a_field_that_would_not_be_sent_is_refused(field: str, reason: str) -> None:
     ended, told = run("get", "http://127.0.0.1/", "-H", field)
     assert ended == 64
     name = field.partition(":")[0]
-    assert told.startswith(f"Error: --header {name} is not sent: {reason}\n")
+    assert told.startswith(f"Error: --header {name} cannot be set: {reason}\n")
 
 
 def test_a_url_with_credentials_is_refused_with_the_option_for_them() -> None:
     ended, told = run("get", "http://u:secret@127.0.0.1/x")
     assert ended == 3
-    assert told == ("pinfold: http://***@127.0.0.1/x: credentials in a URL are not taken; "
-                    "expected them with --user\n")
+    assert told == ("pinfold: http://***@127.0.0.1/x: credentials in URLs are not supported; "
+                    "expected --user\n")
 
 
 @pytest.mark.parametrize("url", ["http:/u:secret@a.test", "http://u:x/secret@a.test"])

@@ -257,7 +257,7 @@ def test_check_refuses_a_key_without_a_certificate(workspace, pki, files):
     files.hold(client(pki.other_root, "gateway-1"))
     done = check(workspace, pki, {"clientKey": str(files.key)})
     assert done.returncode == 1
-    assert "hosts[0].tls.clientKey: has no certificate beside it" in done.stderr
+    assert "hosts[0].tls.clientKey: requires clientCertificate" in done.stderr
 
 
 def test_check_warns_of_certificates_that_servers_will_refuse(workspace, pki, files):
@@ -271,7 +271,7 @@ def test_check_warns_of_certificates_that_servers_will_refuse(workspace, pki, fi
     files.hold(client(pki.other_root, "gateway-1", days=(-9, -2)))
     assert "has expired" in check(workspace, pki, files.keys).stderr
     files.hold(client(pki.other_root, "gateway-1", usage=ExtendedKeyUsageOID.SERVER_AUTH))
-    assert "not meant for clients" in check(workspace, pki, files.keys).stderr
+    assert "not a client certificate" in check(workspace, pki, files.keys).stderr
     files.hold(client(pki.other_root, "gateway-1"))
     files.key.chmod(0o644)
     assert "chmod 640" in check(workspace, pki, files.keys).stderr

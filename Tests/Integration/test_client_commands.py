@@ -336,7 +336,7 @@ def test_a_download_goes_on_after_kill_9(
     done = client("download", url, "--resume", *place)
     assert done.returncode == 0, done.stderr.decode()
     assert asked == ["", f"bytes={there}-"]
-    assert f"{there} of them there before" in done.stderr.decode()
+    assert f"{there} of them kept from before" in done.stderr.decode()
     assert (tmp_path / "a.bin").read_bytes() == content
     assert [path.name for path in tmp_path.iterdir()] == ["a.bin"]
 
@@ -483,7 +483,7 @@ def test_a_pin_is_expected_and_told(secure, pki) -> None:
     told = done.stderr.decode()
     assert f"{url}: tls-no-pin-matches: " in told
     assert f"expected one of: {wrong}" in told
-    assert f"the server showed: {leaf.pin}" in told
+    assert f"the server presented: {leaf.pin}" in told
     clear = client("get", url.replace("https", "http"), "--pin", leaf.pin)
     assert clear.returncode == 90
 

@@ -135,4 +135,4 @@ def test_help_lists_the_codes_in_their_order() -> None:
     codes = [int(code) for code in re.findall(r"^  (\d+)\t\S", done.stdout, re.MULTILINE)]
     assert {1, 5, 18, 35, 52, 61, 77, 90, 97} <= set(codes)
     assert codes == sorted(set(codes))
-    assert "with 64 where the command line is wrong" in " ".join(done.stdout.split())
+    assert "with 64 if the command line is invalid" in " ".join(done.stdout.split())

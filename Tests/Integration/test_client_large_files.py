@@ -135,7 +135,7 @@ def test_a_large_download_goes_on_after_kill_9_in_little_memory(
     finally:
         second.kill()
     second.check_memory()
-    assert f"{there} of them there before" in second.shown.decode()
+    assert f"{there} of them kept from before" in second.shown.decode()
     for client in (first, second):
         assert len(client.percentages) > 1
         assert client.percentages == sorted(client.percentages)

@@ -105,11 +105,11 @@ def test_the_entry_its_pinsets_and_the_cache_are_named(pki, tmp_path):
     assert said["pinset"] == (
         "wanted (mode publicKey, 2 pins, only reports, expires 2999-01-01T00:00:00Z)")
     assert said["a request with the whole URL"] == "upgraded: sent as verified TLS to port 443"
-    assert said["cache"] == "does not take part: the entry says cache.store: false"
+    assert said["cache"] == "not used: the entry says cache.store: false"
     code, said = explained(tmp_path, config, "http://elsewhere.test/", *PUBLIC)
     assert said["entry"] == "none applies (default)"
     assert said["pinsets"] == "none"
-    assert said["cache"].startswith("takes part")
+    assert said["cache"].startswith("used: ")
 
 
 @pytest.mark.parametrize(("client", "served"), [("127.0.0.9", True), ("192.0.2.1", False)])
@@ -135,15 +135,15 @@ def test_intercepted_hosts_are_told(pki, tmp_path):
     config["hosts"][0] |= {"tunnel": "inspect", "tls13Tunnel": "probe"}
     _, said = explained(tmp_path, config, f"https://{HOST}/")
     assert said[f"CONNECT {HOST}:443"] == (
-        "intercepted; clients that keep rejecting are inspected; TLS 1.3 there: another connection "
-        "to the same address is judged")
+        "intercepted; inspected if the client keeps rejecting certificates; TLS 1.3 there: another "
+        "connection to the same address is verified")
 
 
 def test_inspected_hosts_are_told(pki, tmp_path):
     config = configuration(pki, {"pinsets": ["wanted"], "tunnel": "inspect"})
     _, said = explained(tmp_path, config, f"https://{HOST}/")
     assert said[f"CONNECT {HOST}:443"] == (
-        "inspected: relayed unread once the server has been judged; TLS 1.3: refused")
+        "inspected: relayed unread once the server is verified; TLS 1.3: refused")
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/", "https://10.0.0.1/"])
@@ -182,10 +182,11 @@ def test_the_live_server_is_judged_as_by_the_gateway(gateway, origin, pki, tmp_p
 
 
 @pytest.mark.parametrize(("arguments", "word"), [
-    (["localhost"], "no URL"), (["ftp://a/"], "no URL"), (["http://a b/"], "no URL"),
-    (["http://a.test/", "--client", "here"], "no address"),
-    (["http://a.test/", "--address", "a"], "no address"),
-    (["http://127.1/"], "no URL"), (["http://me@a.test/"], "no URL"),
+    (["localhost"], "does not serve"), (["ftp://a/"], "does not serve"),
+    (["http://a b/"], "does not serve"),
+    (["http://a.test/", "--client", "here"], "is not an IP address"),
+    (["http://a.test/", "--address", "a"], "is not an IP address"),
+    (["http://127.1/"], "does not serve"), (["http://me@a.test/"], "does not serve"),
     (["http://a.test/", "--config", "/nowhere/pinfold.yaml"], "cannot be read")])
 def test_wrong_arguments_are_told(arguments, word):
     done = run_pinfold("explain", *arguments)

@@ -12,7 +12,7 @@ DIGEST = "A" * 43 + "="
 def test_help_of_a_command_that_is_none_is_an_error(names):
     done = run_pinfold("help", *names)
     assert done.returncode == 64 and done.stdout == ""
-    assert f"there is no command {names[-1]}" in done.stderr
+    assert f"unknown command {names[-1]}" in done.stderr
 
 
 @pytest.mark.parametrize("names", [[], ["run"], ["pin"], ["pin", "import"], ["ca", "init"]])

@@ -250,7 +250,7 @@ class TestWhatIsNotTLS:
         running = configured(PASS | {"pinsets": ["some"]})
         done = run_pinfold("check", "--config", str(running.config_file))
         assert done.returncode == 0
-        assert re.search(r"hosts\[0\]\.tunnel: .*not TLS.* go around the pinsets", done.stderr)
+        assert re.search(r"hosts\[0\]\.tunnel: .*without TLS.* bypass the pinsets", done.stderr)
 
 
 def rejects(running, port: int, pki, host: str = HOST, *arguments: str) -> None:

@@ -498,8 +498,8 @@ def test_a_pinned_host_gets_what_the_file_lets_through_in_words(gateway, origin,
     wire.close()
     assert response.status == 200
     log = running.log()
-    assert "requests in clear text go around the pinsets" in log
-    assert "tunnels go around the pinsets" in log
+    assert "requests in clear text bypass the pinsets" in log
+    assert "tunnels bypass the pinsets" in log
 
 
 @pytest.mark.parametrize("order", ["alone", "before a general entry", "after a general entry"])

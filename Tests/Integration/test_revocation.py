@@ -346,7 +346,7 @@ def test_check_warns_of_lists_that_are_of_no_use(workspace, pki, lists):
 
     assert warned(crl(pki.root)) == ""
     assert "is out of date: servers" in warned(crl(pki.root, days=(-9, -2)))
-    assert "is out of date in" in warned(crl(pki.root, days=(-99, 1)))
+    assert "will be out of date in" in warned(crl(pki.root, days=(-99, 1)))
     assert "not among the roots" in warned(crl(pki.other_root))
     assert "not signed by the root" in warned(crl(pki.root, signer=pki.rogue_root))
     missing = check(workspace, configuration(pki, [str(workspace / "none.crl")]))

@@ -135,7 +135,7 @@ def test_check_tells_what_is_wrong_with_a_certificate(workspace, pki):
         (good | {"certificate": str(endless)}, "notBefore or notAfter"),
         (good | {"key": [good["key"], str(other.key_file)]}, "as many keys as certificates"),
         (good | {"minimum": "1.4"}, "1.0, 1.1, 1.2, 1.3"),
-        (good | {"clientRoots": [str(leaf.key_file)]}, "no file of certificates"),
+        (good | {"clientRoots": [str(leaf.key_file)]}, "is not a certificate file"),
         (good | {"clientSubjects": ["CN=a"]}, "clientRoots"),
         (good | {"ocsp": str(leaf.pem_file)}, "not a successful OCSP response"),
         (good | {"ocsp": str(staple(workspace, other, pki.root))}, "another certificate"),

@@ -1,4 +1,4 @@
-"""`pinfold transform`: what a route's rules make of content, without a connection."""
+"""`pinfold transform`: a route's rules applied to content, without a connection."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_of_a_route_for_both_sides_a_response_is_meant(transform) -> None:
     assert plistlib.loads(transform("api.example.com", b'{"a":1}')[1]) == {"a": 1}
     assert transform("api.example.com", b"a=1", "--request")[:2] == (0, b'{"a":"1"}')
     assert transform("forms.example.com", b"a=1", "--status", "200")[1:] == (
-        b"a=1", ["steps: none", "type: none", "not looked at"])
+        b"a=1", ["steps: none", "type: none", "content passed on unread"])
 
 
 def test_null_is_taken_out_and_content_without_null_stays_as_it_is(transform) -> None:
@@ -158,13 +158,13 @@ def test_control_characters_of_the_content_are_told_as_spaces(transform) -> None
 def test_what_no_rule_looks_at_passes_as_it_is(transform, route, arguments) -> None:
     content = os.urandom(1 << 20)
     code, out, err = transform(route, content, *arguments)
-    assert (code, out == content, err[-1]) == (0, True, "not looked at")
+    assert (code, out == content, err[-1]) == (0, True, "content passed on unread")
 
 
 def test_what_is_larger_passes_where_the_route_says_so(transform) -> None:
     content = b'{"a":null,"b":"' + b"x" * (1 << 20) + b'"}'
     code, out, err = transform("nulls", content, *JSON)
-    assert (code, out == content, err[-1]) == (0, True, "not looked at")
+    assert (code, out == content, err[-1]) == (0, True, "content passed on unread")
 
 
 def test_json_is_held_to_the_schema_before_it_is_translated(transform) -> None:
@@ -202,4 +202,4 @@ def test_an_unknown_route_and_an_invalid_configuration_are_no_answer(
 @pytest.mark.parametrize("arguments", [("--status", "200"), ("--head",)])
 def test_what_is_about_responses_is_not_taken_for_requests(transform, arguments) -> None:
     code, _, err = transform("api.example.com", b"", "--request", *arguments)
-    assert code == 64 and "not with --request" in "".join(err)
+    assert code == 64 and "cannot be combined with --request" in "".join(err)

@@ -364,7 +364,7 @@ def test_entries_of_a_configuration_may_name_the_port(workspace, pki, leaf):
     (("--chain", "{leaf}", "--host", "a", "--roots", "{key}"), "holds a private key"),
     (("--chain", "{key}", "--host", "a"), "holds a private key"),
     (("--chain", "{leaf}", "--host", "a", "--pin", "sha1/AAAA"), "only SHA-256"),
-    (("--chain", "{leaf}", "--host", "a", "--at", "soon"), 'expected one of RFC 3339'),
+    (("--chain", "{leaf}", "--host", "a", "--at", "soon"), "expected RFC 3339 format"),
     (("--chain", "{leaf}", "--host", "a", "--config", "/nowhere/at.all"), "cannot be read"),
 ])
 def test_what_cannot_be_answered_is_an_error_of_its_own(leaf, arguments, words):
@@ -377,12 +377,13 @@ def test_what_cannot_be_answered_is_an_error_of_its_own(leaf, arguments, words):
 
 @pytest.mark.parametrize("arguments, words", [
     (("--host", "a"), "--chain is missing"), (("--chain", "x"), "--host is missing"),
-    (("--batch", "--host", "a"), "--batch takes everything from its lines"),
+    (("--batch", "--host", "a"), "--batch reads all settings from standard input"),
     (("--chain", "x", "--host", "a", "--pinset", "p"), "--pinset needs --config"),
     (("--chain", "x", "--host", "a", "--port", "1"), "--port needs --config"),
     (("--chain", "x", "--host", "a", "--config", "c", "--port", "0"), "--port is 0"),
-    (("--batch", "--port", "1"), "--batch takes everything from its lines"),
-    (("--chain", "x", "--host", "a", "--config", "c", "--pin", "p"), "--config brings the pinsets"),
+    (("--batch", "--port", "1"), "--batch reads all settings from standard input"),
+    (("--chain", "x", "--host", "a", "--config", "c", "--pin", "p"),
+     "--config supplies the pinsets"),
     (("--chain", "x", "--host", "a", "--mode", "some"), "mode"),
 ])
 def test_options_that_do_not_fit_are_refused(arguments, words):

@@ -6,15 +6,15 @@ import PinReporting
 import PinfoldConfiguration
 import PinfoldEngine
 
-/// `pinfold check`: validates a configuration and prints what is in effect.
+/// `pinfold check`: validates a configuration and prints the one in effect.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Validate a configuration and print the effective one.",
+        abstract: "Validate a configuration and print it with all defaults.",
         discussion: """
-            Prints the whole configuration with every default filled in, itself a valid \
-            configuration, and exits with 0; what is valid but probably not meant is a warning on \
-            standard error. When something is wrong, prints one line per error to standard error \
-            and exits with 1.
+            Prints the complete configuration with every default filled in, and exits with 0. The \
+            output is itself a valid configuration. Settings that are valid but probably not \
+            intended cause warnings on standard error. If the configuration is invalid, prints \
+            one line per error to standard error and exits with 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -30,17 +30,17 @@ struct Check: ParsableCommand {
 }
 
 extension Check {
-    /// Lines about pins that nothing has matched for a while, by what gateways with this
-    /// configuration's `cache.path` have seen.
+    /// Warnings about pins that have matched nothing for a while, according to the records that
+    /// gateways keep below this configuration's `cache.path`.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     static func idlePins(of snapshot: ConfigurationSnapshot, now: Int64) -> [String] {
         guard !snapshot.pinsets.isEmpty else { return [] }
         let found: PinUseTable?
         do throws(ReportFolderError) {
             found = try PinUseFile.read(snapshot.cache.pinUseFile)
         } catch {
-            return ["which pins have matched cannot be read: \(error)"]
+            return ["the record of matched pins cannot be read: \(error)"]
         }
         guard let table = found else { return [] }
         return snapshot.pinsets.flatMap { entry -> [String] in
@@ -53,7 +53,7 @@ extension Check {
                 let advice =
                     idle.hasMatched
                     ? "its key may no longer be in use"
-                    : "normal for a backup; if it is not one, look whether it was mistyped"
+                    : "normal for a backup pin; otherwise, check it for typing errors"
                 return "pinsets.\(pinset.name).pins: pin \(idle.index + 1) of pinset "
                     + "\(pinset.name) has matched nothing since \(date) (\(days) days), "
                     + "\(idle.text): \(advice)"

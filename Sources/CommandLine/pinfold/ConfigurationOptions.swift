@@ -1,14 +1,14 @@
 import ArgumentParser
 import Gateway
 
-/// The options that `run` and `check` share: a file, and what may be said on top of it or instead
-/// of it.
+/// The options that `run`, `check` and `explain` share: a configuration file, and settings that
+/// override it or replace it.
 struct ConfigurationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The configuration file.",
             discussion: """
-                No file is looked for when this is missing: the built-in defaults apply (forward \
+                Without this option no file is read and the built-in defaults apply (forward \
                 proxy on 127.0.0.1:8080, admin on 127.0.0.1:9090, loopback clients only).
                 """,
             valueName: "file"))
@@ -16,51 +16,57 @@ struct ConfigurationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Listen as a forward proxy here, instead of where the configuration says; repeatable.",
+            "Listen here as a forward proxy, in place of the configured forward listeners; "
+                + "repeatable.",
             valueName: "address:port"))
     var listen: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Listen at an address and send everything to one http or https origin; repeatable.",
+            "Listen on an address and send all requests to one http or https origin; repeatable.",
             valueName: "address=url"))
     var reverse: [String] = []
 
-    @Option(help: ArgumentHelp("Where metrics and health are.", valueName: "address:port"))
+    @Option(
+        help: ArgumentHelp(
+            "Serve metrics and health checks on this address.", valueName: "address:port"))
     var admin: String?
 
     @Option(
         help: ArgumentHelp(
             """
-            Allow a destination that is refused by default (loopback, private, link-local, \
-            metadata): a network or an address, or a host pattern for private networks; \
+            Allow a destination that is refused by default (loopback, private, link-local or \
+            cloud metadata): a network, an address or, for private networks, a host pattern; \
             repeatable.
             """, valueName: "destination"))
     var allowDestination: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Trust anchors, instead of those configured: `system` or a PEM file; repeatable.",
+            "Trust these anchors instead of the configured ones: `system` or a PEM file; "
+                + "repeatable.",
             valueName: "roots"))
     var roots: [String] = []
 
     @Option(
         help: ArgumentHelp(
             """
-            Answer CONNECT to these hosts in their name, to serve what is in the tunnel: a host \
-            pattern; repeatable. The authority is the configuration's, or else ca.pem and ca.key \
-            in $XDG_STATE_HOME/pinfold (or ~/.local/state/pinfold), where `pinfold ca init` puts \
-            them.
+            Intercept CONNECT tunnels to hosts that match this pattern: answer in the host's name \
+            and serve the requests inside; repeatable. Uses the configured certificate \
+            authority, or else ca.pem and ca.key in $XDG_STATE_HOME/pinfold (or \
+            ~/.local/state/pinfold), where `pinfold ca init` puts them.
             """, valueName: "host"))
     var intercept: [String] = []
 
-    @Option(help: ArgumentHelp("The folder of the cache's database.", valueName: "folder"))
+    @Option(help: ArgumentHelp("The folder of the cache database.", valueName: "folder"))
     var cachePath: String?
 
-    @Option(help: ArgumentHelp("Threads with a loop each: a number, or auto.", valueName: "count"))
+    @Option(
+        help: ArgumentHelp(
+            "The number of worker threads, or auto for one per core.", valueName: "count"))
     var workers: String?
 
-    /// What the options say, free of the parser.
+    /// The options as a value that does not depend on the parser.
     var source: ConfigurationSource {
         var overlay = CommandLineOverlay()
         overlay.listen = listen
@@ -74,8 +80,8 @@ struct ConfigurationOptions: ParsableArguments {
         return ConfigurationSource(file: config, overlay: overlay)
     }
 
-    /// The configuration for a command: errors go to standard error, one line each, and the exit
-    /// code is 1.
+    /// Loads the configuration. If that fails, prints one line per error to standard error and
+    /// throws exit code 1.
     func loadOrExit() throws -> LoadedConfiguration {
         do {
             return try source.load()
@@ -86,14 +92,14 @@ struct ConfigurationOptions: ParsableArguments {
     }
 }
 
-/// A file or the built-in defaults, and what the command line says on top: where a configuration
-/// comes from at the start and at every reload.
+/// Where a configuration comes from, at the start and at every reload: a file or the built-in
+/// defaults, with the command line's options on top.
 struct ConfigurationSource: Sendable {
-    /// The configuration file, or nil for the built-in defaults.
+    /// The configuration file, or `nil` for the built-in defaults.
     var file: String?
     var overlay: CommandLineOverlay
 
-    /// Reads and checks the configuration as it is now.
+    /// Reads and checks the configuration in its current state.
     func load() throws(ConfigurationErrors) -> LoadedConfiguration {
         try ConfigurationLoader(environment: .ofProcess()).load(file: file, overlay: overlay)
     }

@@ -6,42 +6,44 @@ import PinfoldConfiguration
 import PinfoldEngine
 import PinfoldTLS
 
-/// `pinfold explain URL`: what the gateway would do with a request.
+/// `pinfold explain URL`: explains how the gateway would handle a request.
 struct Explain: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Explain what would become of a request for a URL.",
+        abstract: "Explain how the gateway would handle a request for a URL.",
         discussion: """
-            Says which host entry and pinsets apply, what the rules of access say of the client \
-            and of each address that the host has, how the request would travel, and whether the \
-            cache takes part, by the functions that decide it in the gateway and in the words of \
-            its replies. The host is looked up as the configuration says; nothing is sent to it. \
-            With --connect the server is looked at, too, if the gateway would connect to it. \
-            Exits with 0 if a way passes, with 1 if the client, every way or the server is \
-            refused, and with 2 if the question cannot be answered: no URL, or no valid \
-            configuration. --json prints the same as one JSON object.
+            Shows which host entry and pinsets apply, whether the access rules allow the client \
+            and each of the host's addresses, how the request would be sent, and whether the cache \
+            is used. The gateway's own functions decide this, and refusals are worded as in its \
+            error replies. The host is resolved as configured; nothing is sent to it. With \
+            --connect, also connects to the server and verifies it, if the gateway would connect \
+            to it. Exits with 0 if the request can be sent in at least one way, with 1 if the \
+            client, every way or the server is refused, and with 2 if there is no answer, for \
+            example because the URL or the configuration is invalid.
             """)
 
-    @Argument(help: "An http or https URL; only its host and port count.")
+    @Argument(help: "An http or https URL; only its host and port matter.")
     var url: String
 
-    @Option(help: ArgumentHelp("The client's address.", valueName: "address"))
+    @Option(
+        help: ArgumentHelp(
+            "Check whether a client with this address is served.", valueName: "address"))
     var client: String?
 
     @Option(
         help: ArgumentHelp(
-            "An address that the host has, in place of looking it up; repeatable.",
+            "Use this address of the host instead of resolving its name; repeatable.",
             valueName: "address"))
     var address: [String] = []
 
-    @Flag(help: "Connect to the server and say what it is worth.")
+    @Flag(help: "Connect to the server and verify its certificates.")
     var connect = false
 
-    @Flag(help: "Print the explanation as JSON.")
+    @Flag(help: "Print the explanation as one JSON object.")
     var json = false
 
     @OptionGroup var options: ConfigurationOptions
 
-    /// How long the host's addresses, and then the server, may take.
+    /// The time limit for resolving the name, and then again for connecting to the server.
     private static let milliseconds: Int64 = 10_000
 
     func run() throws {
@@ -69,7 +71,7 @@ struct Explain: ParsableCommand {
             target = try TargetURL(url: url, limits: configuration.limits.headLimits)
         } catch {
             throw Failure(
-                "\(url) is no URL that the gateway serves: \(error.explanation); expected "
+                "the gateway does not serve \(url): \(error.explanation); expected "
                     + "http://host/ or https://host/")
         }
         let policy = try PolicySnapshot(asking: configuration)
@@ -88,17 +90,18 @@ struct Explain: ParsableCommand {
 
     private static func address(_ text: String, _ option: String) throws -> IPAddress {
         guard let address = IPAddress(literal: text.utf8.span) else {
-            throw Failure("\(option) \(text) is no address; expected one as 192.0.2.1")
+            throw Failure(
+                "\(option): \(text) is not an IP address; expected one such as 192.0.2.1")
         }
         return address
     }
 
-    /// Looks at the server as the gateway would: where it would speak TLS to it, and at those of
-    /// its addresses that it would connect to.
+    /// Connects to the server as the gateway would: only if the gateway would use TLS, and only
+    /// to addresses that the gateway would connect to.
     private func look(at route: RouteExplanation, _ policy: PolicySnapshot) -> Explanation.Server {
         guard !route.isRefused else { return .notAskedFor("every way is refused") }
         guard let way = route.verifiedWay else {
-            return .notAskedFor("no TLS would be spoken to it")
+            return .notAskedFor("the gateway would not use TLS")
         }
         let peer = PeerAddress(host: route.host, port: way.port)
         do throws(ServerProbeError) {
@@ -123,8 +126,8 @@ extension RouteExplanation {
         ways.allSatisfy { if case .refused = $0.way { true } else { false } }
     }
 
-    /// Where the first way that speaks verified TLS leads: the port, and the addresses that the
-    /// gateway would connect to; nil: none does.
+    /// The port that the first way with verified TLS leads to, and the addresses that the gateway
+    /// would connect to, or `nil` if no way uses verified TLS.
     fileprivate var verifiedWay: (port: UInt16, addresses: [IPAddress])? {
         for (asking, way) in ways {
             let port: UInt16
@@ -134,7 +137,7 @@ extension RouteExplanation {
             case .verified, .inspect, .intercept, .interceptOrPass, .interceptOrInspect:
                 port = self.port
             }
-            // The operator has named a reverse listener's upstream: no rule applies to it.
+            // The operator chose a reverse listener's upstream: no destination rule applies to it.
             var isFixed = false
             if case .reverse = asking { isFixed = true }
             return (

@@ -4,27 +4,28 @@ import PinfoldConfiguration
 import PinfoldEngine
 import Trust
 
-/// What `pinfold explain` has to say, as lines and as JSON.
+/// What `pinfold explain` prints, as lines and as JSON.
 struct Explanation {
-    /// What came of a look at the server.
+    /// The result of connecting to the server.
     enum Server {
-        /// None was taken, and why.
+        /// No connection was made; the value is the reason.
         case notAskedFor(String)
-        /// It cannot be reached, or presents nothing.
+        /// The server cannot be reached, or presents no certificate.
         case unreachable(String)
-        case refused(IPAddress, ExchangeError)
-        /// The version of TLS, and what report-only pinsets would have refused.
+        case refused(IPAddress, ExchangeFault)
+        /// The server is trusted; with the TLS version, and what report-only pinsets would have
+        /// refused.
         case trusted(IPAddress, version: String, [TrustFailure])
     }
 
     let url: String
     let route: RouteExplanation
-    /// The client that was asked about, and whether it is served.
+    /// The client given with `--client`, and whether it is served.
     var client: (address: IPAddress, isServed: Bool)?
-    /// nil: nobody asked for a look.
+    /// `nil` without `--connect`.
     var server: Server?
 
-    /// The client, all ways, or the server.
+    /// Whether the client, every way, or the server is refused.
     var isRefused: Bool {
         if client?.isServed == false || route.isRefused { return true }
         switch server {
@@ -63,13 +64,13 @@ struct Explanation {
             lines.append("\(text(asking)): \(Self.text(way))")
         }
         if route.ways.isEmpty {
-            lines.append("listeners: none is a forward proxy, or has this server as its upstream")
+            lines.append("listeners: no forward proxy, and no reverse listener for this server")
         }
-        let cache = route.cacheIsUsed ? "takes part" : "does not take part"
+        let cache = route.cacheIsUsed ? "used" : "not used"
         lines.append("cache: \(cache): \(route.cacheReason)")
         switch server {
-        case .notAskedFor(let why): lines.append("server: not looked at, for \(why)")
-        case .unreachable(let why): lines.append("server: \(why)")
+        case .notAskedFor(let reason): lines.append("server: not checked: \(reason)")
+        case .unreachable(let reason): lines.append("server: \(reason)")
         case .refused(let address, let fault):
             lines += ["connected to: \(address)", "server: \(Self.text(fault))"]
         case .trusted(let address, let version, let reported):
@@ -109,24 +110,26 @@ struct Explanation {
     private static func text(_ way: RouteExplanation.Way) -> String {
         switch way {
         case .refused(let fault): text(fault)
-        case .tunnel: "tunnelled: bytes are relayed unread, the server is not judged"
+        case .tunnel: "tunnelled: bytes are relayed unread, and the server is not verified"
         case .inspect(let tls13):
-            "inspected: relayed unread once the server has been judged; TLS 1.3: \(text(tls13))"
-        case .intercept: "intercepted: the server is verified, requests are served like others"
+            "inspected: relayed unread once the server is verified; TLS 1.3: \(text(tls13))"
+        case .intercept:
+            "intercepted: the server is verified, and requests are served like any others"
         case .interceptOrPass:
-            "intercepted; what is not TLS, and clients that keep rejecting, are relayed unread"
+            "intercepted; relayed unread if not TLS, or if the client keeps rejecting certificates"
         case .interceptOrInspect(let tls13):
-            "intercepted; clients that keep rejecting are inspected; TLS 1.3 there: \(text(tls13))"
+            "intercepted; inspected if the client keeps rejecting certificates; "
+                + "TLS 1.3 there: \(text(tls13))"
         case .upgrade(let port): "upgraded: sent as verified TLS to port \(port)"
         case .verified: "sent as verified TLS"
-        case .clearText: "sent in clear text, the server is not judged"
+        case .clearText: "sent in clear text; the server is not verified"
         }
     }
 
     private static func text(_ tls13: TLS13TunnelMode) -> String {
         switch tls13 {
         case .refuse: "refused"
-        case .probe: "another connection to the same address is judged"
+        case .probe: "another connection to the same address is verified"
         case .intercept: "intercepted"
         }
     }
@@ -134,7 +137,7 @@ struct Explanation {
     // MARK: Pinsets
 
     private enum PinsetState: String {
-        /// It refuses every server, for its time is over.
+        /// It has expired and refuses every server.
         case expired
         case reported
         case enforced
@@ -151,7 +154,7 @@ struct Explanation {
 
     // MARK: JSON
 
-    /// One object, on one line. What is not known or does not apply is null.
+    /// One object, on one line. Values that are unknown or do not apply are null.
     var json: String {
         var object = JSONObject()
         object.add("url", url)
@@ -254,15 +257,15 @@ struct Explanation {
         var detail: String?
         var failures: [TrustFailure] = []
         switch server {
-        case .notAskedFor(let why): (verdict, detail) = ("not-asked", why)
-        case .unreachable(let why): (verdict, detail) = ("unreachable", why)
-        case .refused(let at, let why): (verdict, address, fault) = ("refused", at, why)
-        case .trusted(let at, let spoken, let reported):
-            (verdict, address, version, failures) = ("trusted", at, spoken, reported)
+        case .notAskedFor(let reason): (verdict, detail) = ("not-asked", reason)
+        case .unreachable(let reason): (verdict, detail) = ("unreachable", reason)
+        case .refused(let peer, let reason): (verdict, address, fault) = ("refused", peer, reason)
+        case .trusted(let peer, let negotiated, let reported):
+            (verdict, address, version, failures) = ("trusted", peer, negotiated, reported)
         }
         var object = JSONObject()
         object.add("verdict", verdict)
-        // None that is refused is connected to.
+        // No connection is made to a refused address.
         object.add(
             "address",
             address.map {
@@ -285,8 +288,8 @@ struct Explanation {
 }
 
 extension JSONObject {
-    /// Adds how a reply says that something is refused.
-    fileprivate mutating func add(_ fault: ExchangeError?, else detail: String? = nil) {
+    /// Adds the status, reason and detail of a refusal, as in a reply.
+    fileprivate mutating func add(_ fault: ExchangeFault?, else detail: String? = nil) {
         add("status", fault.map { Int($0.status) })
         add("reason", fault?.reason.token)
         add("detail", fault?.explanation ?? detail)
@@ -294,12 +297,12 @@ extension JSONObject {
 }
 
 extension RouteExplanation.Way {
-    /// Why it is refused; nil: it is not.
-    fileprivate var fault: ExchangeError? {
+    /// Why it is refused, or `nil` if it is not.
+    fileprivate var fault: ExchangeFault? {
         if case .refused(let fault) = self { fault } else { nil }
     }
 
-    /// What it is called in JSON.
+    /// Its name in JSON.
     fileprivate var name: String {
         switch self {
         case .refused: "refused"

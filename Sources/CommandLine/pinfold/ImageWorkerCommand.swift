@@ -3,16 +3,16 @@ import CLinux
 import Imaging
 
 /// `pinfold image-worker`: the process that decodes images for a gateway, which starts it with a
-/// socket as standard input and output. Nothing for people.
+/// socket as standard input and output. Not meant to be run by hand.
 struct ImageWorkerCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "image-worker", abstract: "Decode images for a gateway.",
         shouldDisplay: false)
 
-    @Option(help: "Bytes of memory that it may take.")
+    @Option(help: "The memory limit in bytes.")
     var memory: UInt64
 
-    @Option(help: "Seconds that an image may take.")
+    @Option(help: "The time limit per image in seconds.")
     var seconds: UInt32
 
     func run() throws {

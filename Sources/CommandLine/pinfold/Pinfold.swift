@@ -1,9 +1,9 @@
 import ArgumentParser
 
-/// The version of the program, the one place where it stands.
+/// The program's version. It is declared here and nowhere else.
 let pinfoldVersion = "0.1.0"
 
-/// The command line's root: it only names the subcommands.
+/// The root command, which only lists the subcommands.
 @main
 struct Pinfold: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -16,20 +16,20 @@ struct Pinfold: ParsableCommand {
             Delete.self, Upload.self, DownloadCommand.self, ImageWorkerCommand.self,
         ])
 
-    /// Before anything else is opened.
+    /// Opens the standard streams before anything else is opened, then runs the command.
     static func main() {
         openStandardStreams()
         let arguments = CommandLine.arguments.dropFirst()
         if arguments.first == "help", let unknown = unknownCommand(in: arguments.dropFirst()) {
             exit(
                 withError: ValidationError(
-                    "there is no command \(unknown); `pinfold help` lists them"))
+                    "unknown command \(unknown); `pinfold help` lists the commands"))
         }
         main(nil)
     }
 
-    /// The first of the names of a command and those below it that is none; nil: all are. The
-    /// parser's own `help` passes over it.
+    /// The first name in a path of subcommands that is unknown, or `nil` if all are known. The
+    /// parser's own `help` ignores unknown names.
     private static func unknownCommand(in names: ArraySlice<String>) -> String? {
         var command: any ParsableCommand.Type = Pinfold.self
         for name in names where !name.hasPrefix("-") {

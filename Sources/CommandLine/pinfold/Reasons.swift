@@ -2,15 +2,16 @@ import ArgumentParser
 import Gateway
 import PinfoldEngine
 
-/// `pinfold reasons`: what the tokens of error replies, logs and metrics mean.
+/// `pinfold reasons`: explains the reason tokens in error replies, logs and metrics.
 struct Reasons: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Explain the reasons in error replies, logs, metrics and of commands.",
+        abstract: "Explain the reason tokens in error replies, logs, metrics and command output.",
         discussion: """
-            Without a token, prints all of them; with one, what it means and what to do about it.
+            Without a token, lists all of them. With a token, explains what it means and what to \
+            do about it.
             """)
 
-    @Argument(help: "A reason, as in the reply's body, the log, or what a command prints.")
+    @Argument(help: "A reason token, as in the body of a reply, in the log or in command output.")
     var token: String?
 
     @Flag(help: .hidden)
@@ -18,7 +19,7 @@ struct Reasons: ParsableCommand {
 
     func validate() throws {
         guard let token, Self.explanation(of: token) == nil else { return }
-        throw ValidationError("there is no reason \(token); `pinfold reasons` lists all")
+        throw ValidationError("unknown reason \(token); `pinfold reasons` lists all of them")
     }
 
     func run() {

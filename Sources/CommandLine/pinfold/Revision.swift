@@ -1,8 +1,8 @@
 /// The commit that the program was built from. `deploy/run` and `deploy/test` write an extension of
-/// this type that says which; a plain `swift build` has none, and the commit is not known.
+/// this type with the commit; without it, as in a plain `swift build`, the commit is unknown.
 struct Revision: RevisionDefault {}
 
-/// What holds as long as `Revision` says nothing itself.
+/// The default, which applies if `Revision` does not declare `commit` itself.
 protocol RevisionDefault {}
 
 extension RevisionDefault {

@@ -1,6 +1,6 @@
 import CLinux
 
-/// Standard output could not be written: what was to be there is not.
+/// Standard output could not be written, so the output is incomplete.
 struct OutputError: Error, CustomStringConvertible {
     /// The system's error number.
     let code: Int32
@@ -20,32 +20,30 @@ struct InputError: Error, CustomStringConvertible {
     }
 }
 
-/// Opens those of the standard streams that are closed, so that nothing else gets their numbers,
-/// and what is meant for them. They are of no use all the same: each is opened for the other
-/// direction.
+/// Opens the standard streams that are closed, so that no other file gets their descriptors and
+/// the data meant for them. Using such a stream still fails, because each is opened for the
+/// opposite direction.
 func openStandardStreams() {
     let modes = [
         (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY),
     ]
-    // The lowest number that is free is the one that is opened.
+    // open(2) returns the lowest free descriptor.
     for (descriptor, mode) in modes where fcntl_int(descriptor, F_GETFD, 0) < 0 {
         _ = open_with_mode("/dev/null", mode, 0)
     }
 }
 
-/// Writes a text to standard error, all of it if somebody reads it: with a pipe that nobody reads
-/// the program must still come to its end.
+/// Writes text to standard error. If standard error is a pipe that nobody reads, part of the text
+/// is lost, so that the program can still end.
 func writeToStandardError(_ text: String) {
-    // There is nobody else to tell that it failed.
+    // If this fails, there is nowhere to report it.
     _ = write(Array(text.utf8)[...], to: STDERR_FILENO, patienceMilliseconds: 1000)
 }
 
-/// Writes a text to standard output, all of it. Where it cannot be written, the program ends
-/// with 2.
+/// Writes text to standard output. If it cannot be written, the program exits with 2.
 func writeToStandardOutput(_ text: String) { writeToStandardOutput(Array(text.utf8)) }
 
-/// Writes bytes to standard output, all of them. Where they cannot be written, the program ends
-/// with 2.
+/// Writes bytes to standard output. If they cannot be written, the program exits with 2.
 func writeToStandardOutput(_ bytes: [UInt8]) {
     do throws(OutputError) { try writeOutput(bytes) } catch {
         writeToStandardError("pinfold: \(error)\n")
@@ -53,18 +51,18 @@ func writeToStandardOutput(_ bytes: [UInt8]) {
     }
 }
 
-/// Writes bytes to standard output, all of them. That nobody reads them any more is no error.
+/// Writes bytes to standard output. A closed pipe is not an error.
 func writeOutput(_ bytes: [UInt8]) throws(OutputError) {
     let code = write(bytes[...], to: STDOUT_FILENO)
     if code != 0 { throw OutputError(code: code) }
 }
 
-/// What a pipe that is writable takes without blocking (pipe(7), PIPE_BUF).
+/// The number of bytes that a writable pipe accepts without blocking (pipe(7), PIPE_BUF).
 private let pipeBytes = 4096
 
-/// Returns the system's error number, 0 without an error.
+/// Writes bytes to a descriptor. Returns the system's error number, or 0 if there was no error.
 ///
-/// - Parameter patienceMilliseconds: how long the bytes may wait for its reader; nil: for ever.
+/// - Parameter patienceMilliseconds: How long to wait for the reader, or `nil` to wait forever.
 private func write(
     _ bytes: ArraySlice<UInt8>, to descriptor: Int32, patienceMilliseconds: Int32? = nil
 ) -> Int32 {
@@ -86,9 +84,9 @@ private func write(
         }
         switch written == 0 ? EIO : __errno_location().pointee {
         case EINTR: continue
-        // Whoever has the same pipe has made it so that it does not block.
+        // Another process with the same pipe has made it non-blocking.
         case EAGAIN: waits = true
-        // Nobody reads: there is nobody left to tell.
+        // The reader has closed the pipe; there is nothing left to do.
         case EPIPE: return 0
         case let code: return code
         }
@@ -96,8 +94,8 @@ private func write(
     return 0
 }
 
-/// What can be read of standard input, empty at its end. Where it cannot be read, the program
-/// ends with 2.
+/// Reads available bytes from standard input; the result is empty at its end. If standard input
+/// cannot be read, the program exits with 2.
 func readStandardInput() -> [UInt8] {
     do throws(InputError) { return try readInput() } catch {
         writeToStandardError("pinfold: \(error)\n")
@@ -105,7 +103,7 @@ func readStandardInput() -> [UInt8] {
     }
 }
 
-/// What can be read of standard input, empty at its end.
+/// Reads available bytes from standard input; the result is empty at its end.
 func readInput() throws(InputError) -> [UInt8] {
     let step = 256 << 10
     while true {

@@ -2,36 +2,38 @@ import ArgumentParser
 import Gateway
 import Trust
 
-/// `pinfold trust`: a verdict on certificates without a connection.
+/// `pinfold trust`: verifies certificates without a connection.
 struct Trust: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Judge a server's certificates without a connection.",
+        abstract: "Verify a server's certificates without a connection.",
         discussion: """
-            Says whether a server with these certificates would be trusted, now or --at another \
-            time, by the code that judges live connections. Exits with 0 if it would, 1 if not, \
-            and 2 if the question cannot be answered: a file that cannot be read, no certificate \
-            where one is needed, an unknown pinset.
+            Tells whether a server with these certificates would be trusted, now or at the time \
+            given with --at. Uses the same code as live connections. Exits with 0 if the server \
+            would be trusted, with 1 if not, and with 2 if there is no verdict, for example \
+            because a file cannot be read, a certificate is missing or a pinset is unknown.
 
-            With --batch, standard input has a question a line, a JSON object of id, chain, \
-            intermediates, roots (PEM or files, or lists of them), host, mode, pins, \
-            allowInvalidCertificates, validatesDomainName, at and profile, and standard output an \
-            answer a line: id, verdict (pass, fail, or error for a line that is no question), \
-            reason and detail. It exits with 0 if every line was answered with pass or fail, else \
-            with 2.
+            With --batch, reads one question per line from standard input, each a JSON object \
+            with id, chain, intermediates, roots (PEM text, file names or lists of these), host, \
+            mode, pins, allowInvalidCertificates, validatesDomainName, at and profile. Writes one \
+            answer per line to standard output: id, verdict (pass, fail, or error if the line is \
+            not a valid question), reason and detail. Exits with 0 if every verdict is pass or \
+            fail, otherwise with 2.
             """)
 
     @Option(
         help: ArgumentHelp(
-            "What the server presents, the leaf first: PEM, or the DER of one; repeatable.",
+            "The certificates that the server presents, leaf first: PEM, or one in DER; "
+                + "repeatable.",
             valueName: "file"))
     var chain: [String] = []
 
-    @Option(help: ArgumentHelp("The name or address that is asked for.", valueName: "name"))
+    @Option(help: ArgumentHelp("The requested host name or IP address.", valueName: "name"))
     var host: String?
 
     @Option(
         help: ArgumentHelp(
-            "With --config: the server's port, which entries of `hosts` may name; 443 by default.",
+            "With --config: the server's port, for entries of `hosts` that name one; 443 by "
+                + "default.",
             valueName: "port"))
     var port: UInt16?
 
@@ -40,56 +42,60 @@ struct Trust: ParsableCommand {
             "Trust anchors: `system` (the default) or a file; repeatable.", valueName: "file"))
     var roots: [String] = []
 
-    @Option(help: ArgumentHelp("Certificates the server does not send.", valueName: "file"))
+    @Option(
+        help: ArgumentHelp(
+            "Additional certificates that the server does not send; repeatable.",
+            valueName: "file"))
     var intermediates: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "none, publicKey or certificate; by default publicKey with pins, else none."))
+            "What pins are compared with; by default publicKey with pins, none without."))
     var mode: PinningMode?
 
     @Option(
         name: .customLong("pin"),
         help: ArgumentHelp(
-            "A pin as in the configuration: sha256/BASE64, a fingerprint or a file; repeatable.",
+            "A pin, as in the configuration: sha256/BASE64, a certificate's fingerprint or a "
+                + "file; repeatable.",
             valueName: "pin"))
     var pins: [String] = []
 
-    @Flag(help: "As `allowInvalidCertificates` of a pinset.")
+    @Flag(help: "The same as `allowInvalidCertificates: true` in a pinset.")
     var allowInvalid = false
 
-    @Flag(help: "As `validatesDomainName: false` of a pinset.")
+    @Flag(help: "The same as `validatesDomainName: false` in a pinset.")
     var noDomain = false
 
     @Option(
         help: ArgumentHelp(
-            "When, in place of now, as in 2027-06-01T00:00:00Z.", valueName: "time"))
+            "Verify at this time instead of now, e.g. 2027-06-01T00:00:00Z.", valueName: "time"))
     var at: String?
 
     @Option(
         help: ArgumentHelp(
-            "The OCSP response that the server staples, in DER; it is judged as "
-                + "`ocspStapling: required` does.", valueName: "file"))
+            "The OCSP response that the server staples, in DER; verified as with "
+                + "`ocspStapling: required`.", valueName: "file"))
     var ocsp: String?
 
-    @Option(help: "lenient, strict (the default) or pedantic.")
+    @Option(help: "How strictly chains are verified; strict by default.")
     var profile: TrustProfile?
 
     @Option(
         help: ArgumentHelp(
-            "Apply what this configuration says of the host: anchors, profile, pinsets.",
+            "Apply this configuration's settings for the host: anchors, profile, pinsets.",
             valueName: "file"))
     var config: String?
 
     @Option(
         help: ArgumentHelp(
-            "With --config: this pinset, in place of the host's.", valueName: "name"))
+            "With --config: use this pinset instead of the host's.", valueName: "name"))
     var pinset: String?
 
     @Flag(help: "Print the verdict as JSON.")
     var json = false
 
-    @Flag(help: "Answer questions on standard input, a line of JSON each.")
+    @Flag(help: "Answer questions from standard input, one JSON object per line.")
     var batch = false
 
     func validate() throws {
@@ -101,7 +107,8 @@ struct Trust: ParsableCommand {
             isSpecific || hasPolicy || ocsp != nil || at != nil || profile != nil || config != nil
                 || json
         {
-            throw ValidationError("--batch takes everything from its lines, and no other option")
+            throw ValidationError(
+                "--batch reads all settings from standard input and takes no other option")
         }
         if !batch, chain.isEmpty { throw ValidationError("--chain is missing") }
         if pinset != nil, config == nil { throw ValidationError("--pinset needs --config") }
@@ -109,10 +116,11 @@ struct Trust: ParsableCommand {
         if port == 0 { throw ValidationError("--port is 0; expected a number from 1 to 65535") }
         if config != nil, hasPolicy {
             throw ValidationError(
-                "--config brings the pinsets: no --mode, --pin, --allow-invalid or --no-domain")
+                "--config supplies the pinsets: it cannot be combined with --mode, --pin, "
+                    + "--allow-invalid or --no-domain")
         }
         if !batch, host == nil, !noDomain {
-            throw ValidationError("--host is missing; --no-domain checks no name")
+            throw ValidationError("--host is missing; --no-domain skips the name check")
         }
     }
 

@@ -47,9 +47,9 @@ struct ChainReportTests {
         let item = try PinnedItem(publicKey: der)
         #expect(item.key == (try items()[1].key))
         let text = ChainReport(source: "key.pem", name: "pinned", items: [item]).text(now: 0)
-        #expect(text.contains("1. key: a public key alone\n"))
+        #expect(text.contains("1. key: a bare public key\n"))
         #expect(!text.contains("fingerprint"))
-        #expect(text.contains("There is one pin only"))
+        #expect(text.contains("This is the only pin"))
         #expect(!text.contains("hosts:"))
     }
 

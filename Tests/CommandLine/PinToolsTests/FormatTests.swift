@@ -178,19 +178,19 @@ struct FormatTests {
             ),
             (
                 .android, "<network-security-config>\n<domain-confg/></network-security-config>",
-                "line 2: domain-confg is not known in network-security-config; "
+                "line 2: unknown element domain-confg in network-security-config; "
                     + "expected domain, pin-set, trust-anchors or domain-config"
             ),
             (
                 .android,
                 "<network-security-config><domain-config><domain>a b</domain></domain-config>"
                     + "</network-security-config>",
-                "line 1: \"a b\" is no host: only letters, digits, '-', '_' and '.' make a "
-                    + "host name"
+                "line 1: \"a b\" is not a valid host: only letters, digits, '-', '_' and '.' make "
+                    + "a host name"
             ),
             (
                 .android, "<network-security-config/>",
-                "the file pins no host; expected a domain-config with pin-set"
+                "the file pins no host; expected a domain-config with a pin-set"
             ),
             (
                 .trustkit, "<plist><dict><key>a</key></dict></plist>",
@@ -198,16 +198,16 @@ struct FormatTests {
             ),
             (
                 .trustkit, "<plist><dict/></plist>",
-                "there is no TSKPinnedDomains; expected TSKConfiguration with TSKPinnedDomains"
+                "TSKPinnedDomains is missing; expected TSKConfiguration with TSKPinnedDomains"
             ),
             (
                 .trustkit,
                 "<plist><dict><key>TSKPinnedDomains</key><dict><key>a.test</key><dict>"
                     + "<key>TSKPublicKeyHashes</key><array><string>AAAA</string></array>"
                     + "</dict></dict></dict></plist>",
-                "TSKPinnedDomains.a.test.TSKPublicKeyHashes[0]: \"AAAA\" is no pin: the digest has "
-                    + "4 characters; expected 44 characters, the base64 of 32 bytes: 43 digits and "
-                    + "'='"
+                "TSKPinnedDomains.a.test.TSKPublicKeyHashes[0]: \"AAAA\" is not a valid pin: the "
+                    + "digest has 4 characters; expected 44 characters, the base64 of 32 bytes: "
+                    + "43 digits and '='"
             ),
             (
                 .trustkit, "bplist00",
@@ -216,30 +216,28 @@ struct FormatTests {
             ),
             (
                 .okhttp, "nothing",
-                "there is no call of add; expected add(\"a.example\", \"sha256/…\")"
+                "no calls to add found; expected add(\"a.example\", \"sha256/…\")"
             ),
             (
                 .okhttp, "\n.add(HOST, \"sha256/x\")",
-                "line 2: 'H' is no part of a text in quotes; "
-                    + "expected only texts in quotes between the brackets of add"
+                "line 2: unexpected 'H' in the arguments of add; expected string literals only"
             ),
             (
                 .okhttp, "add(\"a.test\", \"sha1/AAAA\")",
-                "line 1: \"sha1/AAAA\" is no pin: only SHA-256 is supported; "
+                "line 1: \"sha1/AAAA\" is not a valid pin: only SHA-256 is supported; "
                     + "expected sha256/BASE64"
             ),
-            (.okhttp, "add(\"a.test\"", "line 1: add does not end; expected )"),
-            (.curl, "\n", "there are no pins; expected --pinnedpubkey sha256//BASE64"),
+            (.okhttp, "add(\"a.test\"", "line 1: unterminated call to add; expected )"),
+            (.curl, "\n", "no pins found; expected --pinnedpubkey sha256//BASE64"),
             (
                 .curl, "\ncurl https://a.test",
-                "line 2: there is no --pinnedpubkey; "
-                    + "expected sha256//BASE64"
+                "line 2: --pinnedpubkey is missing; expected --pinnedpubkey sha256//BASE64"
             ),
             (
                 .curl, "sha256//\(first)",
-                "line 1: no URL says which host it is for; expected --host"
+                "line 1: there is no URL with the host; expected --host"
             ),
-            (.curl, "curl 'a", "line 1: a quote does not end; expected '"),
+            (.curl, "curl 'a", "line 1: unterminated quote; expected '"),
         ] as [(ExportFormat, String, String)])
     func `bad input gets an error that says what, where and what was expected`(
         format: ExportFormat, text: String, error: String

@@ -31,22 +31,22 @@ struct PinExportTests {
         arguments: [
             (.trustkit, "", "*.a.test", "*.a.test becomes a.test and all names below it"),
             (.android, "", "*.a.test", "*.a.test becomes a.test and all names below it"),
-            (.okhttp, "", "a.test:8443", "a.test:8443 is written for every port, not 8443 alone"),
+            (.okhttp, "", "a.test:8443", "a.test:8443 applies to every port, not only to 8443"),
             (
                 .android, ", expires: 2999-01-01", "a.test",
-                "that it refuses from 2999-01-01T00:00:00Z on is left out"
+                "the expiry at 2999-01-01T00:00:00Z (refuse) is omitted"
             ),
             (
                 .okhttp, ", expires: 2999-01-01, afterExpiry: report", "a.test",
-                "that it only reports from 2999-01-01T00:00:00Z on is left out"
+                "the expiry at 2999-01-01T00:00:00Z (report) is omitted"
             ),
             (
                 .trustkit, ", expires: 2999-01-01T12:00:00Z, afterExpiry: report", "a.test",
-                "2999-01-01T12:00:00Z becomes the day after it"
+                "2999-01-01T12:00:00Z is rounded up to the next day"
             ),
             (
                 .okhttp, ", validatesDomainName: false", "a.test",
-                "there, chain and name must be valid as well"
+                "OkHttp also requires a valid chain and a matching name"
             ),
         ] as [(ExportFormat, String, String, String)])
     func `what can only be said more strictly is warned of`(
@@ -59,8 +59,8 @@ struct PinExportTests {
 
     @Test(
         arguments: [
-            (.android, ", enforce: false", "p", nil, "only reports, and Android would refuse"),
-            (.okhttp, ", enforce: false", "p", nil, "only reports, and OkHttp would refuse"),
+            (.android, ", enforce: false", "p", nil, "only reports failures, but Android would"),
+            (.okhttp, ", enforce: false", "p", nil, "only reports failures, but OkHttp would"),
             (.trustkit, "", "p, q", nil, "all of its 2 pinsets must pass"),
             (.trustkit, "", "p", "r", "there is no pinset r; expected one of p, q, none"),
             (.trustkit, "", "p", "q", "no entry has pins that can be written"),

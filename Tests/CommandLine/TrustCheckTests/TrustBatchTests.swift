@@ -20,15 +20,15 @@ struct TrustBatchTests {
         arguments: [
             ("x", "not JSON: not a JSON value, at byte 1"),
             ("[]", "a list; expected an object"),
-            (#"{"hots": "a"}"#, #"there is no "hots""#),
+            (#"{"hots": "a"}"#, #"unknown member "hots""#),
             (#"{"chain": 1}"#, "chain is a number; expected a string or a list of strings"),
             (#"{"chain": ["a", true]}"#, "chain[1] is a Boolean; expected a string"),
             (#"{"mode": "keys"}"#, #"mode: "keys" is unknown; expected one of none, publicKey"#),
             (#"{"allowInvalidCertificates": "yes"}"#, "expected true or false"),
-            (#"{"at": "tomorrow"}"#, #"at: "tomorrow" is no time"#),
+            (#"{"at": "tomorrow"}"#, #"at: "tomorrow" is not a valid time"#),
             (#"{"profile": "severe"}"#, "expected one of lenient, strict, pedantic"),
             (#"{"pins": ["sha1/AAAA"]}"#, "only SHA-256 is supported"),
-            (#"{"pins": ["/nowhere/at.all"]}"#, #"the pin "/nowhere/at.all" cannot be read"#),
+            (#"{"pins": ["/nowhere/at.all"]}"#, #"pin "/nowhere/at.all" cannot be read"#),
             (#"{"chain": "/nowhere/at.all", "roots": []}"#, #""/nowhere/at.all" cannot be read"#),
             (
                 #"{"chain": "-----BEGIN CERTIFICATE-----\nAAAA", "roots": []}"#,

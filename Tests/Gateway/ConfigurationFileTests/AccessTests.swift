@@ -41,12 +41,12 @@ struct AccessTests {
                 + "expected 10.0.0.0/8"),
         Wrong(
             "access: { clients: [10.0.0.0/33] }",
-            "1: access.clients[0]: \"10.0.0.0/33\" has a prefix that is no length; "
-                + "expected a network or an address, as in 10.0.0.0/8, fc00::/7 or 192.0.2.1"),
+            "1: access.clients[0]: \"10.0.0.0/33\" has an invalid prefix length; "
+                + "expected a network or an address, such as 10.0.0.0/8, fc00::/7 or 192.0.2.1"),
         Wrong(
             "access: { clients: [example.com] }",
             "1: access.clients[0]: \"example.com\" is not a network; "
-                + "expected a network or an address, as in 10.0.0.0/8, fc00::/7 or 192.0.2.1"),
+                + "expected a network or an address, such as 10.0.0.0/8, fc00::/7 or 192.0.2.1"),
         Wrong(
             "access: { clients: 10.0.0.0/8 }",
             "1: access.clients: is a single value; expected a list of networks"),
@@ -62,8 +62,8 @@ struct AccessTests {
             "1: access.connectPorts: \"443\" is not a list; expected any, or a list of ports"),
         Wrong(
             "access: { destinations: { deny: [10.0.0.0/40] } }",
-            "1: access.destinations.deny[0]: \"10.0.0.0/40\" has a prefix that is no length; "
-                + "expected a network or an address, as in 10.0.0.0/8, fc00::/7 or 192.0.2.1"),
+            "1: access.destinations.deny[0]: \"10.0.0.0/40\" has an invalid prefix length; "
+                + "expected a network or an address, such as 10.0.0.0/8, fc00::/7 or 192.0.2.1"),
         Wrong(
             "access: { destinations: { allow: [[a]] } }",
             "1: access.destinations.allow[0]: is a list; "
@@ -72,7 +72,7 @@ struct AccessTests {
             "access: { destinations: { allow: ['a*'] } }",
             "1: access.destinations.allow[0]: \"a*\" is not a host pattern: a wildcard stands only "
                 + "at the start, as '*.' (one label) or '**.' (any depth); expected a host name, "
-                + "*.name for one label more, **.name for any depth, or an address, each "
+                + "*.name for one more label, **.name for any depth, or an address, each "
                 + "optionally with a :port"),
     ])
     func `a wrong rule is reported`(wrong: Wrong) {

@@ -115,17 +115,17 @@ struct AuthorizationTests {
         ),
         (
             "{ basic: { passwordVariable: P } }",
-            ".basic.user: is missing; expected a user's name; '' for none"
+            ".basic.user: is missing; expected a user name, '' for none"
         ),
         (
             "{ basic: { user: 'a:b', passwordVariable: P } }",
-            ".basic.user: \"a:b\" is not valid; expected at most 256 bytes without colon and "
+            ".basic.user: \"a:b\" is not valid; expected at most 256 bytes without colons or "
                 + "control characters"
         ),
         (
             "{ basic: { user: \"a\\nb\", passwordVariable: P } }",
-            ".basic.user: \"a\\n" + "b\" is not valid; expected at most 256 bytes without colon "
-                + "and control characters"
+            ".basic.user: \"a\\n" + "b\" is not valid; expected at most 256 bytes without colons "
+                + "or control characters"
         ),
         (
             "{ basic: { user: a } }",
@@ -141,7 +141,7 @@ struct AuthorizationTests {
         (
             "{ bearer: { tokenVariable: NONE } }",
             ".bearer.tokenVariable: the environment variable \"NONE\" is not set; "
-                + "expected a variable of the gateway's environment"
+                + "expected a variable in the gateway's environment"
         ),
         (
             "{ bearer: { tokenVariable: 1P } }",
@@ -209,8 +209,8 @@ struct AuthorizationTests {
             try writeSecret(content, in: folder)
             #expect(
                 errors(of: text("{ bearer: { tokenFile: secret } }"), folder: folder) == [
-                    "\(place).bearer.tokenFile: \"\(folder)/secret\" holds no token; expected a "
-                        + "token of visible ASCII characters in its first line"
+                    "\(place).bearer.tokenFile: \"\(folder)/secret\" has no valid token; "
+                        + "expected a token of visible ASCII characters in its first line"
                 ])
         }
     }

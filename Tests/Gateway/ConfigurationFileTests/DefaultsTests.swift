@@ -116,7 +116,7 @@ struct DefaultsTests {
         environment.homeFolder = nil
         #expect(
             errors(of: "cache: { disk: 0 }", environment: environment) == [
-                "gateway.yaml:1: cache.path: has no default, since neither XDG_STATE_HOME nor "
+                "gateway.yaml:1: cache.path: has no default, because neither XDG_STATE_HOME nor "
                     + "HOME is set; expected the folder of cache.sqlite"
             ])
         #expect(

@@ -36,7 +36,7 @@ struct FieldStepTests {
     func `a field stands in one step`(steps: String, problem: String) {
         #expect(
             errors(of: hosts("{ headers: { \(steps) } }")) == [
-                "\(place).headers.\(problem); expected each name in one step, once"
+                "\(place).headers.\(problem); expected each name once, in a single step"
             ])
     }
 
@@ -70,7 +70,7 @@ struct FieldStepTests {
         #expect(
             errors(of: hosts("{ query: { remove: [a], set: { a: b } } }")) == [
                 "\(place).query.set.a: \"a\" stands in remove and in set; "
-                    + "expected each name in one step, once"
+                    + "expected each name once, in a single step"
             ])
     }
 
@@ -101,8 +101,8 @@ struct FieldStepTests {
     @Test func `the reason is given`() {
         #expect(
             errors(of: hosts("{ headers: { set: { Host: a } } }")) == [
-                "\(place).headers.set.Host: \"Host\" cannot be changed here: the route decides "
-                    + "which server is asked; expected another field"
+                "\(place).headers.set.Host: \"Host\" cannot be changed here: the route "
+                    + "determines the server; expected another field"
             ])
     }
 
@@ -132,7 +132,7 @@ struct FieldStepTests {
             #expect(
                 errors(of: hosts("{ \(headers), \(rules) }")) == [
                     "\(place).headers.remove[0]: \"\(name)\" cannot be changed here: \(key) "
-                        + "decides it; expected another field"
+                        + "determines it; expected another field"
                 ])
         }
     }

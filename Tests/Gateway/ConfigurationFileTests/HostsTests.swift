@@ -76,8 +76,8 @@ struct HostsTests {
                 + "expected one of connect, firstByte, body, tunnel, eventStream"),
         Wrong(
             "hosts: [{ match: [a], timeouts: { firstByte: 1s }, request: { timeout: 2s } }]",
-            "1: hosts[0].request.timeout: says the same as timeouts.firstByte of this entry; "
-                + "expected one of the two"),
+            "1: hosts[0].request.timeout: means the same as timeouts.firstByte of this entry; "
+                + "expected only one of the two"),
         Wrong("hosts: [~]", "1: hosts[0]: is empty; expected a mapping with match"),
         Wrong(
             "hosts: [{ upgrade: https }]",
@@ -102,16 +102,16 @@ struct HostsTests {
             "hosts: [{ match: [a], cache: { key: ['a b', A, a] } }]",
             "1: hosts[0].cache.key[0]: \"a b\" is not valid; "
                 + "expected the name of a request header field",
-            "1: hosts[0].cache.key[2]: the field \"a\" is named twice; expected each once"),
+            "1: hosts[0].cache.key[2]: the field \"a\" is listed twice; expected each once"),
         Wrong(
             "hosts: [{ match: [a], probe: { interval: 1ms, path: health } }]",
             "1: hosts[0].probe.interval: 1ms is out of range; "
                 + "expected a duration from 10ms to 1d, with ms, s, m, h or d",
             "1: hosts[0].probe.path: \"health\" is not valid; "
-                + "expected an absolute path, as in /health"),
+                + "expected an absolute path such as /health"),
         Wrong(
             "hosts: [{ match: ['*.a'], probe: {} }]",
-            "1: hosts[0].probe: has no host to ask, since all patterns of the entry have "
+            "1: hosts[0].probe: has no host to probe, because all patterns of the entry have "
                 + "wildcards; expected an exact host name in match"),
         Wrong(
             "hosts: [{ match: [a], pinsets: [paymets] }]\npinsets: { payments: { mode: none } }",

@@ -68,7 +68,7 @@ struct InterceptionTests {
         }
     }
 
-    @Test func `without an authority nothing is intercepted`() throws {
+    @Test func `without a certificate authority nothing is intercepted`() throws {
         for text in [
             "workers: 1", "interception: {}", "interception:", "interception: { default: auto }",
         ] {
@@ -153,8 +153,9 @@ struct InterceptionTests {
         ] {
             #expect(
                 errors(of: text).first
-                    == "gateway.yaml:1: \(key): there is no authority to intercept with; expected "
-                    + "interception.certificate and interception.key; `pinfold ca init` makes them")
+                    == "gateway.yaml:1: \(key): interception requires a certificate authority; expected "
+                    + "interception.certificate and interception.key; `pinfold ca init` creates "
+                    + "them")
         }
         #expect(errors(of: "hosts: [{ match: [a.test], intercept: yes }]").count == 1)
     }
@@ -195,7 +196,7 @@ struct InterceptionTests {
     func `a minimum that is broken is warned of`(minimum: String, isWarnedOf: Bool) throws {
         let found = try warnings(of: "interception: { minimum: \"\(minimum)\" }")
         let broken = found.contains {
-            $0.contains("interception.minimum") && !$0.contains("without an authority")
+            $0.contains("interception.minimum") && !$0.contains("without a certificate authority")
         }
         #expect(broken == isWarnedOf, "\(found)")
     }
@@ -207,10 +208,12 @@ struct InterceptionTests {
         ("maximumCertificates: 10000, rejections: { alerts: 3 }", []),
         ("rejections: { alerts: 4 }", ["interception.rejections"]),
     ])
-    func `settings without an authority are warned of`(text: String, keys: [String]) throws {
+    func `settings without a certificate authority are warned of`(text: String, keys: [String])
+        throws
+    {
         let warnings = try ConfigurationLoader(environment: testEnvironment).load(
             text: Array("interception: { \(text) }".utf8), name: "gateway.yaml"
-        ).warnings.filter { $0.text.contains("without an authority") }
+        ).warnings.filter { $0.text.contains("without a certificate authority") }
         #expect(warnings.map(\.key) == keys)
     }
 
@@ -252,8 +255,8 @@ struct InterceptionTests {
     }
 
     @Test(arguments: [
-        ("true", "what is not TLS, and tunnels of clients that keep rejecting"),
-        ("false", "tunnels go around"), ("auto", "tunnels go around"),
+        ("true", "tunnels without TLS, and tunnels of clients that keep rejecting"),
+        ("false", "tunnels bypass"), ("auto", "tunnels bypass"),
     ])
     func `what a pinned host lets by is warned of`(intercept: String, text: String) throws {
         try withAuthority { folder in

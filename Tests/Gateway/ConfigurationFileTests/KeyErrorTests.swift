@@ -77,10 +77,10 @@ struct KeyErrorTests {
             "1: cache.disk: 65535 is too small; expected 0 for no disk tier, or at least 64KiB"),
         Wrong(
             "cache: { enabled: yes }",
-            "1: cache.enabled: \"yes\" is not a truth value; expected true or false"),
+            "1: cache.enabled: \"yes\" is not a boolean; expected true or false"),
         Wrong(
             "cache: { enabled: 'true' }",
-            "1: cache.enabled: \"true\" is not a truth value; expected true or false"),
+            "1: cache.enabled: \"true\" is not a boolean; expected true or false"),
         Wrong(
             "cache: 5",
             "1: cache: is a single value; expected a mapping with enabled, memory, "
@@ -99,7 +99,7 @@ struct KeyErrorTests {
             "1: cache.variants: 1025 is out of range; expected a whole number from 1 to 1024"),
         Wrong(
             "cache: { path: '' }",
-            "1: cache.path: \"\" is not valid; expected a path; `~` needs HOME to be set"),
+            "1: cache.path: \"\" is not valid; expected a path (`~` requires HOME to be set)"),
         Wrong(
             "timeouts: { head: 0s }",
             "1: timeouts.head: 0s is out of range; expected a duration from 1ms to 1d, \(units)"),
@@ -131,9 +131,9 @@ struct KeyErrorTests {
         Wrong(
             "resolver: { servers: [dns.example, '1.1.1.1:0'] }",
             "1: resolver.servers[0]: \"dns.example\" is not valid; "
-                + "expected an address, as in 192.0.2.53 or [2001:db8::53]:5353",
+                + "expected an address such as 192.0.2.53 or [2001:db8::53]:5353",
             "1: resolver.servers[1]: \"1.1.1.1:0\" is not valid; "
-                + "expected an address, as in 192.0.2.53 or [2001:db8::53]:5353"),
+                + "expected an address such as 192.0.2.53 or [2001:db8::53]:5353"),
         Wrong(
             "log: { level: verbose }",
             "1: log.level: \"verbose\" is not valid; expected one of trace, debug, info, notice, "
@@ -147,7 +147,7 @@ struct KeyErrorTests {
             "1: tls.minimum: \"1.1\" is not valid; expected one of 1.2, 1.3"),
         Wrong(
             "tls: { roots: [] }",
-            "1: tls.roots: names no trust anchors; expected `system` or certificate files"),
+            "1: tls.roots: has no trust anchors; expected `system` or certificate files"),
         Wrong(
             "tls: { roots: system }",
             "1: tls.roots: is a single value; expected a list of `system` and certificate files"),

@@ -56,7 +56,7 @@ struct ListenerTests {
         Wrong("listeners: []", "1: listeners: has no listener; expected 1 to 256 listeners"),
         Wrong(
             "listeners: [{ kind: forward }]",
-            "1: listeners[0].address: is missing; expected an address and a port, as in "
+            "1: listeners[0].address: is missing; expected an address and a port, such as "
                 + "127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)"),
         Wrong(
             "listeners: [~]",
@@ -67,7 +67,7 @@ struct ListenerTests {
                 + "expected http://host[:port] or https://host[:port], without a path"),
         Wrong(
             "listeners: [{ address: '127.0.0.1:1', upstream: 'http://a' }]",
-            "1: listeners[0].upstream: stands at a forward listener; "
+            "1: listeners[0].upstream: does not apply to a forward listener; "
                 + "expected kind: reverse, or no upstream"),
         Wrong(
             "listeners: [{ address: '127.0.0.1:1', kind: socks }]",
@@ -82,21 +82,21 @@ struct ListenerTests {
               - { name: a, address: "127.0.0.1:1" }
               - { name: a, address: "127.0.0.1:1" }
             """,
-            "3: listeners[1].name: another listener is named \"a\"; expected a name of its own",
-            "3: listeners[1].address: 127.0.0.1:1 is taken by another listener or by admin; "
-                + "expected an address of its own"),
+            "3: listeners[1].name: another listener is named \"a\"; expected a unique name",
+            "3: listeners[1].address: 127.0.0.1:1 is used by another listener or by "
+                + "admin; expected a different address"),
         Wrong(
             "listeners:\n  - address: 127.0.0.1:9090",
-            "2: listeners[0].address: 127.0.0.1:9090 is taken by another listener or by admin; "
-                + "expected an address of its own"),
+            "2: listeners[0].address: 127.0.0.1:9090 is used by another listener or by "
+                + "admin; expected a different address"),
         Wrong(
             "admin: { address: '127.0.0.1:8080' }",
-            "1: admin.address: 127.0.0.1:8080 is taken by the default listener; "
-                + "expected an address of its own, or listeners that leave it free"),
+            "1: admin.address: 127.0.0.1:8080 is used by the default listener; "
+                + "expected a different address, or listeners that do not use it"),
         Wrong(
             "listeners:\nadmin:\n  address: localhost:8080",
-            "3: admin.address: 127.0.0.1:8080 is taken by the default listener; "
-                + "expected an address of its own, or listeners that leave it free"),
+            "3: admin.address: 127.0.0.1:8080 is used by the default listener; "
+                + "expected a different address, or listeners that do not use it"),
     ])
     func `a wrong listener is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
@@ -183,7 +183,7 @@ struct ListenerTests {
                 ("empty", "is empty; expected a file with one token of visible ASCII characters"),
                 (
                     "words",
-                    "holds no token; expected a file with one token of visible ASCII characters"
+                    "has no valid token; expected a file with one token of visible ASCII characters"
                 ),
             ] {
                 #expect(

@@ -60,8 +60,8 @@ struct OverlayTests {
 
     @Test func `two options for one address are an error`() {
         func taken(_ index: Int, by option: String) -> String {
-            "\(option): listeners[\(index)].address: 127.0.0.1:1 is taken by another listener or "
-                + "by admin; expected an address of its own"
+            "\(option): listeners[\(index)].address: 127.0.0.1:1 is used by another listener "
+                + "or by admin; expected a different address"
         }
         let both = overlay {
             $0.listen = ["127.0.0.1:1"]
@@ -79,8 +79,8 @@ struct OverlayTests {
         let admin = overlay { $0.admin = "127.0.0.1:8080" }
         #expect(
             errors(of: "workers: 1", overlay: admin) == [
-                "--admin: admin.address: 127.0.0.1:8080 is taken by the default listener; "
-                    + "expected an address of its own, or listeners that leave it free"
+                "--admin: admin.address: 127.0.0.1:8080 is used by the default listener; "
+                    + "expected a different address, or listeners that do not use it"
             ])
     }
 

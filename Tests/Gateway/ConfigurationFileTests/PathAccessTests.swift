@@ -24,10 +24,10 @@ struct PathAccessTests {
             #expect(problems("access.log") == [])
             #expect(problems("file") == [])
             #expect(problems("/dev/null") == [])
-            let expected = "expected a file in a folder that can be written"
+            let expected = "expected a file in a writable folder"
             #expect(
                 problems("none/access.log") == [
-                    "gateway.yaml:2: log.access.path: \"\(folder)/none/access.log\" lies in "
+                    "gateway.yaml:2: log.access.path: \"\(folder)/none/access.log\" is in "
                         + "\"\(folder)/none\", which does not exist; \(expected)"
                 ])
             #expect(
@@ -53,7 +53,7 @@ struct PathAccessTests {
             #expect(
                 try warnings("cache: { path: file }") == [
                     "\(folder)/gateway.yaml:1: cache.path: \"\(folder)/file\" "
-                        + "\"\(folder)/file\" is not a folder: the cache keeps nothing on disk"
+                        + "\"\(folder)/file\" is not a folder: nothing will be cached on disk"
                 ])
             #expect(try warnings("cache: { path: file/a }").count == 1)
             #expect(try warnings("cache: { path: file, disk: 0 }") == [])
@@ -63,7 +63,7 @@ struct PathAccessTests {
                 try warnings("cache: { path: taken }") == [
                     "\(folder)/gateway.yaml:1: cache.path: \"\(folder)/taken\" "
                         + "\"\(folder)/taken/cache.sqlite\" is not a file: "
-                        + "the cache keeps nothing on disk"
+                        + "nothing will be cached on disk"
                 ])
             #expect(try warnings("cache: { path: file, enabled: false }") == [])
             #expect(

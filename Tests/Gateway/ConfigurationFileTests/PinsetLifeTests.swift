@@ -73,14 +73,14 @@ struct PinsetLifeTests {
     @Test(arguments: [
         Wrong(
             "pinsets:\n  p:\n    mode: none\n    expires: tomorrow",
-            "4: pinsets.p.expires: \"tomorrow\" is not valid; expected a date, 2027-06-01 (its "
-                + "first second in UTC), or a time, 2027-06-01T12:00:00Z"),
+            "4: pinsets.p.expires: \"tomorrow\" is not valid; expected a date such as 2027-06-01 "
+                + "(its first second in UTC), or a time such as 2027-06-01T12:00:00Z"),
         Wrong(
             "pinsets:\n  p:\n    mode: none\n    afterExpiry: pass",
             "4: pinsets.p.afterExpiry: \"pass\" is not valid; expected one of refuse, report"),
         Wrong(
             "pinsets:\n  p:\n    mode: none\n    enforce: perhaps",
-            "4: pinsets.p.enforce: \"perhaps\" is not a truth value; expected true or false"),
+            "4: pinsets.p.enforce: \"perhaps\" is not a boolean; expected true or false"),
     ])
     func `a wrong value is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
@@ -106,8 +106,8 @@ struct PinsetLifeTests {
             ),
             (
                 "expires: 2026-05-02\n    enforce: false",
-                "pinsets.p.expires: expired at 2026-05-02T00:00:00Z: its pins are only reported in "
-                    + "any case (enforce: false)"
+                "pinsets.p.expires: expired at 2026-05-02T00:00:00Z: its pins are only reported "
+                    + "anyway (enforce: false)"
             ),
             (
                 "afterExpiry: report",
@@ -115,7 +115,7 @@ struct PinsetLifeTests {
             ),
             (
                 "expires: 2028-01-01\n    afterExpiry: refuse\n    enforce: false",
-                "pinsets.p.afterExpiry: has no effect beside enforce: false"
+                "pinsets.p.afterExpiry: has no effect with enforce: false"
             ),
         ] as [(String, String?)])
     func `what ends a pinset soon, or does nothing, is warned of`(keys: String, warning: String?)
@@ -127,19 +127,19 @@ struct PinsetLifeTests {
     @Test func `a pinset that compares nothing has nothing to report`() throws {
         #expect(
             try warned("enforce: false", mode: "none") == [
-                "pinsets.p.enforce: has no effect: there are no pins to report with mode: none"
+                "pinsets.p.enforce: has no effect: mode: none has no pins to report"
             ])
         #expect(
             try warned("expires: 2028-01-01\n    afterExpiry: report", mode: "none") == [
-                "pinsets.p.afterExpiry: has no effect: there are no pins to report with mode: none"
+                "pinsets.p.afterExpiry: has no effect: mode: none has no pins to report"
             ])
         #expect(try warned("expires: 2028-01-01", mode: "none") == [])
     }
 
     @Test func `a pinset without a backup is warned of`() throws {
         let line =
-            "pinsets.p.pins: has a single pin: when the server's key changes, no connection is "
-            + "possible until this file has; add a backup, the pin of its next key or of its issuer"
+            "pinsets.p.pins: has a single pin: when the server's key changes, connections fail "
+            + "until this file is updated; add a backup pin, of its next key or of its issuer"
         #expect(try warned("", pins: [Self.digests[0]]) == [line])
         #expect(try warned("", pins: [Self.digests[0], Self.digests[0]]) == [line])
         #expect(try warned("", pins: Self.digests) == [])
@@ -151,17 +151,17 @@ struct PinsetLifeTests {
             try write(SampleCertificate.pem, to: "issuer.pem", in: folder)
             func told(_ pins: [String], mode: String = "publicKey") throws -> [String] {
                 try warned("", mode: mode, pins: pins, folder: folder + "/")
-                    .filter { $0.contains("servers only") }
+                    .filter { $0.contains("server certificates") }
             }
             #expect(
                 try told(["server.pem"]) == [
-                    "pinsets.p.pins: are the certificates of servers only: a renewal with a new "
-                        + "key ends them; pin an issuer as well"
+                    "pinsets.p.pins: has only server certificates: no pin will match after a "
+                        + "renewal with a new key; pin an issuer as well"
                 ])
             #expect(
                 try told(["server.pem"], mode: "certificate") == [
-                    "pinsets.p.pins: are the certificates of servers only: each renewal ends "
-                        + "them; pin an issuer as well"
+                    "pinsets.p.pins: has only server certificates: no pin will match after a "
+                        + "renewal; pin an issuer as well"
                 ])
             #expect(try told(["server.pem", "issuer.pem"]) == [])
             #expect(try told(["server.pem", Self.digests[0]]) == [])

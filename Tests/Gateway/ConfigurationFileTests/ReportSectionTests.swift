@@ -53,7 +53,7 @@ struct ReportSectionTests {
             found.allSatisfy {
                 $0.hasPrefix("gateway.yaml:5: pinsets.p.reportTo: ")
                     && $0.hasSuffix(
-                        "expected an http or https URL, https://reports.example.com/pins")
+                        "expected an http or https URL such as https://reports.example.com/pins")
             }, "\(found)")
     }
 
@@ -67,8 +67,8 @@ struct ReportSectionTests {
     @Test func `is warned of where reports go in clear text`() throws {
         #expect(
             try warnings(of: text("http://a.example/")) == [
-                "gateway.yaml:5: pinsets.p.reportTo: sends reports in clear text: whoever is on "
-                    + "the way can read, change and drop them; use https"
+                "gateway.yaml:5: pinsets.p.reportTo: sends reports in clear text: anyone on the "
+                    + "network path can read, change or drop them; use https"
             ])
     }
 }

@@ -85,7 +85,7 @@ struct RequestRulesTests {
             #expect(
                 errors(of: text) == [
                     "gateway.yaml:\(key).body: from and to are both \(from.rawValue); "
-                        + "expected two formats"
+                        + "expected two different formats"
                 ])
         } else {
             let rules = try load(text).hosts.entries[0].request
@@ -160,8 +160,8 @@ struct RequestRulesTests {
             "\(key).query.rename.a: is renamed to itself; expected another name"),
         Wrong(
             hosts("{ query: { set: { a: \"b\\nc\" } } }"),
-            "\(key).query.set.a: is no legal value; expected at most 4096 bytes without control "
-                + "characters, and without percent-encoding"),
+            "\(key).query.set.a: is not a valid value; expected at most 4096 bytes without control "
+                + "characters, not percent-encoded"),
         Wrong(
             hosts("{ path: { prefixes: { /a: /a, old: /b, /c: /d/ } } }"),
             "\(key).path.prefixes.\"/a\": is replaced by itself; expected another path",
@@ -185,8 +185,8 @@ struct RequestRulesTests {
             "\(key).body.arrays: \"rows\" is not valid; expected one of brackets, indices"),
         Wrong(
             hosts("{ body: { from: json, to: plist, arrays: indices } }"),
-            "\(key).body.arrays: there is no form whose names could say an index; expected a form "
-                + "as from or to, or parameters: byMethod"),
+            "\(key).body.arrays: has no effect without a form, whose names have the indices; "
+                + "expected a form as from or to, or parameters: byMethod"),
         Wrong(
             hosts("{ body: { from: form, to: json, maximum: 257MiB } }"),
             "\(key).body.maximum: 257MiB is out of range; expected \(size)"),
@@ -202,7 +202,7 @@ struct RequestRulesTests {
     func `a value that no field can have is refused and not repeated`(text: String) {
         #expect(
             errors(of: hosts("{ headers: { set: { X-A: \(text) } } }")) == [
-                "gateway.yaml:\(key).headers.set.X-A: is no legal value; expected \(value)"
+                "gateway.yaml:\(key).headers.set.X-A: is not a valid value; expected \(value)"
             ])
     }
 
@@ -251,11 +251,11 @@ struct RequestRulesTests {
 }
 
 private let value =
-    "at most 4096 bytes without control characters and without blanks at either end"
+    "at most 4096 bytes without control characters and without leading or trailing white space"
 private let parameter =
-    "the name of a parameter, without percent-encoding: 1 to 128 bytes without control characters"
+    "the name of a parameter, not percent-encoded: 1 to 128 bytes without control characters"
 private let path =
-    "the beginning of a path, /old/one: whole segments, none of them empty, `.` or `..`, "
-    + "percent-encoded, without a slash at the end"
+    "a path prefix such as /old/one: whole segments, none of them empty, `.` or `..`, "
+    + "percent-encoded, without a trailing slash"
 private let size =
     "a size from 1KiB to 256MiB, in bytes or with KB, MB, GB, TB, KiB, MiB, GiB or TiB"

@@ -26,24 +26,25 @@ struct ResponseContradictionTests {
                 + "expected to: plist"),
         Wrong(
             hosts("{ image: {}, body: { from: xml, to: json } }"),
-            "\(key).image: is for images, and body for what is none; expected one of the two"),
+            "\(key).image: applies to images, but body to other content; expected only one of "
+                + "the two"),
         Wrong(
             hosts("{ image: {}, validate: xml }"),
-            "\(key).image: is for images, and validate is xml; expected validate: image"),
+            "\(key).image: applies to images, but validate is xml; expected validate: image"),
         Wrong(
             hosts(
                 "{ image: { accept: [image/jpeg], convert: { image/webp: image/png, "
                     + "image/gif: image/jpeg } } }"),
-            "\(key).image.convert.\"image/webp\": turns into image/png, which accept does not "
-                + "have; expected one of the types of accept"),
+            "\(key).image.convert.\"image/webp\": converts to image/png, which accept does not "
+                + "have; expected one of the types in accept"),
         Wrong(
             hosts("{ image: { accept: [image/webp], scale: { width: 1, height: 1 } } }"),
-            "\(key).image.scale: is written as PNG or JPEG, and accept has neither; "
+            "\(key).image.scale: produces PNG or JPEG, but accept has neither; "
                 + "expected image/png or image/jpeg in accept"),
         Wrong(
             hosts("{ contentTypes: [text/html], validate: json }"),
-            "\(key).contentTypes: refuses whatever validate is for: none of them is a type of "
-                + "json; expected a type of json among them"),
+            "\(key).contentTypes: refuses all content that validate applies to: no type in the "
+                + "list is one of json; expected at least one type of json"),
     ])
     func `a contradiction is an error`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)
@@ -63,7 +64,7 @@ struct ResponseContradictionTests {
     func `types that what is asked for never has are an error`(type: String, rules: String) {
         let found = errors(of: hosts("{ contentTypes: [\(type)], \(rules) }"))
         #expect(found.count == 1)
-        #expect(found.first?.contains(".contentTypes: refuses whatever ") == true)
+        #expect(found.first?.contains(".contentTypes: refuses all content that ") == true)
     }
 
     @Test(arguments: [
@@ -147,11 +148,11 @@ struct ResponseContradictionTests {
     @Test func `a schema is for validated JSON`() throws {
         try withTemporaryFolder { folder in
             try write("true", to: "schema.json", in: folder)
-            for (rules, said) in [("", "not written"), ("validate: xml, ", "xml")] {
+            for (rules, said) in [("", "not set"), ("validate: xml, ", "xml")] {
                 #expect(
                     errors(of: hosts("{ \(rules)schema: schema.json }"), folder: folder) == [
-                        "gateway.yaml:\(key).schema: is for JSON, and validate is \(said); "
-                            + "expected validate: json"
+                        "gateway.yaml:\(key).schema: applies to JSON only, but validate is "
+                            + "\(said); expected validate: json"
                     ])
             }
             #expect(

@@ -84,18 +84,18 @@ struct ResponseRulesTests {
     }
 
     @Test(arguments: [
-        ("", "", "response changes no content (body, or image with convert or scale)"),
-        ("response: { validate: json }", "", "response changes no content"),
-        ("response: { image: {} }", "", "response changes no content"),
+        ("", "", "unless response changes content (body, or image with convert or scale)"),
+        ("response: { validate: json }", "", "unless response changes content"),
+        ("response: { image: {} }", "", "unless response changes content"),
         ("response: { body: { from: json, to: plist } }", "", ""),
         ("response: { image: { scale: { width: 1, height: 1 } } }", "", ""),
         (
             "response: { body: { from: json, to: plist } }", "cache: { enabled: false }",
-            "there is no cache"
+            "without a cache"
         ),
         (
             "response: { body: { from: json, to: plist } }", "cache: { memory: 0, disk: 0 }",
-            "there is no cache"
+            "without a cache"
         ),
     ])
     func `the form is warned about where nothing is stored in it`(
@@ -113,7 +113,7 @@ struct ResponseRulesTests {
         let found = try warnings(
             of: "hosts: [{ match: [a], cache: { form: origin, store: false }, "
                 + "response: { body: { from: json, to: plist } } }]")
-        #expect(found.contains { $0.contains("cache.form: has no effect beside store: false") })
+        #expect(found.contains { $0.contains("cache.form: has no effect with store: false") })
     }
 
     @Test(arguments: [
@@ -143,7 +143,8 @@ struct ResponseRulesTests {
             #expect(body?.from.rawValue == from && body?.to.rawValue == to)
             return
         }
-        let keys = from == "plist" ? "two formats, propertyList" : "two formats,"
+        let keys =
+            from == "plist" ? "two different formats, propertyList" : "two different formats,"
         let end =
             "\(key).body: from and to are both \(from); expected \(keys) or "
             + "removesKeysWithNullValues: true"
@@ -162,13 +163,13 @@ struct ResponseRulesTests {
             "\(key).statusCodes: is a single value; expected a list of status codes"),
         Wrong(
             hosts("{ statusCodes: [200, \"200-200\"] }"),
-            "\(key).statusCodes[1]: stands in the list twice; expected each once"),
+            "\(key).statusCodes[1]: is listed twice; expected each once"),
         Wrong(
             hosts("{ contentTypes: [] }"),
             "\(key).contentTypes: has 0 entries; expected 1 to 100 media types"),
         Wrong(
             hosts("{ contentTypes: [a/b, A/B] }"),
-            "\(key).contentTypes[1]: stands in the list twice; expected each once"),
+            "\(key).contentTypes[1]: is listed twice; expected each once"),
         Wrong(
             hosts("{ validate: html }"),
             "\(key).validate: \"html\" is not valid; expected one of json, xml, plist, image"),
@@ -202,7 +203,7 @@ struct ResponseRulesTests {
         Wrong(
             hosts("{ image: { accept: [image/bmp, image/png, image/png] } }"),
             "\(key).image.accept[0]: \"image/bmp\" is not valid; expected one of \(images)",
-            "\(key).image.accept[2]: stands in the list twice; expected each once"),
+            "\(key).image.accept[2]: is listed twice; expected each once"),
         Wrong(
             hosts("{ image: { convert: { image/bmp: image/png, image/gif: image/webp } } }"),
             "\(key).image.convert.\"image/bmp\": \"image/bmp\" is not valid; "
@@ -232,7 +233,7 @@ struct ResponseRulesTests {
         #expect(
             errors(of: hosts("{ statusCodes: ['\(text)'] }")) == [
                 "gateway.yaml:\(key).statusCodes[0]: \"\(text)\" is not valid; expected a status "
-                    + "from 200 to 599, or a range of them, \"200-299\""
+                    + "from 200 to 599, or a range such as \"200-299\""
             ])
     }
 
@@ -244,7 +245,7 @@ struct ResponseRulesTests {
         #expect(
             errors(of: hosts("{ contentTypes: ['\(text)'] }")) == [
                 "gateway.yaml:\(key).contentTypes[0]: \"\(text)\" is not valid; expected a media "
-                    + "type without parameters, application/json, or text/*"
+                    + "type without parameters, such as application/json or text/*"
             ])
     }
 }

@@ -99,7 +99,7 @@ struct RuleFileTests {
                     "hosts[0].response.schema: \"\(folder)/schema.json\" is no JSON Schema: "))
             #expect(
                 lines[1]
-                    == "hosts[1].request.authorization: \"\(folder)/secret\" holds no token; "
+                    == "hosts[1].request.authorization: \"\(folder)/secret\" has no valid token; "
                     + "expected a token of visible ASCII characters in its first line")
         }
     }

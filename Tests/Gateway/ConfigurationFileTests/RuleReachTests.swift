@@ -20,8 +20,8 @@ struct RuleReachTests {
 
     private let passed =
         "gateway.yaml:1: hosts[0].response: does not apply to tunnels to these hosts, which the "
-        + "gateway cannot read; write intercept: true, or tunnel: refuse if none are to go around "
-        + "it"
+        + "gateway cannot read; write intercept: true, or tunnel: refuse to prevent "
+        + "that"
 
     @Test(arguments: [
         "tunnel: auto", "tunnel: pass", "upgrade: https", "upgrade: https, tunnel: inspect",
@@ -75,7 +75,7 @@ struct RuleReachTests {
             found(entry, match: match).errors == [
                 "gateway.yaml:1: hosts[0].response: applies to no request: the gateway cannot read "
                     + "tunnels to these hosts, and \(reason); expected intercept: true, "
-                    + "upgrade: https, or a reverse listener that leads there"
+                    + "upgrade: https, or a reverse listener for these hosts"
             ])
     }
 
@@ -97,7 +97,7 @@ struct RuleReachTests {
         #expect(
             found("tunnel: refuse", rest: other).errors == [
                 "gateway.yaml:1: hosts[0].response: applies to no request: there is no forward "
-                    + "listener, and no reverse one leads to these hosts; "
+                    + "listener, and no reverse listener leads to these hosts; "
                     + "expected a listener that does"
             ])
     }
@@ -113,7 +113,7 @@ struct RuleReachTests {
             ("", nil),
             (
                 ", tunnel: pass",
-                "what is not TLS in tunnels, and tunnels of clients that keep rejecting the "
+                "tunnels without TLS, and tunnels of clients that keep rejecting the "
                     + "interception's certificates,"
             ),
             (
@@ -133,8 +133,8 @@ struct RuleReachTests {
                     """, folder: folder + "/")
             let expected = tunnels.map {
                 "\(folder)/gateway.yaml:2: hosts[0].response: does not apply to \($0) to these "
-                    + "hosts, which the gateway cannot read; write tunnel: refuse if none are to "
-                    + "go around it"
+                    + "hosts, which the gateway cannot read; write tunnel: refuse to "
+                    + "prevent that"
             }
             #expect(found == [expected].compactMap { $0 })
         }
@@ -147,12 +147,12 @@ struct RuleReachTests {
         for cache in ["enabled: false", "memory: 0, disk: 0"] {
             #expect(
                 found("tunnel: auto", rules: rules, rest: "cache: { \(cache) }").errors == [
-                    place + "a cache, and there is none; expected useProtocol, or a cache"
+                    place + "a cache, but there is none; expected useProtocol, or a cache"
                 ])
         }
         #expect(
             found("cache: { store: false }", rules: rules).errors == [
-                place + "what is stored, and cache.store is false; expected useProtocol, or "
+                place + "stored responses, but cache.store is false; expected useProtocol, or "
                     + "cache: { store: true }"
             ])
         #expect(found("tunnel: auto", rules: rules, rest: "cache: { memory: 0 }").errors == [])
@@ -177,9 +177,10 @@ struct RuleReachTests {
         let found = try ConfigurationLoader(environment: environment)
             .load(text: Array(text.utf8), name: "gateway.yaml").warnings.map(\.description)
         let warning =
-            "gateway.yaml:1: hosts[0].request.authorization: is added to no request: all that can "
-            + "be read go out in clear text, where it is refused; write upgrade: https, or "
-            + "clearText: allow here if anybody may read it"
+            "gateway.yaml:1: hosts[0].request.authorization: is added to no request: all "
+            + "requests that the "
+            + "gateway can read are sent in clear text, for which it is refused; write upgrade: "
+            + "https, or clearText: allow here to let anyone on the network path read it"
         #expect(found == (isWarned ? [warning] : []))
     }
 
@@ -193,7 +194,7 @@ struct RuleReachTests {
             .load(text: Array(text.utf8), name: "gateway.yaml").warnings.map(\.description)
         #expect(
             found == [
-                "gateway.yaml:1: hosts[0].request.authorization.clearText: has no effect beside "
+                "gateway.yaml:1: hosts[0].request.authorization.clearText: has no effect with "
                     + "upgrade: https"
             ])
     }

@@ -22,7 +22,7 @@ struct WarningTests {
         #expect(
             try warnings(of: text) == [
                 "gateway.yaml:7: pinsets.forgotten: no entry of hosts uses this pinset, so it "
-                    + "protects nothing; name it in the pinsets of the entry that it is for"
+                    + "protects nothing; add it to the pinsets of an entry"
             ])
     }
 
@@ -34,7 +34,7 @@ struct WarningTests {
             """
         #expect(
             try warnings(of: text) == [
-                "gateway.yaml:3: pinsets.p: its pins are not compared, since its mode is none; "
+                "gateway.yaml:3: pinsets.p: its pins are not compared, because its mode is none; "
                     + "write mode: publicKey or mode: certificate"
             ])
     }
@@ -62,7 +62,7 @@ struct WarningTests {
         let shadowed = try #require(found.first { $0.contains("never applies") })
         #expect(shadowed.hasPrefix("gateway.yaml:3: hosts[1].match[1]: never applies: an earlier"))
         #expect(shadowed.contains("(hosts[0], line 2)"))
-        #expect(shadowed.contains("so the pinsets of this one are not applied"))
+        #expect(shadowed.contains("so this entry's pinsets are not applied"))
         // And the earlier one, which names no pinsets, refuses what it was to let through.
         #expect(found.filter { $0 != shadowed } == ["gateway.yaml:2: hosts[0]\(refuses(1))"])
     }
@@ -98,7 +98,7 @@ struct WarningTests {
     @Test(arguments: [
         (
             "{ match: [a.test], tls13Tunnel: probe }",
-            ".tls13Tunnel: has no effect without tunnel: inspect; write that, or take this key out"
+            ".tls13Tunnel: has no effect without tunnel: inspect; write that, or remove this key"
         ),
         (
             "{ match: [a.test], pinsets: [p], upgrade: https, tunnel: pass }",
@@ -106,17 +106,17 @@ struct WarningTests {
         ),
         (
             "{ match: [a.test], pinsets: [p], clearText: allow }",
-            ".clearText: requests in clear text go around the pinsets of this entry"
+            ".clearText: requests in clear text bypass the pinsets of this entry"
         ),
         (
             "{ match: [a.test], upgrade: https, clearText: allow }",
-            ".clearText: has no effect beside upgrade: https; write one of the two"
+            ".clearText: has no effect with upgrade: https; remove one of the two"
         ),
         (
             "{ match: [a.test], pinsets: [p] }",
-            ": has pinsets and no upgrade: only requests for https:// in absolute form reach "
+            ": has pinsets but no upgrade: only requests for https:// in absolute form reach "
                 + "these hosts, while clear text and CONNECT to them are refused; write "
-                + "upgrade: https, or upgrade: none if that is meant"
+                + "upgrade: https, or upgrade: none if that is intended"
         ),
         (
             "{ match: ['used.example:80'], upgrade: https }",
@@ -222,6 +222,6 @@ struct WarningTests {
 
 /// What is warned of an entry without pinsets for hosts that another entry pins.
 private func refuses(_ pinning: Int) -> String {
-    ": refuses requests for https to hosts that hosts[\(pinning)] pins, since it names no "
-        + "pinsets; name them here too, or a pinset of mode: none to exempt these hosts"
+    ": refuses requests for https to hosts that hosts[\(pinning)] pins, because it names no "
+        + "pinsets; name them here too, or name a pinset with mode: none to exempt these hosts"
 }

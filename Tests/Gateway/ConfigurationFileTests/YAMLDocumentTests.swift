@@ -85,8 +85,8 @@ struct YAMLDocumentTests {
     func `a file without a key is an error`(text: String) {
         #expect(
             errors(of: text) == [
-                "gateway.yaml: has no key; expected at least one; the built-in defaults apply "
-                    + "without --config, or with {}"
+                "gateway.yaml: has no keys; expected at least one key; for the built-in defaults, "
+                    + "omit --config or write {}"
             ])
     }
 

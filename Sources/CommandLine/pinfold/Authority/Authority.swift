@@ -3,30 +3,31 @@ import Clocks
 import Gateway
 import PinfoldTLS
 
-/// `pinfold ca`: the authority in whose name tunnels are answered.
+/// `pinfold ca`: manages the certificate authority of intercepted tunnels.
 struct Authority: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
-        abstract: "Make, show, export and rotate the authority of intercepted tunnels.",
+        abstract: "Create, show, export and rotate the CA for intercepted tunnels.",
         discussion: """
-            The authority issues the certificates that clients of intercepted hosts are shown. Its \
-            key can impersonate any server to whoever trusts its certificate: keep it on the \
-            gateway, and limit it with --permit where the names are known.
+            This certificate authority (CA) issues the certificates that the gateway presents to \
+            clients of intercepted hosts. With its key, anyone can impersonate any server to \
+            clients that trust its certificate: keep the key on the gateway, and use --permit to \
+            limit the CA if the names are known.
             """,
         subcommands: [
             AuthorityInit.self, AuthorityShow.self, AuthorityExport.self, AuthorityRotate.self,
         ])
 }
 
-/// The authority's files: those of `pinfold run --intercept`, if no others are named.
+/// The authority's files; by default those of `pinfold run --intercept`.
 struct AuthorityPaths: ParsableArguments {
-    @Option(help: ArgumentHelp("The file of its certificate.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the CA's certificate.", valueName: "file"))
     var certificate = ConfigurationEnvironment.ofProcess().defaultAuthority.certificate
 
-    @Option(help: ArgumentHelp("The file of its private key.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the CA's private key.", valueName: "file"))
     var key = ConfigurationEnvironment.ofProcess().defaultAuthority.key
 
-    /// What the files hold, valid now or not.
+    /// Reads the authority, whether or not it is currently valid.
     func read() throws -> CertificateAuthority {
         do {
             let read = try CertificateAuthority.read(
@@ -39,9 +40,9 @@ struct AuthorityPaths: ParsableArguments {
     }
 }
 
-/// What a new authority may be told.
+/// The options for a new authority.
 struct AuthorityOptions: ParsableArguments {
-    /// The kinds of key.
+    /// The types of key.
     enum KeyType: String, CaseIterable, ExpressibleByArgument {
         case ec, rsa
     }
@@ -51,34 +52,38 @@ struct AuthorityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "The kind of its key: ec (P-256), or rsa for clients that verify no ECDSA."))
+            "The type of key: ec (P-256), or rsa for clients that do not support ECDSA."))
     var type: KeyType?
 
-    @Option(help: ArgumentHelp("The bits of an RSA key: 2048, 3072 or 4096.", valueName: "count"))
+    @Option(
+        help: ArgumentHelp("The size of an RSA key: 2048, 3072 or 4096.", valueName: "bits"))
     var bits = 2048
 
-    @Option(help: ArgumentHelp("For how long it is valid.", valueName: "days"))
+    @Option(help: ArgumentHelp("How long the certificate is valid.", valueName: "days"))
     var days = 3650
 
-    @Option(help: ArgumentHelp("Its common name, 64 characters at most.", valueName: "text"))
+    @Option(
+        help: ArgumentHelp("The CA's common name, at most 64 characters.", valueName: "text"))
     var name: String?
 
     func validate() throws {
         guard [2048, 3072, 4096].contains(bits) else {
-            throw ValidationError("--bits takes 2048, 3072 or 4096")
+            throw ValidationError("--bits must be 2048, 3072 or 4096")
         }
         guard (1...Self.maximumDays).contains(days) else {
-            throw ValidationError("--days takes 1 to \(Self.maximumDays)")
+            throw ValidationError("--days must be from 1 to \(Self.maximumDays)")
         }
         guard name.map({ (1...64).contains($0.count) }) ?? true else {
-            throw ValidationError("--name takes 1 to 64 characters")
+            throw ValidationError("--name must have 1 to 64 characters")
         }
     }
 
-    /// - Parameter byDefault: the kind of key where none is asked for.
+    /// The profile of the new authority.
+    ///
+    /// - Parameter byDefault: The type of key to use if none was given.
     func profile(byDefault: KeyType, limits: NameLimits = NameLimits()) -> AuthorityProfile {
         let now = Clock.coarseWallSeconds()
-        // It begins a day ago, for clients whose clocks are behind.
+        // Valid from yesterday on, for clients whose clocks are slow.
         return AuthorityProfile(
             key: (type ?? byDefault) == .ec ? .ecdsaP256 : .rsa(bits: bits),
             commonName: name ?? Self.defaultName(now: now),
@@ -86,7 +91,7 @@ struct AuthorityOptions: ParsableArguments {
     }
 }
 
-/// What ends a command with a line on standard error.
+/// An error that ends a command with a line on standard error.
 struct Failure: Error, CustomStringConvertible {
     let description: String
 

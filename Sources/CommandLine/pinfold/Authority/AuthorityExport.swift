@@ -7,22 +7,22 @@ import PinfoldTLS
 struct AuthorityExport: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write the certificate that clients are to trust; never the key.")
+        abstract: "Export the certificate that clients must trust, never the key.")
 
-    /// The forms of a certificate's file.
+    /// The formats of a certificate file.
     enum Format: String, CaseIterable, ExpressibleByArgument {
         case pem, der
     }
 
-    @Option(help: ArgumentHelp("The file of the authority's certificate.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the CA's certificate.", valueName: "file"))
     var certificate = ConfigurationEnvironment.ofProcess().defaultAuthority.certificate
 
-    @Option(help: "pem, or der, which some devices ask for.")
+    @Option(help: "The format of the output: pem, or der, which some devices need.")
     var format = Format.pem
 
     @Option(
         help: ArgumentHelp(
-            "Where to, never in the place of another file; default: standard output.",
+            "Write to this file, which must not exist yet, instead of standard output.",
             valueName: "file"))
     var output: String?
 

@@ -6,7 +6,7 @@ import PinfoldTLS
 struct AuthorityInit: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "init",
-        abstract: "Make an authority: a certificate and a key, which are never overwritten.")
+        abstract: "Create a CA: a certificate and a key. Existing files are never overwritten.")
 
     @OptionGroup var paths: AuthorityPaths
     @OptionGroup var options: AuthorityOptions
@@ -14,23 +14,24 @@ struct AuthorityInit: ParsableCommand {
     @Option(
         help: ArgumentHelp(
             """
-            Limit it to a name and all names under it, or to a network; repeatable. Addresses are \
-            excluded unless a network is named.
+            Limit the CA to a name and all names below it, or to a network; repeatable. IP \
+            addresses are excluded unless a network is given.
             """, valueName: "name or network"))
     var permit: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Make the files that this configuration names under interception.", valueName: "file"))
+            "Create the files that this configuration names under interception.",
+            valueName: "file"))
     var config: String?
 
     @Option(
         help: ArgumentHelp(
-            "As for `pinfold run`, whose authority this makes; which hosts does not matter here.",
+            "Create the CA that `pinfold run` needs with this option; the value is ignored.",
             valueName: "host"))
     var intercept: [String] = []
 
-    @Flag(help: "Do nothing where both files are there, or the configuration names none.")
+    @Flag(help: "Do nothing if both files exist, or if the configuration names none.")
     var ifMissing = false
 
     func run() throws {
@@ -41,7 +42,7 @@ struct AuthorityInit: ParsableCommand {
             limits = try NameLimits(permit)
         } catch {
             throw ValidationError(
-                "--permit \(error.text): neither a name, as in example.com, nor a network, as in "
+                "--permit \(error.text): expected a name such as example.com or a network such as "
                     + "10.0.0.0/8")
         }
         var files = NewFiles()
@@ -59,7 +60,8 @@ struct AuthorityInit: ParsableCommand {
         writeToStandardOutput(Self.text(authority, at: paths))
     }
 
-    /// The configuration's files, if one is named; nil: it names none, and that is all right.
+    /// The files to create: those of the configuration, if one was given. The result is `nil` if
+    /// the configuration names none and `--if-missing` allows that.
     private func chosenPaths() throws -> AuthorityPaths? {
         guard let config else { return paths }
         do {
@@ -74,21 +76,22 @@ struct AuthorityInit: ParsableCommand {
         }
         if !intercept.isEmpty { return paths }
         if ifMissing { return nil }
-        throw Failure("\(config): names no interception.certificate and interception.key")
+        throw Failure(
+            "\(config): interception.certificate and interception.key are missing")
     }
 
     private static func text(_ authority: CertificateAuthority, at paths: AuthorityPaths) -> String
     {
         """
         \(AuthorityShow.text(authority))
-        Made \(paths.certificate) (for clients to trust) and \(paths.key) (keep it secret).
+        Created \(paths.certificate) (install it on clients) and \(paths.key) (keep it secret).
 
-        In the configuration:
+        Add this to the configuration:
 
             interception: { certificate: \(paths.certificate), key: \(paths.key) }
 
-        While the gateway runs, its administrative address has the certificate at /ca.pem, and
-        at /setup how each kind of client is told to trust it.
+        While the gateway runs, its administrative address serves the certificate at /ca.pem, and
+        instructions for each kind of client at /setup.
 
         """
     }

@@ -2,14 +2,14 @@ import CLinux
 import HTTPCore
 
 extension AuthorityOptions {
-    /// A common name by which people tell authorities apart: a random number, the machine, the day.
+    /// A common name that people can distinguish: a random number, the machine's name and the day.
     static func defaultName(now: Int64) -> String {
         let number = String(UInt16.random(in: 0x1000...0xFFFF), radix: 16)
         let day = CivilDate.text(secondsSince1970: now).prefix(10)
         return "Pinfold CA \(number) \(hostName()) \(day)"
     }
 
-    /// The machine's name, cut to what fits.
+    /// The machine's name, truncated to fit.
     private static func hostName() -> String {
         var bytes = [CChar](repeating: 0, count: 256)
         guard gethostname(&bytes, bytes.count - 1) == 0 else { return "unknown" }

@@ -6,14 +6,15 @@ import PinfoldTLS
 struct AuthorityRotate: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rotate",
-        abstract: "Put a new authority in the place of one, which vouches for it.",
+        abstract: "Replace the CA with a new one, cross-signed by the old one.",
         discussion: """
-            The new one has a new key and the limits of the old one. Until the old one ends, \
-            clients that trust either accept what the new one issues: reload the gateway, install \
-            the new certificate (`pinfold ca export`) on all clients, and be done before the old \
-            one ends and before the next rotation. The old files are kept as NAME.previous; their \
-            key is not needed any more. An authority whose key has been stolen must not vouch for \
-            another: remove it from all clients, and make a new one with `pinfold ca init`.
+            The new CA has a new key and the limits of the old CA. Until the old CA expires, \
+            clients that trust either of them accept the certificates that the new one issues. \
+            After this command, reload the gateway. Then install the new certificate (`pinfold ca \
+            export`) on all clients before the old CA expires and before the next rotation. The \
+            old files are kept as NAME.previous; the old key is no longer needed. If a CA's key \
+            has been stolen, do not rotate it: remove the CA from all clients, and create a new \
+            one with `pinfold ca init`.
             """)
 
     @OptionGroup var paths: AuthorityPaths
@@ -26,26 +27,25 @@ struct AuthorityRotate: ParsableCommand {
             try old.requireValid(at: now)
         } catch {
             throw Failure(
-                "\(paths.certificate): \(error): it cannot vouch for another; make one with "
-                    + "`pinfold ca init` and install it everywhere")
+                "\(paths.certificate): \(error): it cannot sign a successor; create a new CA with "
+                    + "`pinfold ca init` and install it on all clients")
         }
         try replace(old)
         let authority = try paths.read()
         writeToStandardOutput(
             """
             \(AuthorityShow.text(authority))
-            \(paths.certificate) and \(paths.key) are the new authority's; the old files are \
+            \(paths.certificate) and \(paths.key) now hold the new CA; the old files are \
             \(paths.certificate).previous
             and \(paths.key).previous. Reload the gateway, then install the new certificate on all
-            clients: those that still trust the old one alone are served until
-            \(old.endText).
+            clients. Clients that trust only the old CA are served until \(old.endText).
 
             """)
     }
 
-    /// Makes the successor's files, keeps the old ones under other names, and puts the new ones in
-    /// their place. A gateway that reloads between the last two steps finds a key that is another
-    /// certificate's, refuses it, and stays with what it has.
+    /// Writes the successor's files, links the old files to other names, and replaces the old files
+    /// with the new ones. A gateway that reloads between the last two steps finds a key that does
+    /// not belong to the certificate, rejects it, and keeps its current authority.
     private func replace(_ old: CertificateAuthority) throws {
         let (newCertificate, newKey) = (paths.certificate + ".new", paths.key + ".new")
         var files = NewFiles()
@@ -65,7 +65,7 @@ struct AuthorityRotate: ParsableCommand {
             try NewFiles.replace(paths.certificate, with: newCertificate)
         } catch {
             throw Failure(
-                "\(error); \(paths.key) is the new key already: rename \(newCertificate) to "
+                "\(error); \(paths.key) already holds the new key: rename \(newCertificate) to "
                     + "\(paths.certificate)")
         }
     }

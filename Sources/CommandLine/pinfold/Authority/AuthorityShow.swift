@@ -7,8 +7,8 @@ import PinfoldTLS
 struct AuthorityShow: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
-        abstract: "Show an authority: its name, key, validity, limits and fingerprint.",
-        discussion: "Exits with 1 if clients would refuse what it issues now.")
+        abstract: "Show a CA's name, key, validity, limits and fingerprint.",
+        discussion: "Exits with 1 if clients would not accept certificates that it issues now.")
 
     @OptionGroup var paths: AuthorityPaths
 
@@ -22,7 +22,7 @@ struct AuthorityShow: ParsableCommand {
         }
     }
 
-    /// A line for each thing there is to know.
+    /// The properties of an authority, one per line.
     static func text(_ authority: CertificateAuthority) -> String {
         let now = Clock.coarseWallSeconds()
         let inspection = authority.inspection
@@ -39,7 +39,7 @@ struct AuthorityShow: ParsableCommand {
             lines.append("limits: \(parts.joined(separator: " "))")
         }
         if authority.isVouchedFor(at: now) {
-            lines.append("accepted also by clients of the authority before it")
+            lines.append("also accepted by clients that trust the previous CA")
         }
         return lines.joined(separator: "\n") + "\n"
     }

@@ -1,16 +1,16 @@
 import CLinux
 import DurableFiles
 
-/// Files that are made whole or not at all, and never in the place of others.
+/// Creates files completely or not at all, and never overwrites existing ones.
 struct NewFiles {
-    /// Readable by its owner alone.
+    /// Readable by its owner only.
     static let secret: mode_t = 0o600
-    /// Readable by everybody, as far as the process's mask lets it be.
+    /// Readable by everybody, subject to the process's umask.
     static let open: mode_t = 0o644
 
     private var made: [String] = []
 
-    /// Makes the folder that a file is to be in, and its parents, for their owner alone.
+    /// Creates the folder for a file, and the folders above it, accessible to their owner only.
     static func makeFolder(of path: String) throws(FileFailure) {
         var folder = path.hasPrefix("/") ? "/" : ""
         for part in path.split(separator: "/").dropLast() {
@@ -19,9 +19,9 @@ struct NewFiles {
         }
     }
 
-    /// Makes a file with this content and stores it durably.
+    /// Creates a file with this content and stores it durably.
     ///
-    /// - Throws: for a path at which there is something already.
+    /// - Throws: If the path already exists, or the file cannot be written.
     mutating func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(FileFailure) {
         do throws(FileError) {
             try DurableFile.create(path, of: bytes, mode: mode)
@@ -31,21 +31,21 @@ struct NewFiles {
         made.append(path)
     }
 
-    /// Gives a file another name beside the one that it has.
+    /// Gives a file an additional name.
     ///
-    /// - Throws: for a name at which there is something already.
+    /// - Throws: If the new name already exists, or the link cannot be created.
     mutating func link(_ path: String, to other: String) throws(FileFailure) {
         guard CLinux.link(path, other) == 0 else { throw FileFailure(other) }
         made.append(other)
     }
 
-    /// Removes what has been made.
+    /// Removes the files that were created.
     func remove() { for path in made { unlink(path) } }
 
-    /// Puts a file in the place of another one, at once.
+    /// Atomically replaces a file with another one.
     static func replace(_ path: String, with other: String) throws(FileFailure) {
         guard rename(other, path) == 0 else { throw FileFailure(path) }
-        // It is done, and stays so, also where the folder cannot be synced.
+        // The rename has succeeded even if the folder cannot be synced.
         try? Folder.sync(Folder.of(path))
     }
 
@@ -59,11 +59,11 @@ struct NewFiles {
 struct FileFailure: Error, CustomStringConvertible {
     let description: String
 
-    /// - Parameter code: the error number; that of the call that was just made.
+    /// - Parameter code: The error number, by default that of the last system call.
     init(_ path: String, _ code: Int32 = __errno_location().pointee) {
         let reason =
             code == EEXIST
-            ? "exists already and is not overwritten"
+            ? "already exists and is not overwritten"
             : strerror(code).map { String(cString: $0) } ?? "error \(code)"
         description = "\(path): \(reason)"
     }

@@ -3,7 +3,7 @@ import HTTPCore
 import HTTPTypes
 import PinfoldClient
 
-/// What every command of the client takes.
+/// The arguments of every client command.
 struct ClientArguments: ParsableArguments {
     @Argument(help: ArgumentHelp("Absolute http or https URLs.", valueName: "url"))
     var urls: [String]
@@ -12,7 +12,8 @@ struct ClientArguments: ParsableArguments {
     @OptionGroup var output: OutputOptions
     @OptionGroup var files: FileOptions
 
-    /// Asks for the URLs; with what cannot be done at all, a line and its exit code.
+    /// Requests the URLs. If that is not possible at all, prints a line to standard error and
+    /// throws the exit code.
     func work(
         _ method: HTTPRequest.Method, content: ContentOptions? = nil,
         _ change: (inout ClientWork) throws -> Void = { _ in }
@@ -31,7 +32,7 @@ struct ClientArguments: ParsableArguments {
                 output: output, parallel: parallel,
                 files: files, writesFiles: files.writesFiles, pins: connection.pins)
             try change(&work)
-            // Cookies are kept, whatever became of the requests.
+            // Cookies are saved even if requests failed.
             let result = Result { try work.run(urls) }
             try work.session.configuration.cookies?.save()
             try result.get()
@@ -45,8 +46,8 @@ struct ClientArguments: ParsableArguments {
     }
 }
 
-/// A command of the client's. It writes files only if told so, and nothing else is to be checked,
-/// unless it says otherwise itself.
+/// A client command. By default it writes files only on request, and validates only the file
+/// options.
 protocol ClientCommand: ParsableCommand {
     var arguments: ClientArguments { get }
 }
@@ -55,7 +56,7 @@ extension ClientCommand {
     func validate() throws { try arguments.files.check(urls: arguments.urls.count) }
 }
 
-/// One that sends content with a method of its own.
+/// A client command that sends content with a fixed method.
 protocol SendingCommand: ClientCommand {
     static var method: HTTPRequest.Method { get }
     static var abstract: String { get }
@@ -73,7 +74,7 @@ extension SendingCommand {
 /// `pinfold get URL…`.
 struct Get: ClientCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Ask for URLs with GET, and print what comes.", discussion: ClientExit.help)
+        abstract: "Fetch URLs with GET and print the content.", discussion: ClientExit.help)
 
     @OptionGroup var arguments: ClientArguments
 
@@ -83,13 +84,15 @@ struct Get: ClientCommand {
 /// `pinfold head URL…`.
 struct Head: ClientCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Ask for the heads of responses with HEAD, and print them.",
+        abstract: "Send HEAD requests and print the response headers.",
         discussion: ClientExit.help)
 
     @OptionGroup var arguments: ClientArguments
 
     func validate() throws {
-        if arguments.files.writesFiles { throw ValidationError("a head is not written to a file") }
+        if arguments.files.writesFiles {
+            throw ValidationError("head cannot write to a file; remove -o and -O")
+        }
         try arguments.files.check(urls: arguments.urls.count)
     }
 
@@ -99,7 +102,7 @@ struct Head: ClientCommand {
 /// `pinfold post URL…`.
 struct Post: SendingCommand {
     static let method = HTTPRequest.Method.post
-    static let abstract = "Send content with POST, and print what comes."
+    static let abstract = "Send content with POST and print the response."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
@@ -108,7 +111,7 @@ struct Post: SendingCommand {
 /// `pinfold put URL…`.
 struct Put: SendingCommand {
     static let method = HTTPRequest.Method.put
-    static let abstract = "Send content with PUT, and print what comes."
+    static let abstract = "Send content with PUT and print the response."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
@@ -117,7 +120,7 @@ struct Put: SendingCommand {
 /// `pinfold patch URL…`.
 struct Patch: SendingCommand {
     static let method = HTTPRequest.Method.patch
-    static let abstract = "Send content with PATCH, and print what comes."
+    static let abstract = "Send content with PATCH and print the response."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
@@ -126,7 +129,7 @@ struct Patch: SendingCommand {
 /// `pinfold delete URL…`.
 struct Delete: SendingCommand {
     static let method = HTTPRequest.Method.delete
-    static let abstract = "Ask to delete with DELETE, and print what comes."
+    static let abstract = "Send DELETE requests and print the responses."
 
     @OptionGroup var arguments: ClientArguments
     @OptionGroup var content: ContentOptions
@@ -135,12 +138,12 @@ struct Delete: SendingCommand {
 /// `pinfold upload URL… --file FILE`.
 struct Upload: ClientCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Send a file with PUT, with progress, and print what comes.",
+        abstract: "Upload a file with PUT or POST, show progress and print the response.",
         discussion: ClientExit.help)
 
     @OptionGroup var arguments: ClientArguments
 
-    @Option(help: ArgumentHelp("The file to send.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file to upload.", valueName: "file"))
     var file: String
 
     @Option(help: ArgumentHelp("PUT or POST.", valueName: "method"))
@@ -165,13 +168,13 @@ struct Upload: ClientCommand {
 struct DownloadCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",
-        abstract: "Download URLs to files, with progress.",
+        abstract: "Download URLs to files and show progress.",
         discussion: """
-            Each file gets its name when all of it is there and on the disk; until then it is a \
-            partial file (.part), with its resume data beside it where the server can send the \
-            rest. With --resume that is gone on with, also after the program was killed, on the \
-            condition that nothing has changed; else it begins anew. Files that exist are not \
-            replaced without --replace.
+            A file gets its name once it is complete and stored on disk. Until then it is a \
+            partial file (.part), with resume data beside it if the server can send the rest \
+            later. --resume continues such a download, even after the program was killed, \
+            provided that the content on the server has not changed; otherwise the download \
+            starts over. Existing files are replaced only with --replace.
 
             \(ClientExit.help)
             """)

@@ -4,9 +4,9 @@ import PinfoldClient
 import PinfoldEngine
 import PinfoldTLS
 
-/// With what the commands of the client end: curl's numbers, where curl has one.
+/// The exit codes of the client commands: curl's, where curl has one.
 enum ClientExit: Int32, CaseIterable {
-    /// Another scheme, for curl; here what it has no code for, too.
+    /// An unsupported scheme, as in curl, and any error for which curl has no code.
     case other = 1
     case url = 3
     case proxyNameNotResolved = 5
@@ -32,41 +32,41 @@ enum ClientExit: Int32, CaseIterable {
     case authentication = 94
     case proxy = 97
 
-    /// What it stands for, in the help.
+    /// The description of the exit code in the help.
     var meaning: String {
         switch self {
-        case .other: "a scheme other than http and https, also of a redirect, or anything else"
-        case .url: "no request can be made of it: a malformed URL"
-        case .proxyNameNotResolved: "the proxy's name has no address, or its URL is malformed"
-        case .nameNotResolved: "the host's name has no address"
-        case .notConnected: "no connection, to the server or the proxy"
-        case .incomplete: "the content breaks off"
-        case .status: "a status of 400 or more"
-        case .file: "a file or standard output cannot be written, or a file exists"
-        case .content: "what is to be sent cannot be read"
-        case .resources: "no memory or no file descriptors are left"
-        case .timedOut: "it took too long"
-        case .range: "the server answers ranges wrongly: without --resume it may succeed"
-        case .tls: "no TLS with the server: its port speaks another protocol, or it refuses"
+        case .other: "unsupported scheme, also in a redirect; or any other error"
+        case .url: "malformed URL"
+        case .proxyNameNotResolved: "the proxy's name cannot be resolved, or its URL is malformed"
+        case .nameNotResolved: "the host's name cannot be resolved"
+        case .notConnected: "cannot connect to the server or the proxy"
+        case .incomplete: "the content ended early"
+        case .status: "the status is 400 or above"
+        case .file: "a file or standard output cannot be written, or a file already exists"
+        case .content: "the content to send cannot be read"
+        case .resources: "out of memory or file descriptors"
+        case .timedOut: "timed out"
+        case .range: "wrong answer to a range request; it may work without --resume"
+        case .tls: "TLS failed: the port speaks another protocol, or the server refused"
         case .redirects: "too many redirects"
         case .empty: "the server closed the connection without a response"
-        case .lost: "the connection was lost, or what came is no response"
-        case .secure: "the server is not trusted: its chain, its name"
-        case .undecodable: "the content is not what its Content-Encoding says"
-        case .tooLong: "the content is too long to be kept in memory"
-        case .contentNotRepeatable: "the content would have to be sent again, and cannot be"
-        case .authorities: "a file of --cacert cannot be read"
-        case .pins: "no pin matches or can be read, or clear text where pins ask for TLS"
+        case .lost: "the connection was lost, or the response is invalid"
+        case .secure: "the server is not trusted because of its chain or name"
+        case .undecodable: "the content does not match its Content-Encoding"
+        case .tooLong: "the content is too long to hold in memory"
+        case .contentNotRepeatable: "the content would have to be sent again, but cannot be"
+        case .authorities: "a --cacert file cannot be read"
+        case .pins: "no pin matches, a pin cannot be read, or pins forbid clear text"
         case .authentication:
-            "no credentials can be sent as the server asks, or how it asks cannot be read"
-        case .proxy: "the proxy refuses, or what it answers is no response"
+            "the server's authentication challenge is unsupported or malformed"
+        case .proxy: "the proxy refused, or its response is invalid"
         }
     }
 
     static let help =
-        "Exits with 0 if every URL had a response with a status below 400, with 64 where the "
-        + "command line is wrong; else with the number of the first that failed, in their "
-        + "order:\n\n"
+        "Exits with 0 if every URL had a response with a status below 400, and with 64 if the "
+        + "command line is invalid. Otherwise the exit code is that of the first URL on the "
+        + "command line that failed:\n\n"
         + allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n")
 
     init(_ error: ClientError) {
@@ -79,8 +79,9 @@ enum ClientExit: Int32, CaseIterable {
         }
     }
 
-    /// What only the engine's fault tells apart; nil: the error's reason says enough.
-    private init?(_ fault: ExchangeError) {
+    /// The code for what only the engine's fault distinguishes, or `nil` if the error's reason is
+    /// enough.
+    private init?(_ fault: ExchangeFault) {
         switch fault {
         case .response(.truncatedBody): self = .incomplete
         case .upstreamClosed, .upstreamUnanswered(nil): self = .empty
@@ -127,7 +128,7 @@ enum ClientExit: Int32, CaseIterable {
         }
     }
 
-    /// An absolute URL that is neither http nor https.
+    /// Whether a URL is absolute, with a scheme other than http and https.
     private static func isOfAnotherScheme(_ url: String) -> Bool {
         guard let mark = url.firstRange(of: "://") else { return false }
         let scheme = url[..<mark.lowerBound].lowercasedASCII
@@ -138,7 +139,7 @@ enum ClientExit: Int32, CaseIterable {
     }
 }
 
-/// What ends a command of the client, with its exit code.
+/// An error that ends a client command, with the exit code.
 struct ClientFailure: Error, CustomStringConvertible {
     let exit: ClientExit
     let description: String
@@ -148,17 +149,18 @@ struct ClientFailure: Error, CustomStringConvertible {
         self.description = description
     }
 
-    /// The URL, the reason's token, what happened and, for pins, what the server showed.
+    /// An error with the URL, the reason's token, what happened and, if no pin matched, the pins
+    /// of the server's chain.
     init(_ error: ClientError, pins: [String]) {
         var text = error.url.isEmpty ? "" : "\(error.url): "
         text += "\(error.token): \(error.explanation)"
         if !error.presentedPins.isEmpty {
             text += "\n  expected one of: \(pins.joined(separator: " "))"
-            text += "\n  the server showed: \(error.presentedPins.joined(separator: " "))"
+            text += "\n  the server presented: \(error.presentedPins.joined(separator: " "))"
         }
         if let data = error.resumeData {
             text += "\n  \(data.receivedBytes) bytes are kept in \(data.partialFile); "
-            text += "--resume goes on with them"
+            text += "--resume continues the download"
         }
         self.init(ClientExit(error), text)
     }

@@ -3,32 +3,34 @@ import HTTPTypes
 import Locking
 import PinfoldClient
 
-/// Asks for URLs, several at a time, and writes what comes in the order in which they were named.
+/// Requests URLs, several at a time, and writes the results in the order of the URLs.
 struct ClientWork: Sendable {
     var method: HTTPRequest.Method
     var fields: HTTPFields
     var content: RequestContent?
     var session: SessionManager
     var output: OutputOptions
-    /// URLs asked for at a time.
+    /// The number of URLs requested at a time.
     var parallel: Int
     var files: FileOptions
-    /// Print heads, and no content.
+    /// Whether to print only response heads, without content.
     var headOnly = false
-    /// Content is written to files.
+    /// Whether content is written to files.
     var writesFiles = false
-    /// What goes up is shown.
+    /// Whether to show the progress of the upload.
     var showsUpload = false
-    /// As given, for errors.
+    /// The pins as given on the command line, for errors.
     var pins: [String] = []
 
-    /// What came of one URL.
+    /// The result for one URL.
     private struct Outcome: Sendable {
         var text: [UInt8] = []
         var failure: ClientFailure?
     }
 
-    /// - Throws: the exit code of the first URL that failed, in their order.
+    /// Requests the URLs.
+    ///
+    /// - Throws: The exit code of the first URL in the list that failed.
     func run(_ urls: [String]) throws {
         let progress = ProgressDisplay(
             isOn: !output.silent && (writesFiles || showsUpload), upload: showsUpload)
@@ -68,7 +70,7 @@ struct ClientWork: Sendable {
         return outcomes.compactMap { $0?.failure }
     }
 
-    /// Returns what has failed, if anything has.
+    /// Writes the output and errors of a URL. Returns its first failure, if any.
     private func tell(
         _ outcome: Outcome, of url: String, _ progress: ProgressDisplay
     ) -> ClientFailure? {
@@ -80,8 +82,7 @@ struct ClientWork: Sendable {
         return failures.first
     }
 
-    /// Prints how long the requests take, those that fail, too, as they end, and ends with the
-    /// session.
+    /// Prints how long each request took, including failed ones, until the session ends.
     private func timing(_ progress: ProgressDisplay) -> Task<Void, Never> {
         let events = session.events()
         return Task {
@@ -132,11 +133,11 @@ struct ClientWork: Sendable {
         do throws(ClientError) { return try HTTPRequest(method, url, fields: fields) } catch {
             guard error.url.contains("://***@") else { throw error }
             throw ClientFailure(
-                .url, "\(error.url): credentials in a URL are not taken; expected them with --user")
+                .url, "\(error.url): credentials in URLs are not supported; expected --user")
         }
     }
 
-    /// To standard output as it arrives.
+    /// Writes content to standard output as it arrives.
     private func stream(
         _ request: HTTPRequest, _ options: RequestOptions, _ outcome: inout Outcome,
         _ progress: ProgressDisplay
@@ -157,7 +158,7 @@ struct ClientWork: Sendable {
         saving.replacesExisting = files.replace
         saving.resumes = files.resume
         let folder = files.folder ?? "."
-        // The partial file is found again before the response says where it goes.
+        // Needed to find the partial file before the response gives the name.
         if files.output == nil { saving.folder = folder }
         let destination: DownloadDestination =
             files.output.map { .path($0) }
@@ -167,7 +168,7 @@ struct ClientWork: Sendable {
         if output.includesHead { outcome.text += Array(Self.text(of: response.head).utf8) }
         note(response.head, response.request, &outcome)
         let resumed =
-            response.resumedBytes > 0 ? ", \(response.resumedBytes) of them there before" : ""
+            response.resumedBytes > 0 ? ", \(response.resumedBytes) of them kept from before" : ""
         if !output.silent {
             progress.say("\(response.path): \(response.length) bytes\(resumed)\n")
         }
@@ -179,7 +180,7 @@ struct ClientWork: Sendable {
             .status, "\(request.url): status \(head.status.code); expected one below 400")
     }
 
-    /// The head as it stands on the wire, in the version that the client speaks.
+    /// The head as on the wire, in the client's HTTP version.
     private static func text(of head: HTTPResponse) -> String {
         var text = "HTTP/1.1 \(head.status.code) \(head.status.reasonPhrase)\r\n"
         for field in head.headerFields { text += "\(field.name.rawName): \(field.value)\r\n" }
@@ -187,8 +188,8 @@ struct ClientWork: Sendable {
     }
 }
 
-/// Waits for asynchronous work on the thread of a command, which is not one of the concurrency
-/// library's.
+/// Runs asynchronous work and blocks a command's thread until it is done. That thread is not one
+/// of the Swift concurrency thread pool.
 enum Blocking {
     static func run<Value: Sendable>(_ work: @escaping @Sendable () async -> Value) -> Value {
         let result = Monitor<Value?>(nil)

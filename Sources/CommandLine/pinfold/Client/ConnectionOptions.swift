@@ -7,67 +7,69 @@ import Retries
 
 import enum Trust.PinError
 
-/// What the commands of the client take about connections and requests.
+/// The options of the client commands for connections and requests.
 struct ConnectionOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
-        help: ArgumentHelp("A field of the request; repeatable.", valueName: "name: value"))
+        help: ArgumentHelp("Send this header field; repeatable.", valueName: "name: value"))
     var headers: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Credentials for servers of the URLs that ask for them (Basic, Digest); no other "
-                + "gets them.", valueName: "name:password"))
+            "Credentials for the servers of the URLs, if they ask for them (Basic or Digest); "
+                + "never sent to other servers.", valueName: "name:password"))
     var user: String?
 
     @Option(
         help: ArgumentHelp(
-            "Take cookies from this file and keep them in it, those of a session, too, as curl "
-                + "does and in its format.",
+            "Read cookies from this file and save them to it, session cookies included, in "
+                + "curl's format.",
             valueName: "file"))
     var cookieJar: String?
 
     @Option(
         name: .customLong("pin"),
         help: ArgumentHelp(
-            "A pin of the server's chain: sha256/BASE64, a fingerprint, or a file of certificates "
-                + "and keys; repeatable, one is enough.", valueName: "pin"))
+            "A pin that the server's chain must match: sha256/BASE64, a certificate's "
+                + "fingerprint, or a file of certificates or keys; repeatable, one match is "
+                + "enough.", valueName: "pin"))
     var pins: [String] = []
 
     @Option(
         name: .customLong("cacert"),
         help: ArgumentHelp(
-            "Trust the certificates of this file, in place of the system's; repeatable.",
+            "Trust the certificates in this file instead of the system's; repeatable.",
             valueName: "file"))
     var authorities: [String] = []
 
     @Flag(
         help: ArgumentHelp(
             """
-            Take certificates that are not valid: with --pin, where the server's own key is \
-            pinned; without, any, and any name.
+            Accept invalid certificates: with --pin, if the server's own key is pinned; without \
+            --pin, any certificate for any name.
             """))
     var allowInvalidCertificates = false
 
     @Option(
         help: ArgumentHelp(
-            "Redirects that are followed; with 0 a redirect is a response like others.",
+            "Follow at most this many redirects; with 0, return redirects like other responses.",
             valueName: "count"))
     var maxRedirects = 20
 
-    @Option(help: ArgumentHelp("How long nothing may move.", valueName: "seconds"))
+    @Option(
+        help: ArgumentHelp("Give up after this long without progress.", valueName: "seconds"))
     var timeout = 60.0
 
     @Option(
         help: ArgumentHelp(
-            "Send a request that failed so many times again, where it may be sent twice.",
+            "Retry a failed request up to this many times, if it is safe to send twice.",
             valueName: "count"))
     var retry = 0
 
     @Option(
         help: ArgumentHelp(
-            "Go through this proxy (http or https), in place of what http_proxy, https_proxy, "
-                + "all_proxy and no_proxy say; with an empty text: through none.",
+            "Use this proxy (http or https) instead of http_proxy, https_proxy, all_proxy and "
+                + "no_proxy; '' for no proxy.",
             valueName: "url"))
     var proxy: String?
 
@@ -77,15 +79,17 @@ struct ConnectionOptions: ParsableArguments {
             throw ValidationError("--user \(user): expected name:password")
         }
         guard timeout > 0, timeout <= 86_400 else {
-            throw ValidationError("--timeout takes more than 0 and up to 86400 seconds")
+            throw ValidationError("--timeout must be greater than 0 and at most 86400 seconds")
         }
         guard (0...1000).contains(maxRedirects) else {
-            throw ValidationError("--max-redirects takes 0 to 1000")
+            throw ValidationError("--max-redirects must be from 0 to 1000")
         }
-        guard (0...100).contains(retry) else { throw ValidationError("--retry takes 0 to 100") }
+        guard (0...100).contains(retry) else {
+            throw ValidationError("--retry must be from 0 to 100")
+        }
     }
 
-    /// The fields that the options ask for.
+    /// The header fields that the options specify.
     func fields() throws -> HTTPFields {
         var fields = HTTPFields()
         for header in headers { fields.append(try Self.field(header)) }
@@ -98,32 +102,32 @@ struct ConnectionOptions: ParsableArguments {
         guard let colon = text.firstIndex(of: ":"),
             let name = HTTPField.Name(String(text[..<colon]))
         else {
-            throw ValidationError("--header \(text): expected a field's name, a colon, a value")
+            throw ValidationError("--header \(text): expected NAME: VALUE")
         }
         let value = String(text[text.index(after: colon)...].drop { $0 == " " || $0 == "\t" })
         guard HTTPField.isValidValue(value) else {
-            throw ValidationError("--header \(text): the value has a character that none may have")
+            throw ValidationError("--header \(text): the value has an invalid character")
         }
         if let reason = Self.unsent[name.canonicalName] {
-            throw ValidationError("--header \(name.rawName) is not sent: \(reason)")
+            throw ValidationError("--header \(name.rawName) cannot be set: \(reason)")
         }
         return HTTPField(name: name, value: value)
     }
 
-    /// The fields that the client writes itself or leaves out, each with the reason.
+    /// The fields that the client writes itself or never sends, each with the reason.
     private static let unsent = [
-        "host": "the host is that of the URL",
-        "content-length": "the client counts the content's bytes",
-        "transfer-encoding": "how the content is framed is the client's business",
-        "connection": "the connection is the client's",
-        "keep-alive": "the connection is the client's",
-        "proxy-connection": "the connection is the client's",
-        "upgrade": "the client stays with HTTP/1.1",
-        "http2-settings": "the client stays with HTTP/1.1",
-        "proxy-authorization": "a user of the proxy is named in the URL of --proxy",
+        "host": "it is taken from the URL",
+        "content-length": "the client computes it",
+        "transfer-encoding": "the client frames the content",
+        "connection": "the client manages the connection",
+        "keep-alive": "the client manages the connection",
+        "proxy-connection": "the client manages the connection",
+        "upgrade": "the client speaks HTTP/1.1 only",
+        "http2-settings": "the client speaks HTTP/1.1 only",
+        "proxy-authorization": "credentials for the proxy belong in the URL of --proxy",
     ]
 
-    /// A session as the options want it.
+    /// A session configured by the options.
     func session(for urls: [String], parallel: Int) throws -> SessionManager {
         var configuration = SessionConfiguration()
         configuration.securityPolicy = try policy()
@@ -132,7 +136,7 @@ struct ConnectionOptions: ParsableArguments {
         configuration.maximumRequestsPerOrigin = parallel
         configuration.redirects = maxRedirects == 0 ? .none : .follow(maximum: maxRedirects)
         if retry > 0 { configuration.retries = RetryPolicy(maximumAttempts: retry + 1) }
-        // As curl does.
+        // Like curl.
         configuration.resendsUnanswered = true
         if let proxy {
             configuration.proxies = proxy.isEmpty ? .direct : .fixed(try Proxy(proxy))
@@ -164,7 +168,7 @@ struct ConnectionOptions: ParsableArguments {
             } catch let problem
                 where problem.underlying is PinError && access(pin, F_OK) != 0
             {
-                // It is meant as one, and names no file.
+                // It is meant as a pin, since there is no such file.
                 throw ClientFailure(.pins, "--pin: \(problem.explanation)")
             } catch {
                 pinned += try Self.pins(in: pin, "--pin", .pins)
@@ -177,12 +181,14 @@ struct ConnectionOptions: ParsableArguments {
             policy.trustsSystem = false
         }
         policy.allowsInvalidCertificates = allowInvalidCertificates
-        // A name in a certificate that anybody may have made says nothing.
+        // The name in a certificate that anybody may have made proves nothing.
         if allowInvalidCertificates, pinned.isEmpty { policy.validatesDomainName = false }
         return policy
     }
 
-    /// - Throws: ``ClientFailure`` with this exit.
+    /// Reads the certificates and keys of a file.
+    ///
+    /// - Throws: ``ClientFailure`` with this exit code.
     private static func pins(
         in file: String, _ option: String, _ exit: ClientExit
     ) throws -> [CertificatePin] {

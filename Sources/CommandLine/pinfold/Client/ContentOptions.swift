@@ -4,43 +4,45 @@ import HTTPTypes
 import PinfoldClient
 import Serialization
 
-/// What a command sends: one kind of content, or none.
+/// The options for the content to send: at most one kind.
 struct ContentOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "This text; or with an @ in front this file, or @- for standard input.",
+            "Send this text, the contents of a file (@FILE), or standard input (@-).",
             valueName: "text|@file"))
     var data: String?
 
     @Option(
         help: ArgumentHelp(
-            "JSON, as a text or with an @ in front a file; Content-Type and Accept say so.",
+            "Send JSON: a text or a file (@FILE). Sets Content-Type and Accept.",
             valueName: "text|@file"))
     var json: String?
 
     @Option(
         name: .customLong("form"),
-        help: ArgumentHelp("A field of a form (urlencoded); repeatable.", valueName: "name=value"))
+        help: ArgumentHelp(
+            "Send a form field (application/x-www-form-urlencoded); repeatable.",
+            valueName: "name=value"))
     var form: [String] = []
 
     @Option(
         name: .customLong("multipart"),
         help: ArgumentHelp(
-            "A field or file of a form (multipart/form-data); repeatable.",
+            "Send a form field or a file (multipart/form-data); repeatable.",
             valueName: "name=value|name=@file"))
     var multipart: [String] = []
 
     func validate() throws {
         let kinds = [data != nil, json != nil, !form.isEmpty, !multipart.isEmpty]
         guard kinds.filter({ $0 }).count <= 1 else {
-            throw ValidationError("one of --data, --json, --form and --multipart, not several")
+            throw ValidationError("only one of --data, --json, --form and --multipart is allowed")
         }
         for field in form + multipart where !field.contains("=") {
-            throw ValidationError("\(field): expected a name, =, and a value")
+            throw ValidationError("\(field): expected NAME=VALUE")
         }
     }
 
-    /// The content, and the fields that say what it is.
+    /// The content, and the header fields that describe it.
     func content() throws -> (RequestContent?, HTTPFields) {
         if let data { return (try Self.content(data), [:]) }
         if let json {
@@ -91,7 +93,7 @@ struct ContentOptions: ParsableArguments {
         return (String(sides[0]), sides.count > 1 ? String(sides[1]) : "")
     }
 
-    /// By the rules of application/x-www-form-urlencoded (WHATWG URL section 5.2).
+    /// Encodes text as application/x-www-form-urlencoded (WHATWG URL section 5.2).
     private static func encoded(_ text: String) -> String {
         let escaped = PercentCoding.encode(text.utf8) { byte in
             ASCII.isLetter(byte) || ASCII.isDigit(byte) || "*-._ ".utf8.contains(byte)

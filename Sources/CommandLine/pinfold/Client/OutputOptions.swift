@@ -1,75 +1,80 @@
 import ArgumentParser
 
-/// Where a command writes responses, and what it says of them.
+/// The options for what a command prints.
 struct OutputOptions: ParsableArguments {
     @Flag(
         name: [.customShort("i"), .customLong("include")],
-        help: "Print the head of the response, too, in front of its content.")
+        help: "Print the response headers before the content.")
     var includesHead = false
 
     @Flag(
-        help: "Print on standard error how long each request took, part by part; if it failed, too."
-    )
+        help: "Print the timing of each request, including failed ones, to standard error.")
     var timing = false
 
     @Option(
         help: ArgumentHelp(
-            "URLs asked for at a time. (default: 4; with --cookie-jar 1, so that each has the "
-                + "cookies of those before it)", valueName: "count"))
+            "Request this many URLs at a time. (default: 4, or 1 with --cookie-jar, so that each "
+                + "request has the cookies of the earlier ones)", valueName: "count"))
     var parallel: Int?
 
-    @Flag(name: .shortAndLong, help: "No progress on standard error.")
+    @Flag(name: .shortAndLong, help: "Do not show progress on standard error.")
     var silent = false
 
-    /// URLs that are asked for at a time.
+    /// The number of URLs requested at a time.
     ///
-    /// - Parameter inOrder: What comes of one URL counts for the next.
+    /// - Parameter inOrder: Whether the result of one request affects the next.
     func concurrency(inOrder: Bool) -> Int { parallel ?? (inOrder ? 1 : 4) }
 
     func validate() throws {
         guard (1...64).contains(parallel ?? 1) else {
-            throw ValidationError("--parallel takes 1 to 64")
+            throw ValidationError("--parallel must be from 1 to 64")
         }
     }
 }
 
-/// How responses become files.
+/// The options for writing responses to files.
 struct FileOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write the content to this file: only all of it gets the name. One URL only.",
+            "Write the content to this file, which appears once it is complete. One URL only.",
             valueName: "file"))
     var output: String?
 
     @Flag(
         name: [.customShort("O"), .customLong("remote-name")],
-        help: "Write the content to a file of the name that the server or the URL gives.")
+        help: "Write the content to a file named by the server or the URL.")
     var takesRemoteName = false
 
     @Option(
-        help: ArgumentHelp("With -O: the folder of the files; else this one.", valueName: "folder"))
+        help: ArgumentHelp(
+            "With -O: write the files to this folder instead of the current one.",
+            valueName: "folder"))
     var folder: String?
 
-    @Flag(help: "Replace files that exist.")
+    @Flag(help: "Replace existing files.")
     var replace = false
 
-    @Flag(
-        help: ArgumentHelp(
-            "Go on with what an earlier download has left, if nothing has changed since."))
+    @Flag(help: "Resume an earlier download, if the content has not changed since.")
     var resume = false
 
-    /// Whether content goes to files.
+    /// Whether content is written to files.
     var writesFiles: Bool { output != nil || takesRemoteName }
 
-    /// - Parameter always: The command writes files whether told so or not.
+    /// Checks the options against each other.
+    ///
+    /// - Parameter always: Whether the command writes files without being asked to.
     func check(urls: Int, always: Bool = false) throws {
-        if output != nil, takesRemoteName { throw ValidationError("-o or -O, not both") }
-        if output != nil, urls != 1 { throw ValidationError("-o takes one URL; -O takes several") }
+        if output != nil, takesRemoteName {
+            throw ValidationError("-o and -O cannot be combined")
+        }
+        if output != nil, urls != 1 {
+            throw ValidationError("-o works with one URL only; use -O for several")
+        }
         let writes = writesFiles || always
         if !writes, resume || replace || folder != nil {
             throw ValidationError("--resume, --replace and --folder need -o or -O")
         }
-        if folder != nil, output != nil { throw ValidationError("--folder goes with -O") }
+        if folder != nil, output != nil { throw ValidationError("--folder works only with -O") }
     }
 }

@@ -3,19 +3,19 @@ import Clocks
 import Locking
 import PinfoldClient
 
-/// Progress on standard error: one line for all that moves, drawn anew, where that is a terminal;
-/// else a plain line now and then for each.
+/// Shows progress on standard error. On a terminal, one line for all transfers is redrawn;
+/// otherwise each transfer gets a plain line from time to time.
 final class ProgressDisplay: Sendable {
     private struct State {
-        /// By the order in which they began.
+        /// The running transfers, numbered in the order in which they began.
         var transfers: [Int: (name: String, value: TransferProgress.Value)] = [:]
         var begun = 0
-        /// Moved by those that have ended.
+        /// The bytes of the transfers that have ended.
         var endedBytes: Int64 = 0
         var rate = TransferRate()
         var isDrawn = false
         var drawn: Int64 = 0
-        /// Something else is on the terminal's line.
+        /// Whether drawing has stopped because content is on the terminal.
         var isOver = false
     }
 
@@ -23,10 +23,10 @@ final class ProgressDisplay: Sendable {
     private let isOn: Bool
     private let isUpload: Bool
     private let isTerminal = isatty(STDERR_FILENO) == 1
-    /// What goes to standard output may stand on the line that is drawn.
+    /// Whether standard output is a terminal, where content may share the progress line.
     private let outputIsTerminal = isatty(STDOUT_FILENO) == 1
 
-    /// Milliseconds between two drawings, and between two plain lines.
+    /// The intervals between two redraws and between two plain lines.
     private static let drawnMilliseconds: Int64 = 100
     private static let lineMilliseconds: Int64 = 5000
 
@@ -35,7 +35,7 @@ final class ProgressDisplay: Sendable {
         isUpload = upload
     }
 
-    /// Shows a transfer until it is finished, or the task is cancelled.
+    /// Shows a transfer until it is finished or the returned task is cancelled.
     func follow(_ progress: TransferProgress, named name: String) -> Task<Void, Never>? {
         guard isOn else { return nil }
         let number = state.withLock { state in
@@ -58,7 +58,7 @@ final class ProgressDisplay: Sendable {
 
     private func moved(_ number: Int, _ value: TransferProgress.Value) {
         let now = Clock.monotonicMilliseconds()
-        // Written under the lock, so that nothing comes between it and what it depends on.
+        // Written under the lock, so that the line and the state that it depends on agree.
         state.withLock { state in
             let line = line(number, value, now, &state)
             if let line { writeToStandardError(line) }
@@ -77,11 +77,11 @@ final class ProgressDisplay: Sendable {
         let interval = isTerminal ? Self.drawnMilliseconds : Self.lineMilliseconds
         guard now - state.drawn >= interval else { return nil }
         let totals = sums.compactMap(\.of)
-        // A drawing of nothing would put off the first that says something.
+        // Drawing an empty line now would delay the first useful one.
         if isTerminal, moved == 0, totals.isEmpty { return nil }
         let isFirst = state.drawn == 0
         state.drawn = now
-        // Lines are for what takes long; nothing has moved yet.
+        // Plain lines are for long transfers only: skip the first.
         if !isTerminal, isFirst { return nil }
         guard isTerminal else {
             let (moved, total) = bytes(value)
@@ -95,7 +95,7 @@ final class ProgressDisplay: Sendable {
             + ProgressText.bar(moved, of: total, rate: state.rate.perSecond)
     }
 
-    /// A line of its own, with nothing drawn over it.
+    /// Prints a line that is not overdrawn.
     func say(_ text: String) {
         state.withLock { state in
             clear(&state)
@@ -103,8 +103,8 @@ final class ProgressDisplay: Sendable {
         }
     }
 
-    /// Writes to standard output. Where that is a terminal, nothing is drawn any more: it would
-    /// take away the line that has been written.
+    /// Writes to standard output. If that is a terminal, nothing is drawn from then on, because
+    /// redrawing would erase the content's last line.
     func output(_ bytes: [UInt8]) throws(OutputError) {
         guard !bytes.isEmpty else { return }
         if outputIsTerminal {
@@ -116,7 +116,7 @@ final class ProgressDisplay: Sendable {
         try writeOutput(bytes)
     }
 
-    /// Takes the drawing away.
+    /// Erases the progress line.
     func end() { state.withLock { clear(&$0) } }
 
     private func clear(_ state: inout State) {
@@ -125,7 +125,7 @@ final class ProgressDisplay: Sendable {
     }
 }
 
-/// What is shown.
+/// Formats progress.
 enum ProgressText {
     private static let width = 30
 
@@ -153,7 +153,7 @@ enum ProgressText {
         return text
     }
 
-    /// In units of 1024, with a tenth.
+    /// A size in units of 1024, with one decimal.
     static func size(_ bytes: Int64) -> String {
         let units = ["KiB", "MiB", "GiB", "TiB"]
         guard bytes >= 1024 else { return "\(bytes) B" }

@@ -1,8 +1,8 @@
 import PinfoldClient
 
-/// How long a request took, as a line.
+/// Formats the timing of requests.
 enum TimingLine {
-    /// One for each request of a task; the last one says why it failed, if it did.
+    /// One line for each request of a task. If the task failed, the last line gives the reason.
     static func lines(_ end: TaskCompletion) -> [String] {
         let transactions = end.metrics.transactions
         return transactions.enumerated().map { index, transaction in
@@ -24,7 +24,7 @@ enum TimingLine {
         for (name, duration) in steps {
             if let duration { parts.append("\(name) \(milliseconds(duration))") }
         }
-        if transaction.reusedConnection { parts.append("connection used again") }
+        if transaction.reusedConnection { parts.append("connection reused") }
         if transaction.cache != .none { parts.append("cache \(transaction.cache.rawValue)") }
         if let server = transaction.server { parts.append("from \(server)") }
         parts.append("sent \(transaction.sentBytes) bytes")
@@ -34,7 +34,7 @@ enum TimingLine {
         return "\(status) \(transaction.url): \(parts.joined(separator: ", "))\n"
     }
 
-    /// With a tenth of a millisecond.
+    /// A duration in milliseconds, with one decimal.
     private static func milliseconds(_ duration: Duration) -> String {
         let (seconds, attoseconds) = duration.components
         let tenths = seconds * 10_000 + attoseconds / 100_000_000_000_000

@@ -8,21 +8,21 @@ package struct PinnedItem: Hashable, Sendable {
     package enum Origin: String, Hashable, Sendable {
         /// The server sent it, or the file holds it.
         case given
-        /// The verified chain has it, from the trust anchors.
+        /// It was not sent; the verified chain ends at this trust anchor.
         case anchor
     }
 
     package var origin: Origin
     /// SHA-256 of the SubjectPublicKeyInfo.
     package var key: SHA256Digest
-    /// SHA-256 of the certificate; nil for a key alone.
+    /// SHA-256 of the certificate, or `nil` for a bare public key.
     package var fingerprint: SHA256Digest?
-    /// nil for a key alone.
+    /// The certificate's subject, or `nil` for a bare public key.
     package var subject: String?
-    /// What is known only of a certificate that is there.
+    /// Details of the certificate, or `nil` if only its identity or its key is known.
     package var inspection: CertificateInspection?
 
-    /// What a certificate says.
+    /// Reads a certificate in DER.
     package init(certificate der: [UInt8]) throws(CertificateError) {
         let inspection = try CertificateInspection(certificate: der)
         origin = .given
@@ -32,13 +32,13 @@ package struct PinnedItem: Hashable, Sendable {
         self.inspection = inspection
     }
 
-    /// A key alone, as SubjectPublicKeyInfo.
+    /// Reads a bare public key, a SubjectPublicKeyInfo in DER.
     package init(publicKey der: [UInt8]) throws(CertificateError) {
         origin = .given
         key = try CertificateInspection.keyDigest(publicKey: der)
     }
 
-    /// A certificate that the verified chain has and nobody sent.
+    /// A trust anchor in the verified chain that was not sent.
     package init(anchor: CertificateIdentity) {
         origin = .anchor
         key = anchor.key
@@ -46,33 +46,34 @@ package struct PinnedItem: Hashable, Sendable {
         subject = anchor.subject
     }
 
-    /// Whether it may sign others; nil where that is not known.
+    /// Whether it is a CA certificate, or `nil` if that is unknown.
     package var isAuthority: Bool? { origin == .anchor ? true : inspection?.isAuthority }
 
-    /// curl's form of the pin, for `--pinnedpubkey`.
+    /// The pin in curl's format, for `--pinnedpubkey`.
     package var curlPin: String { "sha256//" + key.keyPinText.dropFirst("sha256/".count) }
 }
 
-/// The certificates of a server or a file with their pins, and what is said of them.
+/// The certificates of a server or a file with their pins, and how to print them.
 package struct ChainReport: Sendable {
-    /// What was looked at: a host and port, or a file.
+    /// The source: a host and port, or a file.
     package var source: String
-    /// What the pinset would be called.
+    /// The name of the proposed pinset.
     package var name: String
-    /// The host pattern of the entry; nil: a file does not say.
+    /// The host pattern of the proposed entry, or `nil` for a file.
     package var host: String?
-    /// What the chain was judged by, as `tls.roots` has it; empty: by the default.
+    /// The trust anchors that the chain was verified against, in the format of `tls.roots`; empty
+    /// for the default ones.
     package var roots: [String]
     package var items: [PinnedItem]
-    /// `TLS 1.3 with 192.0.2.1:443`; nil for a file.
+    /// `connected to 192.0.2.1:443, TLS 1.3`, or `nil` for a file.
     package var connection: String?
-    /// What the chain is worth under the trust anchors; nil: nobody asked.
+    /// The verdict on the chain, or `nil` for a file.
     package var verdict: Verdict?
 
-    /// What the server's chain is worth.
+    /// The verdict on a server's chain.
     package enum Verdict: Hashable, Sendable {
         case trusted
-        /// The reason's token, as in the gateway's replies, and its words.
+        /// The reason's token, as in the gateway's replies, and its description.
         case refused(token: String, detail: String)
     }
 
@@ -92,9 +93,9 @@ package struct ChainReport: Sendable {
 
     // MARK: For people
 
-    /// The chain, its pins in every form, and a part of a configuration.
+    /// The chain, its pins in every format, and a configuration fragment.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     package func text(now: Int64) -> String {
         var lines = [connection.map { "\(source): \($0)" } ?? source]
         switch verdict {
@@ -105,7 +106,7 @@ package struct ChainReport: Sendable {
         for (index, item) in items.enumerated() {
             lines.append("")
             lines.append(
-                "\(index + 1). \(Self.kind(item)): \(item.subject ?? "a public key alone")")
+                "\(index + 1). \(Self.kind(item)): \(item.subject ?? "a bare public key")")
             if let inspection = item.inspection {
                 lines.append("   issuer:      \(inspection.issuer)")
                 if !inspection.names.isEmpty {
@@ -130,7 +131,7 @@ package struct ChainReport: Sendable {
         return isAuthority ? "issuer" : "server"
     }
 
-    /// The pins to begin with: the server's own, and that of the one who issued it.
+    /// The pins to start with: the server's own and its issuer's.
     package var proposed: [PinnedItem] {
         var proposed: [PinnedItem] = []
         for item in items.prefix(2) where !proposed.contains(where: { $0.key == item.key }) {
@@ -139,21 +140,21 @@ package struct ChainReport: Sendable {
         return proposed
     }
 
-    /// A part of a configuration that pins the host, with what to think of beside it.
+    /// A configuration fragment that pins the host, with advice in comments.
     package var configuration: String {
         var lines = [
-            "# The server's own key is the narrowest pin: it must change here before it changes",
-            "# there. Its issuer's outlasts renewals, and admits what else that issuer signs.",
-            "# Keep one of the two, and beside it a backup: the server's next key, or another",
-            "# issuer's.",
+            "# The server's own key is the narrowest pin, but must be updated here before the",
+            "# server changes its key. The issuer's key outlasts renewals, but also accepts every",
+            "# other certificate of that issuer. Keep one of the two, and add a backup: the",
+            "# server's next key, or the key of another issuer.",
         ]
         if proposed.count == 1 {
-            lines.append("# There is one pin only: add a backup before you use it.")
+            lines.append("# This is the only pin: add a backup before you use it.")
         }
         if case .refused = verdict {
             lines += [
-                "# The chain was refused, and would be so with these pins: if it is meant to be",
-                "# trusted, name its root in `anchors` of the pinset.",
+                "# The chain was refused, and would still be refused with these pins. If it should",
+                "# be trusted, list its root in `anchors` of the pinset.",
             ]
         }
         if let host {
@@ -176,7 +177,7 @@ package struct ChainReport: Sendable {
 
     // MARK: For programs
 
-    /// The same as JSON, one object on one line.
+    /// The report as one JSON object on one line.
     package var json: String {
         var object = JSONObject()
         object.add("source", source)
@@ -214,8 +215,8 @@ package struct ChainReport: Sendable {
 }
 
 extension PinnedItem {
-    /// The certificates of a server: the valid chain to one of the anchors if there is one, then
-    /// what else was sent.
+    /// The certificates of a server: first the valid chain to a trust anchor, if there is one,
+    /// then the other certificates that were sent.
     package static func chain(
         _ sent: [[UInt8]], _ roots: TrustRoots
     ) throws(CertificateError) -> [PinnedItem] {

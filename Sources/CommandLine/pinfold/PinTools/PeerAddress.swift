@@ -1,13 +1,13 @@
 import HTTPCore
 
-/// A server as it is written on the command line: `example.com`, `example.com:8443`,
-/// `[::1]:8443`, or a URL whose path is left out.
+/// A server as given on the command line: `example.com`, `example.com:8443`, `[::1]:8443`, or an
+/// https URL, whose path is ignored.
 package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
-    /// Lower case, an address without brackets.
+    /// The host name in lower case, or an IP address without brackets.
     package var host: String
     package var port: UInt16
 
-    /// Reads one; nil for what is no host with or without a port.
+    /// Parses a server. The result is `nil` if the text is not a host with an optional port.
     package init?(_ text: String) {
         var rest = Substring(text.lowercasedASCII)
         if let scheme = rest.firstRange(of: "://") {
@@ -34,9 +34,9 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// A server by its parts.
+    /// Creates a server from its parts.
     ///
-    /// - Parameter host: lower case, an address without brackets.
+    /// - Parameter host: A name in lower case, or an IP address without brackets.
     package init(host: String, port: UInt16) {
         self.host = host
         self.port = port
@@ -52,10 +52,10 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
             }
     }
 
-    /// The host, in brackets where it needs them, and the port.
+    /// The host, in brackets if it needs them, and the port.
     package var description: String { Self.text(host: host, port: port) }
 
-    /// A host, in brackets where it needs them, and a port.
+    /// A host, in brackets if it needs them, and a port.
     package static func text(host: String, port: UInt16) -> String {
         HostText.text(host, port: port)
     }

@@ -7,14 +7,14 @@ import PinfoldResolver
 import PinfoldTLS
 import Trust
 
-/// Why no certificate was got from a server.
+/// Why a server's certificates could not be obtained.
 package enum ServerProbeError: Error, CustomStringConvertible {
     case noResolver(Resolver.StartError)
     case notResolved(PeerAddress, ResolveFailure)
-    /// None of the addresses could be connected to; of the last one.
+    /// No address could be connected to; the values are of the last one.
     case notConnected(Endpoint, Errno)
     case timeout(PeerAddress)
-    /// The handshake ended before the server's certificate came.
+    /// The handshake ended before the server sent its certificate.
     case noCertificate(PeerAddress, TLSError)
     case context(TLSContextError)
 
@@ -22,38 +22,39 @@ package enum ServerProbeError: Error, CustomStringConvertible {
         switch self {
         case .noResolver(let error): "names cannot be resolved: \(error)"
         case .notResolved(let peer, let failure):
-            "\(peer.host) has no address (\(failure.rawValue))"
-        case .notConnected(let endpoint, let error): "\(endpoint) cannot be connected to: \(error)"
-        case .timeout(let peer): "\(peer) showed no certificate in time"
-        case .noCertificate(let peer, let error): "\(peer) showed no certificate: \(error)"
+            "\(peer.host) cannot be resolved (\(failure.rawValue))"
+        case .notConnected(let endpoint, let error): "cannot connect to \(endpoint): \(error)"
+        case .timeout(let peer): "\(peer) sent no certificate in time"
+        case .noCertificate(let peer, let error): "\(peer) sent no certificate: \(error)"
         case .context(let error): "\(error)"
         }
     }
 }
 
-/// What a server shows, and what it is worth.
+/// The certificates that a server presents, and the result of verifying them.
 package struct ServerPresentation: Sendable {
     package var peer: PeerAddress
     package var endpoint: Endpoint
-    /// DER, the leaf first, as sent.
+    /// The certificates in DER, leaf first, as sent.
     package var certificates: [[UInt8]]
-    /// The version that was agreed on; nil where the handshake failed.
+    /// The negotiated version, or `nil` if the handshake failed.
     package var version: TLSVersion?
-    /// Why the handshake failed, the verdict on the certificates included; nil: it did not.
+    /// Why the handshake failed, which includes untrusted certificates, or `nil` if it succeeded.
     package var failure: TLSError?
-    /// What was found about it; nil where the handshake failed.
+    /// The facts established by verification, or `nil` if the handshake failed.
     package var facts: TrustFacts?
 }
 
-/// Looks at what a server shows, over the code that connects to servers in the gateway. Blocks, for
-/// a bounded time.
+/// Connects to a server with the gateway's own code and reads its certificates. Blocks for a
+/// bounded time.
 package struct ServerProbe {
     private let context: TLSClientContext
     private let deadline: Int64
 
     /// - Parameters:
-    ///   - policy: what the server is judged by; it does not keep its certificates from being seen.
-    ///   - milliseconds: how long the whole may take.
+    ///   - policy: The policy to verify the server with. Its certificates are returned even if
+    ///     verification fails.
+    ///   - milliseconds: The time limit for everything.
     package init(
         policy: SecurityPolicy = SecurityPolicy(), roots: TrustRoots,
         minimumVersion: TLSVersion = .tls12, milliseconds: Int64
@@ -70,8 +71,8 @@ package struct ServerProbe {
         deadline = Clock.monotonicMicroseconds() / 1000 + milliseconds
     }
 
-    /// A look by a context that is there already: its connections' verdict, and what led to it only
-    /// if its settings keep that.
+    /// Uses an existing context. Its policy decides the verdict; the certificates are returned only
+    /// if its settings keep them.
     package init(context: TLSClientContext, milliseconds: Int64) {
         self.context = context
         deadline = Clock.monotonicMicroseconds() / 1000 + milliseconds
@@ -84,21 +85,21 @@ package struct ServerProbe {
         try look(at: peer, addresses: try resolve(peer))
     }
 
-    /// The same for addresses that are known.
+    /// Connects to the first of these addresses that answers.
     package func look(
         at peer: PeerAddress, addresses: [IPAddress]
     ) throws(ServerProbeError) -> ServerPresentation {
         var last = ServerProbeError.timeout(peer)
         for (index, address) in addresses.enumerated() {
             let endpoint = Endpoint(address: address, port: peer.port)
-            // Each address gets its share, so that one that is silent does not take it all.
+            // Each address gets a share of the time, so that a silent one does not use it all.
             let share = remaining / Int64(addresses.count - index)
             do throws(ServerProbeError) {
                 let descriptor = try connect(endpoint, milliseconds: share)
                 defer { Descriptors.close(descriptor) }
                 return try shakeHands(descriptor, endpoint, peer)
             } catch {
-                // What a server said is more than that another one did not answer.
+                // An answer is more informative than the silence of other addresses.
                 if case .noCertificate = error { throw error }
                 last = error
             }
@@ -165,7 +166,7 @@ package struct ServerProbe {
             switch tls.handshake() {
             case .complete: break handshake
             case .failed(let error):
-                // Who is not trusted has shown one.
+                // A server that is not trusted has sent a certificate.
                 var isVerdict = false
                 if case .trust = error { isVerdict = true }
                 guard isVerdict || !tls.presented.isEmpty else {

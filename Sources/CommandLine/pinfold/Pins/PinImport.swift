@@ -8,34 +8,34 @@ import Trust
 struct PinImport: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",
-        abstract: "Turn other programs' pins into entries of hosts and pinsets.",
+        abstract: "Convert other programs' pins to entries of hosts and pinsets.",
         discussion: """
             Reads a folder of .cer files (AFNetworking), an Info.plist with TSKConfiguration \
-            (TrustKit, XML or binary), Android's network security configuration, calls of OkHttp's \
+            (TrustKit, XML or binary), Android's network security configuration, calls to OkHttp's \
             CertificatePinner, or curl's --pinnedpubkey (a file of command lines, or the string \
-            itself), and prints a part of a configuration. What is not carried over is a comment \
-            there.
+            itself). Prints a configuration fragment, in which comments mention the settings that \
+            were not converted.
             """)
 
-    /// The forms that are read.
+    /// The supported formats.
     enum Format: String, CaseIterable, ExpressibleByArgument {
         case auto, trustkit, android, okhttp, curl, cer
     }
 
     @Argument(
-        help: ArgumentHelp("Files and folders, or a string of curl's.", valueName: "file|folder"))
+        help: ArgumentHelp("Files, folders or curl pin strings.", valueName: "file|folder"))
     var inputs: [String]
 
-    @Option(help: "auto, trustkit, android, okhttp, curl or cer.")
+    @Option(help: "The format of the input.")
     var format = Format.auto
 
     @Option(
         help: ArgumentHelp(
-            "Whom certificates, and strings without a URL, are for: a host pattern; repeatable.",
+            "The host pattern for certificates, and for curl pins without a URL; repeatable.",
             valueName: "pattern"))
     var host: [String] = []
 
-    @Flag(help: "Compare imported certificates as a whole, not their keys.")
+    @Flag(help: "Pin imported certificates as a whole instead of their keys.")
     var certificates = false
 
     func run() throws {
@@ -65,11 +65,11 @@ struct PinImport: ParsableCommand {
         }
     }
 
-    /// Certificates, which say nothing of hosts.
+    /// Reads certificates, whose hosts are those of `--host`.
     private func read(_ files: [String]) throws -> [HostPins] {
         guard !host.isEmpty else {
             throw PinFormatError(
-                "", "certificates do not say whom they are for", expected: "--host")
+                "", "certificates need a host pattern", expected: "--host")
         }
         for file in files {
             do {
@@ -83,7 +83,7 @@ struct PinImport: ParsableCommand {
         return [pins]
     }
 
-    /// What a file is, by what is in it.
+    /// Detects the format of a file from its content.
     static func format(of content: [UInt8]) -> Format {
         if content.starts(with: "bplist".utf8) { return .trustkit }
         let text = String(decoding: content.prefix(1 << 20), as: UTF8.self)
@@ -94,7 +94,7 @@ struct PinImport: ParsableCommand {
         return text.contains("sha256/") ? .okhttp : .cer
     }
 
-    /// The paths of a folder's certificates, in order; nil: it is no folder.
+    /// The sorted paths of the certificates in a folder, or `nil` if it is not a folder.
     private static func certificateFiles(inFolder folder: String) throws -> [String]? {
         guard let stream = opendir(folder) else { return nil }
         defer { closedir(stream) }
@@ -109,7 +109,7 @@ struct PinImport: ParsableCommand {
             if isCertificate, !name.hasPrefix(".") { names.append(name) }
         }
         guard !names.isEmpty else {
-            throw PinFormatError("", "the folder has no certificates", expected: "files *.cer")
+            throw PinFormatError("", "the folder has no certificates", expected: "*.cer files")
         }
         return names.sorted().map { folder.hasSuffix("/") ? folder + $0 : "\(folder)/\($0)" }
     }
@@ -119,31 +119,32 @@ struct PinImport: ParsableCommand {
 struct PinExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
-        abstract: "Write a configuration's pins in another program's form.",
+        abstract: "Convert a configuration's pins to another program's format.",
         discussion: """
-            Prints what TrustKit, Android, OkHttp or curl takes, or with --format cer writes each \
-            pinned certificate to a file in --output. What cannot be said there is a warning if \
-            the result is stricter, else an error.
+            Prints the pins in the format of TrustKit, Android, OkHttp or curl, or with --format \
+            cer writes each pinned certificate to a file in the --output folder. If the format \
+            does not support a setting, prints a warning if the result is stricter, and fails \
+            otherwise.
             """)
 
     @Option(help: ArgumentHelp("The configuration file.", valueName: "file"))
     var config: String
 
-    @Option(help: ArgumentHelp("Only this pinset.", valueName: "name"))
+    @Option(help: ArgumentHelp("Export only this pinset.", valueName: "name"))
     var pinset: String?
 
-    @Option(help: "trustkit, android, okhttp, curl or cer.")
+    @Option(help: "The format of the output.")
     var format: ExportFormat
 
     @Option(
         help: ArgumentHelp(
-            "With --format cer: the folder for the files; none that exists is written over.",
+            "With --format cer: the folder for the files. Existing files are not overwritten.",
             valueName: "folder"))
     var output: String?
 
     func validate() throws {
         guard (format == .cer) == (output != nil) else {
-            throw ValidationError("--format cer needs --output, and no other format takes it")
+            throw ValidationError("--output is required with --format cer, and only works with it")
         }
     }
 

@@ -12,9 +12,9 @@ struct PinShow: ParsableCommand {
         commandName: "show",
         abstract: "Show the certificates of servers and files with their pins.",
         discussion: """
-            Prints each certificate with its pin in every form, and a part of a configuration to \
-            paste. A server is connected to as the gateway does; what it shows is printed \
-            whatever the verdict on it. Exits with 1 if a server or file showed nothing.
+            Prints each certificate with its pin in every format, and a configuration fragment to \
+            paste. Connects to servers as the gateway does, but prints their certificates even if \
+            they are not trusted. Exits with 1 if a server or file has no certificate to show.
             """)
 
     @Argument(
@@ -25,20 +25,20 @@ struct PinShow: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Trust anchors that servers are judged by: `system` or a file; repeatable.",
+            "Trust anchors for verifying servers: `system` or a file; repeatable.",
             valueName: "roots"))
     var roots: [String] = ["system"]
 
-    @Option(help: ArgumentHelp("How long a server may take.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("The time limit for each server.", valueName: "seconds"))
     var timeout = 10
 
-    @Flag(help: "Print a JSON object per line in place of the text.")
+    @Flag(help: "Print one JSON object per line instead of text.")
     var json = false
 
     func validate() throws {
-        guard !subjects.isEmpty else { throw ValidationError("name a server or a file") }
+        guard !subjects.isEmpty else { throw ValidationError("expected a server or a file") }
         guard (1...300).contains(timeout) else {
-            throw ValidationError("--timeout takes 1 to 300 seconds")
+            throw ValidationError("--timeout must be from 1 to 300 seconds")
         }
     }
 
@@ -82,7 +82,7 @@ struct PinShow: ParsableCommand {
             let peer = PeerAddress(subject)
         else {
             throw Failure(
-                "\(subject): there is no such file, and it is no server; expected host, "
+                "\(subject): neither an existing file nor a server; expected host, "
                     + "host:port, an https URL or a file")
         }
         return try report(on: peer, anchors)
@@ -119,7 +119,7 @@ struct PinShow: ParsableCommand {
             verdict: Self.verdict(shown.failure))
     }
 
-    /// The anchors as they are named wherever the configuration lies.
+    /// The trust anchors with absolute paths, valid in any configuration file.
     private var rootsToPaste: [String] {
         guard roots != ["system"] else { return [] }
         let folder = ConfigurationEnvironment.ofProcess().workingFolder
@@ -128,7 +128,7 @@ struct PinShow: ParsableCommand {
         }
     }
 
-    /// The verdict in the words of the gateway's replies and log.
+    /// The verdict, worded as in the gateway's replies and log.
     static func verdict(_ failure: TLSError?) -> ChainReport.Verdict {
         guard let failure else { return .trusted }
         let fault = ExchangeError.tlsFailed(failure)

@@ -1,18 +1,18 @@
 import PinfoldConfiguration
 
-// What Content-Type says where `pinfold transform` is not told: that which the rules of the route
-// are for.
+// The Content-Type that `pinfold transform` assumes if none is given: the type that the route's
+// rules are for.
 
 extension RequestRules {
-    /// The type of what is translated; nil where nothing is.
+    /// The type of the content that is translated, or `nil` if none is.
     var assumedType: String? {
         body?.from.mediaType ?? (parameters == .byMethod ? BodyFormat.form.mediaType : nil)
     }
 }
 
 extension ResponseRules {
-    /// The type of what is translated or validated, one of those that are accepted; nil where no
-    /// rule is about the content.
+    /// The type of the content that is translated or validated, one of the accepted types, or
+    /// `nil` if no rule concerns the content.
     var assumedType: String? {
         if image != nil || validate == .image {
             return contentTypes?.first { $0.hasPrefix("image/") } ?? "image/*"
@@ -35,7 +35,7 @@ extension ResponseRules {
 }
 
 extension BodyFormat {
-    /// The type that is written for the format.
+    /// The media type of the format.
     var mediaType: String {
         switch self {
         case .json: "application/json"
@@ -46,7 +46,7 @@ extension BodyFormat {
         }
     }
 
-    /// The type with the boundary that stands in the first line of content.
+    /// The media type with the boundary parameter taken from the first line of the content.
     func mediaType(beginning content: [UInt8]) -> String {
         let line = content.prefix { $0 != UInt8(ascii: "\r") && $0 != UInt8(ascii: "\n") }
         guard line.starts(with: "--".utf8), line.count > 2 else { return mediaType }

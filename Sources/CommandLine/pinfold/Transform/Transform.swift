@@ -6,17 +6,17 @@ import JSONSchema
 import PinfoldConfiguration
 import Transformation
 
-/// `pinfold transform`: what a route's rules make of content, without a connection.
+/// `pinfold transform`: applies a route's rules to content, without a connection.
 struct Transform: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Show what a route's rules make of content, without a connection.",
+        abstract: "Apply a route's rules to content, without a connection.",
         discussion: """
-            Reads the content of a response, or with --request of a request, from standard input, \
-            without content coding, and writes what would be passed on to standard output; by the \
-            code that does it in the gateway. Standard error says what was done: the steps, the \
-            type, the sizes. Exits with 1 where the content is refused, with the reason, the place \
-            and what stands there, as the reply would say, and with 2 if the question cannot be \
-            answered: a configuration that is not valid, an unknown route.
+            Reads the content of a response (or of a request, with --request) from standard input \
+            and writes what the gateway would pass on to standard output, using the gateway's own \
+            code. The input must have no content coding. Standard error shows the steps taken, \
+            the content type and the sizes. Exits with 1 if the content is refused, and prints \
+            the reason, the position and an excerpt, as the error reply would. Exits with 2 if \
+            the configuration is invalid or the route is unknown.
             """)
 
     enum Side: String, EnumerableFlag {
@@ -26,7 +26,8 @@ struct Transform: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The entry of `hosts`: its name, or else its first pattern.", valueName: "name"))
+            "The entry of `hosts`: its name, or its first pattern if it has none.",
+            valueName: "name"))
     var route: String
 
     @Option(help: ArgumentHelp("The configuration file.", valueName: "file"))
@@ -34,26 +35,26 @@ struct Transform: ParsableCommand {
 
     @Flag(
         help: """
-            Whose content it is: by default a response's, unless the route has rules for the \
-            content of requests only.
+            Whether the input is the content of a response or of a request; by default of a \
+            response, unless the route only has rules for the content of requests.
             """)
     var side: Side?
 
     @Option(
         help: ArgumentHelp(
-            "What Content-Type says, '' for none; by default what the route is for.",
+            "The Content-Type, '' for none; by default the type that the route's rules are for.",
             valueName: "type"))
     var contentType: String?
 
-    @Option(help: ArgumentHelp("The response's status; 200 by default.", valueName: "number"))
+    @Option(help: ArgumentHelp("The response status; 200 by default.", valueName: "number"))
     var status: UInt16?
 
-    @Flag(help: "The response answers HEAD: it has no content, and nothing is read.")
+    @Flag(help: "Treat the response as one to HEAD: without content, so that nothing is read.")
     var head = false
 
     func validate() throws {
         if side == .request, status != nil || head {
-            throw ValidationError("--status and --head are about responses, not with --request")
+            throw ValidationError("--status and --head cannot be combined with --request")
         }
         if let status, !(200...599).contains(status) {
             throw ValidationError("--status is \(status); expected a number from 200 to 599")
@@ -95,8 +96,8 @@ struct Transform: ParsableCommand {
         guard let entry = entries.first(where: { $0.label == route }) else {
             let known = entries.prefix(20).map(\.label).joined(separator: ", ")
             writeToStandardError(
-                "pinfold: no entry of hosts is called \(route); "
-                    + (entries.isEmpty ? "there is none\n" : "there are: \(known)\n"))
+                "pinfold: there is no entry \(route) in hosts; "
+                    + (entries.isEmpty ? "hosts is empty\n" : "expected one of \(known)\n"))
             throw ExitCode(2)
         }
         return entry
@@ -135,7 +136,7 @@ struct Transform: ParsableCommand {
         }
         let made = try translation.translate(content, contentType: contentType)
         let formats = rules.body.map { ["\($0.from.rawValue)-to-\($0.to.rawValue)"] }
-        tell(steps: formats ?? [], type: made.contentType, content.count, made.bytes.count)
+        report(steps: formats ?? [], type: made.contentType, content.count, made.bytes.count)
         writeToStandardOutput(made.bytes)
     }
 
@@ -146,7 +147,7 @@ struct Transform: ParsableCommand {
         try checks.check(status: status ?? 200)
         guard !head else {
             try checks.check(contentType: contentType, hasContent: false)
-            return tell(steps: [], type: checks.changedContentType(contentType), 0, 0)
+            return report(steps: [], type: checks.changedContentType(contentType), 0, 0)
         }
         let content = readContent(upTo: maximum)
         try checks.check(contentType: contentType, hasContent: !content.isEmpty)
@@ -163,17 +164,17 @@ struct Transform: ParsableCommand {
         }
         let planned = try plan.run(content)
         let bytes = planned.changed?.bytes ?? content
-        tell(
+        report(
             steps: planned.steps, type: planned.changed?.contentType, content.count, bytes.count)
         writeToStandardOutput(bytes)
     }
 
-    // MARK: - Words
+    // MARK: - Messages
 
-    /// Says what was done.
+    /// Prints what was done to standard error.
     ///
-    /// - Parameter type: nil where it is what it was.
-    private func tell(steps: [String], type: String?, _ before: Int, _ after: Int) {
+    /// - Parameter type: The new content type, or `nil` if it is unchanged.
+    private func report(steps: [String], type: String?, _ before: Int, _ after: Int) {
         let was = contentType ?? "none"
         let isChanged = type != nil && type != contentType
         let lines = [
@@ -184,7 +185,7 @@ struct Transform: ParsableCommand {
         writeToStandardError(lines.compactMap { $0.map { $0 + "\n" } }.joined())
     }
 
-    /// Why content is refused, as the reply says it.
+    /// Why content is refused, worded as in the error reply.
     private static func lines(of failure: TransformationFailure) -> String {
         var lines = "refused: \(failure.problem.rawValue)\n\(failure.detail)"
         if let place = failure.place { lines += " (\(place))" }
@@ -198,7 +199,7 @@ struct Transform: ParsableCommand {
 
     // MARK: - Content
 
-    /// Standard input, as far as it is no longer than this, and otherwise its beginning, which is.
+    /// Reads standard input to its end, or until it has exceeded the maximum.
     private func readContent(upTo maximum: Int) -> [UInt8] {
         var content: [UInt8] = []
         while content.count <= maximum {
@@ -209,9 +210,11 @@ struct Transform: ParsableCommand {
         return content
     }
 
-    /// Passes standard input on as it is, behind what was read of it.
+    /// Copies the rest of standard input to standard output unchanged, after the part that was
+    /// already read.
     private func passUnseen(_ beginning: [UInt8]) {
-        writeToStandardError("steps: none\ntype: \(contentType ?? "none")\nnot looked at\n")
+        writeToStandardError(
+            "steps: none\ntype: \(contentType ?? "none")\ncontent passed on unread\n")
         guard !head else { return }
         writeToStandardOutput(beginning)
         while true {

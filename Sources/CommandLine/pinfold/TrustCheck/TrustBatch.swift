@@ -1,8 +1,8 @@
 import HTTPCore
 import Trust
 
-/// Answers questions that are lines of JSON. A line that is no question gets an answer that says
-/// so, and ends nothing.
+/// Answers questions given as lines of JSON. A line that is not a valid question gets an error as
+/// its answer; the following lines are still answered.
 package struct TrustBatch {
     /// The longest line, in bytes.
     package static let lineBytes = 16 << 20
@@ -10,15 +10,15 @@ package struct TrustBatch {
     private var checker = TrustChecker()
     private var rest: [UInt8] = []
     private var lineNumber = 0
-    /// Whether the line that has begun is too long, so that the rest of it is skipped.
+    /// Whether the current line is too long, so that the rest of it is skipped.
     private var isSkipping = false
-    /// Lines that were no questions.
+    /// The number of lines that were not valid questions.
     package private(set) var problems = 0
 
     package init() {}
 
-    /// Takes bytes of the input as they come, and returns the answers to the lines that are
-    /// complete, a line of JSON each.
+    /// Takes the next bytes of the input, in chunks of any size. Returns the answers to the lines
+    /// that are now complete, one line of JSON each.
     package mutating func feed(_ bytes: ArraySlice<UInt8>) -> String {
         var answers = ""
         var bytes = bytes
@@ -31,7 +31,7 @@ package struct TrustBatch {
         return answers
     }
 
-    /// The answer to the last line, if it has no line feed.
+    /// The answer to the last line, if it does not end with a line feed.
     package mutating func finish() -> String { rest.isEmpty && !isSkipping ? "" : endLine() }
 
     private mutating func take(_ bytes: ArraySlice<UInt8>) {
@@ -80,15 +80,16 @@ extension TrustQuestion {
         "allowInvalidCertificates", "validatesDomainName", "at", "profile",
     ]
 
-    /// The `id` of a question as JSON; `null` where it has none.
+    /// The `id` of a question as JSON; `null` if it has none.
     static func identifier(of value: JSONValue) -> String {
         guard case .object(let members) = value else { return "null" }
         return members.first { $0.name == "id" }?.value.text ?? "null"
     }
 
-    /// Reads a question. What is absent or null is at its default: no further certificates, the
-    /// system's anchors, no host, the mode `publicKey` with pins and `none` without, a valid chain
-    /// and the host's name asked for, now, and the profile `strict`.
+    /// Reads a question. Members that are missing or null have their defaults: no additional
+    /// certificates, the system's trust anchors, no host, mode `publicKey` with pins and `none`
+    /// without, a valid chain and a matching name required, the current time, and profile
+    /// `strict`.
     init(json value: JSONValue) throws(TrustQuestionProblem) {
         guard case .object(let members) = value else {
             throw TrustQuestionProblem("\(value.name); expected an object")
@@ -116,7 +117,7 @@ extension TrustQuestion {
             case "profile": profile = ChosenProfile(try Self.choice(value, name))
             default:
                 throw TrustQuestionProblem(
-                    "there is no \(JSONText.quoted(name)); expected one of "
+                    "unknown member \(JSONText.quoted(name)); expected one of "
                         + Self.members.joined(separator: ", "))
             }
         }
@@ -124,14 +125,14 @@ extension TrustQuestion {
         pinsets = [pinset]
     }
 
-    /// Seconds since 1970.
+    /// Parses a time in the format of RFC 3339, to seconds since 1970.
     package static func time(
         _ text: String, _ name: String
     ) throws(TrustQuestionProblem) -> Int64 {
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
             throw TrustQuestionProblem(
-                "\(name): \(JSONText.quoted(text)) is no time; expected one of RFC 3339, as in"
-                    + " 2027-06-01T00:00:00Z")
+                "\(name): \(JSONText.quoted(text)) is not a valid time; expected RFC 3339 format, "
+                    + "such as 2027-06-01T00:00:00Z")
         }
         return seconds
     }

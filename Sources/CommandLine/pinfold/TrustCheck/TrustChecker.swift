@@ -4,17 +4,17 @@ import PinfoldEngine
 import PinfoldTLS
 import Trust
 
-/// Gives verdicts on certificates by the code that judges live connections. What many questions
-/// have in common, the same trust anchors and intermediate certificates, is read once.
+/// Verifies certificates with the same code as live connections. Trust anchors and certificates
+/// that several questions share are read only once.
 package struct TrustChecker {
-    /// Entries of one kind that are remembered; past that all are forgotten.
+    /// The number of cached entries of one kind. When it is exceeded, all are dropped.
     private static let remembered = 4096
 
     private var chains: [TrustQuestion.Material: Result<PresentedChain, ChainProblem>] = [:]
     private var certificates: [Encoding: PresentedChain] = [:]
     private var anchors: [[TrustQuestion.Material]: TrustRoots] = [:]
 
-    /// A certificate's bytes, hashed at once: an array of bytes feeds them one by one.
+    /// A certificate's bytes, hashed in one call: an array of bytes would hash them one by one.
     private struct Encoding: Hashable {
         let bytes: [UInt8]
 
@@ -23,7 +23,7 @@ package struct TrustChecker {
         }
     }
 
-    /// Why material is no chain.
+    /// Why material is not a certificate chain.
     private enum ChainProblem: Error {
         case question(TrustQuestionProblem)
         case chain(ChainFailure)
@@ -31,10 +31,10 @@ package struct TrustChecker {
 
     package init() {}
 
-    /// The verdict on a question.
+    /// Answers a question.
     ///
-    /// - Throws: for what cannot be read, or is no certificate or pin. What a server presents is
-    ///   judged also where it is no certificate: that fails.
+    /// - Throws: If a file cannot be read, or is not a certificate or a pin. A malformed
+    ///   certificate in the server's chain is not an error: the verdict is `fail`.
     package mutating func answer(
         _ question: TrustQuestion
     ) throws(TrustQuestionProblem) -> TrustAnswer {
@@ -71,7 +71,7 @@ package struct TrustChecker {
         let end = facts.expires.map { CivilDate.text(secondsSince1970: $0) }
         var detail =
             end.map { "trusted until \($0)" }
-            ?? "the policy asks for no valid chain, and is satisfied"
+            ?? "the policy does not require a valid chain, and is satisfied"
         for case .reported(let failure) in facts.outcomes {
             detail += "; \(failure), which is only reported"
         }
@@ -89,7 +89,7 @@ package struct TrustChecker {
         return TrustAnswer(.fail, fault.reason.token, fault.explanation)
     }
 
-    // MARK: What is presented
+    // MARK: The server's chain
 
     private mutating func presented(
         _ question: TrustQuestion
@@ -143,7 +143,7 @@ package struct TrustChecker {
         return whole
     }
 
-    /// One certificate; nil: it is none.
+    /// Parses one certificate. The result is `nil` if it is malformed.
     private mutating func parsed(_ der: [UInt8]) -> PresentedChain? {
         let encoding = Encoding(bytes: der)
         if let known = certificates[encoding] { return known }
@@ -153,7 +153,7 @@ package struct TrustChecker {
         return made
     }
 
-    /// What stands in the place of certificates, whether it is one or not.
+    /// The parts of the material that should be certificates, valid or not.
     private static func presentedDER(
         _ material: TrustQuestion.Material
     ) throws(TrustQuestionProblem) -> [[UInt8]] {
@@ -178,7 +178,7 @@ package struct TrustChecker {
                 throw TrustQuestionProblem(error.description)
             }
         case .system, .loaded:
-            throw TrustQuestionProblem("`system` is no certificate; it stands for trust anchors")
+            throw TrustQuestionProblem("`system` names trust anchors and cannot be used here")
         }
     }
 
@@ -212,7 +212,7 @@ package struct TrustChecker {
 }
 
 extension TrustQuestion {
-    /// Reads a pin of a list, as a configuration's `pins` have it, or as PEM.
+    /// Reads a pin in the notation of a configuration's `pins`, or PEM text.
     package static func pins(_ text: String) throws(TrustQuestionProblem) -> [Pin] {
         var contents = Array(text.utf8)
         if !text.contains("-----BEGIN ") {
@@ -222,7 +222,7 @@ extension TrustQuestion {
                 do throws(CommandFiles.Problem) {
                     contents = try CommandFiles.read(path)
                 } catch {
-                    throw TrustQuestionProblem("the pin \(error)")
+                    throw TrustQuestionProblem("pin \(error)")
                 }
             }
         }
@@ -235,7 +235,7 @@ extension TrustQuestion {
         do throws(PinError) {
             return try read()
         } catch {
-            throw TrustQuestionProblem("a pin: \(error.problem)")
+            throw TrustQuestionProblem("invalid pin: \(error.problem)")
         }
     }
 }

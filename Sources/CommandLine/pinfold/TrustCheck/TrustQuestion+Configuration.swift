@@ -4,13 +4,13 @@ import PinfoldTLS
 import Trust
 
 extension TrustQuestion {
-    /// Takes over how a configuration verifies a host: anchors, profile, CRLs and pinsets.
+    /// Applies a configuration's settings for the host: trust anchors, profile, CRLs and pinsets.
     ///
     /// - Parameters:
-    ///   - configuration: what is in force.
-    ///   - port: of the server; entries of `hosts` may name one.
-    ///   - pinset: the only one that counts, in place of those of the host's entry.
-    /// - Throws: for a pinset that is not there.
+    ///   - configuration: The configuration.
+    ///   - port: The server's port, since entries of `hosts` may name one.
+    ///   - pinset: The only pinset to use, in place of those of the host's entry.
+    /// - Throws: If there is no such pinset.
     package mutating func apply(
         _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
     ) throws(TrustQuestionProblem) {

@@ -3,75 +3,77 @@ import PinfoldConfiguration
 import PinfoldEngine
 import Trust
 
-/// What a verdict is asked for: a server's certificates, and the policy to judge them by.
+/// A question about trust: a server's certificates, and the policy to verify them with.
 package struct TrustQuestion {
-    /// Where certificates are from.
+    /// The source of certificates.
     package enum Material: Hashable, Sendable {
-        /// PEM, in the question itself.
+        /// PEM text in the question itself.
         case text(String)
-        /// A file, in PEM or DER.
+        /// A file in PEM or DER.
         case file(String)
-        /// The system's store; of trust anchors only.
+        /// The system's trust store; for trust anchors only.
         case system
-        /// Certificates that a configuration's file of that name had.
+        /// Certificates that were loaded from a file that a configuration names.
         case loaded(name: String, [[UInt8]])
 
-        /// A text that is PEM, by its first line or for having several, or the name of a file.
+        /// Text that is PEM, which its first line shows or that it has several lines, or else a
+        /// file name.
         package init(_ text: String) {
             let isText = text.hasPrefix("-----BEGIN ") || text.utf8.contains(UInt8(ascii: "\n"))
             self = isText ? .text(text) : .file(text)
         }
     }
 
-    /// What the server presents, the leaf first.
+    /// The certificates that the server presents, leaf first.
     package var chain: [Material] = []
-    /// Further certificates that chains may be built of.
+    /// Additional certificates for building chains.
     package var intermediates: [Material] = []
     /// The trust anchors.
     package var roots: [Material] = [.system]
-    /// The name or address that is asked for; nil checks no name.
+    /// The requested name or IP address, or `nil` to skip the name check.
     package var host: String?
-    /// What the chain is held to; all must pass.
+    /// The pinsets, all of which must pass.
     package var pinsets: [Pinset] = []
-    /// When the certificates must be valid, in seconds since 1970; nil is now.
+    /// The time at which the certificates must be valid, in seconds since 1970, or `nil` for now.
     package var time: Int64?
     package var profile = ChosenProfile(.strict)
-    /// The DER of the lists that the chain is held to; empty: revocation is not looked at.
+    /// The CRLs in DER. If empty, revocation is not checked.
     package var revocationLists: [[UInt8]] = []
-    /// Whether an OCSP response is required, and the one that the server staples, in DER.
+    /// Whether an OCSP response is required.
     package var requiresStaple = false
+    /// The OCSP response that the server staples, in DER.
     package var staple: [UInt8]?
-    /// What is asked of Certificate Transparency; nil: nothing.
+    /// The Certificate Transparency requirements, or `nil` if there are none.
     package var transparency: TransparencyPolicy?
-    /// The host has pinsets, and not in the entry of `hosts` that applies: it is refused, whatever
-    /// it presents.
+    /// Whether the host has pinsets, but not in the entry of `hosts` that applies: the server is
+    /// then refused, whatever it presents.
     package var goesAroundPins = false
 
     package init() {}
 }
 
-/// Why no verdict can be given: the question is not one.
+/// Why a question cannot be answered.
 package struct TrustQuestionProblem: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, where, and what was expected.
+    /// Where the error is, what is wrong, and what was expected.
     package var description: String
 
     package init(_ description: String) { self.description = description }
 }
 
-/// A verdict.
+/// The answer to a question: a verdict with its reason.
 package struct TrustAnswer: Hashable, Sendable {
     package enum Verdict: String, Hashable, Sendable {
         case pass
         case fail
-        /// There is none: the question could not be understood.
+        /// There is no verdict, because the question is invalid.
         case error
     }
 
     package var verdict: Verdict
-    /// A token of the page "Reasons": that of the refusal, as in a reply of the gateway, or that
-    /// of a `VerdictReason`.
+    /// A token listed on the Reasons page: that of the refusal, as in the gateway's replies, or
+    /// that of a `VerdictReason`.
     package var reason: String
-    /// A sentence.
+    /// A description of the reason.
     package var detail: String
 
     init(_ verdict: Verdict, _ reason: String, _ detail: String) {
@@ -80,14 +82,14 @@ package struct TrustAnswer: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// What is said of a question that is none.
+    /// The answer to an invalid question.
     package init(_ problem: TrustQuestionProblem) {
         self.init(.error, VerdictReason.badQuestion.entry.token, problem.description)
     }
 
     /// One line of JSON, with its line feed.
     ///
-    /// - Parameter id: JSON that tells the answer from others; nil leaves it out.
+    /// - Parameter id: The question's `id` as JSON, or `nil` to omit it.
     func line(id: String?) -> String {
         let rest =
             "\"verdict\":\"\(verdict.rawValue)\",\"reason\":\(JSONText.quoted(reason)),"

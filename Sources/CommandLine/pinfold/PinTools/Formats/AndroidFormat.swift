@@ -4,10 +4,10 @@ import Trust
 
 /// Android's network security configuration (`res/xml/network_security_config.xml`).
 package enum AndroidFormat {
-    /// Elements that may be there and say nothing of pins.
+    /// Elements that are allowed, but contain no pins.
     private static let others = ["trust-anchors", "base-config", "debug-overrides"]
 
-    /// The pins of a file. For a host the most special `domain` counts, as there.
+    /// Reads the pins of a file. As on Android, the most specific `domain` applies to a host.
     package static func read(_ contents: [UInt8]) throws(PinFormatError) -> [HostPins] {
         let root = try PinDocument.xml(contents)
         guard root.name == "network-security-config" else {
@@ -23,7 +23,7 @@ package enum AndroidFormat {
                 throw unknown(child, in: root)
             }
         }
-        // Who has no pins there is exempt only from what else matches it.
+        // A host without pins only matters as an exemption from another pattern that matches it.
         let pinned = found.filter { !$0.pins.isEmpty }
         let kept = found.compactMap { one -> HostPins? in
             guard one.pins.isEmpty else { return one }
@@ -37,9 +37,9 @@ package enum AndroidFormat {
         }
         guard kept.contains(where: { !$0.pins.isEmpty }) else {
             throw PinFormatError(
-                "", "the file pins no host", expected: "a domain-config with pin-set")
+                "", "the file pins no host", expected: "a domain-config with a pin-set")
         }
-        // Each domain by itself, so that the most special one comes first.
+        // One entry per domain, so that the most specific one comes first.
         return kept.flatMap { one in
             one.patterns.map { pattern in
                 var single = one
@@ -53,7 +53,7 @@ package enum AndroidFormat {
         -> PinFormatError
     {
         PinFormatError(
-            element.place, "\(element.name) is not known in \(parent.name)",
+            element.place, "unknown element \(element.name) in \(parent.name)",
             expected: "domain, pin-set, trust-anchors or domain-config")
     }
 
@@ -70,7 +70,7 @@ package enum AndroidFormat {
         var notes: [String] = []
         var nested: [XMLTree.Element] = []
         if config.attribute("cleartextTrafficPermitted") == "true" {
-            notes.append("clear text was permitted here: see clearText")
+            notes.append("clear text was permitted for this entry: see clearText")
         }
         for child in config.children {
             let place = child.place
@@ -87,13 +87,13 @@ package enum AndroidFormat {
             case "pin-set": set = try pinSet(child)
             case "domain-config": nested.append(child)
             case "trust-anchors":
-                notes.append("there were trust anchors here: see tls.roots and anchors")
+                notes.append("this entry had trust anchors: see tls.roots and anchors")
             default: throw unknown(child, in: config)
             }
         }
         guard !patterns.isEmpty else {
             throw PinFormatError(
-                config.place, "a domain-config names no domain", expected: "domain")
+                config.place, "a domain-config without a domain", expected: "domain")
         }
         var entry = HostPins(patterns: patterns, pins: set?.pins ?? [])
         entry.expires = set?.expires
@@ -111,7 +111,7 @@ package enum AndroidFormat {
             let place = child.place
             guard child.name == "pin" else {
                 throw PinFormatError(
-                    place, "\(child.name) is not known in pin-set", expected: "pin")
+                    place, "unknown element \(child.name) in pin-set", expected: "pin")
             }
             let digest = child.attribute("digest") ?? ""
             guard digest == "SHA-256" else {
@@ -122,7 +122,7 @@ package enum AndroidFormat {
         return set
     }
 
-    /// The file that says the same as these hosts.
+    /// Writes the file for these hosts.
     package static func write(_ hosts: [ExportedPins]) -> String {
         var lines = [
             "<?xml version=\"1.0\" encoding=\"utf-8\"?>", "<network-security-config>",
@@ -147,6 +147,6 @@ package enum AndroidFormat {
 }
 
 extension SHA256Digest {
-    /// The base64 alone.
+    /// The base64 text without the prefix.
     var digestText: String { String(keyPinText.dropFirst("sha256/".count)) }
 }

@@ -1,12 +1,12 @@
 import HTTPCore
 import Trust
 
-/// curl's `--pinnedpubkey`: command lines with a URL, or the strings alone.
+/// curl's `--pinnedpubkey`: command lines with a URL, or the pin strings alone.
 package enum CurlFormat {
-    /// The pins of a text: each line a curl command, or pins as `sha256//…;sha256//…`. Empty lines
-    /// and such that begin with `#` say nothing; `\` at a line's end goes on with the next.
+    /// Reads the pins of a text. Each line is a curl command, or pins as `sha256//…;sha256//…`.
+    /// Empty lines and lines that begin with `#` are ignored; `\` at the end continues a line.
     ///
-    /// - Parameter hosts: the patterns that pins without a URL are for.
+    /// - Parameter hosts: The host patterns for pins without a URL.
     package static func read(
         _ contents: [UInt8], hosts: [String]
     ) throws(PinFormatError) -> [HostPins] {
@@ -28,7 +28,7 @@ package enum CurlFormat {
             try read(words, hosts, at: "line \(begin)", into: &found)
         }
         guard !found.isEmpty else {
-            throw PinFormatError("", "there are no pins", expected: "--pinnedpubkey sha256//BASE64")
+            throw PinFormatError("", "no pins found", expected: "--pinnedpubkey sha256//BASE64")
         }
         return found.inOrder
     }
@@ -50,7 +50,8 @@ package enum CurlFormat {
                 value = String(word.dropFirst("--pinnedpubkey=".count))
             } else if word.hasPrefix("https://") {
                 guard let peer = PeerAddress(word) else {
-                    throw PinFormatError(place, "\"\(word)\" is no URL", expected: "https://host/")
+                    throw PinFormatError(
+                        place, "\"\(word)\" is not a valid URL", expected: "https://host/")
                 }
                 patterns.append(try PinFormat.pattern(peer.host, at: place))
             } else if words.count == 1 {
@@ -58,25 +59,26 @@ package enum CurlFormat {
             }
         }
         guard let value else {
-            throw PinFormatError(place, "there is no --pinnedpubkey", expected: "sha256//BASE64")
+            throw PinFormatError(
+                place, "--pinnedpubkey is missing", expected: "--pinnedpubkey sha256//BASE64")
         }
         if patterns.isEmpty {
             for host in hosts { patterns.append(try PinFormat.pattern(host, at: "--host")) }
         }
         guard !patterns.isEmpty else {
-            throw PinFormatError(place, "no URL says which host it is for", expected: "--host")
+            throw PinFormatError(place, "there is no URL with the host", expected: "--host")
         }
         var pins: [String] = []
         for one in value.split(separator: ";", omittingEmptySubsequences: false) {
             let text = String(one)
-            // Anything else is the file of a key, as in curl.
+            // Anything else is a file with a key, as in curl.
             let isFile = !text.isEmpty && !text.lowercasedASCII.hasPrefix("sha")
             pins.append(isFile ? text : try PinFormat.pin(text, at: place))
         }
         found.append(HostPins(patterns: patterns, pins: pins))
     }
 
-    /// The words of a shell's line, without their quotes.
+    /// Splits a shell command line into words and removes the quotes.
     private static func words(_ line: String, at place: String) throws(PinFormatError) -> [String] {
         var words: [String] = []
         var word: String?
@@ -105,13 +107,13 @@ package enum CurlFormat {
             }
         }
         guard quote == nil else {
-            throw PinFormatError(place, "a quote does not end", expected: "\(quote ?? "'")")
+            throw PinFormatError(place, "unterminated quote", expected: "\(quote ?? "'")")
         }
         if let word { words.append(word) }
         return words
     }
 
-    /// A command for each host.
+    /// Writes a curl command for each host.
     package static func write(_ hosts: [ExportedPins]) -> String {
         var lines: [String] = []
         for host in hosts {

@@ -1,12 +1,12 @@
 import HTTPCore
 import Trust
 
-/// Why a text of another program's pins cannot be used.
+/// Why another program's pins cannot be converted.
 package struct PinFormatError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A line or a key; empty: the whole.
+    /// The line or key concerned; empty for the whole input.
     package var place: String
     package var problem: String
-    /// What would be right; empty: the problem says it.
+    /// What would be valid; empty if that is clear from the problem.
     package var expected: String
 
     package init(_ place: String, _ problem: String, expected: String) {
@@ -21,17 +21,18 @@ package struct PinFormatError: Error, Hashable, Sendable, CustomStringConvertibl
     }
 }
 
-/// Pins for hosts, as other programs have them: any one of the pins is enough.
+/// Pins for hosts, as in other programs: one matching pin is enough.
 package struct HostPins: Hashable, Sendable {
     /// Host patterns of a configuration, at least one.
     package var patterns: [String]
-    /// As a configuration names them; empty: these hosts are exempt from what others say of them.
+    /// Pins in the configuration's notation. If empty, these hosts are exempt from the pins of
+    /// other patterns that match them.
     package var pins: [String]
     package var mode = PinningMode.publicKey
     package var isEnforced = true
-    /// Seconds since 1970; from then on the pins are not enforced.
+    /// When the pins are no longer enforced, in seconds since 1970.
     package var expires: Int64?
-    /// What was said besides and is not in the configuration.
+    /// Remarks about settings that were not converted.
     package var notes: [String] = []
 
     package init(patterns: [String], pins: [String]) {
@@ -39,20 +40,20 @@ package struct HostPins: Hashable, Sendable {
         self.pins = pins
     }
 
-    /// A host pattern that the command line names.
+    /// Parses a host pattern of the command line.
     package static func pattern(_ text: String) throws(PinFormatError) -> String {
         try PinFormat.pattern(text, at: "--host")
     }
 
-    /// What tells how special a pattern is: the more labels the more, and with as many an exact
-    /// name more than a wildcard.
+    /// How specific a pattern is: a pattern with more labels is more specific, and among patterns
+    /// with the same number of labels, an exact name is more specific than a wildcard.
     static func rank(_ pattern: String) -> (labels: Int, form: Int) {
         let form = pattern.hasPrefix("**.") ? 2 : pattern.hasPrefix("*.") ? 1 : 0
         let name = pattern.drop { $0 == "*" || $0 == "." }
         return (name.split(separator: ".").count, form)
     }
 
-    /// Whether all that a pattern matches, another one matches too.
+    /// Whether one pattern matches every host that another one matches.
     static func covers(_ general: String, _ special: String) -> Bool {
         if general == special { return true }
         let domain = general.drop { $0 == "*" || $0 == "." }
@@ -65,7 +66,7 @@ package struct HostPins: Hashable, Sendable {
 }
 
 extension [HostPins] {
-    /// The most special first, since the first entry that matches applies.
+    /// Sorted with the most specific first, since the first matching entry applies.
     package var inOrder: [HostPins] {
         enumerated().sorted { left, right in
             let a = HostPins.rank(left.element.patterns[0])
@@ -74,7 +75,7 @@ extension [HostPins] {
         }.map(\.element)
     }
 
-    /// A part of a configuration that says the same.
+    /// The equivalent configuration fragment.
     package var configuration: String {
         var hosts = ["hosts:"]
         var pinsets = ["pinsets:"]
@@ -120,9 +121,9 @@ extension [HostPins] {
     private static func quoted(_ pin: String) -> String { JSONText.quoted(pin) }
 }
 
-/// What the formats have in common.
+/// Functions shared by the formats.
 enum PinFormat {
-    /// A host of another program's file as a pattern.
+    /// Converts a host of another program's file to a host pattern.
     static func pattern(
         _ host: String, subdomains: Bool = false, at place: String
     ) throws(PinFormatError) -> String {
@@ -130,11 +131,12 @@ enum PinFormat {
         do {
             return try HostPattern(text).description
         } catch {
-            throw PinFormatError(place, "\"\(host)\" is no host: \(error.problem)", expected: "")
+            throw PinFormatError(
+                place, "\"\(host)\" is not a valid host: \(error.problem)", expected: "")
         }
     }
 
-    /// A digest of a key in base64, with or without `sha256/` before it, as a pin.
+    /// Converts a key's digest in base64, with or without the prefix `sha256/`, to a pin.
     static func pin(_ text: String, at place: String) throws(PinFormatError) -> String {
         let written = text.contains("/") && text.lowercasedASCII.hasPrefix("sha") ? text : nil
         let pin = written ?? "sha256/" + text
@@ -143,20 +145,23 @@ enum PinFormat {
                 case .keyDigest(let digest)? = pins.first
             else {
                 throw PinFormatError(
-                    place, "\"\(text)\" is no pin of a key", expected: "one SHA-256 in base64")
+                    place, "\"\(text)\" is not a public key pin",
+                    expected: "one SHA-256 digest in base64")
             }
             return digest.keyPinText
         } catch let error as PinError {
-            throw PinFormatError(place, "\"\(text)\" is no pin: \(error.problem)", expected: "")
+            throw PinFormatError(
+                place, "\"\(text)\" is not a valid pin: \(error.problem)", expected: "")
         } catch {
             throw PinFormatError(place, "\(error)", expected: "")
         }
     }
 
-    /// A day, from whose first second on something has expired.
+    /// Parses a date. The result is its first second, in seconds since 1970.
     static func day(_ text: String, at place: String) throws(PinFormatError) -> Int64 {
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
-            throw PinFormatError(place, "\"\(text)\" is no date", expected: "as in 2027-06-01")
+            throw PinFormatError(
+                place, "\"\(text)\" is not a valid date", expected: "a date such as 2027-06-01")
         }
         return seconds
     }

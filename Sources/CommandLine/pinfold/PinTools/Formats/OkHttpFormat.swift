@@ -1,10 +1,10 @@
 import Trust
 
-/// OkHttp's `CertificatePinner.Builder`, in Kotlin or Java: calls of
+/// OkHttp's `CertificatePinner.Builder`, in Kotlin or Java: calls to
 /// `add("pattern", "sha256/…", …)`.
 package enum OkHttpFormat {
-    /// The pins of all calls of `add` in a text. Where several patterns match a host, the pins of
-    /// all of them are good there, as in OkHttp.
+    /// Reads the pins of all calls to `add` in a text. As in OkHttp, if several patterns match a
+    /// host, the pins of all of them are accepted.
     package static func read(_ contents: [UInt8]) throws(PinFormatError) -> [HostPins] {
         var reader = CallReader(text: Array(String(decoding: contents, as: UTF8.self)))
         var found: [HostPins] = []
@@ -12,14 +12,15 @@ package enum OkHttpFormat {
             let place = "line \(call.line)"
             guard let host = call.arguments.first, call.arguments.count > 1 else {
                 throw PinFormatError(
-                    place, "add has \(call.arguments.count) texts",
+                    place, "add has \(call.arguments.count) string arguments",
                     expected: "a host pattern and pins, as in add(\"a.example\", \"sha256/…\")")
             }
             let pattern = try PinFormat.pattern(host, at: place)
             var pins: [String] = []
             for pin in call.arguments.dropFirst() {
                 guard pin.contains("/") else {
-                    throw PinFormatError(place, "\"\(pin)\" is no pin", expected: "sha256/BASE64")
+                    throw PinFormatError(
+                        place, "\"\(pin)\" is not a valid pin", expected: "sha256/BASE64")
                 }
                 pins.append(try PinFormat.pin(pin, at: place))
             }
@@ -31,7 +32,7 @@ package enum OkHttpFormat {
         }
         guard !found.isEmpty else {
             throw PinFormatError(
-                "", "there is no call of add", expected: "add(\"a.example\", \"sha256/…\")")
+                "", "no calls to add found", expected: "add(\"a.example\", \"sha256/…\")")
         }
         return found.map { one in
             var whole = one
@@ -42,7 +43,7 @@ package enum OkHttpFormat {
         }.inOrder
     }
 
-    /// The builder that says the same as these hosts.
+    /// Writes the builder for these hosts.
     package static func write(_ hosts: [ExportedPins]) -> String {
         var lines = ["CertificatePinner.Builder()"]
         for host in hosts {
@@ -53,7 +54,7 @@ package enum OkHttpFormat {
     }
 }
 
-/// Finds calls of `add` in Kotlin or Java, past comments and other texts.
+/// Finds calls to `add` in Kotlin or Java, ignoring comments and other string literals.
 private struct CallReader {
     struct Call {
         var line: Int
@@ -77,7 +78,7 @@ private struct CallReader {
         }
     }
 
-    /// Goes behind a comment, if there is one here.
+    /// Skips a comment, if there is one at the current position.
     private mutating func skipComment() throws(PinFormatError) -> Bool {
         if begins("//", at: position) {
             while position < text.count, !text[position].isNewline { advance() }
@@ -87,7 +88,7 @@ private struct CallReader {
         let start = line
         while !begins("*/", at: position) {
             guard position < text.count else {
-                throw PinFormatError("line \(start)", "a comment does not end", expected: "*/")
+                throw PinFormatError("line \(start)", "unterminated comment", expected: "*/")
             }
             advance()
         }
@@ -95,7 +96,7 @@ private struct CallReader {
         return true
     }
 
-    /// The next call of `add` with texts as arguments; nil: there is no other.
+    /// The next call to `add` with string literals as arguments, or `nil` if there are no more.
     mutating func nextCall() throws(PinFormatError) -> Call? {
         while position < text.count {
             if try skipComment() { continue }
@@ -131,11 +132,11 @@ private struct CallReader {
             case let character where character.isWhitespace: advance()
             case let character:
                 throw PinFormatError(
-                    "line \(line)", "'\(character)' is no part of a text in quotes",
-                    expected: "only texts in quotes between the brackets of add")
+                    "line \(line)", "unexpected '\(character)' in the arguments of add",
+                    expected: "string literals only")
             }
         }
-        throw PinFormatError("line \(start)", "add does not end", expected: ")")
+        throw PinFormatError("line \(start)", "unterminated call to add", expected: ")")
     }
 
     private mutating func literal() throws(PinFormatError) -> String {
@@ -152,6 +153,6 @@ private struct CallReader {
             content.append(text[position])
             advance()
         }
-        throw PinFormatError("line \(start)", "a text does not end on its line", expected: "\"")
+        throw PinFormatError("line \(start)", "unterminated string literal", expected: "\"")
     }
 }

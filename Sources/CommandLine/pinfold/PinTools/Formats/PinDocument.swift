@@ -1,11 +1,11 @@
 import Documents
 
-/// The XML and the property lists of other programs; what is wrong is told as of any file of pins.
+/// Parses other programs' XML and property lists, with the errors of the pin formats.
 enum PinDocument {
-    /// Far more than any file of pins needs.
+    /// Limits far above what a file of pins needs.
     private static let limits = DocumentLimits(depth: 64, values: 100_000)
 
-    /// The root element of a document.
+    /// Parses XML. Returns the root element.
     static func xml(_ contents: [UInt8]) throws(PinFormatError) -> XMLTree.Element {
         do {
             return try XMLTree(contents, limits: limits).root
@@ -14,7 +14,7 @@ enum PinDocument {
         }
     }
 
-    /// What a property list says, XML or binary.
+    /// Parses a property list, XML or binary.
     static func propertyList(_ contents: [UInt8]) throws(PinFormatError) -> DocumentValue {
         do {
             return try PropertyListReader.value(of: contents, limits: limits)
@@ -34,7 +34,7 @@ extension PinFormatError {
             switch error.reason {
             case .entity: "a document without entities"
             case .encoding: "UTF-8 or UTF-16"
-            case .duplicateKey: "each name once"
+            case .duplicateKey: "each key once"
             default: expected
             }
         self.init(place ?? "", error.reason.text, expected: wanted)
@@ -42,10 +42,10 @@ extension PinFormatError {
 }
 
 extension XMLTree.Element {
-    /// Where it is, for errors.
+    /// The element's line, for errors.
     var place: String { "line \(line ?? 1)" }
 
-    /// The text without white space around it.
+    /// The text without leading and trailing white space.
     var trimmedText: String {
         let isSpace: (Character) -> Bool = { $0.isWhitespace }
         let start = text.drop(while: isSpace)

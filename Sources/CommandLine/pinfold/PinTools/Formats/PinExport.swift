@@ -3,15 +3,15 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-/// The pins of a host entry, as far as other programs know such.
+/// The pins of a host entry, reduced to what other programs support.
 package struct ExportedPins: Hashable, Sendable {
-    /// A host pattern in its parts.
+    /// A host pattern, split into its parts.
     package struct Name: Hashable, Sendable {
-        /// Without wildcard and port.
+        /// The domain without wildcard and port.
         package var domain: String
-        /// Whether the names below it are meant, too.
+        /// Whether names below the domain are included.
         package var subdomains: Bool
-        /// Without port.
+        /// The pattern without port.
         package var pattern: String
     }
 
@@ -23,13 +23,13 @@ package struct ExportedPins: Hashable, Sendable {
     package var expires: Int64?
 }
 
-/// The forms that pins are written in for other programs.
+/// The formats that pins can be exported to.
 package enum ExportFormat: String, CaseIterable, Sendable {
     case trustkit
     case android
     case okhttp
     case curl
-    /// A file in DER for each pinned certificate, AFNetworking's way.
+    /// A DER file for each pinned certificate, as AFNetworking expects.
     case cer
 
     fileprivate var program: String {
@@ -43,16 +43,18 @@ package enum ExportFormat: String, CaseIterable, Sendable {
     }
 }
 
-/// What a configuration's pins are for another program.
+/// A configuration's pins, converted for another program.
 package struct PinExport: Sendable {
     package var hosts: [ExportedPins] = []
-    /// What cannot be said there, and is said so that no more servers pass.
+    /// Settings that the program does not support, where the result accepts no more servers.
     package var warnings: [String] = []
 
+    /// Converts a configuration's pins.
+    ///
     /// - Parameters:
-    ///   - pinset: the only one that is written; nil: all that host entries name.
-    /// - Throws: for what cannot be said there without letting more servers pass, or refusing
-    ///   servers that are only reported here.
+    ///   - pinset: The only pinset to export, or `nil` for all that host entries name.
+    /// - Throws: If the result would accept more servers, or refuse servers that the
+    ///   configuration only reports.
     package init(
         _ configuration: ConfigurationSnapshot, pinset wanted: String?, for format: ExportFormat
     ) throws(PinFormatError) {
@@ -63,14 +65,14 @@ package struct PinExport: Sendable {
                 .filter { wanted == nil || $0.name == wanted }
             let pinning = pinsets.filter { $0.mode != .none }
             if pinning.isEmpty {
-                if !pinsets.isEmpty { warnings.append("\(place): exempt from pins, left out") }
+                if !pinsets.isEmpty { warnings.append("\(place): exempt from pins, omitted") }
                 continue
             }
             guard pinning.count == 1, let pinset = pinning.first else {
                 throw PinFormatError(
                     place,
                     "all of its \(pinning.count) pinsets must pass, which \(format.program) "
-                        + "cannot say", expected: "--pinset with one of them")
+                        + "does not support", expected: "--pinset with one of them")
             }
             var exported = ExportedPins(
                 pinset: pinset.name, names: [], keys: try Self.keys(pinset, format),
@@ -86,7 +88,8 @@ package struct PinExport: Sendable {
         }
     }
 
-    /// OkHttp takes the pins of every pattern that matches, not of the first.
+    /// Checks that no patterns overlap: OkHttp accepts the pins of every pattern that matches, not
+    /// only of the first.
     private func requireApart() throws(PinFormatError) {
         for special in hosts {
             for general in hosts where Set(general.keys) != Set(special.keys) {
@@ -95,8 +98,8 @@ package struct PinExport: Sendable {
                     guard let other else { continue }
                     throw PinFormatError(
                         "hosts",
-                        "OkHttp would take the pins of \(other.pattern) for "
-                            + "\(name.pattern), too", expected: "--pinset with one of the two")
+                        "OkHttp would also accept the pins of \(other.pattern) for "
+                            + "\(name.pattern)", expected: "--pinset with one of the two")
                 }
             }
         }
@@ -130,8 +133,8 @@ package struct PinExport: Sendable {
                 case .certificateFingerprint:
                     throw PinFormatError(
                         place,
-                        "is a certificate's fingerprint, of which \(format.program) knows "
-                            + "nothing", expected: "the certificate's file, or its key's pin")
+                        "is a certificate's fingerprint, which \(format.program) does not "
+                            + "support", expected: "the certificate's file, or its key's pin")
                 }
             } catch let error as PinFormatError {
                 throw error
@@ -143,40 +146,42 @@ package struct PinExport: Sendable {
         return keys
     }
 
-    /// What else the pinset says, and whether the program can.
+    /// Converts the pinset's other settings, as far as the program supports them.
     private mutating func settle(
         _ pinset: Pinset, _ format: ExportFormat, _ exported: inout ExportedPins
     ) throws(PinFormatError) {
         let place = "pinsets.\(pinset.name)"
         if !pinset.isEnforced, format != .trustkit {
             throw PinFormatError(
-                place, "only reports, and \(format.program) would refuse",
+                place, "only reports failures, but \(format.program) would refuse servers",
                 expected: "enforce: true, or --format trustkit")
         }
         if let expires = pinset.expires {
             let end = CivilDate.text(secondsSince1970: expires)
             if pinset.afterExpiry == .refuse && pinset.isEnforced {
-                warnings.append("\(place): that it refuses from \(end) on is left out")
+                warnings.append("\(place): the expiry at \(end) (refuse) is omitted")
             } else if format == .trustkit || format == .android {
                 exported.expires = expires
                 if expires % 86_400 != 0 {
-                    // The day after, so that it is not over before its time.
+                    // Dates are whole days: round up, so that the pins do not expire too early.
                     exported.expires = expires + 86_400
-                    warnings.append("\(place): \(end) becomes the day after it")
+                    warnings.append("\(place): \(end) is rounded up to the next day")
                 }
             } else {
-                warnings.append("\(place): that it only reports from \(end) on is left out")
+                warnings.append("\(place): the expiry at \(end) (report) is omitted")
             }
         }
         if pinset.mode == .certificate, format != .cer {
-            warnings.append("\(place): compares certificates; there, their keys are compared")
+            warnings.append(
+                "\(place): compares certificates, but \(format.program) compares their keys")
         }
         if pinset.allowInvalidCertificates || !pinset.validatesDomainName {
-            warnings.append("\(place): there, chain and name must be valid as well")
+            warnings.append(
+                "\(place): \(format.program) also requires a valid chain and a matching name")
         }
-        if !pinset.anchors.isEmpty { warnings.append("\(place): its anchors are left out") }
+        if !pinset.anchors.isEmpty { warnings.append("\(place): its anchors are omitted") }
         if format == .curl {
-            warnings.append("\(place): curl compares the server's own key only, no issuer's")
+            warnings.append("\(place): curl compares only the server's own key, not an issuer's")
         }
     }
 
@@ -186,13 +191,13 @@ package struct PinExport: Sendable {
         var bare = pattern
         if let parsed = try? HostPattern(pattern), let port = parsed.port {
             bare = parsed.atEveryPort.description
-            warnings.append("\(place): \(pattern) is written for every port, not \(port) alone")
+            warnings.append("\(place): \(pattern) applies to every port, not only to \(port)")
         }
         let domain = String(bare.drop { $0 == "*" || $0 == "." })
         let isWild = domain != bare
         let isOneLabel = isWild && !bare.hasPrefix("**")
         if isWild, format == .curl {
-            warnings.append("\(place): \(bare) is left out, for curl asks one host")
+            warnings.append("\(place): \(bare) is omitted, because curl has no wildcards")
             return
         }
         if isOneLabel, format != .okhttp {
@@ -202,7 +207,7 @@ package struct PinExport: Sendable {
         if !exported.names.contains(name) { exported.names.append(name) }
     }
 
-    /// The text in the program's form. Not for `.cer`.
+    /// The pins in the program's format. Not for `.cer`.
     package func text(_ format: ExportFormat) -> String {
         switch format {
         case .trustkit: TrustKitFormat.write(hosts)
@@ -212,7 +217,7 @@ package struct PinExport: Sendable {
         }
     }
 
-    /// The certificates among a configuration's pins, in DER, with the names of their files.
+    /// The certificates among a configuration's pins, in DER, with file names for them.
     package static func certificates(
         _ configuration: ConfigurationSnapshot, pinset wanted: String?
     ) throws(PinFormatError) -> [(name: String, der: [UInt8])] {
@@ -224,8 +229,8 @@ package struct PinExport: Sendable {
                 guard case .certificate(let der) = pin else {
                     throw PinFormatError(
                         "pinsets.\(pinset.name), pin \(index)",
-                        "is no certificate but a digest or key",
-                        expected: "files of certificates, or another --format")
+                        "is a digest or key, not a certificate",
+                        expected: "certificate files, or another --format")
                 }
                 files.append(("\(pinset.name)-\(index).cer", der))
             }

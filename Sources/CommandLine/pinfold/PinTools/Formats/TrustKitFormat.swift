@@ -3,7 +3,7 @@ import HTTPCore
 
 /// TrustKit's part of an Info.plist: `TSKConfiguration` with `TSKPinnedDomains`.
 package enum TrustKitFormat {
-    /// The pins of a property list, XML or binary.
+    /// Reads the pins of a property list, XML or binary.
     package static func read(_ contents: [UInt8]) throws(PinFormatError) -> [HostPins] {
         var place = ""
         var root = try dictionary(try PinDocument.propertyList(contents), at: place)
@@ -13,7 +13,7 @@ package enum TrustKitFormat {
         }
         guard let domains = root["TSKPinnedDomains"] else {
             throw PinFormatError(
-                place, "there is no TSKPinnedDomains",
+                place, "TSKPinnedDomains is missing",
                 expected: "TSKConfiguration with TSKPinnedDomains")
         }
         place = (place.isEmpty ? "" : place + ".") + "TSKPinnedDomains"
@@ -57,8 +57,8 @@ package enum TrustKitFormat {
             !values.isEmpty
         else {
             throw PinFormatError(
-                "\(place).TSKPublicKeyHashes", "is missing, empty or no array",
-                expected: "an array of SHA-256 in base64")
+                "\(place).TSKPublicKeyHashes", "is missing, empty or not an array",
+                expected: "an array of SHA-256 digests in base64")
         }
         for (index, value) in values.enumerated() {
             let name = "\(place).TSKPublicKeyHashes[\(index)]"
@@ -78,12 +78,12 @@ package enum TrustKitFormat {
                 "\(place).TSKExpirationDate", "is \(value.kind)", expected: "a date")
         }
         if keys["TSKReportUris"] != nil {
-            entry.notes.append("reports were sent to TSKReportUris: see the metrics and the log")
+            entry.notes.append("failures were reported to TSKReportUris: see reportTo")
         }
         return entry
     }
 
-    /// The property list, as XML, that says the same as these hosts.
+    /// Writes the XML property list for these hosts.
     package static func write(_ hosts: [ExportedPins]) -> String {
         var lines = [
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>",

@@ -1,7 +1,7 @@
 import Trust
 
-// `--intercept` over the entries of a file: what they say of the hosts stays in force, so that no
-// option takes pinsets away from them.
+// `--intercept` on top of a file's entries. The entries' other settings stay in force, so that the
+// option cannot remove pinsets from hosts.
 extension CommandLineOverlay {
     private static let option = "--intercept"
 
@@ -10,7 +10,7 @@ extension CommandLineOverlay {
         switch root["hosts"]?.content {
         case .sequence(let present)?: hosts = present
         case .null?, nil: hosts = []
-        // Not a list: left as it is, for the checks to report.
+        // Not a list: unchanged, so that the checks report it.
         case .scalar?, .mapping?: return
         }
         for text in intercept { hosts = Self.intercepting(text, hosts, validation) }
@@ -24,16 +24,16 @@ extension CommandLineOverlay {
         }
     }
 
-    /// The entries with all hosts of a pattern intercepted: entries for these hosts alone say so
-    /// themselves, of others a copy comes before them, and those that no entry has get one of their
-    /// own at the end. Where an entry has some of the hosts, but neither pattern has the other,
-    /// what is meant cannot be said by patterns: that is an error.
+    /// The entries with all hosts of a pattern intercepted. Entries for such hosts only are
+    /// changed; other entries that match some of these hosts are preceded by a changed copy; and
+    /// hosts without an entry get a new one at the end. If an entry's pattern overlaps the given
+    /// one and neither contains the other, patterns cannot express the result: that is an error.
     private static func intercepting(
         _ text: String, _ hosts: [ConfigNode], _ validation: Validation
     ) -> [ConfigNode] {
         let written = scalar(text, option)
         var result: [ConfigNode] = []
-        // One that is none is left for the checks to report.
+        // An invalid pattern is left for the checks to report.
         guard let wanted = try? HostPattern(text) else {
             return hosts + [mapping(option, [:]).intercepting([written])]
         }
@@ -62,7 +62,7 @@ extension CommandLineOverlay {
             } else {
                 result.append(entry)
             }
-            // No host of the pattern gets further.
+            // No host of the pattern reaches later entries.
             if isBeyond || within.contains(where: { $0.pattern?.covers(wanted) ?? false }) {
                 return result + hosts[(index + 1)...]
             }
@@ -77,7 +77,7 @@ extension HostPattern {
         sharesNames(with: other) && (port == nil || other.port == nil || port == other.port)
     }
 
-    /// Whether it matches all that another one does.
+    /// Whether it matches everything that another pattern matches.
     fileprivate func covers(_ other: HostPattern) -> Bool {
         var coverage = PatternCoverage<Void>()
         coverage.insert(self, owner: ())
@@ -86,13 +86,13 @@ extension HostPattern {
 }
 
 extension ConfigNode {
-    /// The host pattern that it is.
+    /// The node as a host pattern.
     fileprivate var pattern: HostPattern? {
         guard case .scalar(let text, _) = content else { return nil }
         return try? HostPattern(text)
     }
 
-    /// An entry of `hosts` for these patterns.
+    /// This entry of `hosts` with other patterns.
     fileprivate func matching(_ patterns: [ConfigNode]) -> ConfigNode {
         var entry = self
         let origin = entry["match"]?.origin ?? origin
@@ -100,14 +100,14 @@ extension ConfigNode {
         return entry
     }
 
-    /// An entry of `hosts` for these patterns, whose tunnels are intercepted.
+    /// This entry of `hosts` with other patterns, intercepted.
     fileprivate func intercepting(_ patterns: [ConfigNode]) -> ConfigNode {
         var entry = matching(patterns)
         entry.set("intercept", to: CommandLineOverlay.scalar("true", "--intercept"))
         return entry
     }
 
-    /// A mapping without a key.
+    /// This mapping without a key.
     fileprivate func without(_ key: String) -> ConfigNode {
         guard case .mapping(let entries) = content else { return self }
         return ConfigNode(origin: origin, content: .mapping(entries.filter { $0.key != key }))

@@ -1,5 +1,5 @@
-/// The few things that the command line may say on top of a file or instead of one. The texts are
-/// checked like those of a file, with the option named in place of file and line.
+/// The settings that the command line can add to a file or use in place of one. The values are
+/// checked like those of a file; errors name the option in place of file and line.
 package struct CommandLineOverlay: Sendable, Equatable {
     /// `--listen`: replaces all forward listeners.
     package var listen: [String] = []
@@ -12,8 +12,9 @@ package struct CommandLineOverlay: Sendable, Equatable {
     package var allowDestination: [String] = []
     /// `--roots`: replaces `tls.roots`; `system`, or a file relative to the working folder.
     package var roots: [String] = []
-    /// `--intercept`: host patterns whose tunnels are intercepted, pinsets and all else of their
-    /// entries as they are. Where no authority is named it is the one that `pinfold ca init` makes.
+    /// `--intercept`: host patterns whose tunnels are intercepted, with the other settings of their
+    /// entries, such as pinsets, unchanged. If no authority is configured, the one that
+    /// `pinfold ca init` creates is used.
     package var intercept: [String] = []
     /// `--cache-path`: replaces `cache.path`; relative to the working folder.
     package var cachePath: String?
@@ -23,7 +24,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
     /// No options.
     package init() {}
 
-    /// Lays the options over a document.
+    /// Applies the options to a document.
     func apply(to root: inout ConfigNode, validation: Validation) {
         applyListeners(to: &root, validation: validation)
         if let admin {
@@ -49,7 +50,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
         if let workers { root.set("workers", to: Self.scalar(workers, "--workers")) }
     }
 
-    /// `--listen` and `--reverse` work on the listeners of the file or, without any, on the
+    /// Applies `--listen` and `--reverse` to the listeners of the file or, if it has none, to the
     /// default one.
     private func applyListeners(to root: inout ConfigNode, validation: Validation) {
         guard !listen.isEmpty || !reverse.isEmpty else { return }
@@ -57,7 +58,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
         switch root["listeners"]?.content {
         case .sequence(let present)?: listeners = present
         case .null?, nil: listeners = [Self.defaultListener]
-        // Not a list: left as it is, for the checks to report.
+        // Not a list: unchanged, so that the checks report it.
         case .scalar?, .mapping?: return
         }
         if !listen.isEmpty {
@@ -74,13 +75,13 @@ package struct CommandLineOverlay: Sendable, Equatable {
             guard let equals = option.firstIndex(of: "=") else {
                 validation.report(
                     .option("--reverse"), "", "\(quoted(option)) has no `=`",
-                    expected: "ADDRESS=URL, as in 127.0.0.1:8081=https://api.example.com")
+                    expected: "ADDRESS=URL, such as 127.0.0.1:8081=https://api.example.com")
                 continue
             }
             let address = String(option[..<equals])
             let upstream = String(option[option.index(after: equals)...])
             listeners.removeAll { listener in
-                // What another option wrote stays: the checks report the address as taken.
+                // Other options' listeners stay: the checks report that the address is in use.
                 if case .option = listener.origin { return false }
                 guard case .scalar(address, _)? = listener["address"]?.content else { return false }
                 return !address.hasSuffix(":0")
@@ -125,7 +126,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
         path.reduce(Optional(root)) { $0?[$1] }
     }
 
-    /// Replaces the value at a path, making the mappings on the way that are not there.
+    /// Replaces the value at a path, and creates the mappings that are missing on the way.
     static func set(_ path: [String], to value: ConfigNode, in node: inout ConfigNode) {
         guard let key = path.first else {
             node = value

@@ -1,20 +1,20 @@
-/// One thing that is wrong with a configuration.
+/// An error in a configuration.
 package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConvertible {
     /// Where the offending value was written.
     package enum Origin: Sendable, Equatable {
-        /// A line of the configuration file, counted from 1; 0 is the file as a whole.
+        /// A line of the configuration file, counted from 1, or 0 for the file as a whole.
         case file(name: String, line: Int)
         /// A command-line option, with its dashes.
         case option(String)
-        /// A built-in default, which is at fault only together with something else.
+        /// A built-in default, which is wrong only in combination with something else.
         case builtIn
 
-        /// The line of the file, or nil when the value was not written there.
+        /// The line of the file, or `nil` if the value was not written in the file.
         package var line: Int? {
             if case .file(_, let line) = self { line } else { nil }
         }
 
-        /// `file:line: key`, `--option: key`; without the key when it is empty.
+        /// `file:line: key` or `--option: key`, without the key if it is empty.
         func place(key: String) -> String {
             let place =
                 switch self {
@@ -33,10 +33,10 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     package var key: String
     /// What is wrong.
     package var problem: String
-    /// What would be right; empty when the problem says it.
+    /// What would be valid; empty if that is clear from the problem.
     package var expected: String
 
-    /// `file:line: key: what is wrong; expected …`, in one line.
+    /// `file:line: key: what is wrong; expected …`, on one line.
     package var description: String {
         let named = origin.place(key: key)
         return expected.isEmpty
@@ -44,7 +44,7 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     }
 }
 
-/// Everything that is wrong with a configuration, in the order of the file; never empty.
+/// All errors in a configuration, in the order of the file; never empty.
 package struct ConfigurationErrors: Error, Sendable, Equatable, CustomStringConvertible {
     /// The errors.
     package var errors: [ConfigurationError]

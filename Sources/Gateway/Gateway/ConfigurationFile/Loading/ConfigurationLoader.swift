@@ -1,22 +1,22 @@
 import CLinux
 import Clocks
 
-/// Reads, checks and completes configurations.
+/// Reads and checks configurations, and fills in the defaults.
 package struct ConfigurationLoader: Sendable {
-    /// What the surroundings say: home folder, state folder, working folder, cores.
+    /// The process's environment: home folder, state folder, working folder, cores.
     package var environment: ConfigurationEnvironment
 
-    /// A loader for the given surroundings.
+    /// Creates a loader for an environment.
     package init(environment: ConfigurationEnvironment) {
         self.environment = environment
     }
 
     /// Loads a file, or the built-in defaults, with the command line's options on top.
     /// - Parameters:
-    ///   - file: The configuration file's path, or nil for the built-in defaults. It is also the
-    ///     name in errors, and its folder is what the file's relative paths are relative to.
+    ///   - file: The configuration file's path, or `nil` for the built-in defaults. It is also the
+    ///     name in errors, and relative paths in the file are relative to its folder.
     ///   - overlay: The options given on the command line.
-    /// - Throws: Everything that is wrong, not only the first.
+    /// - Throws: All errors, not only the first.
     package func load(
         file: String?, overlay: CommandLineOverlay = CommandLineOverlay()
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
@@ -39,8 +39,8 @@ package struct ConfigurationLoader: Sendable {
         return try load(text: text, name: file, overlay: overlay)
     }
 
-    /// The files that a configuration names for the interception's authority, which need not exist
-    /// yet; nothing else of it is looked at. nil: it names none.
+    /// The files that a configuration names for the interception authority, or `nil` if it names
+    /// none. The files need not exist yet, and the rest of the configuration is not checked.
     package func authorityPaths(
         file: String
     ) throws(ConfigurationError) -> (certificate: String, key: String)? {
@@ -82,12 +82,12 @@ package struct ConfigurationLoader: Sendable {
         return try check(root, folder: folder, overlay: overlay)
     }
 
-    /// A file without any key is most likely one that is being written, or not the one that was
-    /// meant: taken as it stands it would remove every listener, pinset and rule.
+    /// The error for a file without any keys. Such a file is probably still being written, or is
+    /// not the intended one. Loading it would remove every listener, pinset and rule.
     private static func empty(_ name: String) -> ConfigurationError {
         ConfigurationError(
-            origin: .file(name: name, line: 0), key: "", problem: "has no key",
-            expected: "at least one; the built-in defaults apply without --config, or with {}")
+            origin: .file(name: name, line: 0), key: "", problem: "has no keys",
+            expected: "at least one key; for the built-in defaults, omit --config or write {}")
     }
 
     private func check(
@@ -103,28 +103,28 @@ package struct ConfigurationLoader: Sendable {
     }
 }
 
-/// What the process's surroundings contribute to a configuration.
+/// The parts of the process's environment that a configuration depends on.
 package struct ConfigurationEnvironment: Sendable, Equatable {
-    /// The user's home folder, for `~`; nil when there is none.
+    /// The user's home folder, for `~`, or `nil` if there is none.
     package var homeFolder: String?
-    /// `XDG_STATE_HOME`, or nil.
+    /// The value of `XDG_STATE_HOME`, or `nil` if it is not set.
     package var stateFolder: String?
     /// The absolute working folder, which relative paths of options are relative to.
     package var workingFolder: String
     /// The number of online cores, for `workers: auto`.
     package var onlineCores: Int
-    /// Whether it is looked at whether the paths that will be written can be.
+    /// Whether to check that the paths that the gateway writes to are writable.
     package var looksAtPaths = false
-    /// How many files the process may open, once it has raised its own limit; nil: it is not known.
+    /// How many files the process may open after raising its own limit, or `nil` if unknown.
     package var openFiles: Int?
-    /// The environment variables that secrets may be in.
+    /// The environment variables that may contain secrets.
     package var variables = EnvironmentVariables.fixed([:])
     /// The time at which certificates must be valid, in seconds since 1970.
     package var now = Clock.coarseWallSeconds()
 
-    /// Where the gateway keeps what no file gives another place: `pinfold` in the state folder of
-    /// the XDG base directory specification, which is `XDG_STATE_HOME` if that is an absolute path,
-    /// else `~/.local/state`; nil without a home.
+    /// The default folder for the gateway's data: `pinfold` in the state folder of the XDG Base
+    /// Directory Specification, which is `XDG_STATE_HOME` if that is an absolute path, else
+    /// `~/.local/state`. The result is `nil` without a home folder.
     package var dataFolder: String? {
         if let stateFolder, stateFolder.hasPrefix("/") {
             return Files.absolute("pinfold", in: stateFolder)
@@ -132,14 +132,14 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         return homeFolder.map { Files.absolute(".local/state/pinfold", in: $0) }
     }
 
-    /// The files of the authority that is meant where none is named: in the data folder or, without
-    /// one, in the working folder.
+    /// The files of the authority that is used if none is configured: in the data folder or,
+    /// without one, in the working folder.
     package var defaultAuthority: (certificate: String, key: String) {
         let folder = dataFolder ?? workingFolder
         return (Files.absolute("ca.pem", in: folder), Files.absolute("ca.key", in: folder))
     }
 
-    /// The given surroundings.
+    /// Creates an environment.
     package init(
         homeFolder: String?, stateFolder: String?, workingFolder: String, onlineCores: Int
     ) {
@@ -156,8 +156,7 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
         return Int(clamping: limit.rlim_max)
     }
 
-    /// The surroundings of this process: its environment variables, its working folder and the
-    /// online cores.
+    /// The environment of this process: its environment variables, working folder and online cores.
     package static func ofProcess() -> ConfigurationEnvironment {
         func variable(_ name: String) -> String? {
             guard let value = getenv(name), value.pointee != 0 else { return nil }

@@ -1,6 +1,6 @@
 import PinfoldConfiguration
 
-/// Something in a valid configuration that probably does not do what its author meant.
+/// A valid setting that probably does not have the intended effect.
 package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertible {
     /// Where the value in question was written.
     package var origin: ConfigurationError.Origin
@@ -9,7 +9,7 @@ package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertibl
     /// What is suspicious, and what to write instead.
     package var text: String
 
-    /// `file:line: key: text`, in one line.
+    /// `file:line: key: text`, on one line.
     package var description: String {
         let place = origin.place(key: key)
         return "\(place): \(text)"
@@ -18,7 +18,7 @@ package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertibl
 
 /// A valid configuration and the warnings about it.
 package struct LoadedConfiguration: Sendable, Equatable {
-    /// What is in effect.
+    /// The configuration, with all defaults filled in.
     package var snapshot: ConfigurationSnapshot
     /// The warnings, in the order of the file.
     package var warnings: [ConfigurationWarning]

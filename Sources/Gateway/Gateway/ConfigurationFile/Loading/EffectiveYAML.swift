@@ -2,9 +2,9 @@ import PinfoldConfiguration
 import Trust
 
 extension ConfigurationSnapshot {
-    /// The whole configuration as YAML, with every default filled in and every path absolute: a
-    /// valid configuration that loads to an equal snapshot. Secrets (the administrative token,
-    /// the interception authority's key) are named by their file, never shown.
+    /// The whole configuration as YAML, with every default filled in and every path absolute. It
+    /// is a valid configuration that loads to an equal snapshot. Of secrets (the administrative
+    /// token, the interception authority's key), only the file is printed.
     package func effectiveYAML() -> String {
         var yaml = YAMLText()
         for section in SectionName.allCases { write(section, to: &yaml) }
@@ -49,8 +49,8 @@ extension ConfigurationSnapshot {
 }
 
 extension SectionName {
-    /// The keys of the section or of one of its elements, and their defaults, for the tests that
-    /// compare the documentation with them; nil of one that has none.
+    /// The keys of the section or of its elements, with their defaults, for the tests that compare
+    /// the documentation with them, or `nil` if the section has no keys.
     var described: [DescribedKey]? {
         switch self {
         case .workers: nil

@@ -1,29 +1,29 @@
 import PinfoldConfiguration
 import Trust
 
-/// Why files that have changed are not taken up: what is wrong, and under which key.
+/// Why changed files cannot be used: what is wrong, and the key that names them.
 package struct FileRefreshProblem: Error, Equatable, CustomStringConvertible {
     /// The files' absolute paths: one of ``ConfigurationSnapshot/watchedFiles``.
     package var paths: [String]
-    /// In the words of `check`, but for the place in the configuration's file.
+    /// The error as `check` would print it, without the line in the configuration file.
     package var description: String
 }
 
-/// A configuration with files as they are now.
+/// A configuration with the current content of its watched files.
 package struct RefreshedConfiguration {
-    /// With what was in force before in the place of what cannot be used.
+    /// The configuration. Where new content cannot be used, it has the previous content.
     package var snapshot: ConfigurationSnapshot
-    /// What is probably not meant, a line each.
+    /// Warnings about the new content, one line each.
     package var warnings: [String]
-    /// What cannot be used.
+    /// Errors in the new content.
     package var problems: [FileRefreshProblem]
-    /// The files that say something older than what is in force, which stays.
+    /// The files whose content is older than the one in use, which stays in use.
     package var outdated: Set<String>
 }
 
 extension ConfigurationSnapshot {
-    /// The absolute paths of the files that are taken up when they change, in sets of those that
-    /// are of use only together, each set once.
+    /// The absolute paths of the files that are reloaded when they change. Files that are usable
+    /// only together form a set; each set is listed once.
     package var watchedFiles: [[String]] {
         var sets: [[String]] = []
         var known: Set<[String]> = []
@@ -32,12 +32,12 @@ extension ConfigurationSnapshot {
         return sets
     }
 
-    /// The same configuration with watched files as they are now, each as far as it can be used.
-    /// The configuration's own file is not read.
+    /// The same configuration with the current content of its watched files, where usable. The
+    /// configuration file itself is not read.
     ///
     /// - Parameters:
-    ///   - paths: the files that may have changed, as ``watchedFiles`` has them.
-    ///   - now: seconds since 1970.
+    ///   - paths: The files that may have changed, from ``watchedFiles``.
+    ///   - now: The current time, in seconds since 1970.
     package func refreshed(reading paths: [String], at now: Int64) -> RefreshedConfiguration {
         var files = FileRefresh(paths: Set(paths), now: now)
         var next = self
@@ -48,7 +48,7 @@ extension ConfigurationSnapshot {
             entries[index].tls = files.refreshed(entries[index].tls, "hosts[\(index)].tls")
             files.refreshRules(of: &entries[index], "hosts[\(index)]")
         }
-        // Making the index anew is worth it only for what is another.
+        // Rebuild the index only if an entry has changed.
         if files.hasReplaced { next.hosts = HostTable(entries: entries) }
         return RefreshedConfiguration(
             snapshot: next, warnings: files.warnings, problems: files.problems,
@@ -57,7 +57,7 @@ extension ConfigurationSnapshot {
 }
 
 extension ClientIdentity {
-    /// Its files, each once.
+    /// The identity's files, each once.
     fileprivate var paths: [String] { path == keyPath ? [path] : [path, keyPath] }
 }
 
@@ -72,7 +72,7 @@ extension UpstreamTLS {
 }
 
 extension HostEntry {
-    /// The files that the rules for requests and responses name.
+    /// The files named by the rules for requests and responses.
     fileprivate var ruleFiles: [[String]] {
         [request.authorization?.scheme.source.path, response.schema?.path].compactMap {
             $0.map { [$0] }
@@ -81,36 +81,36 @@ extension HostEntry {
 }
 
 extension SecretSource {
-    /// Of a file.
+    /// The path, or `nil` if the secret is not in a file.
     fileprivate var path: String? {
         if case .file(let path) = self { path } else { nil }
     }
 }
 
-/// Reads files again, each once.
+/// Rereads files, each once.
 private struct FileRefresh {
-    /// Those that may have changed.
+    /// The files that may have changed.
     let paths: Set<String>
     let now: Int64
     private(set) var warnings: [String] = []
     private(set) var problems: [FileRefreshProblem] = []
     private(set) var outdated: Set<String> = []
-    /// Whether anything is another than before.
+    /// Whether anything has changed.
     var hasReplaced = false
     private var contents: [String: [UInt8]] = [:]
-    /// nil: what is in force stays.
+    /// CRL files by path, or `nil` where the current list stays in use.
     private var lists: [String: CRLFile?] = [:]
-    /// nil: it cannot be read.
+    /// Log lists by path, or `nil` where a file cannot be used.
     private var logLists: [String: TransparencyLogList?] = [:]
-    /// What was told of lists of logs: entries commonly have one in common.
-    private var told: Set<String> = []
+    /// Messages about log lists that were already recorded, since entries often share a list.
+    private var reportedMessages: Set<String> = []
 
     init(paths: Set<String>, now: Int64) {
         self.paths = paths
         self.now = now
     }
 
-    /// - Parameter key: the path of the section, for what is told.
+    /// - Parameter key: The path of the section, for messages.
     mutating func refreshed(_ tls: UpstreamTLS, _ key: String) -> UpstreamTLS {
         var tls = tls
         if let identity = tls.clientIdentity, !paths.isDisjoint(with: identity.paths) {
@@ -157,7 +157,7 @@ private struct FileRefresh {
 
     // MARK: Rules for requests and responses
 
-    /// - Parameter key: the path of the entry, for what is told.
+    /// - Parameter key: The path of the entry, for messages.
     mutating func refreshRules(of entry: inout HostEntry, _ key: String) {
         if let authorization = entry.request.authorization,
             let path = authorization.scheme.source.path, paths.contains(path)
@@ -173,7 +173,7 @@ private struct FileRefresh {
         }
     }
 
-    /// Puts what was read in its place; what cannot be used leaves what is there.
+    /// Stores a value that was read, or keeps the current one if reading fails.
     private mutating func take<Value: Equatable>(
         into place: inout Value?,
         _ reading: (inout Self) throws(FileRefreshProblem) -> Value
@@ -216,7 +216,7 @@ private struct FileRefresh {
 
     // MARK: Revoked certificates
 
-    /// Nil: what is in force stays.
+    /// The new list, or `nil` if the current one stays in use.
     private mutating func list(in file: CRLFile, _ key: String) -> CRLFile? {
         if let known = lists[file.path] { return known }
         var found: CRLFile?
@@ -233,7 +233,7 @@ private struct FileRefresh {
         _ file: CRLFile, _ key: String
     ) throws(FileRefreshProblem) -> CRLFile {
         let bytes = try read(file.path, key, of: [file.path])
-        // What is in force need not be parsed again.
+        // Unchanged lists need not be parsed again.
         if let lists = try? ListFile.decode(bytes), lists == file.lists { return file }
         do throws(CRLFileProblem) {
             let (read, found) = try CRLFile.read(bytes, path: file.path, at: now)
@@ -256,13 +256,13 @@ private struct FileRefresh {
         else { return }
         if list.isOlder(than: file.list) {
             outdated.insert(file.path)
-            return tellOnce(
-                "\(quoted(file.path)) holds an older list than is in force: the newer one stays "
-                    + "until there is a newer still, or the configuration is reloaded",
+            return warnOnce(
+                "\(quoted(file.path)) holds an older list than the one in use, which stays in use "
+                    + "until the file has a newer one or the configuration is reloaded",
                 "\(key).logs", of: file.path)
         }
         if let problem = list.shortage(of: section.minimumSCTs, at: now) {
-            if told.insert(file.path + problem).inserted {
+            if reportedMessages.insert(file.path + problem).inserted {
                 problems.append(
                     FileRefreshProblem(
                         paths: [file.path],
@@ -271,16 +271,16 @@ private struct FileRefresh {
             }
             return
         }
-        for text in list.warnings(at: now) { tellOnce(text, "\(key).logs", of: file.path) }
+        for text in list.warnings(at: now) { warnOnce(text, "\(key).logs", of: file.path) }
         section.list = LogListFile(path: file.path, list: list)
         hasReplaced = true
     }
 
-    private mutating func tellOnce(_ text: String, _ key: String, of path: String) {
-        if told.insert(path + text).inserted { warnings.append("\(key): \(text)") }
+    private mutating func warnOnce(_ text: String, _ key: String, of path: String) {
+        if reportedMessages.insert(path + text).inserted { warnings.append("\(key): \(text)") }
     }
 
-    /// The list of a file; nil: it cannot be read, which has been told.
+    /// The list of a file, or `nil` if it cannot be used, which has been recorded.
     private mutating func logList(of path: String, _ key: String) -> TransparencyLogList? {
         if let known = logLists[path] { return known }
         var list: TransparencyLogList?
@@ -299,7 +299,7 @@ private struct FileRefresh {
         return list
     }
 
-    /// - Parameter paths: the files that are of no use without this one.
+    /// - Parameter paths: The files that are unusable without this one.
     private mutating func read(
         _ path: String, _ key: String, of paths: [String]
     ) throws(FileRefreshProblem) -> [UInt8] {

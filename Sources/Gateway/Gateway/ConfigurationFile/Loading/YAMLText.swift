@@ -1,13 +1,13 @@
-/// YAML text in the making. Every text that is not one of our own words is quoted.
+/// Builds YAML text. Every value that is not one of our own words is quoted.
 struct YAMLText {
     private(set) var text = ""
 
-    /// Adds a line; a level is two spaces.
+    /// Adds a line, indented by two spaces per level.
     mutating func line(_ level: Int, _ content: String) {
         text += String(repeating: "  ", count: level) + content + "\n"
     }
 
-    /// Adds a line for each key of a mapping that has something to print.
+    /// Adds a line for each key of a mapping that is printed.
     mutating func lines<Values>(_ level: Int, _ table: KeyTable<Values>, _ values: Values) {
         for key in table.keys {
             guard let text = key.text(values) else { continue }
@@ -28,7 +28,7 @@ struct YAMLText {
         lines(1, table, values)
     }
 
-    /// Adds an element of a list, a mapping whose first key has something to print.
+    /// Adds an element of a list: a mapping whose first key is printed.
     mutating func element<Values>(_ level: Int, _ table: KeyTable<Values>, _ values: Values) {
         var inner = YAMLText()
         inner.lines(level + 1, table, values)
@@ -36,13 +36,13 @@ struct YAMLText {
         text += String(repeating: "  ", count: level) + "- " + indented
     }
 
-    /// A flow list of quoted texts.
+    /// A flow sequence of quoted texts.
     static func list(_ texts: [String]) -> String {
         "[\(texts.map(quoted).joined(separator: ", "))]"
     }
 
-    /// A double-quoted scalar (YAML 1.2 §7.3.1); characters that YAML or a terminal would not take
-    /// as they are become escapes.
+    /// A double-quoted scalar (YAML 1.2 §7.3.1). Characters that are not allowed in YAML or are
+    /// unsafe on a terminal are escaped.
     static func quoted(_ text: String) -> String {
         var result = "\""
         for scalar in text.unicodeScalars {

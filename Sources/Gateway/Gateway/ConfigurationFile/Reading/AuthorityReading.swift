@@ -1,7 +1,7 @@
 import CLinux
 import PinfoldTLS
 
-/// Why the files of an authority cannot be used; the text is for people.
+/// Why an authority's files cannot be used, with a message for the user.
 package enum AuthorityFileError: Error, Hashable, CustomStringConvertible {
     case certificate(String)
     case key(String)
@@ -17,9 +17,12 @@ extension CertificateAuthority {
     /// Reads an authority from its files.
     ///
     /// - Parameters:
-    ///   - certificatePath: absolute, or relative to the working folder; the key's likewise.
-    ///   - now: seconds since 1970, at which it must be valid; nil: whatever the time.
-    /// - Returns: `exposure` says that others than its owner may read the key, if they may.
+    ///   - certificatePath: Absolute, or relative to the working folder.
+    ///   - keyPath: Absolute, or relative to the working folder.
+    ///   - now: The time at which the authority must be valid, in seconds since 1970, or `nil` to
+    ///     skip this check.
+    /// - Returns: The authority and the content of its files. `exposure` is a warning if users
+    ///   other than the owner can read the key.
     package static func read(
         certificatePath: String, keyPath: String, now: Int64?
     ) throws(AuthorityFileError) -> (
@@ -54,7 +57,7 @@ extension CertificateAuthority {
         }
     }
 
-    /// Reads what clients are to trust: the first certificate of an authority's file.
+    /// Reads the certificate that clients must trust: the first one in an authority's file.
     package static func readAnchor(
         certificatePath path: String
     ) throws(AuthorityFileError) -> (pem: [UInt8], der: [UInt8]) {

@@ -1,13 +1,14 @@
-/// Files that a command is given, read as those that a configuration names.
+/// Reads files named on the command line, with the same rules as for files that a configuration
+/// names.
 package enum CommandFiles {
-    /// Why a file could not be read: its name and the reason, for people.
+    /// Why a file could not be read, with its name, as a message for the user.
     package struct Problem: Error, CustomStringConvertible {
         package let description: String
     }
 
-    /// The whole content of a regular file of at most 16 MiB.
+    /// Reads a regular file of at most 16 MiB.
     ///
-    /// - Parameter path: absolute, or relative to the working folder.
+    /// - Parameter path: Absolute, or relative to the working folder.
     package static func read(_ path: String) throws(Problem) -> [UInt8] {
         do {
             return try Files.read(path)

@@ -1,19 +1,19 @@
-/// A value of a configuration and the place where it was written.
+/// A value of a configuration, with its origin.
 ///
-/// This is what the checks read: they know neither YAML nor the command line, whose options become
+/// The checks work on these nodes, independently of YAML and of the command line. Options become
 /// nodes too, with the option as their origin.
 package struct ConfigNode: Sendable {
     /// The shape of the value.
-    package enum Content: Sendable {
-        /// Nothing: an empty value, `~` or `null`.
+    enum Content: Sendable {
+        /// An empty value, `~` or `null`.
         case null
-        /// One text; plain when it stands without quotes, so that `true` may mean a truth value.
+        /// A scalar. It is plain if it has no quotes, so that `true` may be a boolean.
         case scalar(String, isPlain: Bool)
         case sequence([ConfigNode])
-        /// The entries in the order written, duplicate keys included.
+        /// The entries in the order written, including duplicate keys.
         case mapping([Entry])
 
-        /// What to call the shape in an error.
+        /// The name of the shape in errors.
         var name: String {
             switch self {
             case .null: "nothing"
@@ -34,14 +34,14 @@ package struct ConfigNode: Sendable {
     package var origin: ConfigurationError.Origin
     package var content: Content
 
-    /// The value of a key, the first when there are several.
+    /// The value of a key, the first if there are several.
     subscript(key: String) -> ConfigNode? {
         guard case .mapping(let entries) = content else { return nil }
         return entries.first { $0.key == key }?.value
     }
 
-    /// Replaces the value of a key, or adds it. A node that is not a mapping becomes one only when
-    /// it is null: anything else is left for the checks to report.
+    /// Replaces the value of a key, or adds it. A null node becomes a mapping; any other node that
+    /// is not a mapping is left for the checks to report.
     mutating func set(_ key: String, to value: ConfigNode) {
         switch content {
         case .mapping(var entries):

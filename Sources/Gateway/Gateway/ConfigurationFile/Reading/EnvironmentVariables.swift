@@ -2,12 +2,12 @@ import CLinux
 
 /// Environment variables.
 package enum EnvironmentVariables: Sendable, Equatable {
-    /// Those of this process, as they are when they are asked for.
+    /// The variables of this process, with their current values.
     case ofProcess
-    /// These, with their values.
+    /// A fixed set of variables and values.
     case fixed([String: String])
 
-    /// The bytes of a variable's value; nil: it is not set.
+    /// The bytes of a variable's value, or `nil` if it is not set.
     subscript(name: String) -> [UInt8]? {
         switch self {
         case .ofProcess: getenv(name).map { Array(String(cString: $0).utf8) }

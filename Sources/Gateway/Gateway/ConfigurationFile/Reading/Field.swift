@@ -1,22 +1,23 @@
-/// One value under its key's path, and the readings it may be given. A reading that fails reports
-/// the error and is nil; the caller goes on with the default, so that all errors are found.
+/// One value with its key's path, and functions that convert it. A conversion that fails reports
+/// the error and returns `nil`. The caller continues with the default, so that all errors are
+/// found.
 struct Field {
     let node: ConfigNode
-    /// `listeners[0].address`
+    /// The key's path, such as `listeners[0].address`.
     let path: String
     let validation: Validation
 
-    /// Reports that the value is wrong.
+    /// Reports an error in the value.
     func fail(_ problem: String, expected: String) {
         validation.report(node.origin, path, problem, expected: expected)
     }
 
-    /// Warns that the value, though valid, probably does not do what its author meant.
+    /// Warns that the value is valid, but probably does not have the intended effect.
     func warn(_ text: String) {
         validation.warn(node.origin, path, text)
     }
 
-    /// A single value as text, however it is quoted.
+    /// A scalar as text, with or without quotes.
     func text(expected: String) -> String? {
         switch node.content {
         case .scalar(let text, _): return text
@@ -26,7 +27,7 @@ struct Field {
         return nil
     }
 
-    /// The result of a parser over the text; nil from the parser is an error.
+    /// The result of parsing the text. If the parser returns `nil`, that is an error.
     func parsed<Value>(
         expected: String, meant: (String) -> String? = { _ in nil }, _ parse: (String) -> Value?
     ) -> Value? {
@@ -95,7 +96,7 @@ struct Field {
         return value
     }
 
-    /// `true` or `false`, without quotes.
+    /// A boolean: `true` or `false`, without quotes.
     func boolean() -> Bool? {
         let expected = "true or false"
         guard let text = text(expected: expected) else { return nil }
@@ -106,18 +107,18 @@ struct Field {
             default: break
             }
         }
-        fail("\(quoted(text)) is not a truth value", expected: expected)
+        fail("\(quoted(text)) is not a boolean", expected: expected)
         return nil
     }
 
-    /// One of a few words.
+    /// One of the words of a type.
     func choice<Value: RawRepresentable & CaseIterable>(
         _ type: Value.Type = Value.self
     ) -> Value? where Value.RawValue == String {
         choice(of: Array(Value.allCases))
     }
 
-    /// One of some words of a type.
+    /// One of the given words of a type.
     func choice<Value: RawRepresentable>(
         of values: [Value]
     ) -> Value? where Value.RawValue == String {
@@ -127,7 +128,7 @@ struct Field {
         }
     }
 
-    /// The values of a list; an empty key is no list (nil without an error).
+    /// The values of a list. An empty key returns `nil` without an error.
     func list(of what: String) -> [Field]? {
         switch node.content {
         case .sequence(let nodes):
@@ -141,7 +142,7 @@ struct Field {
         }
     }
 
-    /// The elements of a list that has been checked; nil when it is none.
+    /// The elements of a list, or `nil`, without an error, if the value is not a list.
     var elements: [Field]? {
         guard case .sequence(let nodes) = node.content else { return nil }
         return nodes.enumerated().map { index, node in
@@ -149,9 +150,9 @@ struct Field {
         }
     }
 
-    /// The path of a file or folder, made absolute.
+    /// The absolute path of a file or folder.
     func filePath() -> String? {
-        parsed(expected: "a path; `~` needs HOME to be set") { text in
+        parsed(expected: "a path (`~` requires HOME to be set)") { text in
             guard !text.isEmpty, !text.utf8.contains(0) else { return nil }
             return validation.path(text, writtenIn: node.origin)
         }
@@ -164,9 +165,9 @@ struct Field {
         }
     }
 
-    /// The content of a file whose absolute path is known.
-    /// - Parameter isKey: it is warned of where more than its owner and group may read it, which
-    ///   is how systems let services share the keys of their certificates.
+    /// The content of a file with an absolute path.
+    /// - Parameter isKey: Whether to warn if users other than the owner and group can read it.
+    ///   Systems use groups to let services share the keys of their certificates.
     func contents(ofFile path: String, isKey: Bool = false) -> [UInt8]? {
         do {
             guard isKey else { return try Files.read(path) }
@@ -179,17 +180,17 @@ struct Field {
         }
     }
 
-    /// The value of a key of a mapping; nil when it is not written.
+    /// The value of a key of a mapping, or `nil` if the key is missing.
     func key(_ name: String) -> Field? {
         node[name].map {
             Field(node: $0, path: Section.path(path, name), validation: validation)
         }
     }
 
-    /// The value as a mapping of known keys; an empty key is none (nil without an error).
+    /// The value as a mapping of known keys. An empty key returns `nil` without an error.
     /// - Parameters:
-    ///   - keys: The keys that work.
-    ///   - later: The keys that are known but do not work yet.
+    ///   - keys: The supported keys.
+    ///   - later: The keys that are known but not yet supported.
     func section(keys: [String], later: [String] = []) -> Section? {
         switch node.content {
         case .mapping(let entries):

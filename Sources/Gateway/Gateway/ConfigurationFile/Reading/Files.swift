@@ -3,26 +3,27 @@ import Clocks
 
 /// Reads the files that a configuration names.
 enum Files {
-    /// Bytes of a file that a configuration names (certificates, pins, tokens).
+    /// The maximum size of a file that a configuration names (certificates, pins, tokens), in
+    /// bytes.
     static let maximumBytes = 16 << 20
 
-    /// Why a file could not be read; the text is for people.
+    /// Why a file could not be read, as a message for the user.
     struct Problem: Error, Equatable {
         var text: String
     }
 
-    /// The whole content of a regular file. Anything else (a pipe, a device, a folder) is refused
-    /// without waiting for it: reading it could block for ever, and signals with it.
+    /// Reads a regular file. Anything else (a pipe, a device, a folder) is rejected at once:
+    /// reading it could block forever, and with it the handling of signals.
     /// - Parameters:
     ///   - path: An absolute path, or one relative to the working folder.
-    ///   - limit: The most bytes that are accepted.
+    ///   - limit: The maximum size in bytes.
     static func read(_ path: String, limit: Int = maximumBytes) throws(Problem) -> [UInt8] {
         try readOnce(path, limit: limit).content
     }
 
-    /// As `read`, of a file that nobody but its owner ought to read or write; `exposure` says so
-    /// where others may.
-    /// - Parameter isForGroup: its group may read it, too.
+    /// Like `read`, for a file that only its owner should be able to read or write. If others can,
+    /// `exposure` is a warning.
+    /// - Parameter isForGroup: Whether its group may read it, too.
     static func readSecret(
         _ path: String, isForGroup: Bool = false
     ) throws(Problem) -> (content: [UInt8], exposure: String?) {
@@ -31,19 +32,20 @@ enum Files {
         let mode = String(version.permissions, radix: 8)
         return (
             content,
-            "may be read or written by others than its owner\(isForGroup ? " and group" : "") "
-                + "(mode 0\(mode)); chmod \(isForGroup ? 640 : 600) makes it a secret"
+            "is accessible to users other than its owner\(isForGroup ? " and group" : "") "
+                + "(mode 0\(mode)); protect it with chmod \(isForGroup ? 640 : 600)"
         )
     }
 
-    /// How long a file must not have changed for its content to count as complete: editors empty a
-    /// file and then write it.
+    /// How long a file must be unchanged before its content counts as complete, since editors
+    /// truncate a file before they write it.
     static let quietMilliseconds: Int64 = 150
-    /// How often a file that changes is looked at again.
+    /// How many times a changing file is read again.
     static let attempts = 14
 
-    /// As `read`, once the file's size and time of change have stood still for a moment.
-    /// - Parameter pause: lets so many milliseconds pass.
+    /// Like `read`, but waits until the file's size and modification time have been stable for a
+    /// moment.
+    /// - Parameter pause: Waits for a number of milliseconds.
     static func readSettled(
         _ path: String, limit: Int, pause: (Int64) -> Void = sleep
     ) throws(Problem) -> [UInt8] {
@@ -58,14 +60,14 @@ enum Files {
         throw Problem(text: "keeps changing while it is read")
     }
 
-    /// By what a change of a file is seen.
+    /// The attributes that show whether a file has changed.
     struct Version: Equatable {
         var inode: UInt
         var size: Int
-        /// The time of the last change, to the nanosecond; a file may claim any.
+        /// The modification time, to the nanosecond. It can be set to any value.
         var seconds: Int
         var nanoseconds: Int
-        /// Who may read and write it.
+        /// The permission bits.
         var permissions: mode_t
 
         init(_ status: stat) {
@@ -76,10 +78,10 @@ enum Files {
             permissions = status.st_mode & 0o7777
         }
 
-        /// Whether the last change lies back long enough.
+        /// Whether the last change is long enough ago.
         var isOld: Bool { isOld(atMilliseconds: Clock.wallMilliseconds()) }
 
-        /// As `isOld`, for a time in milliseconds since 1970.
+        /// Like `isOld`, at a time in milliseconds since 1970.
         func isOld(atMilliseconds now: Int64) -> Bool {
             let latest = Int(now - Files.quietMilliseconds)
             return (seconds, nanoseconds) <= (latest / 1000, latest % 1000 * 1_000_000)
@@ -89,7 +91,7 @@ enum Files {
     private static func readOnce(
         _ path: String, limit: Int
     ) throws(Problem) -> (content: [UInt8], version: Version) {
-        guard !path.utf8.contains(0) else { throw Problem(text: "has a NUL in its name") }
+        guard !path.utf8.contains(0) else { throw Problem(text: "has a NUL in its path") }
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let descriptor = open_with_mode(path, flags, 0)
         guard descriptor >= 0 else { throw Problem(text: reason(__errno_location().pointee)) }
@@ -120,7 +122,7 @@ enum Files {
         }
     }
 
-    /// What a file is that is not a regular one; nil for a regular one.
+    /// The type of a file that is not a regular file, or `nil` if it is one.
     private static func otherKind(_ mode: mode_t) -> String? {
         switch Int32(mode) & S_IFMT {
         case S_IFREG: nil
@@ -148,8 +150,9 @@ enum Files {
         return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
-    /// A path made absolute: relative ones are taken from `folder`. `.` and repeated slashes go;
-    /// `..` stays, since after a symbolic link it is not the folder that the text names.
+    /// Makes a path absolute; relative paths are relative to `folder`. Removes `.` and repeated
+    /// slashes, but keeps `..`, because after a symbolic link it is not the folder that the text
+    /// suggests.
     static func absolute(_ path: String, in folder: String) -> String {
         let joined = path.hasPrefix("/") ? path : folder + "/" + path
         let parts = joined.split(separator: "/").filter { $0 != "." }

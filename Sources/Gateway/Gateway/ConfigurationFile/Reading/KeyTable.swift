@@ -1,48 +1,49 @@
 /// The keys of one mapping of the configuration, each declared once. Reading, the check for unknown
-/// keys, the printing of what is in effect, and the tests of `config/pinfold.yaml` and of the page
-/// Configuration all go by the table.
+/// keys, the printing of the effective configuration, and the tests of `config/pinfold.yaml` and of
+/// the Configuration page all use this table.
 ///
-/// To add a key: a property of the snapshot that holds its default, and a line of the table. The
-/// tests then ask for it in the file and on the page.
+/// To add a key, add a property with its default to the snapshot, and a line to the table. The
+/// tests then require the key in the file and on the page.
 struct KeyTable<Values> {
-    /// In the order in which they are read, told and printed.
+    /// The keys, in the order in which they are read, reported and printed.
     let keys: [ConfigurationKey<Values>]
-    /// Keys that are known but do not work yet.
+    /// Keys that are known but not yet supported.
     var later: [String] = []
 
-    /// The names of the keys that work.
+    /// The names of the supported keys.
     var names: [String] { keys.map(\.name) }
 
-    /// The keys and the values as a flow mapping, `{ a: 1, b: 2 }`; nil without any to print.
+    /// The keys and values as a flow mapping, `{ a: 1, b: 2 }`, or `nil` if none is printed.
     func flow(_ values: Values) -> String? {
         let pairs = keys.compactMap { key in key.text(values).map { "\(key.name): \($0)" } }
         return pairs.isEmpty ? nil : "{ \(pairs.joined(separator: ", ")) }"
     }
 
-    /// The keys as the documentation has them, those of mappings among them as `mapping.key`.
+    /// The keys as documented, where keys of nested mappings are `mapping.key`.
     ///
-    /// - Parameter defaults: what is printed of them is the default of a key that does not say it.
+    /// - Parameter defaults: The values that are printed as defaults of keys without an explicit
+    ///   one.
     func described(_ defaults: Values) -> [DescribedKey] {
         keys.flatMap { $0.described(defaults) }
             + later.map { DescribedKey(name: $0, byDefault: .notYetSupported) }
     }
 }
 
-/// A key as the documentation has it.
+/// A key as documented.
 struct DescribedKey {
-    /// What a key has that is not written.
+    /// The default of a key.
     enum Default {
         case yaml(String)
         case words(String)
-        /// Nothing: the key is rejected.
+        /// There is none: the key is rejected.
         case notYetSupported
     }
 
-    /// The name within its section, `perClient.connections`.
+    /// The name within its section, such as `perClient.connections`.
     var name: String
     var byDefault: Default
 
-    /// The same as a key of a mapping.
+    /// The same key within a mapping.
     func within(_ mapping: String) -> DescribedKey {
         DescribedKey(name: "\(mapping).\(name)", byDefault: byDefault)
     }
@@ -51,19 +52,20 @@ struct DescribedKey {
 /// One key of a mapping.
 struct ConfigurationKey<Values> {
     let name: String
-    /// Puts what a section says of the key (nil: there is no section) in its place. What is wrong
-    /// is reported and leaves what is there, the default.
+    /// Reads the key's value from a section, or from `nil` if there is no section. An error is
+    /// reported and leaves the default in place.
     let read: (_ reader: SnapshotReader, _ section: Section?, _ values: inout Values) -> Void
-    /// The value as YAML; nil: nothing is printed.
+    /// The value as YAML, or `nil` if the key is not printed.
     private(set) var text: (Values) -> String?
-    /// Prints the lines below the key, in place of a value beside it; nil: it has a value.
+    /// Prints the lines below the key, in place of a value on the same line, or `nil` if the key
+    /// has such a value.
     var block: ((_ yaml: inout YAMLText, _ level: Int, _ values: Values) -> Void)?
     /// The key with its default, or the keys of its mapping with theirs.
     var described: (_ defaults: Values) -> [DescribedKey]
 
-    /// A key that is read together with others of its section.
+    /// A key that is read together with other keys of its section.
     ///
-    /// - Parameter byDefault: the default in words; nil: what is printed of the defaults.
+    /// - Parameter byDefault: The default in words, or `nil` to show the default as printed.
     init(
         _ name: String, byDefault: String? = nil,
         readSection: @escaping (SnapshotReader, Section?, inout Values) -> Void,
@@ -78,7 +80,7 @@ struct ConfigurationKey<Values> {
         }
     }
 
-    /// A key that is read by what is written of it; nil where it is not written.
+    /// A key that is read from its own value, or from `nil` if the key is missing.
     init(
         _ name: String, byDefault: String? = nil,
         read: @escaping (SnapshotReader, Field?, inout Values) -> Void,
@@ -90,10 +92,10 @@ struct ConfigurationKey<Values> {
             text: text)
     }
 
-    /// A key whose value has a place of its own.
+    /// A key whose value is stored in a single property.
     ///
     /// - Parameters:
-    ///   - reading: the value of what is written; nil leaves what is there.
+    ///   - reading: Converts the value. If it returns `nil`, the default stays.
     init<Value>(
         _ name: String, _ place: WritableKeyPath<Values, Value>, byDefault: String? = nil,
         reading: @escaping (SnapshotReader, Field) -> Value?, text: @escaping (Value) -> String?
@@ -107,12 +109,12 @@ struct ConfigurationKey<Values> {
             text: { text($0[keyPath: place]) })
     }
 
-    /// A mapping with a table of its own.
+    /// A mapping with its own table.
     ///
     /// - Parameters:
-    ///   - isBlock: whether it is printed with a line for each key.
-    ///   - defaults: what its keys have where they are not written, by what has been read of the
-    ///     mapping around it; nil: what is there.
+    ///   - isBlock: Whether it is printed with one line per key.
+    ///   - defaults: The defaults of its keys, which may depend on the values read so far, or `nil`
+    ///     for the property's initial values.
     init<Inner>(
         _ name: String, _ place: WritableKeyPath<Values, Inner>, table: KeyTable<Inner>,
         isBlock: Bool = false, defaults: ((Values) -> Inner)? = nil
@@ -134,9 +136,9 @@ struct ConfigurationKey<Values> {
 }
 
 extension ConfigurationKey {
-    /// A mapping that is there only if it is written.
+    /// An optional mapping, which is `nil` unless it is written.
     ///
-    /// - Parameter empty: what its keys have where they are not written.
+    /// - Parameter empty: The defaults of its keys.
     init<Inner>(
         _ name: String, _ place: WritableKeyPath<Values, Inner?>, table: KeyTable<Inner>,
         empty: Inner
@@ -151,7 +153,7 @@ extension ConfigurationKey {
         described = { _ in table.described(empty).map { $0.within(name) } }
     }
 
-    /// The same key, printed only of some values.
+    /// The same key, printed only under a condition.
     func printed(if isPrinted: @escaping (Values) -> Bool) -> Self {
         var key = self
         let text = text
@@ -159,7 +161,7 @@ extension ConfigurationKey {
         return key
     }
 
-    /// The same key of values that the key's are a part of.
+    /// The same key for a type that contains the key's values.
     func lifted<Outer>(to place: WritableKeyPath<Outer, Values>) -> ConfigurationKey<Outer> {
         let key = self
         var lifted = ConfigurationKey<Outer>(
@@ -175,9 +177,9 @@ extension ConfigurationKey {
         return lifted
     }
 
-    /// A key that must be written.
+    /// A required key.
     ///
-    /// - Parameter expected: what would be right, for the error where it is missing.
+    /// - Parameter expected: The expected value, for the error if the key is missing.
     static func required<Value>(
         _ name: String, _ place: WritableKeyPath<Values, Value>, expected: String,
         reading: @escaping (SnapshotReader, Field) -> Value?, text: @escaping (Value) -> String?
@@ -202,7 +204,7 @@ extension ConfigurationKey {
         )
     }
 
-    /// A duration that may be left to another mapping, which `byDefault` names.
+    /// A duration whose default comes from another mapping, which `byDefault` describes.
     static func milliseconds(
         _ name: String, _ place: WritableKeyPath<Values, Int64?>, in range: ClosedRange<Int64>,
         byDefault: String
@@ -238,12 +240,12 @@ extension ConfigurationKey {
             text: { $0.description })
     }
 
-    /// `true` or `false`.
+    /// A boolean.
     static func boolean(_ name: String, _ place: WritableKeyPath<Values, Bool>) -> Self {
         Self(name, place, reading: { $1.boolean() }, text: { $0.description })
     }
 
-    /// One of a few words.
+    /// One of the words of a type.
     static func choice<Value: RawRepresentable & CaseIterable>(
         _ name: String, _ place: WritableKeyPath<Values, Value>
     ) -> Self where Value.RawValue == String {
@@ -252,10 +254,11 @@ extension ConfigurationKey {
 }
 
 extension SnapshotReader {
-    /// Reads a mapping by its table. The section is there for checks of several keys together.
+    /// Reads a mapping with its table. The section is returned for checks that involve several
+    /// keys.
     ///
     /// - Parameters:
-    ///   - values: the defaults.
+    ///   - values: The defaults.
     func read<Values>(
         _ field: Field?, by table: KeyTable<Values>, over values: Values
     ) -> (values: Values, section: Section?) {

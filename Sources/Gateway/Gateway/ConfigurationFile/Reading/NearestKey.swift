@@ -1,11 +1,11 @@
-/// The known key that an unknown one was probably meant to be.
+/// Finds the known key that was probably meant by an unknown one.
 enum NearestKey {
-    /// Keys longer than this are compared by their beginning only, so that a hostile file cannot
-    /// make the comparison slow.
+    /// The number of bytes of a key that are compared, so that a hostile file cannot make the
+    /// comparison slow.
     static let maximumCompared = 64
 
-    /// The candidate with the least edit distance, the first of several; nil where none is near:
-    /// one letter in three, and one in any case, may be wrong.
+    /// The candidate with the smallest edit distance, the first of several, or `nil` if none is
+    /// close. A third of the letters may differ, and in any case one letter may.
     static func nearest(to key: String, among candidates: [String]) -> String? {
         let written = Array(key.lowercased().utf8.prefix(maximumCompared))
         var best: (candidate: String, distance: Int)?
@@ -18,8 +18,8 @@ enum NearestKey {
         return best?.candidate
     }
 
-    /// Insertions, deletions, replacements and swaps of neighbours that turn one into the other
-    /// (the restricted Damerau-Levenshtein distance).
+    /// The number of insertions, deletions, replacements and swaps of adjacent bytes that turn one
+    /// key into the other (the restricted Damerau-Levenshtein distance).
     static func distance(_ left: [UInt8], _ right: [UInt8]) -> Int {
         guard !left.isEmpty, !right.isEmpty else { return max(left.count, right.count) }
         var beforePrevious = [Int](repeating: 0, count: right.count + 1)

@@ -1,8 +1,8 @@
 import CLinux
 
-/// Whether a file or a folder could be made and written; nothing is made to find out.
+/// Checks whether files and folders can be created and written, without creating any.
 enum PathAccess {
-    /// Why a file cannot be opened for appending, or made; nil when it can.
+    /// Why a file cannot be opened for appending or created, or `nil` if it can.
     static func problemAppending(to path: String) -> String? {
         var status = stat()
         guard stat(path, &status) == 0 else {
@@ -15,17 +15,17 @@ enum PathAccess {
             ? nil : "cannot be written: \(text(__errno_location().pointee))"
     }
 
-    /// Why a folder cannot be made, with those above it, or not written; nil when it can.
+    /// Why a folder cannot be written, or created with the folders above it, or `nil` if it can.
     static func problemMaking(folder path: String) -> String? {
         var status = stat()
         if stat(path, &status) == 0 { return problem(inFolder: path) }
         let code = __errno_location().pointee
-        guard code == ENOENT, path != "/" else { return "cannot be made: \(text(code))" }
+        guard code == ENOENT, path != "/" else { return "cannot be created: \(text(code))" }
         return problemMaking(folder: Files.folder(of: path))
     }
 
-    /// Why one of these files, which are made where there are none, cannot be written in a folder;
-    /// nil when they can.
+    /// Why one of these files, which are created if missing, cannot be written in a folder, or
+    /// `nil` if they all can.
     static func problemMaking(files: [String], inFolder folder: String) -> String? {
         for file in files {
             var status = stat()
@@ -41,14 +41,15 @@ enum PathAccess {
         return nil
     }
 
-    /// Bytes of a file system.
+    /// The size of a file system in bytes.
     struct Room: Equatable {
         var total: Int
-        /// For those who are not root, and what the files of the folder take already.
+        /// The space available to users other than root, plus the space that the cache's files in
+        /// the folder already occupy.
         var free: Int
     }
 
-    /// The room in the file system of a folder, or of the one where it would be made; nil: unknown.
+    /// The room in the file system where a folder is or would be created, or `nil` if unknown.
     static func room(inFolder path: String) -> Room? {
         var figures = statvfs()
         if statvfs(path, &figures) == 0 {
@@ -65,7 +66,7 @@ enum PathAccess {
         return room(inFolder: Files.folder(of: path))
     }
 
-    /// Bytes of the cache's files in a folder.
+    /// The disk space of the cache's files in a folder, in bytes.
     private static func taken(inFolder folder: String) -> Int {
         ["cache.sqlite", "cache.sqlite-wal"].reduce(0) { sum, file in
             var status = stat()
@@ -79,8 +80,8 @@ enum PathAccess {
         guard stat(folder, &status) == 0 else {
             let code = __errno_location().pointee
             return code == ENOENT
-                ? "lies in \(quoted(folder)), which does not exist"
-                : "lies in \(quoted(folder)), which cannot be read: \(text(code))"
+                ? "is in \(quoted(folder)), which does not exist"
+                : "is in \(quoted(folder)), which cannot be read: \(text(code))"
         }
         guard Int32(status.st_mode) & S_IFMT == S_IFDIR else {
             return "\(quoted(folder)) is not a folder"

@@ -1,6 +1,6 @@
-/// Sizes and durations as they are written: a whole number and a unit.
+/// Sizes and durations as text: a whole number and a unit.
 enum Quantity {
-    /// The units of sizes, in bytes: decimal ones (KB) and binary ones (KiB).
+    /// The units of sizes, in bytes: decimal (KB) and binary (KiB).
     static let byteUnits: [(name: String, bytes: Int)] = [
         ("", 1), ("B", 1),
         ("KB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000), ("TB", 1_000_000_000_000),
@@ -11,12 +11,12 @@ enum Quantity {
         ("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000),
     ]
 
-    /// The bytes that a size stands for; nil when it is malformed or too large for an `Int`.
+    /// Parses a size into bytes. The result is `nil` if it is malformed or too large for an `Int`.
     static func bytes(_ text: String) -> Int? {
         parse(text, units: byteUnits.map { ($0.name, $0.bytes) })
     }
 
-    /// The milliseconds that a duration stands for; nil when it is malformed or too large.
+    /// Parses a duration into milliseconds. The result is `nil` if it is malformed or too large.
     static func milliseconds(_ text: String) -> Int64? {
         parse(text, units: durationUnits.map { ($0.name, $0.milliseconds) }).map(Int64.init)
     }
@@ -39,8 +39,8 @@ enum Quantity {
         return "\(milliseconds)ms"
     }
 
-    /// The size that one in another program's units was probably meant to be: `64M` is `64MiB`, as
-    /// in nginx and docker. Nil where that is not clear.
+    /// The size that was probably meant by a size in another program's units, or `nil` if that is
+    /// unclear. For example, `64M` is `64MiB`, as in nginx and Docker.
     static func meantBytes(_ text: String) -> String? {
         meant(text) { unit in
             if ["b", "byte", "bytes"].contains(unit) { return "B" }
@@ -53,7 +53,7 @@ enum Quantity {
         }
     }
 
-    /// The same for a duration: `5min` is `5m`, a number alone is of seconds.
+    /// Like ``meantBytes(_:)``, for a duration: `5min` is `5m`, and a bare number means seconds.
     static func meantDuration(_ text: String) -> String? {
         meant(text) { unit in
             switch unit {
@@ -67,16 +67,16 @@ enum Quantity {
         }
     }
 
-    /// A whole number with the unit that is meant by what stands behind it, in lower case.
+    /// A whole number with the unit that was probably meant by the text after it.
     private static func meant(_ text: String, _ unit: (String) -> String?) -> String? {
         let digits = text.prefix { ("0"..."9").contains($0) }
         let rest = text.dropFirst(digits.count).drop { $0 == " " }
-        // A number of more digits is no better with another unit.
+        // Longer numbers would be out of range with any unit.
         guard (1...15).contains(digits.count), rest.utf8.count <= 12 else { return nil }
         return unit(rest.lowercased()).map { digits + $0 }
     }
 
-    /// A whole number without sign, then one of the units, nothing between them.
+    /// Parses an unsigned whole number directly followed by one of the units.
     private static func parse(_ text: String, units: [(String, Int)]) -> Int? {
         let digits = text.utf8.prefix { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
         let unit = String(text.utf8.dropFirst(digits.count)) ?? "?"

@@ -1,8 +1,8 @@
-/// Characters of a value that an error repeats.
+/// The maximum number of characters of a value that an error shows.
 private let maximumShown = 80
 
-/// A value as an error shows it: in quotes, on one line, control characters escaped, long ones
-/// cut.
+/// A value as shown in errors: in quotes, on one line, with control characters escaped, and
+/// truncated if it is long.
 func quoted(_ text: String) -> String {
     var shown = "\""
     var count = 0

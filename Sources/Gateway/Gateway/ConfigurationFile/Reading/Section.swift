@@ -1,5 +1,5 @@
-/// A mapping whose keys have been checked: duplicates, unknown keys and keys that do not work yet
-/// are reported when it is made.
+/// A mapping with checked keys: the initializer reports duplicate keys, unknown keys and keys that
+/// are not yet supported.
 struct Section {
     private let values: [String: ConfigNode]
     let field: Field
@@ -29,7 +29,7 @@ struct Section {
         self.values = values
     }
 
-    /// The entries whose key stands for the first time; the others are reported.
+    /// The first entry of each key. Further entries with the same key are reported.
     static func distinct(_ entries: [ConfigNode.Entry], in field: Field) -> [ConfigNode.Entry] {
         var first: [String: ConfigurationError.Origin] = [:]
         return entries.filter { entry in
@@ -46,7 +46,7 @@ struct Section {
         }
     }
 
-    /// The value of a key, or nil when the key is missing.
+    /// The value of a key, or `nil` if the key is missing.
     subscript(key: String) -> Field? {
         values[key].map {
             Field(
@@ -54,7 +54,7 @@ struct Section {
         }
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key. If it is missing, an error is reported.
     func required(_ key: String, expected: String) -> Field? {
         if let value = self[key] { return value }
         field.validation.report(
@@ -62,7 +62,7 @@ struct Section {
         return nil
     }
 
-    /// The path of a key below another path. Keys that are no plain name are quoted.
+    /// The path of a key below another path. Keys that are not plain names are quoted.
     static func path(_ parent: String, _ key: String) -> String {
         let isName = !key.isEmpty && key.unicodeScalars.allSatisfy { isNameScalar($0) }
         let shown = isName && key.utf8.count <= 80 ? key : quoted(key)
@@ -70,7 +70,7 @@ struct Section {
     }
 }
 
-/// Letters, digits, `.`, `_` and `-` of ASCII.
+/// Whether a character is an ASCII letter or digit, or `.`, `_` or `-`.
 func isNameScalar(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar {
     case "a"..."z", "A"..."Z", "0"..."9", ".", "_", "-": true
@@ -78,7 +78,7 @@ func isNameScalar(_ scalar: Unicode.Scalar) -> Bool {
     }
 }
 
-/// Bytes of a listener's or pinset's name.
+/// The maximum length of the name of a listener or pinset, in bytes.
 let maximumNameBytes = 64
 
 /// Whether a text can be a name in logs and metric labels.

@@ -1,19 +1,19 @@
 import Trust
 
-/// What the checks of one configuration share: the surroundings, and the errors and warnings found
-/// so far.
+/// The shared state of the checks of one configuration: the environment, and the errors and
+/// warnings found so far.
 ///
-/// Used by one thread, for the length of one load.
+/// Used by one thread, during one load.
 final class Validation {
-    /// Errors that are kept; a file with more is wrong from end to end.
+    /// The maximum number of errors that are kept. A file with more is not worth checking further.
     static let maximumErrors = 200
-    /// Warnings that are kept.
+    /// The maximum number of warnings that are kept.
     static let maximumWarnings = 200
 
     let environment: ConfigurationEnvironment
-    /// The absolute folder that the file's relative paths are relative to.
+    /// The absolute path of the folder that the file's relative paths are relative to.
     let folder: String
-    /// Lists of logs that have been read, by their paths: several entries may name one.
+    /// The log lists that have been read, by path, since several entries may name the same one.
     var logLists: [String: Result<TransparencyLogList, LogListProblem>] = [:]
     private(set) var errors: [ConfigurationError] = []
     private var warnings: [ConfigurationWarning] = []
@@ -23,7 +23,7 @@ final class Validation {
         self.folder = folder
     }
 
-    /// Records an error; the checks go on.
+    /// Records an error; the checks continue.
     func report(
         _ origin: ConfigurationError.Origin, _ key: String, _ problem: String, expected: String
     ) {
@@ -32,16 +32,16 @@ final class Validation {
             ConfigurationError(origin: origin, key: key, problem: problem, expected: expected))
     }
 
-    /// Records a warning: something valid that probably does not do what its author meant.
+    /// Records a warning: a valid setting that probably does not have the intended effect.
     func warn(_ origin: ConfigurationError.Origin, _ key: String, _ text: String) {
         guard warnings.count < Self.maximumWarnings else { return }
         warnings.append(ConfigurationWarning(origin: origin, key: key, text: text))
     }
 
-    /// The errors in the order of the file, those of options after them.
+    /// The errors in the order of the file, followed by those about options.
     var sortedErrors: [ConfigurationError] { Self.sorted(errors, by: \.origin) }
 
-    /// The warnings in the order of the file, those about options after them.
+    /// The warnings in the order of the file, followed by those about options.
     var sortedWarnings: [ConfigurationWarning] { Self.sorted(warnings, by: \.origin) }
 
     private static func sorted<Finding>(
@@ -53,8 +53,8 @@ final class Validation {
             .map(\.element)
     }
 
-    /// The absolute form of a path: `~` is the home folder, a relative path of the file is taken
-    /// from the file's folder and one of an option from the working folder.
+    /// Makes a path absolute. `~` is the home folder. A relative path is relative to the file's
+    /// folder if it was written in the file, and to the working folder if it is from an option.
     func path(_ text: String, writtenIn origin: ConfigurationError.Origin) -> String? {
         if text == "~" || text.hasPrefix("~/") {
             guard let home = environment.homeFolder else { return nil }

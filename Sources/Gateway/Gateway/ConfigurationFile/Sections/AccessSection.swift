@@ -41,23 +41,23 @@ extension AccessConfiguration {
 }
 
 extension SnapshotReader {
-    /// The most entries of any list of networks, patterns or ports.
+    /// The maximum number of entries in a list of networks, patterns or ports.
     static let maximumRules = 10_000
 
-    /// Whether the configuration itself says whom to serve, in at least one network.
+    /// Whether the configuration itself lists at least one network to serve.
     func hasExplicitClients(_ field: Field?) -> Bool {
         guard case .sequence(let networks)? = field?.node["clients"]?.content else { return false }
         return !networks.isEmpty
     }
 
-    /// Whom to serve and what may be reached.
+    /// Reads `access`: which clients are served, and which destinations may be reached.
     func access(_ field: Field?) -> AccessConfiguration {
         read(field, by: AccessConfiguration.table, over: AccessConfiguration()).values
     }
 
     /// A network or an address.
     func network(_ field: Field) -> IPNetwork? {
-        let expected = "a network or an address, as in 10.0.0.0/8, fc00::/7 or 192.0.2.1"
+        let expected = "a network or an address, such as 10.0.0.0/8, fc00::/7 or 192.0.2.1"
         guard let text = field.text(expected: expected) else { return nil }
         do {
             return try IPNetwork(parsing: text)
@@ -67,7 +67,7 @@ extension SnapshotReader {
                 field.fail(
                     "\(quoted(text)) has bits set after its prefix", expected: "\(suggestion)")
             case .badPrefixLength:
-                field.fail("\(quoted(text)) has a prefix that is no length", expected: expected)
+                field.fail("\(quoted(text)) has an invalid prefix length", expected: expected)
             case .badAddress:
                 field.fail("\(quoted(text)) is not a network", expected: expected)
             }
@@ -112,7 +112,7 @@ extension SnapshotReader {
     /// A host pattern.
     func hostPattern(_ field: Field) -> HostPattern? {
         let expected = """
-            a host name, *.name for one label more, **.name for any depth, or an address, each \
+            a host name, *.name for one more label, **.name for any depth, or an address, each \
             optionally with a :port
             """
         guard let text = field.text(expected: expected) else { return nil }
@@ -127,7 +127,7 @@ extension SnapshotReader {
 }
 
 extension Field {
-    /// A list that is not longer than any sensible one.
+    /// A list of at most ``SnapshotReader/maximumRules`` elements.
     func boundedList(of what: String) -> [Field]? {
         guard let elements = list(of: what) else { return nil }
         guard elements.count <= SnapshotReader.maximumRules else {

@@ -36,7 +36,7 @@ extension SnapshotReader {
         guard admin.metrics == .token, section?["tokenFile"] == nil else { return admin }
         if admin.address.address.scope == .loopback {
             section?["metrics"]?.fail(
-                "wants a token and admin.tokenFile is missing", expected: "admin.tokenFile")
+                "requires a token, but admin.tokenFile is missing", expected: "admin.tokenFile")
         } else {
             section?["address"]?.fail(
                 "\(admin.address) is not a loopback address and admin.tokenFile is missing",
@@ -52,10 +52,11 @@ extension SnapshotReader {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0D ~= byte }
         let bytes = Array(
             content.drop(while: isSpace).reversed().drop(while: isSpace).reversed())
-        // RFC 6750 §2.1: a bearer token is of visible ASCII characters.
+        // RFC 6750 §2.1: a bearer token consists of visible ASCII characters.
         guard !bytes.isEmpty, bytes.count <= 4096, bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else {
             field.fail(
-                bytes.isEmpty ? "\(quoted(path)) is empty" : "\(quoted(path)) holds no token",
+                bytes.isEmpty
+                    ? "\(quoted(path)) is empty" : "\(quoted(path)) has no valid token",
                 expected: "a file with one token of visible ASCII characters")
             return nil
         }

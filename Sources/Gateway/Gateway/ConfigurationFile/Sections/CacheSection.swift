@@ -31,8 +31,8 @@ extension CacheConfiguration {
         ])
     }
 
-    /// By default one response per 2 KiB of disk: smaller ones are rare, and each takes memory
-    /// whether it is used or not. For the same reason there is an end to it.
+    /// The default number of entries: one per 2 KiB of disk, since smaller responses are rare. It
+    /// is bounded because each entry takes memory, whether it is used or not.
     static func automaticEntries(diskBytes: Int) -> Int {
         min(max(diskBytes / 2048, 1_000), 2_000_000)
     }
@@ -48,7 +48,8 @@ extension SnapshotReader {
         return cache
     }
 
-    /// Without its folder the cache works in memory alone, so that this is no error.
+    /// Warns if the cache's folder cannot be used. This is not an error, because the cache then
+    /// works in memory only.
     private func warnOfCachePath(_ cache: CacheConfiguration, _ section: Section?) {
         guard validation.environment.looksAtPaths, cache.isEnabled, cache.diskBytes > 0 else {
             return
@@ -61,24 +62,24 @@ extension SnapshotReader {
         if let problem {
             return validation.warn(
                 origin ?? .builtIn, "cache.path",
-                "\(quoted(cache.path)) \(problem): the cache keeps nothing on disk")
+                "\(quoted(cache.path)) \(problem): nothing will be cached on disk")
         }
         guard let room = PathAccess.room(inFolder: cache.path) else { return }
         guard let problem = Self.problem(of: cache.diskBytes, in: room) else { return }
         validation.warn(
             section?["disk"]?.node.origin ?? origin ?? .builtIn, "cache.disk",
             "\(Quantity.text(bytes: cache.diskBytes)) \(problem) "
-                + "(\(quoted(cache.path))): once it is full the cache keeps nothing on disk")
+                + "(\(quoted(cache.path))): once that is full, nothing is cached on disk")
     }
 
-    /// Why the disk tier cannot become so large; nil: it can. What the cache's files take already
-    /// counts as free.
+    /// Why the disk tier cannot become that large, or `nil` if it can. The space that the cache's
+    /// files already occupy counts as free.
     static func problem(of diskBytes: Int, in room: PathAccess.Room) -> String? {
         if diskBytes > room.total {
-            return "is more than its file system holds, \(Quantity.text(bytes: room.total))"
+            return "exceeds the size of its file system, \(Quantity.text(bytes: room.total))"
         }
         guard diskBytes > room.free else { return nil }
-        return "is more than its file system has free, \(Quantity.text(bytes: room.free))"
+        return "exceeds the free space of its file system, \(Quantity.text(bytes: room.free))"
     }
 
     private func defaultCachePath(_ section: Section?) -> String {
@@ -86,7 +87,7 @@ extension SnapshotReader {
         if section?["path"] == nil {
             validation.report(
                 section?.field.node.origin ?? .builtIn, "cache.path",
-                "has no default, since neither XDG_STATE_HOME nor HOME is set",
+                "has no default, because neither XDG_STATE_HOME nor HOME is set",
                 expected: "the folder of cache.sqlite")
         }
         return "/"
@@ -94,7 +95,7 @@ extension SnapshotReader {
 }
 
 extension Field {
-    /// 0 is no disk tier; a tier has room for at least a few responses.
+    /// The size of the disk tier: 0 for none, otherwise enough for at least a few responses.
     fileprivate func diskBytes(most: Int) -> Int? {
         guard let bytes = bytes(in: 0...most) else { return nil }
         if bytes != 0, bytes < 64 << 10 {
@@ -105,7 +106,7 @@ extension Field {
         return bytes
     }
 
-    /// The number that is written; nil for `auto`.
+    /// The number of entries, or `nil` for `auto`.
     fileprivate func diskEntries() -> Int? {
         let most = 50_000_000
         if case .scalar("auto", _) = node.content { return nil }

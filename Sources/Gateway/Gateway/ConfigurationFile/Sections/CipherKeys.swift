@@ -12,8 +12,7 @@ extension UpstreamTLS {
                     tls.ciphers = reader.ciphers(field) ?? tls.ciphers
                     if tls.minimum == .tls13 {
                         field.warn(
-                            "has no effect beside minimum: \"1.3\", whose suites are those of "
-                                + "cipherSuites")
+                            "has no effect with minimum: \"1.3\"; set cipherSuites instead")
                     }
                 },
                 text: { $0.ciphers.map(YAMLText.quoted) }),
@@ -30,7 +29,7 @@ extension UpstreamTLS {
 
 extension SnapshotReader {
     fileprivate func ciphers(_ field: Field) -> String? {
-        let expected = "OpenSSL's names of cipher suites, as in ECDHE+AESGCM:!aNULL"
+        let expected = "a cipher list in OpenSSL's format, such as ECDHE+AESGCM:!aNULL"
         guard let list = joined(field, expected: expected) else { return nil }
         do throws(CipherListProblem) {
             try CipherLists.check(ciphers: list)
@@ -42,7 +41,7 @@ extension SnapshotReader {
     }
 
     fileprivate func cipherSuites(_ field: Field) -> String? {
-        let expected = "some of \(CipherLists.suitesOfTLS13.joined(separator: ", "))"
+        let expected = "any of \(CipherLists.suitesOfTLS13.joined(separator: ", "))"
         guard let list = joined(field, expected: expected) else { return nil }
         do throws(CipherListProblem) {
             try CipherLists.check(cipherSuites: list)
@@ -53,7 +52,7 @@ extension SnapshotReader {
         return list
     }
 
-    /// A text, or a list of texts with `:` between them.
+    /// A text, or a list of texts joined with `:`.
     private func joined(_ field: Field, expected: String) -> String? {
         guard case .sequence = field.node.content else { return field.text(expected: expected) }
         let elements = field.boundedList(of: "cipher suites") ?? []

@@ -3,8 +3,8 @@ import HTTPCore
 import PinfoldConfiguration
 import PinfoldTLS
 
-/// The keys of `tls` that only an entry of `hosts` has: whoever asks would be told who the gateway
-/// is, if they were for every host.
+/// The keys of `tls` that only entries of `hosts` have. If they applied to every host, any server
+/// could ask for the gateway's identity.
 extension UpstreamTLS {
     /// `tls` of an entry of `hosts`.
     static var hostTable: KeyTable<Self> {
@@ -29,12 +29,12 @@ extension UpstreamTLS {
 }
 
 extension SnapshotReader {
-    /// What servers that ask for it are presented; nil where nothing, or nothing usable, is
-    /// written.
+    /// The certificate and key for servers that ask for a client certificate, or `nil` if none is
+    /// configured or the files cannot be used.
     fileprivate func clientIdentity(_ section: Section) -> ClientIdentity? {
         guard let field = section["clientCertificate"] else {
             section["clientKey"]?.fail(
-                "has no certificate beside it", expected: "clientCertificate with this key's")
+                "requires clientCertificate", expected: "clientCertificate with its certificate")
             return nil
         }
         let keyField = section["clientKey"] ?? field
@@ -54,15 +54,17 @@ extension SnapshotReader {
     }
 }
 
-/// What a client's certificate and key are worth.
+/// The result of checking a client certificate and its key.
 enum ClientIdentityReview {
     case usable(warnings: [String])
     case unusable(String, expected: String, isOfKey: Bool)
 
-    /// From when on the end of a certificate is told.
+    /// How many days before a certificate expires a warning is given.
     private static let daysToEnd: Int64 = 30
 
-    /// - Parameter now: seconds since 1970.
+    /// Checks the files' content.
+    ///
+    /// - Parameter now: The current time, in seconds since 1970.
     init(_ files: ClientIdentity, at now: Int64) {
         let made: TLSClientIdentity
         do throws(TLSIdentityError) {
@@ -86,15 +88,16 @@ enum ClientIdentityReview {
         var warnings: [String] = []
         let days = CivilDate.days(from: now, to: made.notAfter)
         if made.notAfter < now {
-            warnings.append("\(quoted(files.path)) has expired: servers refuse it; renew it")
+            warnings.append(
+                "\(quoted(files.path)) has expired: servers will refuse it; renew it")
         } else if days < Self.daysToEnd {
             warnings.append("\(quoted(files.path)) expires in \(days) days; renew it")
         }
         if made.notBefore > now { warnings.append("\(quoted(files.path)) is not valid yet") }
         if !made.isForClients {
             warnings.append(
-                "\(quoted(files.path)) is not meant for clients (its extended key usage, or its "
-                    + "key usage): servers refuse it")
+                "\(quoted(files.path)) is not a client certificate (by its extended key usage or "
+                    + "key usage): servers will refuse it")
         }
         self = .usable(warnings: warnings)
     }

@@ -1,17 +1,17 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// A name in a step, with the place where it was written.
+/// A name in a step, with its origin.
 struct NamedStep {
     let step: FieldStep
-    /// As it was written.
+    /// The name as written.
     let name: String
     let origin: ConfigurationError.Origin
     let path: String
-    /// Whether it is what another name is turned into.
+    /// Whether it is the new name in `rename`.
     var isNewName = false
 
-    /// The names of the steps below a key; those that are none are left out.
+    /// The names in the steps below a key. Invalid values are left out.
     static func all(in field: Field) -> [NamedStep] {
         FieldStep.allCases.flatMap { step -> [NamedStep] in
             guard let field = field.key(step.rawValue) else { return [] }
@@ -48,9 +48,9 @@ extension Field {
 }
 
 extension SnapshotReader {
-    /// Reports names that several steps contradict each other about.
+    /// Reports names for which steps contradict each other.
     ///
-    /// - Parameter steps: all those below one key.
+    /// - Parameter steps: All steps below one key.
     func checkConsistency(_ steps: [NamedStep], by grammar: StepGrammar) {
         var first: [String: NamedStep] = [:]
         for step in steps where !step.isNewName {
@@ -59,22 +59,22 @@ extension SnapshotReader {
             }
             let problem =
                 earlier.step == step.step
-                ? "stands in \(step.step) more than once"
-                : "stands in \(earlier.step) and in \(step.step)"
+                ? "appears more than once in \(step.step)"
+                : "appears in both \(earlier.step) and \(step.step)"
             validation.report(
                 step.origin, step.path, "\(quoted(step.name)) \(problem)",
-                expected: "each name in one step, once")
+                expected: "each name once, in a single step")
         }
         for step in steps where step.isNewName {
             guard let other = first[grammar.folded(step.name)] else { continue }
             let problem: String
             switch other.step {
-            // What is renamed to it goes through these.
+            // These steps also work on renamed fields.
             case .remove, .add, .defaults: continue
-            case .rename: problem = "is renamed itself"
-            case .set: problem = "is set, so that what is renamed to it is lost"
+            case .rename: problem = "is itself renamed"
+            case .set: problem = "is also set, which discards the renamed value"
             }
-            // To itself: reported where it is read.
+            // Renamed to itself: reported when the value is read.
             guard other.path != step.path else { continue }
             validation.report(
                 step.origin, step.path, "\(quoted(step.name)) \(problem)",
@@ -82,10 +82,10 @@ extension SnapshotReader {
         }
     }
 
-    /// Reports fields that are not the configuration's to change.
+    /// Reports fields that the configuration cannot change.
     ///
     /// - Parameters:
-    ///   - translation: the key by which the content is changed; nil: it is not.
+    ///   - translation: The key that translates the content, or `nil` if none does.
     func checkFields(_ steps: [NamedStep], translation: String?) {
         for step in steps {
             guard let reason = GatewayField.reason(step, translation: translation) else {
@@ -100,33 +100,33 @@ extension SnapshotReader {
 
 /// The request header fields that `headers` may not change.
 enum GatewayField {
-    private static let connection = "it is about one connection, which the gateway decides"
-    private static let framing = "the gateway decides it with the content that it sends"
-    private static let way = "it says which way a request has taken, which the gateway does"
+    private static let connection = "it concerns a single connection, which the gateway manages"
+    private static let framing = "the gateway sets it to match the content that it sends"
+    private static let forwarding = "it describes the request's path, which the gateway records"
     private static let conditions =
-        "parts and conditions are for clients and the cache to ask for"
+        "only clients and the cache may request ranges or set conditions"
 
-    /// Why a step may not name its field; nil: it may.
+    /// Why a step may not change its field, or `nil` if it may.
     static func reason(_ step: NamedStep, translation: String?) -> String? {
-        // Servers commonly take one for the other.
+        // Servers commonly treat underscores as hyphens.
         let name = String(step.name.lowercasedASCII.map { $0 == "_" ? "-" : $0 })
         let isWritten = step.isNewName || step.step != .remove && step.step != .rename
         switch name {
-        case "host": return "the route decides which server is asked"
+        case "host": return "the route determines the server"
         case "content-length", "transfer-encoding", "trailer": return framing
         case "connection", "keep-alive", "te", "upgrade", "http2-settings": return connection
         case _ where name.hasPrefix("proxy-"): return connection
-        case "via", "max-forwards", "forwarded": return way
-        case _ where name.hasPrefix("x-forwarded-"): return way
+        case "via", "max-forwards", "forwarded": return forwarding
+        case _ where name.hasPrefix("x-forwarded-"): return forwarding
         case "expect": return "the gateway answers it itself"
         case "range", "if-range", "if-match", "if-none-match", "if-modified-since",
             "if-unmodified-since":
             return isWritten ? conditions : nil
         case "content-type", "content-encoding":
-            return translation.map { "\($0) decides it" }
+            return translation.map { "\($0) determines it" }
         case "authorization":
-            // A secret does not belong where it is shown.
-            return isWritten && !step.isNewName ? "request.authorization is for that" : nil
+            // Secrets do not belong in values that are printed.
+            return isWritten && !step.isNewName ? "use request.authorization" : nil
         default: return nil
         }
     }

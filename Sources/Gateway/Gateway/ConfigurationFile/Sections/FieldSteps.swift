@@ -1,7 +1,7 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// Steps by which the fields of a head, or the parameters of a query, are changed.
+/// Steps that change the fields of a head or the parameters of a query.
 protocol FieldSteps: Equatable {
     var remove: [String] { get set }
     var rename: [NamedValue] { get set }
@@ -9,12 +9,12 @@ protocol FieldSteps: Equatable {
     var add: [NamedValue] { get set }
     var defaults: [NamedValue] { get set }
 
-    /// What names and values are.
+    /// The rules for names and values.
     static var grammar: StepGrammar { get }
     init()
 }
 
-/// The keys of the steps, in the order in which they are taken.
+/// The keys of the steps, in the order in which they are applied.
 enum FieldStep: String, CaseIterable {
     case remove
     case rename
@@ -23,22 +23,22 @@ enum FieldStep: String, CaseIterable {
     case defaults
 }
 
-/// What the names and values of steps are.
+/// The rules for the names and values of steps.
 struct StepGrammar {
-    /// What is named, in the plural.
+    /// What the names refer to, in the plural, for errors.
     let plural: String
     let isName: (String) -> Bool
     let expectedName: String
     let isValue: (String) -> Bool
     let expectedValue: String
-    /// The same for names that are the same.
+    /// A canonical form, equal for equivalent names.
     let folded: (String) -> String
 
-    /// Names of one step, and lines of one name.
+    /// The maximum number of names in a step, and of values of a name.
     static let maximumCount = 100
-    /// Bytes of a name.
+    /// The maximum length of a name, in bytes.
     static let maximumNameBytes = 128
-    /// Bytes of a value.
+    /// The maximum length of a value, in bytes.
     static let maximumValueBytes = 4096
 }
 
@@ -50,7 +50,7 @@ extension HeaderRules: FieldSteps {
             expectedName: "the name of a request header field",
             isValue: isFieldValue,
             expectedValue: "at most \(StepGrammar.maximumValueBytes) bytes without control "
-                + "characters and without blanks at either end",
+                + "characters and without leading or trailing white space",
             folded: \.lowercasedASCII)
     }
 }
@@ -63,18 +63,18 @@ extension QueryRules: FieldSteps {
                 !name.isEmpty && name.utf8.count <= StepGrammar.maximumNameBytes
                     && name.unicodeScalars.allSatisfy(isShown)
             },
-            expectedName: "the name of a parameter, without percent-encoding: 1 to "
+            expectedName: "the name of a parameter, not percent-encoded: 1 to "
                 + "\(StepGrammar.maximumNameBytes) bytes without control characters",
             isValue: { value in
                 value.utf8.count <= StepGrammar.maximumValueBytes
                     && value.unicodeScalars.allSatisfy(isShown)
             },
             expectedValue: "at most \(StepGrammar.maximumValueBytes) bytes without control "
-                + "characters, and without percent-encoding",
+                + "characters, not percent-encoded",
             folded: { $0 })
     }
 
-    /// Not for what no terminal shows.
+    /// Whether a terminal displays the character.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate,
@@ -85,12 +85,12 @@ extension QueryRules: FieldSteps {
     }
 }
 
-/// RFC 9110 §5.6.2: `1*tchar`.
+/// Whether a text is a token (RFC 9110 §5.6.2: `1*tchar`).
 func isToken(_ text: String) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy(ByteClass.isToken)
 }
 
-/// RFC 9110 §5.5, an empty one included.
+/// Whether a text is a field value (RFC 9110 §5.5), which may be empty.
 private func isFieldValue(_ text: String) -> Bool {
     func isBlank(_ byte: UInt8?) -> Bool { byte == 0x20 || byte == 0x09 }
     return text.utf8.count <= StepGrammar.maximumValueBytes
@@ -132,8 +132,8 @@ extension Field {
         }
     }
 
-    /// The entries of a mapping whose keys are names, each once; an empty key is none (nil without
-    /// an error).
+    /// The entries of a mapping whose keys are names, each once. An empty key returns `nil` without
+    /// an error.
     func named(_ what: String) -> [Named]? {
         guard case .mapping(let entries) = node.content else {
             if case .null = node.content { return nil }
@@ -165,20 +165,20 @@ extension Field {
         }
     }
 
-    /// The entries whose names are right.
-    private func rightlyNamed(_ what: String, by grammar: StepGrammar) -> [Named]? {
+    /// The entries with valid names. The others are reported.
+    private func validlyNamed(_ what: String, by grammar: StepGrammar) -> [Named]? {
         named(what)?.filter { entry in
-            let isRight = grammar.isName(entry.name)
-            if !isRight {
+            let isValid = grammar.isName(entry.name)
+            if !isValid {
                 entry.failName(
                     "\(quoted(entry.name)) is not valid", expected: grammar.expectedName)
             }
-            return isRight
+            return isValid
         }
     }
 
     fileprivate func renamed(by grammar: StepGrammar) -> [NamedValue]? {
-        rightlyNamed("names to new names", by: grammar)?.compactMap { entry in
+        validlyNamed("names to new names", by: grammar)?.compactMap { entry in
             let name = entry.value.parsed(expected: grammar.expectedName) {
                 grammar.isName($0) ? $0 : nil
             }
@@ -193,7 +193,7 @@ extension Field {
     fileprivate func values(
         by grammar: StepGrammar, areLists: Bool = false
     ) -> [NamedValue]? {
-        rightlyNamed("names to values", by: grammar)?.flatMap { entry in
+        validlyNamed("names to values", by: grammar)?.flatMap { entry in
             var fields = [entry.value]
             if areLists, let elements = entry.value.elements {
                 fields = elements
@@ -213,11 +213,11 @@ extension Field {
         }
     }
 
-    /// A value; it may be a secret, which no error repeats.
+    /// A value. It may be a secret, so errors do not show it.
     private func value(by grammar: StepGrammar) -> String? {
         guard let text = text(expected: grammar.expectedValue) else { return nil }
         guard grammar.isValue(text) else {
-            fail("is no legal value", expected: grammar.expectedValue)
+            fail("is not a valid value", expected: grammar.expectedValue)
             return nil
         }
         return text
@@ -225,7 +225,7 @@ extension Field {
 }
 
 extension YAMLText {
-    /// A flow mapping of quoted texts; of a name that stands several times in a row, a list.
+    /// A flow mapping of quoted texts. Consecutive values of the same name become a list.
     static func mapping(_ pairs: [NamedValue]) -> String {
         var entries: [(name: String, values: [String])] = []
         for pair in pairs {

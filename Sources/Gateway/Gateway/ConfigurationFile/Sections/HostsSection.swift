@@ -9,7 +9,9 @@ extension HostEntry {
         case none
     }
 
-    /// The table, with the names of the pinsets, which an entry has by their indexes.
+    /// The table of keys.
+    ///
+    /// - Parameter pinsets: The names of the pinsets, to which an entry refers by index.
     static func table(pinsets: [String]) -> KeyTable<Self> {
         KeyTable(
             keys: [
@@ -38,7 +40,7 @@ extension HostEntry {
                     read: { _, field, entry in
                         entry.tls13Tunnel = field?.choice() ?? entry.tls13Tunnel
                     },
-                    // Without inspection it means nothing.
+                    // It has no effect without inspection.
                     text: { $0.tunnel == .inspect ? $0.tls13Tunnel.rawValue : nil }),
                 ConfigurationKey(
                     "liveTunnels",
@@ -49,7 +51,8 @@ extension HostEntry {
                 ConfigurationKey(
                     "intercept",
                     read: { _, field, entry in
-                        // Who asks for inspection, and says nothing of interception, means it.
+                        // An entry that asks for inspection without mentioning interception wants
+                        // inspection.
                         if field == nil, entry.tunnel == .inspect { entry.intercept = .never }
                         entry.intercept = field?.choice() ?? entry.intercept
                     },
@@ -78,7 +81,7 @@ extension HostEntry {
             ])
     }
 
-    /// `tls` of an entry, where `tls` says what it does not.
+    /// `tls` of an entry, which inherits the values of the top-level `tls`.
     private static var tlsKey: ConfigurationKey<Self> {
         let table = UpstreamTLS.hostTable
         let inherited = UpstreamTLS.table.names
@@ -86,7 +89,7 @@ extension HostEntry {
         key.described = { entry in
             table.described(entry.tls).map { described in
                 var described = described
-                // The others are of entries only.
+                // The other keys exist in entries only.
                 let name = String(described.name.prefix { $0 != "." })
                 if inherited.contains(name) {
                     described.byDefault = .words("that of tls")
@@ -97,12 +100,13 @@ extension HostEntry {
         return key
     }
 
-    /// What is printed beside `auto`.
+    /// The comment that is printed after `auto`.
     private func noteOfAuto(_ meaning: String) -> String {
         pinsets.isEmpty ? "" : "  # \(meaning): the entry has pinsets"
     }
 
-    /// `request.timeout` is the older name of `timeouts.firstByte`, as which it is printed.
+    /// `request`. Its key `timeout` is an older name of `timeouts.firstByte`, and is printed as
+    /// that.
     private static var requestTable: KeyTable<Self> {
         let timeout = ConfigurationKey<Self>(
             "timeout", \.timeouts.firstByteMilliseconds, byDefault: "that of timeouts",
@@ -121,7 +125,7 @@ extension HostEntry {
         ])
     }
 
-    /// `probe`, which is there only if it is written.
+    /// `probe`, which is `nil` unless it is written.
     private static var probeKey: ConfigurationKey<Self> {
         var key = ConfigurationKey<Self>(
             "probe",
@@ -144,7 +148,7 @@ extension ProbeConfiguration {
             ConfigurationKey(
                 "path", \.path,
                 reading: { _, field in
-                    field.parsed(expected: "an absolute path, as in /health") { text in
+                    field.parsed(expected: "an absolute path such as /health") { text in
                         text.hasPrefix("/") && text.utf8.count <= 1_024
                             && text.utf8.allSatisfy { 0x21...0x7E ~= $0 && $0 != UInt8(ascii: "#") }
                             ? text : nil
@@ -156,7 +160,7 @@ extension ProbeConfiguration {
 
 /// `hosts`.
 extension SnapshotReader {
-    /// The entries in the order written.
+    /// Reads the entries, in the order written.
     func hosts(
         _ field: Field?, pinsets: [PinsetEntry], over defaults: UpstreamTLS
     ) -> [HostEntry] {
@@ -176,7 +180,7 @@ extension SnapshotReader {
         }
         let errorsBefore = validation.errors.count
         let entry = read(section, by: table, over: HostEntry(tls: defaults))
-        // What the parts say together is told only when each of them is right by itself.
+        // Contradictions between the parts are reported only if each part is valid by itself.
         if validation.errors.count == errorsBefore {
             if let request = section["request"] { check(request: request, entry.request) }
             if let response = section["response"] { check(response: response, entry.response) }
@@ -185,7 +189,8 @@ extension SnapshotReader {
             section["timeouts"]?.key("firstByte") != nil
         {
             other.fail(
-                "says the same as timeouts.firstByte of this entry", expected: "one of the two")
+                "means the same as timeouts.firstByte of this entry",
+                expected: "only one of the two")
         }
         return entry
     }
@@ -205,7 +210,7 @@ extension SnapshotReader {
         return elements.compactMap { hostPattern($0) }
     }
 
-    /// The indexes of the pinsets that an entry names.
+    /// The indexes of an entry's pinsets.
     fileprivate func references(_ field: Field, to names: [String]) -> [Int] {
         var found: [Int] = []
         for element in field.boundedList(of: "names of pinsets") ?? [] {
@@ -219,7 +224,7 @@ extension SnapshotReader {
             }
             guard !found.contains(index) else {
                 element.fail(
-                    "the pinset \(quoted(name)) is named twice", expected: "each pinset once")
+                    "the pinset \(quoted(name)) is listed twice", expected: "each pinset once")
                 continue
             }
             found.append(index)
@@ -227,7 +232,7 @@ extension SnapshotReader {
         return found
     }
 
-    /// The names of request header fields, in lower case; nil for an empty key.
+    /// The names of request header fields in lower case, or `nil` for an empty key.
     func fieldNames(_ field: Field) -> [String]? {
         guard let elements = field.boundedList(of: "request header fields") else { return nil }
         var names: [String] = []
@@ -237,7 +242,7 @@ extension SnapshotReader {
             }
             guard let name else { continue }
             if names.contains(name) {
-                element.fail("the field \(quoted(name)) is named twice", expected: "each once")
+                element.fail("the field \(quoted(name)) is listed twice", expected: "each once")
             }
             names.append(name)
         }
@@ -250,7 +255,7 @@ extension SnapshotReader {
         guard section != nil else { return nil }
         if !match.isEmpty, match.allSatisfy({ $0.description.hasPrefix("*") }) {
             field.fail(
-                "has no host to ask, since all patterns of the entry have wildcards",
+                "has no host to probe, because all patterns of the entry have wildcards",
                 expected: "an exact host name in match")
         }
         return probe

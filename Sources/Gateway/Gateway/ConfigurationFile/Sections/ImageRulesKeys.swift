@@ -27,7 +27,8 @@ extension ImageSize {
             _ name: String, _ place: WritableKeyPath<Self, Int>
         ) -> ConfigurationKey<Self> {
             .required(
-                name, place, expected: "pixels", reading: { $1.integer(in: 1...16_384) },
+                name, place, expected: "a number of pixels",
+                reading: { $1.integer(in: 1...16_384) },
                 text: { $0.description })
         }
         return KeyTable(keys: [pixels("width", \.width), pixels("height", \.height)])
@@ -42,7 +43,7 @@ extension Field {
         for element in elements {
             guard let type = element.choice(ImageType.self) else { continue }
             if found.contains(type) {
-                element.fail("stands in the list twice", expected: "each once")
+                element.fail("is listed twice", expected: "each once")
             }
             found.append(type)
         }
@@ -50,7 +51,7 @@ extension Field {
     }
 
     fileprivate func imageConversions() -> [ImageConversion]? {
-        named("image types to what they are turned into")?.compactMap { entry in
+        named("image types to the types to convert them to")?.compactMap { entry in
             guard let from = ImageType(rawValue: entry.name) else {
                 let types = ImageType.allCases.map(\.rawValue).joined(separator: ", ")
                 entry.failName(
@@ -58,7 +59,7 @@ extension Field {
                 return nil
             }
             guard let to = entry.value.choice(of: [ImageType.png, .jpeg]) else { return nil }
-            if from == to { entry.value.fail("is turned into itself", expected: "another type") }
+            if from == to { entry.value.fail("is converted to itself", expected: "another type") }
             return ImageConversion(from: from, to: to)
         }
     }

@@ -38,10 +38,10 @@ extension RejectionRules {
 }
 
 extension SnapshotReader {
-    /// How long before its end it is warned of an authority's.
+    /// How many days before an authority expires a warning is given.
     private static let warningDays: Int64 = 30
 
-    /// `interception`, and whether the hosts that want it can have it.
+    /// Reads `interception`, and reports hosts that require it if there is no authority.
     func interception(
         _ field: Field?, _ hosts: [HostEntry], in hostsField: Field?
     ) -> InterceptionConfiguration {
@@ -65,15 +65,15 @@ extension SnapshotReader {
         }
         for field in wanting {
             field.fail(
-                "there is no authority to intercept with",
+                "interception requires a certificate authority",
                 expected: "interception.certificate and interception.key; `pinfold ca init` "
-                    + "makes them")
+                    + "creates them")
         }
         return interception
     }
 
-    /// Settings of `interception` that change nothing: without an authority, and the rules for
-    /// clients that reject its certificates where no tunnel may pass instead.
+    /// Warns of settings of `interception` without effect: all of them without an authority, and
+    /// the rules for clients that reject its certificates if no tunnel may pass instead.
     func warnOfIdleInterception(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
         let interception = snapshot.interception
         let defaults = InterceptionConfiguration()
@@ -89,18 +89,18 @@ extension SnapshotReader {
         guard interception.authority != nil else {
             for key in differing {
                 field?.key(key)?.warn(
-                    "has no effect without an authority; write interception.certificate and "
-                        + "interception.key (`pinfold ca init` makes them)")
+                    "has no effect without a certificate authority; set interception.certificate "
+                        + "and interception.key (`pinfold ca init` creates them)")
             }
             return
         }
         guard differing.contains("rejections"), !snapshot.mayGiveUpInterception else { return }
         field?.key("rejections")?.warn(
-            "has no effect: clients are given up only where an entry of hosts is intercepted and "
-                + "says tunnel: pass or inspect, and none does")
+            "has no effect: interception ends for a client only if an entry of hosts is "
+                + "intercepted and has tunnel: pass or inspect, and none has")
     }
 
-    /// The authority of a section that names its files; what is wrong with them is reported.
+    /// The authority of a section, or `nil` if it names none. Errors in the files are reported.
     fileprivate func authority(_ section: Section) -> InterceptionAuthority? {
         guard section["certificate"] != nil || section["key"] != nil else { return nil }
         let certificate = section.required("certificate", expected: "a certificate file")
@@ -120,9 +120,10 @@ extension SnapshotReader {
         } catch {
             switch error {
             case .certificate(let text):
-                certificate?.fail(text, expected: "an authority, as `pinfold ca init` makes them")
+                certificate?.fail(
+                    text, expected: "a certificate authority, as created by `pinfold ca init`")
             case .key(let text):
-                key?.fail(text, expected: "the key of the authority")
+                key?.fail(text, expected: "the key of the certificate authority")
             }
             return nil
         }
@@ -133,7 +134,7 @@ extension SnapshotReader {
             from: validation.environment.now, to: authority.inspection.notAfter)
         guard days < Self.warningDays else { return }
         field?.warn(
-            "the authority expires in \(days) days; `pinfold ca rotate` makes the next "
-                + "one, which clients of this one accept")
+            "the certificate authority expires in \(days) days; `pinfold ca rotate` creates a "
+                + "new one that its clients also accept")
     }
 }

@@ -31,7 +31,7 @@ extension LimitsConfiguration {
 }
 
 extension SnapshotReader {
-    /// `limits`, and a warning of numbers written there that the system does not allow for.
+    /// Reads `limits`, and warns of numbers that exceed what the system allows.
     func limits(_ field: Field?) -> LimitsConfiguration {
         let (limits, section) = read(
             field, by: LimitsConfiguration.table, over: LimitsConfiguration())
@@ -43,9 +43,9 @@ extension SnapshotReader {
             (perClient, limits.perClient.connections, ""),
         ] where needed > openFiles {
             key?.warn(
-                "so many connections\(whose) need \(needed) open files, and the system allows "
-                    + "\(openFiles) (RLIMIT_NOFILE): raise that limit (LimitNOFILE=, ulimit -n), "
-                    + "or write less here")
+                "this many connections\(whose) need \(needed) open files, but the system allows "
+                    + "\(openFiles) (RLIMIT_NOFILE): raise that limit (LimitNOFILE=, ulimit -n) "
+                    + "or lower this value")
         }
         return limits
     }
@@ -64,8 +64,9 @@ extension ClientLimits {
         ])
     }
 
-    /// Generous by default, for many users may be behind one address: three quarters of all
-    /// connections, and exchanges as many as half of them. Small limits are not divided.
+    /// The default limits per client: three quarters of all connections, and half as many
+    /// exchanges as connections. They are generous because many users may share an address. Small
+    /// limits are not divided.
     init(ofConnections connections: Int) {
         let least = 256
         self.init(

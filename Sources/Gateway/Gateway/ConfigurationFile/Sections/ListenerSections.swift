@@ -9,7 +9,9 @@ extension ListenerConfiguration {
         case reverse
     }
 
-    /// The table of a file that says itself which clients are served, or of one that does not.
+    /// The table of keys.
+    ///
+    /// - Parameter hasExplicitClients: Whether the file itself lists the clients to serve.
     static func table(hasExplicitClients: Bool) -> KeyTable<Self> {
         KeyTable(
             keys: [
@@ -27,10 +29,10 @@ extension ListenerConfiguration {
                         case .forward:
                             for key in reverseKeys {
                                 section?[key.name]?.fail(
-                                    "stands at a forward listener",
+                                    "does not apply to a forward listener",
                                     expected: "kind: reverse, or no \(key.name)")
                             }
-                        // Until its upstream is read.
+                        // A placeholder until the upstream is read.
                         case .reverse:
                             listener.kind = .reverse(
                                 UpstreamOrigin(scheme: .http, host: "", port: 80))
@@ -42,7 +44,7 @@ extension ListenerConfiguration {
             ] + reverseKeys, later: ["credentials", "proxyProtocol"])
     }
 
-    /// `tls`, which is there only if it is written.
+    /// `tls`, which is `nil` unless it is written.
     private static var tlsKey: ConfigurationKey<Self> {
         var key = ConfigurationKey<Self>(
             "tls",
@@ -56,12 +58,12 @@ extension ListenerConfiguration {
         return key
     }
 
-    /// The one server of a reverse listener.
+    /// The server of a reverse listener, or `nil` for a forward listener.
     private var upstream: UpstreamOrigin? {
         if case .reverse(let upstream) = kind { upstream } else { nil }
     }
 
-    /// What only reverse listeners have: not read, and not printed, of others.
+    /// The keys of reverse listeners. For other listeners they are neither read nor printed.
     private static var reverseKeys: [ConfigurationKey<Self>] {
         func key(
             _ name: String, byDefault: String,
@@ -89,7 +91,7 @@ extension ListenerConfiguration {
             key(
                 "forwarded", byDefault: "set; append with trustedProxies",
                 read: { _, section, listener in
-                    // Who names trusted proxies wants what they say to be kept.
+                    // Trusted proxies are only useful if their fields are kept.
                     let byDefault: ForwardingConfiguration.Mode =
                         section["trustedProxies"]?.isFilledList == true ? .append : .set
                     listener.forwarding.mode = section["forwarded"]?.choice() ?? byDefault
@@ -111,7 +113,7 @@ extension ListenerConfiguration {
                     let forwarding = listener.forwarding
                     if !forwarding.trustedProxies.isEmpty, forwarding.mode != .append {
                         field.fail(
-                            "is of no use with forwarded: \(forwarding.mode.rawValue)",
+                            "has no effect with forwarded: \(forwarding.mode.rawValue)",
                             expected: "forwarded: append, or no trustedProxies")
                     }
                 },
@@ -126,7 +128,7 @@ extension ListenerConfiguration {
 }
 
 extension Field {
-    /// Whether the value is a list with anything in it.
+    /// Whether the value is a nonempty list.
     fileprivate var isFilledList: Bool {
         if case .sequence(let nodes) = node.content { !nodes.isEmpty } else { false }
     }
@@ -136,29 +138,32 @@ extension Field {
 extension SnapshotReader {
     static let defaultListener = ListenerConfiguration(
         name: "proxy", address: Endpoint(address: .loopbackV4, port: 8080), kind: .forward)
-    /// The most listeners that may be written.
+    /// The maximum number of listeners.
     static let maximumListeners = 256
 
     fileprivate static let addressExpected = """
-        an address and a port, as in 127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)
+        an address and a port, such as 127.0.0.1:8080 or [::1]:8080 (port 0 lets the system choose)
         """
 
-    /// The listeners, all checks between them included. `admin` is the administrative address, and
-    /// `adminField` the section that it is written in.
+    /// Reads the listeners and checks that names and addresses are unique.
+    ///
+    /// - Parameters:
+    ///   - admin: The administrative address.
+    ///   - adminField: The section that contains the administrative address.
     func listeners(
         _ field: Field?, hasExplicitClients: Bool, admin: Endpoint, adminField: Field?
     ) -> [ListenerConfiguration] {
         guard let elements = field?.list(of: "listeners") else {
             if admin == Self.defaultListener.address, let node = adminField?.node["address"] {
                 validation.report(
-                    node.origin, "admin.address", "\(admin) is taken by the default listener",
-                    expected: "an address of its own, or listeners that leave it free")
+                    node.origin, "admin.address", "\(admin) is used by the default listener",
+                    expected: "a different address, or listeners that do not use it")
             }
             return [Self.defaultListener]
         }
         guard (1...Self.maximumListeners).contains(elements.count) else {
             field?.fail(
-                elements.isEmpty ? "has no listener" : "has \(elements.count) listeners",
+                elements.isEmpty ? "has no listeners" : "has \(elements.count) listeners",
                 expected: "1 to \(Self.maximumListeners) listeners")
             return []
         }
@@ -180,19 +185,19 @@ extension SnapshotReader {
             if !names.insert(listener.name).inserted {
                 (section["name"] ?? element).fail(
                     "another listener is named \(quoted(listener.name))",
-                    expected: "a name of its own")
+                    expected: "a unique name")
             }
             let address = listener.address
             if address.port != 0, !addresses.insert(address).inserted {
                 (section["address"] ?? element).fail(
-                    "\(address) is taken by another listener or by admin",
-                    expected: "an address of its own")
+                    "\(address) is used by another listener or by admin",
+                    expected: "a different address")
             }
             return listener
         }
     }
 
-    /// A listener without a name has that of its kind, from the second one on with a number.
+    /// The name of a listener without one: its kind, with a number from the second one on.
     private func name(
         of kind: ListenerConfiguration.Kind, _ unnamed: inout [String: Int]
     ) -> String {

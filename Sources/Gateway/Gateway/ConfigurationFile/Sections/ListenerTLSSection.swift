@@ -42,7 +42,7 @@ extension ListenerTLS {
                 reading: { reader, field in
                     field.boundedList(of: "subjects")?.compactMap { element in
                         element.parsed(
-                            expected: "a subject as in CN=device-*,O=Example",
+                            expected: "a subject such as CN=device-*,O=Example",
                             SubjectPattern.init)
                     }
                 },
@@ -57,7 +57,7 @@ extension ListenerTLS {
 }
 
 extension ConfigurationKey {
-    /// The oldest version that clients are spoken to with; one that is broken is warned of.
+    /// The oldest TLS version for clients. Insecure versions cause a warning.
     static func clientMinimum(
         _ name: String, _ place: WritableKeyPath<Values, ListenerTLS.Minimum>
     ) -> Self {
@@ -67,9 +67,9 @@ extension ConfigurationKey {
                 let minimum = field.choice(ListenerTLS.Minimum.self)
                 if let minimum, minimum == .tls10 || minimum == .tls11 {
                     field.warn(
-                        "TLS \(minimum.rawValue) is broken (RFC 8996): whoever is between client "
-                            + "and gateway may read along; write \"1.2\" unless a client speaks "
-                            + "nothing newer")
+                        "TLS \(minimum.rawValue) is insecure (RFC 8996): an attacker between "
+                            + "client and gateway may be able to read the traffic; write \"1.2\" "
+                            + "unless a client supports nothing newer")
                 }
                 return minimum
             }, text: { YAMLText.quoted($0.rawValue) })
@@ -77,10 +77,10 @@ extension ConfigurationKey {
 }
 
 extension SnapshotReader {
-    /// The most certificates of one listener.
+    /// The maximum number of certificates of a listener.
     private static let maximumCertificates = 1_000
 
-    /// `tls` of a listener; nil where nothing, or nothing usable, is written.
+    /// Reads `tls` of a listener. The result is `nil` if it is empty or invalid.
     func listenerTLS(_ field: Field) -> ListenerTLS? {
         let errorsBefore = validation.errors.count
         let (tls, section) = read(field, by: ListenerTLS.table, over: ListenerTLS())
@@ -92,18 +92,18 @@ extension SnapshotReader {
         }
         if tls.clientRoots.isEmpty {
             section["clientSubjects"]?.fail(
-                "nobody is asked for a certificate, since clientRoots is missing",
-                expected: "clientRoots with who issues them")
+                "has no effect without clientRoots, because no client is asked for a certificate",
+                expected: "clientRoots with the issuers of client certificates")
             section["clientRoots"]?.fail(
-                "names no file, so no client could prove anything",
+                "names no file, so no client certificate could be verified",
                 expected: "certificate files, or no clientRoots")
         }
         guard validation.errors.count == errorsBefore else { return nil }
-        judge(tls, field, section)
+        check(tls, field, section)
         return tls
     }
 
-    /// The certificates with their keys and staples.
+    /// The certificates with their keys and OCSP responses.
     fileprivate func certificates(_ section: Section) -> [ListenerTLS.Certificate] {
         let expected = "a file, or a list of files"
         guard let certificate = section.required("certificate", expected: expected),
@@ -125,7 +125,7 @@ extension SnapshotReader {
         if let staples, staples.count != chains.count {
             section["ocsp"]?.fail(
                 "has \(staples.count) files for \(chains.count) certificates",
-                expected: "as many as certificates, in the same order, `none` for none")
+                expected: "one for each certificate, in the same order, or `none`")
             return []
         }
         return chains.indices.compactMap { index in
@@ -139,7 +139,7 @@ extension SnapshotReader {
         }
     }
 
-    /// The files of a path or a list of paths, those that cannot be read as nil.
+    /// The files of a path or of a list of paths. Files that cannot be read are `nil`.
     private func files(
         _ field: Field, mayBeNone: Bool = false, areKeys: Bool = false
     ) -> [(path: String?, contents: [UInt8]?)] {
@@ -152,12 +152,12 @@ extension SnapshotReader {
         }
     }
 
-    // MARK: What they are worth
+    // MARK: Checks
 
-    /// From when on the end of a certificate is told.
+    /// How many days before a certificate expires a warning is given.
     private static let daysToEnd: Int64 = 30
 
-    private func judge(_ tls: ListenerTLS, _ field: Field, _ section: Section) {
+    private func check(_ tls: ListenerTLS, _ field: Field, _ section: Section) {
         let now = Clock.coarseWallSeconds()
         for (index, certificate) in tls.certificates.enumerated() {
             let element = section["certificate"]?.element(index) ?? field
@@ -202,7 +202,7 @@ extension SnapshotReader {
     ) {
         let days = CivilDate.days(from: now, to: identity.notAfter)
         if identity.notAfter < now {
-            field.warn("\(quoted(path)) has expired: clients refuse it; renew it")
+            field.warn("\(quoted(path)) has expired: clients will refuse it; renew it")
         } else if days < Self.daysToEnd {
             field.warn("\(quoted(path)) expires in \(days) days; renew it")
         }
@@ -211,7 +211,7 @@ extension SnapshotReader {
 }
 
 extension Field {
-    /// One of a list, or the value itself where it stands for a list of one.
+    /// An element of a list, or the value itself if it is a single value instead of a list.
     fileprivate func element(_ index: Int) -> Field {
         guard case .sequence(let nodes) = node.content, nodes.indices.contains(index) else {
             return self

@@ -1,5 +1,5 @@
 import PinfoldTLS
 
-/// Trust anchors ready for use; the configuration has a type of the same name, which says where
-/// they come from.
+/// Trust anchors ready for use. The alias avoids a clash with the configuration's type of the same
+/// name, which describes their sources.
 typealias LoadedRoots = TrustRoots

@@ -8,7 +8,7 @@ extension LogConfiguration {
         ])
     }
 
-    /// `none`, or a mapping.
+    /// `access`: `none`, or a mapping.
     private static var accessKey: ConfigurationKey<Self> {
         let table = AccessLogConfiguration.table
         var key = ConfigurationKey<Self>(
@@ -23,7 +23,7 @@ extension LogConfiguration {
     }
 }
 
-/// `log.access`, where it is a mapping.
+/// `log.access`, if it is a mapping.
 extension AccessLogConfiguration {
     static var table: KeyTable<Self> {
         KeyTable(keys: [
@@ -36,7 +36,7 @@ extension AccessLogConfiguration {
 }
 
 extension SnapshotReader {
-    /// The access log, or that there is none.
+    /// The access log, or `nil` if there is none.
     fileprivate func accessLog(_ field: Field) -> AccessLogConfiguration? {
         if case .scalar("none", _) = field.node.content { return nil }
         let (log, section) = read(
@@ -46,15 +46,14 @@ extension SnapshotReader {
             let problem = PathAccess.problemAppending(to: log.path)
         {
             section?["path"]?.fail(
-                "\(quoted(log.path)) \(problem)", expected: "a file in a folder that can be written"
-            )
+                "\(quoted(log.path)) \(problem)", expected: "a file in a writable folder")
         }
         return log
     }
 }
 
 extension Field {
-    /// The path of a file, or the standard output.
+    /// The path of a file, or standard output.
     fileprivate func outputPath() -> String? {
         let standardOutput = AccessLogConfiguration.standardOutput
         if case .scalar(standardOutput, _) = node.content { return standardOutput }

@@ -3,19 +3,22 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-/// What is valid about a pinset and yet stops its hosts some day, or does nothing.
+/// Warnings of valid settings of a pinset that will block its hosts in the future, or that have no
+/// effect.
 extension SnapshotReader {
-    /// Seconds before a pinset expires from which on it is warned of: 30 days.
+    /// How long before a pinset expires a warning is given: 30 days, in seconds.
     private static let noticeSeconds: Int64 = 30 * 86_400
 
-    /// - Parameter section: the pinset's keys, all of them right by themselves.
+    /// Warns of a pinset's settings.
+    ///
+    /// - Parameter section: The pinset's keys, each valid by itself.
     func warn(of entry: PinsetEntry, _ section: Section) {
         warnOfPins(entry, section)
         warnOfExpiry(entry.pinset, section)
         warnOfReporting(entry, section)
         let pinset = entry.pinset
         if pinset.mode == .none, !pinset.isEnforced {
-            section["enforce"]?.warn("has no effect: there are no pins to report with mode: none")
+            section["enforce"]?.warn("has no effect: mode: none has no pins to report")
         }
     }
 
@@ -24,15 +27,16 @@ extension SnapshotReader {
         guard entry.pinset.mode != .none, let field = section["pins"] else { return }
         if pins.count == 1 {
             field.warn(
-                "has a single pin: when the server's key changes, no connection is possible until "
-                    + "this file has; add a backup, the pin of its next key or of its issuer")
+                "has a single pin: when the server's key changes, connections fail until this "
+                    + "file is updated; add a backup pin, of its next key or of its issuer")
         }
         if pins.allSatisfy(\.isCertificateOfServer) {
             let consequence =
                 entry.pinset.mode == .certificate
-                ? "each renewal ends them" : "a renewal with a new key ends them"
+                ? "no pin will match after a renewal"
+                : "no pin will match after a renewal with a new key"
             field.warn(
-                "are the certificates of servers only: \(consequence); pin an issuer as well")
+                "has only server certificates: \(consequence); pin an issuer as well")
         }
     }
 
@@ -43,9 +47,9 @@ extension SnapshotReader {
         }
         if let after = section["afterExpiry"] {
             if !pinset.isEnforced {
-                after.warn("has no effect beside enforce: false")
+                after.warn("has no effect with enforce: false")
             } else if pinset.mode == .none, pinset.afterExpiry == .report {
-                after.warn("has no effect: there are no pins to report with mode: none")
+                after.warn("has no effect: mode: none has no pins to report")
             }
         }
         let now = validation.environment.now
@@ -53,7 +57,7 @@ extension SnapshotReader {
         let time = CivilDate.text(secondsSince1970: expires)
         let consequence: String
         if !pinset.isEnforced {
-            consequence = "its pins are only reported in any case (enforce: false)"
+            consequence = "its pins are only reported anyway (enforce: false)"
         } else if pinset.afterExpiry == .report {
             consequence = "its pins are only reported from then on (afterExpiry: report)"
         } else {
@@ -65,10 +69,10 @@ extension SnapshotReader {
 }
 
 extension Pin {
-    /// Whether it is a certificate given whole that can be no issuer's.
+    /// Whether it is a whole certificate that is not a CA certificate.
     var isCertificateOfServer: Bool {
         guard case .certificate(let der) = self else { return false }
-        // What cannot be read is an error elsewhere.
+        // A certificate that cannot be read is reported elsewhere.
         return (try? CertificateInspection(certificate: der))?.isAuthority == false
     }
 }
@@ -77,11 +81,11 @@ extension SnapshotReader {
     /// A date, or a date and time (RFC 3339), in seconds since 1970.
     func time(_ field: Field) -> Int64? {
         field.parsed(
-            expected: "a date, 2027-06-01 (its first second in UTC), or a time, "
+            expected: "a date such as 2027-06-01 (its first second in UTC), or a time such as "
                 + "2027-06-01T12:00:00Z"
         ) { CivilDate.secondsSince1970(rfc3339: $0.utf8) }
     }
 
-    /// A time as it is printed.
+    /// A time as printed.
     static func text(time: Int64) -> String { CivilDate.text(secondsSince1970: time) }
 }

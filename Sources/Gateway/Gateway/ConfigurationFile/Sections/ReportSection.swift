@@ -5,22 +5,22 @@ import PinfoldConfiguration
 extension SnapshotReader {
     /// The URL that reports are sent to.
     func reportDestination(_ field: Field) -> ReportDestination? {
-        field.parsed(expected: "an http or https URL, https://reports.example.com/pins") {
+        field.parsed(expected: "an http or https URL such as https://reports.example.com/pins") {
             ReportDestination(url: $0)
         }
     }
 
-    /// What is valid about reporting and yet not what is meant.
+    /// Warns of a report destination without TLS.
     func warnOfReporting(_ entry: PinsetEntry, _ section: Section) {
         guard let destination = entry.reportTo, let field = section["reportTo"] else { return }
         if destination.origin.scheme == .http {
             field.warn(
-                "sends reports in clear text: whoever is on the way can read, change and drop "
-                    + "them; use https")
+                "sends reports in clear text: anyone on the network path can read, change or "
+                    + "drop them; use https")
         }
     }
 
-    /// Reports wait on disk until they are delivered; without their folder they wait in memory.
+    /// Warns if the folder for undelivered reports cannot be used: they are then kept in memory.
     func warnOfReportFolder(_ cache: Field?, _ snapshot: ConfigurationSnapshot) {
         guard validation.environment.looksAtPaths,
             snapshot.pinsets.contains(where: { $0.reportTo != nil })
@@ -29,16 +29,16 @@ extension SnapshotReader {
         guard let problem = PathAccess.problemMaking(folder: folder) else { return }
         validation.warn(
             cache?.key("path")?.node.origin ?? .builtIn, "cache.path",
-            "\(quoted(folder)) \(problem): reports that are not delivered do not survive a restart")
+            "\(quoted(folder)) \(problem): undelivered reports do not survive a restart")
     }
 }
 
 extension ReportDestination {
-    /// Reads `http(s)://host[:port][/path][?query]`; nil for anything else, a fragment or userinfo
-    /// included.
+    /// Parses `http(s)://host[:port][/path][?query]`. The result is `nil` for anything else,
+    /// including URLs with a fragment or userinfo.
     init?(url text: String) {
         let bytes = text.utf8
-        // Visible ASCII without what no part of a URI has (RFC 3986 §2).
+        // Visible ASCII without the characters that no part of a URI may contain (RFC 3986 §2).
         let isURI = bytes.allSatisfy { byte in
             (0x21...0x7E).contains(byte) && !"\"<>\\^`{|}#".utf8.contains(byte)
         }

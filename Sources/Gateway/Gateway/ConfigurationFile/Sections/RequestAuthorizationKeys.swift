@@ -2,7 +2,7 @@ import Documents
 import HTTPCore
 import PinfoldConfiguration
 
-/// `request.authorization` as it is written.
+/// `request.authorization` as written.
 struct WrittenAuthorization: Equatable {
     enum ClearText: String, CaseIterable {
         case allow
@@ -14,7 +14,7 @@ struct WrittenAuthorization: Equatable {
     var token: SecretSource?
     var clearText = ClearText.refuse
 
-    /// The keys of a secret's sources.
+    /// The keys that name the source of a secret.
     private static func sources(
         _ secret: String, _ place: WritableKeyPath<Self, SecretSource?>
     ) -> [ConfigurationKey<Self>] {
@@ -36,9 +36,9 @@ struct WrittenAuthorization: Equatable {
 
     private static var basic: KeyTable<Self> {
         let user = ConfigurationKey<Self>.required(
-            "user", \.user, expected: "a user's name; '' for none",
+            "user", \.user, expected: "a user name, '' for none",
             reading: { _, field in
-                field.parsed(expected: "at most 256 bytes without colon and control characters") {
+                field.parsed(expected: "at most 256 bytes without colons or control characters") {
                     isUser($0) ? $0 : nil
                 }
             }, text: YAMLText.quoted)
@@ -57,7 +57,7 @@ struct WrittenAuthorization: Equatable {
         ])
     }
 
-    /// RFC 7617 §2: the colon ends it.
+    /// Whether a text is a user name, which cannot contain a colon (RFC 7617 §2).
     private static func isUser(_ text: String) -> Bool {
         text.utf8.count <= 256
             && text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F && $0 != UInt8(ascii: ":") }
@@ -65,7 +65,7 @@ struct WrittenAuthorization: Equatable {
 }
 
 extension RequestAuthorization {
-    /// `request.authorization`, as it is printed: without the secret.
+    /// `request.authorization` as printed, without the secret.
     fileprivate var written: WrittenAuthorization {
         var written = WrittenAuthorization()
         switch scheme {
@@ -100,8 +100,8 @@ extension RequestRules {
 }
 
 extension SnapshotReader {
-    /// The credentials of a section that has been read; nil where they cannot be had, which is
-    /// reported.
+    /// The credentials of a section that has been read, or `nil` if they are not available, which
+    /// is reported.
     fileprivate func authorization(
         _ written: WrittenAuthorization, _ section: Section
     ) -> RequestAuthorization? {
@@ -118,7 +118,7 @@ extension SnapshotReader {
             (scheme, place) = (.bearer(source.source), source.field)
         case (nil, nil), (_?, _?):
             section.field.fail(
-                section["basic"] == nil ? "names no credentials" : "names two credentials",
+                section["basic"] == nil ? "has no credentials" : "has both basic and bearer",
                 expected: "one of basic, bearer")
             return nil
         }
@@ -134,14 +134,15 @@ extension SnapshotReader {
         }
     }
 
-    /// Where a secret is from, and the key that says so; nil: none does, or two, or it is wrong.
+    /// The source of a secret, with its key, or `nil` if there is none, there are two, or it is
+    /// invalid.
     private func source(
         _ source: SecretSource?, of secret: String, in field: Field
     ) -> (source: SecretSource, field: Field)? {
         let places = ["File", "Variable"].compactMap { field.key(secret + $0) }
         guard places.count == 1 else {
             field.fail(
-                places.isEmpty ? "names no \(secret)" : "names two sources of the \(secret)",
+                places.isEmpty ? "has no \(secret)" : "has two sources for the \(secret)",
                 expected: "one of \(secret)File, \(secret)Variable")
             return nil
         }
@@ -177,13 +178,13 @@ extension Field {
             if let value = variables[name] { return value }
             fail(
                 "the environment variable \(quoted(name)) is not set",
-                expected: "a variable of the gateway's environment")
+                expected: "a variable in the gateway's environment")
             return nil
         }
     }
 }
 
-/// Why a secret cannot be used. The text does not have it.
+/// Why a secret cannot be used. The text does not contain the secret.
 struct SecretProblem: Error, Equatable {
     var text: String
     var expected: String
@@ -198,7 +199,7 @@ extension RequestAuthorization.Scheme {
 }
 
 extension SecretSource {
-    /// What it is called in errors.
+    /// The name of the source in errors.
     fileprivate var name: String {
         switch self {
         case .file(let path): quoted(path)
@@ -208,10 +209,10 @@ extension SecretSource {
 }
 
 extension RequestAuthorization {
-    /// Bytes of a secret.
+    /// The maximum length of a secret, in bytes.
     private static let maximumSecretBytes = 8192
 
-    /// Credentials with a secret: the first line of what its source holds.
+    /// Creates credentials. The secret is the first line of its source's content.
     init(_ scheme: Scheme, secret content: [UInt8]) throws(SecretProblem) {
         var secret = Array(content.prefix { $0 != 0x0A })
         if secret.count < content.count, secret.last == 0x0D { secret.removeLast() }
@@ -232,14 +233,14 @@ extension RequestAuthorization {
                 String(validating: secret, as: UTF8.self) != nil
             else {
                 throw SecretProblem(
-                    text: "\(name) holds no password",
+                    text: "\(name) has no valid password",
                     expected: "UTF-8 text without control characters in its first line")
             }
             value = "Basic " + Base64.encode(Array(user.utf8) + [UInt8(ascii: ":")] + secret)
         case .bearer:
             guard secret.allSatisfy({ 0x21...0x7E ~= $0 }) else {
                 throw SecretProblem(
-                    text: "\(name) holds no token",
+                    text: "\(name) has no valid token",
                     expected: "a token of visible ASCII characters in its first line")
             }
             value = "Bearer " + String(decoding: secret, as: UTF8.self)

@@ -17,7 +17,7 @@ extension RequestRules {
         ])
     }
 
-    /// Steps, which are printed only if there is one.
+    /// Steps, which are printed only if there are any.
     private static func stepsKey<Steps: FieldSteps>(
         _ name: String, _ place: WritableKeyPath<Self, Steps>
     ) -> ConfigurationKey<Self> {
@@ -36,14 +36,14 @@ extension RequestRules {
         ])
     }
 
-    /// The key by which content is changed; nil: none does.
+    /// The key that translates the content, or `nil` if none does.
     var translation: String? {
         if body != nil { return "request.body" }
         return parameters == .byMethod ? "request.parameters" : nil
     }
 }
 
-/// Bytes of content that rules may be about.
+/// The range of the size limits for content that rules process, in bytes.
 let contentSizes = 1 << 10...256 << 20
 
 /// `request.body`.
@@ -60,7 +60,7 @@ extension RequestBodyRules {
 }
 
 extension ConfigurationKey {
-    /// The format of content, which must be written.
+    /// The format of content, a required key.
     static func format(
         _ name: String, _ place: WritableKeyPath<Values, BodyFormat>, of formats: [BodyFormat]
     ) -> Self {
@@ -72,10 +72,10 @@ extension ConfigurationKey {
 }
 
 extension Field {
-    /// Bytes of a path that is written.
+    /// The maximum length of a path prefix, in bytes.
     private static let maximumPathBytes = 255
 
-    /// Whole segments from the beginning of a path.
+    /// Whether a text is a path prefix of whole segments.
     private static func isPrefix(_ text: String) -> Bool {
         guard text.hasPrefix("/"), text.utf8.count <= maximumPathBytes else { return false }
         if text == "/" { return true }
@@ -85,7 +85,7 @@ extension Field {
         }
     }
 
-    /// RFC 3986 §3.3: `pchar`s, percent-encoding complete.
+    /// Whether a text is a path segment (RFC 3986 §3.3): `pchar`s with valid percent-encoding.
     private static func isSegment(_ bytes: Substring.UTF8View) -> Bool {
         var rest = bytes[...]
         while let byte = rest.popFirst() {
@@ -105,11 +105,11 @@ extension Field {
 
     fileprivate func pathPrefixes() -> [PrefixReplacement]? {
         let expected = """
-            the beginning of a path, /old/one: whole segments, none of them empty, `.` or `..`, \
-            percent-encoded, without a slash at the end
+            a path prefix such as /old/one: whole segments, none of them empty, `.` or `..`, \
+            percent-encoded, without a trailing slash
             """
         var found: [PrefixReplacement] = []
-        for entry in named("beginnings of paths to what takes their place") ?? [] {
+        for entry in named("path prefixes to their replacements") ?? [] {
             guard Self.isPrefix(entry.name) else {
                 entry.failName("\(quoted(entry.name)) is not valid", expected: expected)
                 continue
@@ -124,8 +124,8 @@ extension Field {
             let earlier = found.first { $0.prefix == "/" || entry.name.hasPrefix($0.prefix + "/") }
             if let earlier {
                 entry.value.warn(
-                    "never applies: \(quoted(earlier.prefix)) before it has all of these paths; "
-                        + "put this one first")
+                    "never applies: \(quoted(earlier.prefix)) before it matches all of these "
+                        + "paths; put this one first")
             }
             found.append(PrefixReplacement(entry.name, replacement))
         }
@@ -134,9 +134,9 @@ extension Field {
 }
 
 extension SnapshotReader {
-    /// What is wrong about the rules of requests together.
+    /// Reports contradictions between the rules for requests.
     ///
-    /// - Parameter field: `request`, which can be read by itself.
+    /// - Parameter field: The key `request`, whose parts are valid by themselves.
     func check(request field: Field, _ rules: RequestRules) {
         if let headers = field.key("headers") {
             let steps = NamedStep.all(in: headers)
@@ -149,14 +149,14 @@ extension SnapshotReader {
         guard let body = rules.body, let place = field.key("body") else { return }
         if body.from == body.to {
             place.fail(
-                "from and to are both \(body.from.rawValue)", expected: "two formats")
+                "from and to are both \(body.from.rawValue)", expected: "two different formats")
         }
         let forms: [BodyFormat] = [.form, .multipart]
         if body.arrays == .indices, rules.parameters == .keep,
             !forms.contains(body.from), !forms.contains(body.to)
         {
             place.key("arrays")?.fail(
-                "there is no form whose names could say an index",
+                "has no effect without a form, whose names have the indices",
                 expected: "a form as from or to, or parameters: byMethod")
         }
     }

@@ -28,14 +28,14 @@ extension ResolverConfiguration {
 }
 
 extension SnapshotReader {
-    /// Name resolution.
+    /// Reads `resolver`: the settings for name resolution.
     func resolver(_ field: Field?) -> ResolverConfiguration {
         let (resolver, section) = read(
             field, by: ResolverConfiguration.table, over: ResolverConfiguration())
         if resolver.minimumTTLSeconds > resolver.maximumTTLSeconds {
             let maximum = Quantity.text(milliseconds: resolver.maximumTTLSeconds * 1_000)
             (section?["minimumTTL"] ?? section?["maximumTTL"])?.fail(
-                "is more than maximumTTL (\(maximum))", expected: "at most maximumTTL")
+                "exceeds maximumTTL (\(maximum))", expected: "at most maximumTTL")
         }
         return resolver
     }
@@ -51,8 +51,9 @@ extension Field {
             let elements = list(of: "addresses") ?? []
             return .list(
                 elements.compactMap { element in
-                    element.parsed(expected: "an address, as in 192.0.2.53 or [2001:db8::53]:5353")
-                    {
+                    element.parsed(
+                        expected: "an address such as 192.0.2.53 or [2001:db8::53]:5353"
+                    ) {
                         if let address = IPAddress($0) {
                             return Endpoint(address: address, port: 53)
                         }

@@ -2,13 +2,13 @@ import Documents
 import PinfoldConfiguration
 
 extension SnapshotReader {
-    /// What is wrong about the rules of responses together.
+    /// Reports contradictions between the rules for responses.
     ///
-    /// - Parameter field: `response`, which can be read by itself.
+    /// - Parameter field: The key `response`, whose parts are valid by themselves.
     func check(response field: Field, _ rules: ResponseRules) {
         if rules.schema != nil, rules.validate != .json {
             field.key("schema")?.fail(
-                "is for JSON, and validate is \(rules.validate?.rawValue ?? "not written")",
+                "applies to JSON only, but validate is \(rules.validate?.rawValue ?? "not set")",
                 expected: "validate: json")
         }
         if let body = rules.body { check(body, rules, in: field) }
@@ -24,56 +24,58 @@ extension SnapshotReader {
         let propertyList = place.key("propertyList")
         if body.to != .plist {
             propertyList?.fail(
-                "is about property lists, and to is \(body.to.rawValue)", expected: "to: plist")
+                "applies to property lists only, but to is \(body.to.rawValue)",
+                expected: "to: plist")
         } else if body.from == .plist, propertyList == nil, !body.removesKeysWithNullValues {
             place.fail(
                 "from and to are both plist",
-                expected: "two formats, propertyList or removesKeysWithNullValues: true")
+                expected: "two different formats, propertyList or removesKeysWithNullValues: true")
         }
         if body.from == body.to, body.to != .plist, !body.removesKeysWithNullValues {
             place.fail(
                 "from and to are both \(body.from.rawValue)",
-                expected: "two formats, or removesKeysWithNullValues: true")
+                expected: "two different formats, or removesKeysWithNullValues: true")
         }
         guard let validated = rules.validate, validated.rawValue != body.from.rawValue else {
             return
         }
         field.key("validate")?.fail(
-            "is \(validated.rawValue), and what body takes is \(body.from.rawValue)",
+            "is \(validated.rawValue), but body translates from \(body.from.rawValue)",
             expected: "validate: \(body.from.rawValue), the format that the server sends")
     }
 
     private func check(_ image: ImageRules, _ rules: ResponseRules, in field: Field) {
         guard let place = field.key("image") else { return }
         if rules.body != nil {
-            place.fail("is for images, and body for what is none", expected: "one of the two")
+            place.fail(
+                "applies to images, but body to other content", expected: "only one of the two")
         }
         if let validated = rules.validate, validated != .image {
             place.fail(
-                "is for images, and validate is \(validated.rawValue)", expected: "validate: image")
+                "applies to images, but validate is \(validated.rawValue)",
+                expected: "validate: image")
         }
         guard let accepted = image.accept else { return }
         if !accepted.contains(.png), !accepted.contains(.jpeg) {
             place.key("scale")?.fail(
-                "is written as PNG or JPEG, and accept has neither",
+                "produces PNG or JPEG, but accept has neither",
                 expected: "image/png or image/jpeg in accept")
         }
         for conversion in image.convert where !accepted.contains(conversion.to) {
             place.key("convert")?.key(conversion.from.rawValue)?.fail(
-                "turns into \(conversion.to.rawValue), which accept does not have",
-                expected: "one of the types of accept")
+                "converts to \(conversion.to.rawValue), which accept does not have",
+                expected: "one of the types in accept")
         }
     }
 
-    /// Content that is refused by its type before anything else is asked of it.
+    /// Reports a list of types that excludes all content that the other rules apply to.
     private func checkTypes(_ rules: ResponseRules, in field: Field) {
         guard let types = rules.contentTypes?.map(WrittenType.init(text:)), !types.isEmpty else {
             return
         }
         let asked: (key: String, format: ValidatedFormat)
         let isPossible: Bool
-        // Only what is of the format by its type is translated; what is validated is so whatever
-        // its type.
+        // Content is translated only if its type is of the format, but validated whatever its type.
         if let format = rules.body?.from.validated {
             asked = ("body", format)
             isPossible = types.contains { $0.format == format || $0.isOpen }
@@ -88,12 +90,12 @@ extension SnapshotReader {
         }
         guard !isPossible else { return }
         field.key("contentTypes")?.fail(
-            "refuses whatever \(asked.key) is for: none of them is a type of "
+            "refuses all content that \(asked.key) applies to: no type in the list is one of "
                 + asked.format.rawValue,
-            expected: "a type of \(asked.format.rawValue) among them")
+            expected: "at least one type of \(asked.format.rawValue)")
     }
 
-    /// Keys that change nothing.
+    /// Warns of keys without effect.
     private func warnOfIdleKeys(_ rules: ResponseRules, in field: Field) {
         if !rules.looksAtContent {
             for key in ["maximum", "larger"] {
@@ -107,7 +109,7 @@ extension SnapshotReader {
 }
 
 extension BodyFormat {
-    /// Nil for those of requests.
+    /// The format as one that can be validated, or `nil` for formats of requests only.
     fileprivate var validated: ValidatedFormat? {
         switch self {
         case .json: .json
@@ -120,13 +122,13 @@ extension BodyFormat {
 
 /// An element of `contentTypes`.
 private struct WrittenType {
-    /// In lower case; the subtype may be `*`.
+    /// The media type in lower case. The subtype may be `*`.
     let text: String
 
-    /// Whether it has content of any format.
+    /// Whether it includes content of any format.
     var isOpen: Bool { text == "application/*" || text == "text/*" }
 
-    /// The format that the type says; nil: none, or it is open.
+    /// The format of the type, or `nil` if it has none or is open.
     var format: ValidatedFormat? {
         let documents: [(DocumentFormat, ValidatedFormat)] = [
             (.json, .json), (.xml, .xml), (.plist, .plist),
@@ -135,7 +137,7 @@ private struct WrittenType {
         return text.hasPrefix("image/") ? .image : nil
     }
 
-    /// Whether content of the type may well have a format.
+    /// Whether content of the type may have a format.
     func mayBe(_ asked: ValidatedFormat) -> Bool {
         if let format {
             return format == asked || format == .xml && asked == .plist

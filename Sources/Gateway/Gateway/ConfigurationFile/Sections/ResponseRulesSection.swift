@@ -20,7 +20,7 @@ extension ResponseRules {
                 text: { $0.map { YAMLText.quoted($0.path) } }),
             bodyKey,
             ConfigurationKey("image", \.image, table: ImageRules.table, empty: ImageRules()),
-            // Printed where they mean something, or say more than the default.
+            // Printed only if they have an effect or differ from the default.
             .bytes("maximum", \.maximumBytes, in: contentSizes).printed {
                 $0.looksAtContent || $0.maximumBytes != defaults.maximumBytes
             },
@@ -33,15 +33,15 @@ extension ResponseRules {
         ])
     }
 
-    /// Whether they ask and change nothing.
+    /// Whether the rules neither check nor change anything.
     var isEmpty: Bool {
         var empty = Self()
-        // Of the key `cache`.
+        // This belongs to the key `cache`.
         empty.cacheForm = cacheForm
         return self == empty
     }
 
-    /// Whether content is held until it is whole.
+    /// Whether content is buffered until it is complete.
     var looksAtContent: Bool { validate != nil || changesContent }
 
     /// Whether content may be changed.
@@ -56,7 +56,8 @@ extension ResponseRules {
     }
 }
 
-/// `response.body` as it is written: the translation, and what may stand beside it or here.
+/// `response.body` as written: the translation, and the keys that may be in either `response` or
+/// `response.body`.
 struct WrittenResponseBody {
     var rules = ResponseBodyRules(from: .json, to: .json)
     var maximumBytes: Int?
@@ -113,8 +114,8 @@ extension ResponseRules {
                 rules.noTransform = written.noTransform ?? rules.noTransform
                 for key in ["maximum", "larger", "noTransform"] where section[key] != nil {
                     body[key]?.fail(
-                        "says the same as response.\(key) of this entry",
-                        expected: "one of the two")
+                        "means the same as response.\(key) of this entry",
+                        expected: "only one of the two")
                 }
             },
             text: { $0.body.flatMap { table.flow(WrittenResponseBody(rules: $0)) } })
@@ -136,7 +137,7 @@ extension Field {
         }
     }
 
-    /// A list that is not empty, each element once.
+    /// A nonempty list of distinct elements.
     fileprivate func distinct<Value: Equatable>(
         _ what: String, _ reading: (Field) -> Value?
     ) -> [Value]? {
@@ -149,7 +150,7 @@ extension Field {
         for element in elements {
             guard let value = reading(element) else { continue }
             if found.contains(value) {
-                element.fail("stands in the list twice", expected: "each once")
+                element.fail("is listed twice", expected: "each once")
             }
             found.append(value)
         }
@@ -159,7 +160,7 @@ extension Field {
     fileprivate func statusCodes() -> [ClosedRange<UInt16>]? {
         distinct("status codes") { element in
             element.parsed(
-                expected: "a status from 200 to 599, or a range of them, \"200-299\""
+                expected: "a status from 200 to 599, or a range such as \"200-299\""
             ) { text in
                 let ends = text.split(separator: "-", omittingEmptySubsequences: false)
                 let codes = ends.compactMap { end -> UInt16? in
@@ -177,7 +178,7 @@ extension Field {
     fileprivate func mediaTypes() -> [String]? {
         distinct("media types") { element in
             element.parsed(
-                expected: "a media type without parameters, application/json, or text/*"
+                expected: "a media type without parameters, such as application/json or text/*"
             ) { text in
                 let parts = text.split(separator: "/", omittingEmptySubsequences: false)
                     .map(String.init)

@@ -9,7 +9,7 @@ extension UpstreamTLS {
             ConfigurationKey(
                 "crls", \.crls,
                 reading: { reader, field in
-                    field.boundedList(of: "files of CRLs")?.compactMap { reader.crlFile($0) }
+                    field.boundedList(of: "CRL files")?.compactMap { reader.crlFile($0) }
                 },
                 text: { YAMLText.list($0.map(\.path)) }),
             .choice("ocspStapling", \.ocspStapling),
@@ -33,29 +33,31 @@ extension SnapshotReader {
         }
     }
 
-    /// Warns of questions about revocation that no chain is built for.
+    /// Warns of revocation settings that have no effect, or refuse servers, because chains are not
+    /// verified.
     func warnOfUnverifiedChains(_ field: Field, _ entry: HostEntry, _ pinsets: [PinsetEntry]) {
         let own = entry.pinsets.map { pinsets[$0].pinset }
         if let pinset = own.first(where: \.anchorsServersUnverified), !entry.tls.crls.isEmpty {
             field.warn(
-                "since pinset \(pinset.name) allows invalid certificates, no chain to the roots is "
-                    + "verified: a server whose own certificate is pinned must send that of its "
-                    + "issuer, whose list tls.crls must have, or is refused; only an issuer that "
-                    + "is among the roots need not be sent")
+                "because pinset \(pinset.name) allows invalid certificates, chains to the roots "
+                    + "are not verified: a server whose own certificate is pinned is refused "
+                    + "unless it sends its issuer's certificate and tls.crls has that issuer's "
+                    + "list; an issuer among the roots need not be sent")
         }
         guard let first = own.first,
             own.allSatisfy({ $0.allowInvalidCertificates && $0.mode != .certificate })
         else { return }
-        let why = "since pinset \(first.name) allows invalid certificates, no chain is verified"
+        let reason =
+            "because pinset \(first.name) allows invalid certificates, chains are not verified"
         if entry.tls.ocspStapling == .required {
-            field.warn("\(why), and tls.ocspStapling: required refuses every server")
+            field.warn("\(reason), and tls.ocspStapling: required refuses every server")
         }
-        if !entry.tls.crls.isEmpty { field.warn("\(why), and tls.crls is not looked at") }
+        if !entry.tls.crls.isEmpty { field.warn("\(reason), and tls.crls is not used") }
     }
 
-    /// Warns of lists that no chain, or only chains through an intermediate authority, can meet.
+    /// Warns of lists that apply to no chain, or only to chains through an intermediate CA.
     func warnOfForeignLists(_ field: Field?, _ tls: UpstreamTLS) {
-        // What is inherited is told where it is written.
+        // Inherited lists are reported where they are written.
         guard let elements = field?.key("crls")?.elements, elements.count == tls.crls.count,
             let roots = try? LoadedRoots(tls.rootSources)
         else { return }
@@ -65,11 +67,11 @@ extension SnapshotReader {
                 let (isKnown, hasSigned) = list.issuer(among: roots)
                 if !isKnown {
                     element.warn(
-                        "the issuer \(list.issuer) is not among the roots: its list counts only "
-                            + "for servers that send an authority of that name")
+                        "the issuer \(list.issuer) is not among the roots: its list applies only "
+                            + "to servers that send a CA certificate with that name")
                 } else if !hasSigned {
                     element.warn(
-                        "the list of \(list.issuer) is not signed by the root of that name: "
+                        "the list of \(list.issuer) is not signed by the root with that name: "
                             + "servers below that root are refused")
                 }
             }
@@ -77,18 +79,18 @@ extension SnapshotReader {
     }
 }
 
-/// Why a file of CRLs cannot be used.
+/// Why a CRL file cannot be used.
 struct CRLFileProblem: Error {
     var text: String
 }
 
 extension CRLFile {
-    /// What such a file is to hold.
+    /// The expected content, for errors.
     static let expected = "CRLs in PEM, or one in DER"
 
-    /// The file's lists, and what is probably not meant.
+    /// Reads a file's lists. Returns them with warnings.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     static func read(
         _ contents: [UInt8], path: String, at now: Int64
     ) throws(CRLFileProblem) -> (file: CRLFile, warnings: [String]) {
@@ -96,7 +98,7 @@ extension CRLFile {
         do throws(ListFileError) {
             lists = try ListFile.decode(contents)
         } catch {
-            throw CRLFileProblem(text: "\(quoted(path)) is no file of CRLs: \(error.problem)")
+            throw CRLFileProblem(text: "\(quoted(path)) is not a CRL file: \(error.problem)")
         }
         var warnings: [String] = []
         var digests: [SHA256Digest] = []
@@ -109,27 +111,30 @@ extension CRLFile {
                 throw CRLFileProblem(text: "\(place) holds \(error)")
             }
             guard let content = list.content else {
-                throw CRLFileProblem(text: "\(place) cannot be digested: out of memory")
+                throw CRLFileProblem(text: "\(place) cannot be hashed: out of memory")
             }
             digests.append(content)
             let whose = "the list of \(list.issuer)"
             if list.ends <= now {
                 warnings.append(
-                    "\(place) holds \(whose), which is out of date: servers below it are refused; "
-                        + "fetch the new one")
+                    "\(place) holds \(whose), which is out of date: servers below this CA are "
+                        + "refused; fetch the current one")
             } else if list.ends - now < (list.ends - list.issued) / 10 {
                 warnings.append(
-                    "\(place) holds \(whose), which is out of date in "
+                    "\(place) holds \(whose), which will be out of date in "
                         + "\(Quantity.text(milliseconds: (list.ends - now) / 60 * 60_000)); "
-                        + "fetch the new one")
+                        + "fetch the current one")
             }
-            if list.issued > now { warnings.append("\(place) holds \(whose), which is of later") }
+            if list.issued > now {
+                warnings.append("\(place) holds \(whose), which is dated in the future")
+            }
         }
         return (CRLFile(path: path, lists: lists, contents: digests), warnings)
     }
 
-    /// The same with the lists of a file before it in the place of older ones of their issuer and
-    /// scope, with a warning for each: who brings back an old list takes back revocations.
+    /// The same file, but with lists from a previous version of the file where those are newer, for
+    /// the same issuer and scope. Each causes a warning. Otherwise restoring an old list would undo
+    /// revocations.
     func keepingNewer(of before: CRLFile) -> (file: CRLFile, warnings: [String]) {
         var file = self
         var warnings: [String] = []
@@ -146,15 +151,16 @@ extension CRLFile {
             file.lists[place] = der
             file.contents[place] = before.contents[index]
             warnings.append(
-                "\(quoted(path)) holds an older list of \(old.issuer) than is in force: the newer "
-                    + "one stays until there is a newer still, or the configuration is reloaded")
+                "\(quoted(path)) holds an older list of \(old.issuer) than the one in use, which "
+                    + "stays in use until the file has a newer one or the configuration is "
+                    + "reloaded")
         }
         return (file, warnings)
     }
 }
 
 extension Pinset {
-    /// Whether a server's own certificate is all that its chain need lead to.
+    /// Whether a server's own pinned certificate is enough, without a chain to a root.
     fileprivate var anchorsServersUnverified: Bool {
         mode == .certificate && allowInvalidCertificates
             && pins.contains(where: \.isCertificateOfServer)

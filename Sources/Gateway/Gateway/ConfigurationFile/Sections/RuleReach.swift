@@ -1,8 +1,8 @@
 import PinfoldConfiguration
 import Trust
 
-/// Whether the rules of an entry's requests and responses meet any request, and which go around
-/// them.
+/// Checks whether an entry's rules for requests and responses apply to any request, and which
+/// requests bypass them.
 extension SnapshotReader {
     func checkRuleReach(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
         let hosts = snapshot.hosts.entries
@@ -19,23 +19,23 @@ extension SnapshotReader {
         }
     }
 
-    /// Rules that meet nothing, and tunnels that go around them.
+    /// Reports rules that apply to no request, and warns of tunnels that bypass them.
     private func check(_ ways: RuleWays, _ element: Field, _ entry: HostEntry) {
         let key = entry.response.isEmpty ? "request" : "response"
         let place = element.key(key) ?? element
-        let remedy = "intercept: true, upgrade: https, or a reverse listener that leads there"
+        let remedy = "intercept: true, upgrade: https, or a reverse listener for these hosts"
         if !ways.hasForward, ways.reverse.isEmpty {
             return place.fail(
-                "applies to no request: there is no forward listener, and no reverse one leads to "
-                    + "these hosts", expected: "a listener that does")
+                "applies to no request: there is no forward listener, and no reverse listener "
+                    + "leads to these hosts", expected: "a listener that does")
         }
         guard let tunnels = ways.passedTunnels else { return }
         if ways.isSeen {
             place.warn(
                 "does not apply to \(tunnels) to these hosts, which the gateway cannot read; write "
                     + (ways.intercepts
-                        ? "tunnel: refuse if none are to go around it"
-                        : "intercept: true, or tunnel: refuse if none are to go around it"))
+                        ? "tunnel: refuse to prevent that"
+                        : "intercept: true, or tunnel: refuse to prevent that"))
         } else {
             let clearText =
                 ways.isTLSOnly ? "the entry is for port 443" : "clear text to them is refused"
@@ -54,16 +54,16 @@ extension SnapshotReader {
         else { return }
         if !cache.storesAnything {
             place.fail(
-                "\(policy.rawValue) needs a cache, and there is none",
+                "\(policy.rawValue) requires a cache, but there is none",
                 expected: "useProtocol, or a cache")
         } else if !entry.cacheStores {
             place.fail(
-                "\(policy.rawValue) needs what is stored, and cache.store is false",
+                "\(policy.rawValue) requires stored responses, but cache.store is false",
                 expected: "useProtocol, or cache: { store: true }")
         }
     }
 
-    /// What the cache would keep of responses that nobody changes, or that nobody keeps.
+    /// Warns of `cache.form` if responses are not changed or not stored.
     private func warnOfForm(
         _ element: Field, _ entry: HostEntry, _ cache: CacheConfiguration
     ) {
@@ -72,11 +72,12 @@ extension SnapshotReader {
         else { return }
         if !entry.response.translates {
             place.warn(
-                "has no effect: response changes no content (body, or image with convert or scale)")
+                "has no effect unless response changes content (body, or image with convert or "
+                    + "scale)")
         } else if !cache.storesAnything {
-            place.warn("has no effect: there is no cache")
+            place.warn("has no effect without a cache")
         } else if !entry.cacheStores {
-            place.warn("has no effect beside store: false")
+            place.warn("has no effect with store: false")
         }
     }
 
@@ -87,13 +88,13 @@ extension SnapshotReader {
         guard let place = element.key("request")?.key("authorization") else { return }
         if authorization.allowsClearText {
             if entry.upgradesToHTTPS {
-                place.key("clearText")?.warn("has no effect beside upgrade: https")
+                place.key("clearText")?.warn("has no effect with upgrade: https")
             }
         } else if ways.isClearTextOnly {
             place.warn(
-                "is added to no request: all that can be read go out in clear text, where it is "
-                    + "refused; write upgrade: https, or clearText: allow here if anybody may read "
-                    + "it")
+                "is added to no request: all requests that the gateway can read are sent in clear "
+                    + "text, for which it is refused; write upgrade: https, or clearText: allow "
+                    + "here to let anyone on the network path read it")
         }
     }
 }
@@ -102,25 +103,25 @@ extension HostEntry {
     /// Whether requests or responses are changed or checked.
     fileprivate var hasRules: Bool {
         var request = request
-        // By itself it is about the cache, which no tunnel uses.
+        // This concerns only the cache, which tunnels do not use.
         request.cachePolicy = .useProtocol
         return request != RequestRules() || !response.isEmpty
     }
 }
 
-/// The ways by which requests to the hosts of an entry come and go.
+/// The ways in which requests to an entry's hosts can arrive and be sent.
 private struct RuleWays {
     let hasForward: Bool
     /// The servers of reverse listeners that the entry applies to.
     let reverse: [UpstreamOrigin]
     let intercepts: Bool
-    /// Requests for `http://` are served, and go out so.
+    /// Whether requests for `http://` are served and sent in clear text.
     let servesClearText: Bool
-    /// They are served, and go out as TLS.
+    /// Whether requests for `http://` are served and sent as TLS.
     let upgrades: Bool
-    /// All patterns are for port 443, which clear text is not sent to.
+    /// Whether all patterns are for port 443, to which no clear text is sent.
     let isTLSOnly: Bool
-    /// Which tunnels are relayed unread, in words; nil: none.
+    /// A description of the tunnels that are relayed unread, or `nil` if there are none.
     let passedTunnels: String?
 
     init(_ snapshot: ConfigurationSnapshot, _ index: Int) {
@@ -157,7 +158,7 @@ private struct RuleWays {
         } else if snapshot.fallsBack(entry: index) {
             passedTunnels =
                 snapshot.passesClearText(entry: index)
-                ? "what is not TLS in tunnels, and tunnels of clients that keep rejecting the "
+                ? "tunnels without TLS, and tunnels of clients that keep rejecting the "
                     + "interception's certificates,"
                 : "tunnels of clients that keep rejecting the interception's certificates"
         } else {
@@ -165,11 +166,11 @@ private struct RuleWays {
         }
     }
 
-    /// Whether any requests can be read, but for those for `https://` in absolute form, which
-    /// hardly any client sends.
+    /// Whether the gateway can read any requests, apart from those for `https://` in absolute form,
+    /// which hardly any client sends.
     var isSeen: Bool { intercepts || upgrades || servesClearText || !reverse.isEmpty }
 
-    /// Whether those that can be read all go out in clear text.
+    /// Whether all requests that the gateway can read are sent in clear text.
     var isClearTextOnly: Bool {
         isSeen && !intercepts && !upgrades && reverse.allSatisfy { $0.scheme == .http }
     }

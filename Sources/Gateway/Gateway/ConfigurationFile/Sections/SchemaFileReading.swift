@@ -1,7 +1,7 @@
 import JSONSchema
 import PinfoldConfiguration
 
-/// Why a file is no JSON Schema; the text is for people.
+/// Why a file is not a JSON Schema, with a message for the user.
 struct SchemaProblem: Error, Equatable {
     var text: String
 }
@@ -9,18 +9,19 @@ struct SchemaProblem: Error, Equatable {
 extension SchemaFile {
     static let expected = "a JSON Schema of draft-04, draft-06 or draft-07"
 
-    /// The schema that a file's content is.
+    /// Checks that a file's content is a JSON Schema.
     init(checking text: [UInt8], path: String) throws(SchemaProblem) {
         do throws(JSONSchemaError) {
             _ = try JSONSchema(text)
         } catch {
             throw SchemaProblem(
-                text: "\(quoted(path)) is no JSON Schema: \(Self.onOneLine("\(error)"))")
+                text: "\(quoted(path)) is not a JSON Schema: \(Self.onOneLine("\(error)"))")
         }
         self.init(path: path, text: text)
     }
 
-    /// The first 300 characters of a text with names of the file in it, control characters escaped.
+    /// The first 300 characters of a text, with control characters escaped, since the text may
+    /// quote names from the file.
     private static func onOneLine(_ text: String) -> String {
         text.unicodeScalars.prefix(300).reduce(into: "") { line, scalar in
             let isControl = scalar.properties.generalCategory == .control

@@ -1,5 +1,5 @@
-/// The keys of the whole file, in the order in which they are told and printed. Reading, printing
-/// and the tests of the documentation go by these cases.
+/// The top-level keys, in the order in which they are listed and printed. Reading, printing and the
+/// tests of the documentation use these cases.
 enum SectionName: String, CaseIterable {
     case workers
     case listeners
@@ -16,11 +16,11 @@ enum SectionName: String, CaseIterable {
     case timeouts
     case log
 
-    /// Keys that are known but do not work yet.
+    /// Keys that are known but not yet supported.
     static let later: [String] = []
 }
 
 extension Section {
-    /// What the file says under one of its keys, or nil when it is missing.
+    /// The value of a top-level key, or `nil` if it is missing.
     subscript(name: SectionName) -> Field? { self[name.rawValue] }
 }

@@ -1,16 +1,16 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// Checks a tree of nodes and completes it to a snapshot. Every reading goes on after an error
-/// with the default in its place, so that one load finds everything that is wrong; the result is
-/// worth something only if the validation has no errors at the end.
+/// Checks a tree of nodes and converts it to a snapshot with all defaults. After an error, reading
+/// continues with the default value, so that one load finds all errors. The result is valid only
+/// if the validation has no errors at the end.
 struct SnapshotReader {
     let validation: Validation
 
-    /// The most threads that may be asked for.
+    /// The maximum number of worker threads.
     static let maximumWorkers = 256
 
-    /// The snapshot of a whole document.
+    /// Reads a whole document.
     func snapshot(_ root: ConfigNode) -> ConfigurationSnapshot {
         let top = Field(node: root, path: "", validation: validation)
             .section(keys: SectionName.allCases.map(\.rawValue), later: SectionName.later)

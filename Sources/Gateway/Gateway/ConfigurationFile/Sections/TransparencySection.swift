@@ -8,7 +8,7 @@ extension CertificateTransparency {
     static var table: KeyTable<Self> {
         KeyTable(keys: [
             .integer("minimumSCTs", \.minimumSCTs, in: 0...10),
-            // Read after the number, which it must be enough for.
+            // Read after the number, because the list must have enough logs.
             ConfigurationKey(
                 "logs", byDefault: "none",
                 readSection: { reader, section, value in
@@ -32,7 +32,8 @@ extension SnapshotReader {
         guard value.minimumSCTs > 0 else { return }
         guard let list = value.list?.list else {
             return section.field.fail(
-                "names no logs", expected: "logs: a list of logs, as log_list.json of version 3")
+                "requires a list of logs",
+                expected: "logs with a log list file (log_list.json, version 3)")
         }
         if let problem = list.shortage(of: value.minimumSCTs, at: now) {
             (section["minimumSCTs"] ?? field ?? section.field).fail(
@@ -40,7 +41,7 @@ extension SnapshotReader {
         }
     }
 
-    /// The list of a file, which is read once however many entries name it.
+    /// The list of a file, which is read only once, even if several entries name it.
     private func logList(_ field: Field, _ path: String) -> TransparencyLogList? {
         let read: Result<TransparencyLogList, LogListProblem>
         if let known = validation.logLists[path] {
@@ -62,69 +63,68 @@ extension SnapshotReader {
 }
 
 extension LogListProblem {
-    /// What is wrong, for a line about a file.
+    /// The error as a message about a file.
     func text(ofFile path: String) -> String {
         let place = place.isEmpty ? "" : " at \(quoted(place))"
-        return "\(quoted(path)) is no list of logs\(place): \(text)"
+        return "\(quoted(path)) is not a list of logs\(place): \(text)"
     }
 }
 
 extension TransparencyLogList {
-    /// Seconds after which a list of logs is warned of: 70 days, as browsers stop going by theirs.
-    private static let isCurrent: Int64 = 70 * 86_400
-    /// What `minimumSCTs` is to be.
-    static let expectedMinimum = "what a server can show"
+    /// The age in seconds above which a list causes a warning: 70 days, after which browsers stop
+    /// relying on theirs.
+    private static let currentSeconds: Int64 = 70 * 86_400
+    /// The expected value of `minimumSCTs`, for errors.
+    static let expectedMinimum = "a number that servers can meet"
 
-    /// The list that a file's content is.
+    /// Reads the list from a file's content.
     init(file contents: [UInt8]) throws(LogListProblem) {
         try self.init(
             json: contents, digest: { SHA256Digest(hashing: $0.span) },
             isKnownKey: TransparencyKey.isKnown)
     }
 
-    /// Whether it was made before another one, as far as both say when.
+    /// Whether it is older than another list. A list without a timestamp is not.
     func isOlder(than other: TransparencyLogList) -> Bool {
         guard let timestamp, let theirs = other.timestamp else { return false }
         return timestamp < theirs
     }
 
-    /// What is wrong where so many timestamps are asked for; nil: there are logs enough.
+    /// Why the list does not have enough logs for a number of timestamps, or `nil` if it does.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     func shortage(of minimum: Int, at now: Int64) -> String? {
         guard minimum > 0 else { return nil }
         let sufficient = logs.count { $0.suffices(at: now) }
         guard sufficient < minimum else { return nil }
-        return "\(minimum) is more than the list has logs whose timestamps count, "
-            + "retired ones and those of certificates that have all expired not among "
-            + "them: \(sufficient)"
+        return "\(minimum) exceeds the number of usable logs in the list, \(sufficient) "
+            + "(retired logs, and logs whose certificates have all expired, do not count)"
     }
 
-    /// What is probably not meant.
+    /// Warnings about the list.
     ///
-    /// - Parameter now: seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     func warnings(at now: Int64) -> [String] {
         var warnings: [String] = []
         let unknown = logs.filter { !$0.hasKnownKey && $0.state?.mayCount ?? false }
         if let first = unknown.first {
             let others = unknown.count > 1 ? " and \(unknown.count - 1) more do" : " does"
             warnings.append(
-                "\(first.name)\(others) not count: the key of a log is one of P-256, or of RSA "
-                    + "with 2048 bits or more")
+                "\(first.name)\(others) not count: the key of a log must be P-256, or RSA with at "
+                    + "least 2048 bits")
         }
         guard let timestamp else {
             warnings.append(
-                "the list does not say when it was made (log_list_timestamp), so nobody can tell "
-                    + "whether it is current")
+                "the list has no log_list_timestamp, so its age is unknown")
             return warnings
         }
         let age = now - timestamp
-        if age > Self.isCurrent {
+        if age > Self.currentSeconds {
             warnings.append(
-                "the list is \(age / 86_400) days old, of "
-                    + "\(CivilDate.text(secondsSince1970: timestamp)): certificates with "
-                    + "timestamps of newer logs are refused, and logs that have failed since are "
-                    + "trusted; get a current one")
+                "the list is \(age / 86_400) days old ("
+                    + "\(CivilDate.text(secondsSince1970: timestamp))): certificates with "
+                    + "timestamps from newer logs are refused, and logs that have failed since "
+                    + "then are still trusted; download a current list")
         }
         return warnings
     }

@@ -74,7 +74,7 @@ extension PinsetEntry {
                     },
                     text: { entry in
                         let pinset = entry.pinset
-                        // Where it has no effect it is printed only if it was written.
+                        // If it has no effect, it is printed only if it was written.
                         let isOfUse = pinset.expires != nil && pinset.isEnforced
                         return isOfUse || pinset.afterExpiry == .report
                             ? pinset.afterExpiry.rawValue : nil
@@ -89,11 +89,11 @@ extension PinsetEntry {
 
 /// `pinsets`.
 extension SnapshotReader {
-    /// The most pinsets, and the most pins of one.
+    /// The maximum number of pinsets, and of pins in a pinset.
     static let maximumPins = 1_000
 
-    /// The named pinsets. One with errors keeps its place, so that references to it are no errors
-    /// of their own.
+    /// Reads the pinsets. A pinset with errors stays in the list, so that references to it do not
+    /// cause further errors.
     func pinsets(_ field: Field?) -> [PinsetEntry] {
         guard let field else { return [] }
         guard case .mapping(let entries) = field.node.content else {
@@ -110,7 +110,7 @@ extension SnapshotReader {
             let path = Section.path(field.path, entry.key)
             if !isName(entry.key) {
                 validation.report(
-                    entry.keyOrigin, path, "is no name for a pinset",
+                    entry.keyOrigin, path, "is not a valid pinset name",
                     expected: "1 to \(maximumNameBytes) letters, digits, `.`, `_` and `-`")
             }
             return pinset(
@@ -128,7 +128,7 @@ extension SnapshotReader {
             field.fail("is empty", expected: "a mapping with mode and pins")
             return entry
         }
-        // What the parts are worth together is told only when each of them is right by itself.
+        // The pinset as a whole is checked only if each key is valid by itself.
         if validation.errors.count == errorsBefore, let problem = entry.pinset.problem {
             let key: String
             switch problem {
@@ -142,7 +142,7 @@ extension SnapshotReader {
         return entry
     }
 
-    /// Adds what one element of `pins` stands for to the pinset.
+    /// Adds the pins of one element of `pins` to the pinset.
     fileprivate func read(pin field: Field, into entry: inout PinsetEntry) {
         let expected = "sha256/BASE64, a certificate's fingerprint in hex, or a file"
         guard let text = field.text(expected: expected) else { return }
@@ -169,7 +169,7 @@ extension SnapshotReader {
                 }
                 if !isCertificate {
                     field.fail(
-                        "\(source) is a key",
+                        "\(source) is a public key",
                         expected: "a certificate file or fingerprint, or mode: publicKey")
                 }
             }
@@ -184,7 +184,7 @@ extension SnapshotReader {
             return nil
         }
         if elements.isEmpty {
-            field.fail("names no trust anchors", expected: "`system` or certificate files")
+            field.fail("has no trust anchors", expected: "`system` or certificate files")
         }
         return elements.compactMap { element in
             if case .scalar("system", _) = element.node.content { return .system }
@@ -192,7 +192,7 @@ extension SnapshotReader {
         }
     }
 
-    /// The certificates of a file.
+    /// Reads the trust anchors of a file.
     func rootsFile(_ field: Field) -> TrustRoots? {
         guard let path = field.filePath(), let contents = field.contents(ofFile: path) else {
             return nil
@@ -201,7 +201,7 @@ extension SnapshotReader {
             return .file(path: path, certificates: try Pin.decodeCertificates(file: contents))
         } catch {
             field.fail(
-                "\(quoted(path)) is no file of certificates: \(error.problem)", expected: "")
+                "\(quoted(path)) is not a certificate file: \(error.problem)", expected: "")
             return nil
         }
     }

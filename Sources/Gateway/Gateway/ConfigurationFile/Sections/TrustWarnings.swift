@@ -1,10 +1,10 @@
 import PinfoldConfiguration
 import Trust
 
-/// What is valid about hosts and pinsets and yet leaves a server less protected than its author
-/// probably believes, or unreachable.
+/// Warnings of valid settings of hosts and pinsets that leave a server unreachable, or less
+/// protected than probably intended.
 extension SnapshotReader {
-    /// A pinset that no entry of `hosts` names protects nothing, nor do pins that are not compared.
+    /// Warns of pinsets that no entry of `hosts` names, and of pins that are not compared.
     func warnOfUnusedPinsets(_ field: Field?, _ pinsets: [PinsetEntry], _ hosts: [HostEntry]) {
         guard let field, case .mapping(let written) = field.node.content else { return }
         let used = Set(hosts.flatMap(\.pinsets))
@@ -15,19 +15,19 @@ extension SnapshotReader {
             if !used.contains(index) {
                 validation.warn(
                     key.keyOrigin, path,
-                    "no entry of hosts uses this pinset, so it protects nothing; name it in the "
-                        + "pinsets of the entry that it is for")
+                    "no entry of hosts uses this pinset, so it protects nothing; add it to the "
+                        + "pinsets of an entry")
             }
             if entry.pinset.mode == .none, !entry.pinset.pins.isEmpty {
                 validation.warn(
                     key.keyOrigin, path,
-                    "its pins are not compared, since its mode is none; write mode: publicKey or "
-                        + "mode: certificate")
+                    "its pins are not compared, because its mode is none; write mode: publicKey "
+                        + "or mode: certificate")
             }
         }
     }
 
-    /// A pattern that never decides, since an earlier entry matches all that it does.
+    /// Warns of patterns without effect, because an earlier entry matches all of their hosts.
     func warnOfShadowedPatterns(_ field: Field?, _ hosts: [HostEntry]) {
         // With errors in the lists, entries and fields do not correspond.
         guard let elements = field?.elements, elements.count == hosts.count else {
@@ -42,7 +42,7 @@ extension SnapshotReader {
                 let line = elements[earlier].node.origin.line.map { ", line \($0)" } ?? ""
                 let consequence =
                     entry.pinsets.isEmpty || !hosts[earlier].pinsets.isEmpty
-                    ? "" : ", so the pinsets of this one are not applied"
+                    ? "" : ", so this entry's pinsets are not applied"
                 place.warn(
                     "never applies: an earlier entry (hosts[\(earlier)]\(line)) matches all of "
                         + "\(pattern)\(consequence); put this entry before that one")
@@ -51,7 +51,7 @@ extension SnapshotReader {
         }
     }
 
-    /// Entries that let requests go around their pinsets, and entries that nothing can reach.
+    /// Warns of entries that let requests bypass their pinsets, and of unreachable entries.
     func warnOfBypasses(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
         let hosts = snapshot.hosts.entries
         guard let elements = field?.elements, elements.count == hosts.count else {
@@ -61,43 +61,43 @@ extension SnapshotReader {
         for (index, (element, entry)) in zip(elements, hosts).enumerated() {
             if entry.upgradesToHTTPS, entry.clearText == .allow {
                 element.key("clearText")?.warn(
-                    "has no effect beside upgrade: https; write one of the two")
+                    "has no effect with upgrade: https; remove one of the two")
             } else if entry.clearText == .allow, !entry.pinsets.isEmpty {
                 element.key("clearText")?.warn(
-                    "requests in clear text go around the pinsets of this entry")
+                    "requests in clear text bypass the pinsets of this entry")
             }
             if entry.tunnel != .inspect {
                 element.key("tls13Tunnel")?.warn(
-                    "has no effect without tunnel: inspect; write that, or take this key out")
+                    "has no effect without tunnel: inspect; write that, or remove this key")
             }
             if entry.tunnel == .pass, !entry.pinsets.isEmpty {
                 let what =
                     snapshot.intercepts(entry: index)
-                    ? "what is not TLS, and tunnels of clients that keep rejecting the "
+                    ? "tunnels without TLS, and tunnels of clients that keep rejecting the "
                         + "interception's certificates," : "tunnels"
-                element.key("tunnel")?.warn("\(what) go around the pinsets of this entry")
+                element.key("tunnel")?.warn("\(what) bypass the pinsets of this entry")
             }
             if entry.pinsets.isEmpty { warnOfPinsElsewhere(hosts, element, index) }
-            // Who says anything of it has thought of it.
+            // No warning if the author has set one of these keys deliberately.
             guard !entry.pinsets.isEmpty, !snapshot.intercepts(entry: index),
                 !upstreams.contains(where: { $0.entry == index }),
                 ["upgrade", "tunnel", "clearText"].allSatisfy({ element.key($0) == nil })
             else { continue }
             element.warn(
-                "has pinsets and no upgrade: only requests for https:// in absolute form reach "
+                "has pinsets but no upgrade: only requests for https:// in absolute form reach "
                     + "these hosts, while clear text and CONNECT to them are refused; write "
-                    + "upgrade: https, or upgrade: none if that is meant")
+                    + "upgrade: https, or upgrade: none if that is intended")
         }
     }
 
-    /// An entry without pinsets that requests to hosts meet which another entry pins: what it lets
-    /// through goes around those pinsets, and everything else is refused.
+    /// Warns of an entry without pinsets that applies to requests to hosts that another entry pins:
+    /// what it allows bypasses those pinsets, and everything else is refused.
     private func warnOfPinsElsewhere(_ hosts: [HostEntry], _ element: Field, _ index: Int) {
         let entry = hosts[index]
         func pinsHosts(_ other: Int) -> Bool {
             !hosts[other].pinsets.isEmpty
                 && hosts[other].match.contains { pin in
-                    // What an earlier pattern matches does not get here.
+                    // Requests that an earlier pattern matches do not reach this entry.
                     entry.match.contains {
                         $0.sharesNames(with: pin)
                             && (other > index || pin.port != nil && pin.port != $0.port)
@@ -107,17 +107,17 @@ extension SnapshotReader {
         guard let other = hosts.indices.first(where: pinsHosts) else { return }
         let pinned = "hosts that hosts[\(other)] pins"
         if entry.tunnel == .pass {
-            element.key("tunnel")?.warn("lets tunnels to \(pinned) go around their pinsets")
+            element.key("tunnel")?.warn("lets tunnels to \(pinned) bypass their pinsets")
         }
         if entry.clearText == .allow, !entry.upgradesToHTTPS {
-            element.key("clearText")?.warn("lets clear text to \(pinned) go around their pinsets")
+            element.key("clearText")?.warn("lets clear text to \(pinned) bypass their pinsets")
         }
         element.warn(
-            "refuses requests for https to \(pinned), since it names no pinsets; name them here "
-                + "too, or a pinset of mode: none to exempt these hosts")
+            "refuses requests for https to \(pinned), because it names no pinsets; name them here "
+                + "too, or name a pinset with mode: none to exempt these hosts")
     }
 
-    /// A reverse listener whose requests are all refused.
+    /// Warns of reverse listeners whose requests are all refused.
     func warnOfRefusedUpstreams(_ field: Field?, _ snapshot: ConfigurationSnapshot) {
         guard let elements = field?.elements, elements.count == snapshot.listeners.count else {
             return
@@ -142,7 +142,7 @@ extension SnapshotReader {
 }
 
 extension ConfigurationSnapshot {
-    /// A reverse listener's index, its upstream, and the host entry that applies to that.
+    /// The index of each reverse listener, its upstream, and the host entry that applies to it.
     fileprivate var reverseUpstreams: [(listener: Int, origin: UpstreamOrigin, entry: Int?)] {
         listeners.enumerated().compactMap { index, listener in
             guard case .reverse(let origin) = listener.kind else { return nil }

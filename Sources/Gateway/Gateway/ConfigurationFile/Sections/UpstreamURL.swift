@@ -3,7 +3,7 @@ import PinfoldConfiguration
 import Trust
 
 extension UpstreamOrigin {
-    /// Reads `http(s)://host[:port][/]`; nil for anything more, userinfo included.
+    /// Parses `http(s)://host[:port][/]`. The result is `nil` for anything more, such as userinfo.
     init?(url text: String) {
         let scheme: Scheme
         let rest: Substring
@@ -17,11 +17,11 @@ extension UpstreamOrigin {
             return nil
         }
         let authority = rest.hasSuffix("/") ? rest.dropLast() : rest
-        // A pattern without wildcard is the same grammar: a name or an address, maybe a port.
+        // A pattern without wildcards has the same grammar: a name or address, optionally a port.
         guard !authority.contains("*"), let pattern = try? HostPattern(String(authority)) else {
             return nil
         }
-        // Without brackets, an IPv6 address and its port cannot be told apart.
+        // Without brackets, an IPv6 address and its port cannot be distinguished.
         guard authority.hasPrefix("[") || authority.filter({ $0 == ":" }).count <= 1 else {
             return nil
         }

@@ -70,7 +70,7 @@ struct Explain: ParsableCommand {
         do {
             target = try TargetURL(url: url, limits: configuration.limits.headLimits)
         } catch {
-            throw Failure(
+            throw CommandError(
                 "the gateway does not serve \(url): \(error.explanation); expected "
                     + "http://host/ or https://host/")
         }
@@ -90,7 +90,7 @@ struct Explain: ParsableCommand {
 
     private static func address(_ text: String, _ option: String) throws -> IPAddress {
         guard let address = IPAddress(literal: text.utf8.span) else {
-            throw Failure(
+            throw CommandError(
                 "\(option): \(text) is not an IP address; expected one such as 192.0.2.1")
         }
         return address
@@ -99,9 +99,9 @@ struct Explain: ParsableCommand {
     /// Connects to the server as the gateway would: only if the gateway would use TLS, and only
     /// to addresses that the gateway would connect to.
     private func look(at route: RouteExplanation, _ policy: PolicySnapshot) -> Explanation.Server {
-        guard !route.isRefused else { return .notAskedFor("every way is refused") }
+        guard !route.isRefused else { return .notChecked("every way is refused") }
         guard let way = route.verifiedWay else {
-            return .notAskedFor("the gateway would not use TLS")
+            return .notChecked("the gateway would not use TLS")
         }
         let peer = PeerAddress(host: route.host, port: way.port)
         do throws(ServerProbeError) {

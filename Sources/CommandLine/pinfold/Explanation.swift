@@ -9,7 +9,7 @@ struct Explanation {
     /// The result of connecting to the server.
     enum Server {
         /// No connection was made; the value is the reason.
-        case notAskedFor(String)
+        case notChecked(String)
         /// The server cannot be reached, or presents no certificate.
         case unreachable(String)
         case refused(IPAddress, ExchangeFault)
@@ -30,7 +30,7 @@ struct Explanation {
         if client?.isServed == false || route.isRefused { return true }
         switch server {
         case .unreachable, .refused: return true
-        case .notAskedFor, .trusted, nil: return false
+        case .notChecked, .trusted, nil: return false
         }
     }
 
@@ -69,7 +69,7 @@ struct Explanation {
         let cache = route.cacheIsUsed ? "used" : "not used"
         lines.append("cache: \(cache): \(route.cacheReason)")
         switch server {
-        case .notAskedFor(let reason): lines.append("server: not checked: \(reason)")
+        case .notChecked(let reason): lines.append("server: not checked: \(reason)")
         case .unreachable(let reason): lines.append("server: \(reason)")
         case .refused(let address, let fault):
             lines += ["connected to: \(address)", "server: \(Self.text(fault))"]
@@ -257,7 +257,7 @@ struct Explanation {
         var detail: String?
         var failures: [TrustFailure] = []
         switch server {
-        case .notAskedFor(let reason): (verdict, detail) = ("not-asked", reason)
+        case .notChecked(let reason): (verdict, detail) = ("not-asked", reason)
         case .unreachable(let reason): (verdict, detail) = ("unreachable", reason)
         case .refused(let peer, let reason): (verdict, address, fault) = ("refused", peer, reason)
         case .trusted(let peer, let negotiated, let reported):

@@ -130,7 +130,7 @@ struct Trust: ParsableCommand {
         do {
             var checker = TrustChecker()
             answer = try checker.answer(try question())
-        } catch let problem as TrustQuestionProblem {
+        } catch let problem as TrustQuestionError {
             if json { writeToStandardOutput(TrustAnswer(problem).json) }
             writeToStandardError("pinfold: \(problem)\n")
             throw ExitCode(2)
@@ -154,7 +154,7 @@ struct Trust: ParsableCommand {
                 let source = ConfigurationSource(file: config, overlay: CommandLineOverlay())
                 loaded = try source.load()
             } catch {
-                throw TrustQuestionProblem(error.description)
+                throw TrustQuestionError(error.description)
             }
             try question.apply(loaded.snapshot, port: port ?? 443, pinset: pinset)
         } else {
@@ -166,10 +166,10 @@ struct Trust: ParsableCommand {
         }
         if let ocsp {
             question.requiresStaple = true
-            do throws(CommandFiles.Problem) {
+            do throws(CommandFiles.ReadError) {
                 question.staple = try CommandFiles.read(ocsp)
             } catch {
-                throw TrustQuestionProblem(error.description)
+                throw TrustQuestionError(error.description)
             }
         }
         if !roots.isEmpty { question.roots = roots.map { $0 == "system" ? .system : .file($0) } }
@@ -185,7 +185,7 @@ struct Trust: ParsableCommand {
             writeToStandardOutput(batch.feed(chunk[...]))
         }
         writeToStandardOutput(batch.finish())
-        if batch.problems > 0 { throw ExitCode(2) }
+        if batch.errorCount > 0 { throw ExitCode(2) }
     }
 }
 

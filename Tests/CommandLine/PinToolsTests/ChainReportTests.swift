@@ -4,7 +4,7 @@ import Testing
 import Trust
 import pinfold
 
-@Suite("What is shown of certificates")
+@Suite("The report on certificates")
 struct ChainReportTests {
     private func items() throws -> [PinnedItem] {
         try [SampleCertificate.serverPEM, SampleCertificate.pem].flatMap { pem in
@@ -20,7 +20,7 @@ struct ChainReportTests {
             connection: "connected to 192.0.2.1:443", verdict: verdict)
     }
 
-    @Test func `every certificate has its pin in every form`() throws {
+    @Test func `every certificate has its pin in every format`() throws {
         let items = try items()
         let text = try report(.trusted).text(now: 0)
         #expect(
@@ -38,7 +38,7 @@ struct ChainReportTests {
         #expect(items.last?.fingerprint?.fingerprintText == SampleCertificate.fingerprint)
     }
 
-    @Test func `a key alone has a pin and no fingerprint`() throws {
+    @Test func `a bare public key has a pin and no fingerprint`() throws {
         let pins = try Pin.decode(file: Array(SampleCertificate.publicKeyPEM.utf8))
         guard case .publicKey(let der)? = pins.first else {
             Issue.record("no key")
@@ -53,13 +53,13 @@ struct ChainReportTests {
         #expect(!text.contains("hosts:"))
     }
 
-    @Test func `a refusal is told in the words of the gateway, and what would help`() throws {
+    @Test func `a refusal is worded as by the gateway and explains the remedy`() throws {
         let text = try report(.refused(token: "tls-self-signed", detail: "it is")).text(now: 0)
         #expect(text.contains("verdict: refused: tls-self-signed: it is\n"))
         #expect(text.contains("# The chain was refused"))
     }
 
-    @Test func `the same is there as JSON`() throws {
+    @Test func `the report is available as JSON`() throws {
         let refused = ChainReport.Verdict.refused(token: "t", detail: "a \"quoted\" \\ word\n")
         let json = try report(refused).json
         #expect(!json.contains("\n"))

@@ -40,7 +40,7 @@ struct FormatTests {
     }
 
     @Test(arguments: [ExportFormat.trustkit, .android, .okhttp, .curl])
-    func `what is imported and exported is the same`(format: ExportFormat) throws {
+    func `an export that is imported again is the same`(format: ExportFormat) throws {
         let imported = try loaded(hosts().configuration)
         #expect(imported.warnings.isEmpty)
         let export = try PinExport(imported.snapshot, pinset: nil, for: format)
@@ -51,12 +51,12 @@ struct FormatTests {
         }
         if format == .curl { expected.removeAll { $0.patterns[0].hasPrefix("*") } }
         #expect(again == expected)
-        // And once more from what was read.
+        // And once more, exported from the import.
         let twice = try PinExport(loaded(again.configuration).snapshot, pinset: nil, for: format)
         #expect(twice.text(format) == export.text(format))
     }
 
-    @Test func `every setting of TrustKit is carried over, from XML and binary alike`() throws {
+    @Test func `every setting of TrustKit is imported, from XML and binary`() throws {
         let domains: [String: Any] = [
             "Api.Example.com": [
                 "TSKPublicKeyHashes": [first, second], "TSKIncludeSubdomains": true,
@@ -92,7 +92,7 @@ struct FormatTests {
         }
     }
 
-    @Test func `in Android nested domains inherit, and the most special one comes first`() throws {
+    @Test func `in Android nested domains inherit and the most specific one comes first`() throws {
         let text = """
             <?xml version="1.0" encoding="utf-8"?>
             <!DOCTYPE network-security-config>
@@ -121,7 +121,7 @@ struct FormatTests {
         #expect(found[0].notes.count == 1)
     }
 
-    @Test func `in OkHttp the pins of all patterns that match are good`() throws {
+    @Test func `in OkHttp the pins of all matching patterns are accepted`() throws {
         let text = """
             // .add("no.example", "sha256/none")
             val pinner = CertificatePinner.Builder() /* add("no", "no") */
@@ -239,14 +239,14 @@ struct FormatTests {
             ),
             (.curl, "curl 'a", "line 1: unterminated quote; expected '"),
         ] as [(ExportFormat, String, String)])
-    func `bad input gets an error that says what, where and what was expected`(
+    func `invalid input causes an error with the place, the problem and what was expected`(
         format: ExportFormat, text: String, error: String
     ) {
         #expect(throws: PinFormatError.self) { try read(text, format) }
         do { _ = try read(text, format) } catch let thrown { #expect("\(thrown)" == error) }
     }
 
-    @Test func `no cut and no changed byte of a property list is more than an error`() throws {
+    @Test func `truncated and modified property lists cause at most an error`() throws {
         let list: [String: Any] = [
             "TSKConfiguration": [
                 "TSKPinnedDomains": [
@@ -277,7 +277,7 @@ struct FormatTests {
         #expect(readable > 0)
     }
 
-    @Test func `objects that name each other without end are an error`() {
+    @Test func `objects that refer to each other in a cycle are an error`() {
         // An array of two references to itself, in a table of one object.
         var list = Array("bplist00".utf8) + [0xA2, 0, 0]
         let table = UInt8(list.count)

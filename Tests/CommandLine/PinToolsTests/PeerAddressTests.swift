@@ -1,7 +1,7 @@
 import Testing
 import pinfold
 
-@Suite("Servers as they are written")
+@Suite("Servers on the command line")
 struct PeerAddressTests {
     @Test(
         arguments: [
@@ -14,7 +14,7 @@ struct PeerAddressTests {
             ("https://example.com:8443/a/b?c#d", "example.com:8443"),
             ("HTTPS://[::1]:8443/", "[::1]:8443"), ("a_b.example", "a_b.example:443"),
         ])
-    func `a server is read`(text: String, expected: String) {
+    func `a server is parsed`(text: String, expected: String) {
         #expect(PeerAddress(text)?.description == expected)
     }
 
@@ -26,7 +26,7 @@ struct PeerAddressTests {
             "a/b", "[::1", "::1]:443", "user@example.com", "bücher.example", "\u{212A}.example",
             "-",
         ].filter { $0 != "-" })
-    func `anything else is no server`(text: String) {
+    func `anything else is not a server`(text: String) {
         #expect(PeerAddress(text) == nil)
     }
 }

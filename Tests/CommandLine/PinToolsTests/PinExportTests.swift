@@ -49,7 +49,7 @@ struct PinExportTests {
                 "OkHttp also requires a valid chain and a matching name"
             ),
         ] as [(ExportFormat, String, String, String)])
-    func `what can only be said more strictly is warned of`(
+    func `a setting that becomes stricter causes a warning`(
         format: ExportFormat, keys: String, match: String, warning: String
     ) throws {
         let found = try export(text(keys, match: match), format)
@@ -66,7 +66,7 @@ struct PinExportTests {
             (.trustkit, "", "p", "q", "no entry has pins that can be written"),
             (.trustkit, "", "none", nil, "no entry has pins that can be written"),
         ] as [(ExportFormat, String, String, String?, String)])
-    func `what cannot be said is an error`(
+    func `a setting that the format does not support is an error`(
         format: ExportFormat, keys: String, names: String, pinset: String?, problem: String
     ) throws {
         do {
@@ -84,12 +84,12 @@ struct PinExportTests {
         #expect(!found.text(.okhttp).contains(Self.digests[0]))
     }
 
-    @Test func `report only is said to TrustKit`() throws {
+    @Test func `report-only pinsets are exported to TrustKit`() throws {
         let found = try export(text(", enforce: false"), .trustkit)
         #expect(found.text(.trustkit).contains("<key>TSKEnforcePinning</key>\n        <false/>"))
     }
 
-    @Test func `patterns whose pins OkHttp would mix are an error`() throws {
+    @Test func `patterns whose pins OkHttp would combine are an error`() throws {
         func overlapping(_ other: String) -> String {
             """
             hosts:

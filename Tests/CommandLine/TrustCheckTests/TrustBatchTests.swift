@@ -3,7 +3,7 @@ import Testing
 
 @testable import pinfold
 
-@Suite("Questions line by line")
+@Suite("Batches of trust questions")
 struct TrustBatchTests {
     private func answers(_ input: String, by size: Int? = nil) -> [String] {
         var batch = TrustBatch()
@@ -36,7 +36,7 @@ struct TrustBatchTests {
             ),
             (#"{"chain": "x", "roots": "/nowhere/at.all"}"#, #""/nowhere/at.all" cannot be read"#),
         ])
-    func `a line that is no question is answered by what is wrong with it`(
+    func `a line that is not a question is answered with an error`(
         line: String, words: String
     ) throws {
         let found = answers("\n\(line)\n{\"id\":7,\"roots\":[]}\n")
@@ -44,7 +44,7 @@ struct TrustBatchTests {
         #expect(found[0].contains(#""verdict":"error","reason":"bad-question","detail":"line 2: "#))
         let quoted = JSONText.quoted(words).dropFirst().dropLast()
         #expect(found[0].contains(quoted), "\(found[0])")
-        // The next line is judged: there is no certificate.
+        // The next line is answered: it has no certificate.
         #expect(found[1].hasPrefix(#"{"id":7,"verdict":"fail","reason":"tls-no-certificate""#))
     }
 
@@ -58,25 +58,25 @@ struct TrustBatchTests {
         #expect(found.first?.hasPrefix("{\"id\":\(answered),\"verdict\":\"fail\"") == true)
     }
 
-    @Test func `lines are the same however the bytes come`() {
+    @Test func `the split of the input into chunks does not matter`() {
         let input = "{\"id\":1,\"roots\":[]}\r\n\n  \nx\n{\"id\":\"é\",\"roots\":[]}"
         let whole = answers(input)
         #expect(whole.count == 3)
         for size in 1...input.utf8.count { #expect(answers(input, by: size) == whole) }
     }
 
-    @Test func `a line without end is refused, and the next one is judged`() {
+    @Test func `a line that is too long is refused and the next one is answered`() {
         var batch = TrustBatch()
         let part = [UInt8](repeating: 0x20, count: 1 << 20)
         for _ in 0...16 { #expect(batch.feed(part[...]).isEmpty) }
         let answer = batch.feed(Array("\n{\"roots\":[]}\n".utf8)[...])
         #expect(answer.contains("line 1: longer than 16777216 bytes"))
         #expect(answer.contains("no-certificate"))
-        #expect(batch.problems == 1)
+        #expect(batch.errorCount == 1)
     }
 
     @Test func `an answer is one line without control characters`() {
-        let answer = TrustAnswer(TrustQuestionProblem("a\u{1b}[2J\u{85}\n\"b\\\u{2028}"))
+        let answer = TrustAnswer(TrustQuestionError("a\u{1b}[2J\u{85}\n\"b\\\u{2028}"))
         #expect(
             answer.json == #"{"verdict":"error","reason":"bad-question","detail":"#
                 + #""a\u001b[2J\u0085\n\"b\\\u2028"}"# + "\n")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The section access")
 struct AccessTests {
-    @Test func `networks, addresses and patterns are told apart`() throws {
+    @Test func `networks, addresses and patterns are distinguished`() throws {
         let snapshot = try load(
             """
             access:

@@ -18,7 +18,7 @@ func withAuthority<Result>(
     }
 }
 
-/// Writes a file that these may read.
+/// Writes a file with these permissions.
 func write(_ bytes: [UInt8], to path: String, mode: Int) throws {
     try Data(bytes).write(to: URL(fileURLWithPath: path))
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// A configuration with credentials for a host that is asked by TLS.
+/// A configuration with credentials for a host that is reached over TLS.
 private func text(_ authorization: String) -> String {
     """
     hosts:
@@ -30,7 +30,7 @@ private func writeSecret(_ bytes: [UInt8], in folder: String, mode: Int = 0o600)
     try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: path)
 }
 
-@Suite("Credentials that the gateway has")
+@Suite("Credentials that the gateway adds")
 struct AuthorizationTests {
     @Test(arguments: [
         ("open sesame", "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="),
@@ -77,7 +77,8 @@ struct AuthorizationTests {
         #expect(authorization.scheme == .basic(user: "", .variable("_p1")))
     }
 
-    @Test func `what is in effect names the source of a secret and never shows it`() throws {
+    @Test func `the printed configuration names the source of a secret and never shows it`() throws
+    {
         try withTemporaryFolder { folder in
             try writeSecret(Array("s3cret".utf8), in: folder)
             let surroundings = environment(["TOKEN": "t0ken"])
@@ -232,7 +233,7 @@ struct AuthorizationTests {
         }
     }
 
-    @Test func `a secret that others may read is warned of`() throws {
+    @Test func `a secret that others may read causes a warning`() throws {
         try withTemporaryFolder { folder in
             for (mode, isWarned) in [(0o600, false), (0o640, false), (0o644, true)] {
                 try writeSecret(Array("token".utf8), in: folder, mode: mode)
@@ -248,7 +249,7 @@ struct AuthorizationTests {
         }
     }
 
-    @Test func `the process has its environment's variables`() throws {
+    @Test func `the process's environment variables are available`() throws {
         let environment = ConfigurationEnvironment.ofProcess()
         let path = ProcessInfo.processInfo.environment["PATH"]
         #expect(environment.variables["PATH"] == path.map { Array($0.utf8) })

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The built program, run as a user runs it.
+/// Runs the built program as a user would.
 @Suite("The command line")
 struct CommandLineTests {
     private struct Outcome {
@@ -20,7 +20,7 @@ struct CommandLineTests {
         process.arguments = arguments
         process.currentDirectoryURL = URL(fileURLWithPath: folder)
         process.environment = ["HOME": folder, "PATH": "/usr/bin:/bin"]
-        // Files, not pipes: nothing has to be read while it runs.
+        // Files instead of pipes, so that nothing must be read while it runs.
         let output = try redirect(folder + "/output")
         let errors = try redirect(folder + "/errors")
         process.standardOutput = output
@@ -55,7 +55,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `check prints the effective configuration which checks the same`() throws {
+    @Test func `check prints the effective configuration which checks to the same`() throws {
         try withTemporaryFolder { folder in
             let first = try pinfold(["check", "--workers", "2", "--listen", "[::1]:0"], in: folder)
             #expect(first.status == 0)

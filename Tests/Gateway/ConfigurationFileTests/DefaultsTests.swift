@@ -75,11 +75,13 @@ struct DefaultsTests {
         ("disk: 2GiB", 1_048_576), ("disk: 1TiB", 2_000_000), ("entries: auto", 524_288),
         ("disk: 1GiB, entries: 7", 7), ("entries: 50000000", 50_000_000), ("disk: 0", 1_000),
     ])
-    func `the number of entries follows the disk`(text: String, entries: Int) throws {
+    func `the number of entries depends on the size of the disk tier`(text: String, entries: Int)
+        throws
+    {
         #expect(try load("cache: { path: /x, \(text) }").cache.diskEntries == entries)
     }
 
-    @Test func `the commented configuration loads and equals the defaults`() throws {
+    @Test func `the sample configuration loads and equals the defaults`() throws {
         let file = Checkout.root.appending(path: "config/pinfold.yaml").path
         let loader = ConfigurationLoader(environment: testEnvironment)
         #expect(try loader.load(file: file).snapshot == loadDefaults())
@@ -88,11 +90,11 @@ struct DefaultsTests {
     @Test(arguments: [
         "{}\n", "access:\nhosts:\npinsets:\ntls:\n",
     ])
-    func `empty keys are the defaults`(text: String) throws {
+    func `empty keys have the defaults`(text: String) throws {
         #expect(try load(text) == loadDefaults())
     }
 
-    @Test func `workers are the online cores unless written`() throws {
+    @Test func `workers are the online cores by default`() throws {
         #expect(try load("workers: auto").workers.count == 4)
         #expect(try load("workers: auto").workers == .auto(onlineCores: 4))
         #expect(try load("workers: 3").workers.count == 3)

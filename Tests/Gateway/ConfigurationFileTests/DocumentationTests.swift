@@ -5,7 +5,7 @@ import Testing
 
 @testable import Gateway
 
-/// `config/pinfold.yaml` and the page Configuration against the tables by which the file is read.
+/// Compares `config/pinfold.yaml` and the Configuration page with the tables for reading the file.
 @Suite("The documentation of the keys")
 struct DocumentationTests {
     @Test func `the page has every key of every section with its default and no other`() throws {
@@ -32,7 +32,7 @@ struct DocumentationTests {
                 let values = written.filter { $0.key == key.name }.flatMap(\.value)
                 let place = "\(section).\(key.name)"
                 switch key.byDefault {
-                // What is pinned is an example; by default nothing is.
+                // The pins are examples; there are none by default.
                 case .yaml where place == "pinsets.pins": #expect(!values.isEmpty)
                 case .yaml(let text): #expect(values.contains(Self.plain(text)), "\(place)")
                 case .words: #expect(!values.isEmpty, "\(place)")
@@ -50,7 +50,7 @@ struct DocumentationTests {
 
     // MARK: The page
 
-    /// By section, each key of its table as `name: default`.
+    /// The keys of each section's table, as `name: default`.
     private static func rows(ofPage page: String) throws -> [String: [String]] {
         var rows: [String: [String]] = [:]
         var section = ""
@@ -73,7 +73,7 @@ struct DocumentationTests {
 
     // MARK: The file
 
-    /// By section, the values of each of its keys, those that are commented out included.
+    /// The values of each section's keys, including those that are commented out.
     private static func leaves(ofSample text: String) throws -> [String: [String: [String]]] {
         let lines = uncommented(text.components(separatedBy: "\n"))
         let root = try YAMLDocument.parse(Array(lines.joined(separator: "\n").utf8), name: "sample")
@@ -94,7 +94,7 @@ struct DocumentationTests {
         return result
     }
 
-    /// The lines, those that are a key in a comment, or in a comment within one, without its mark.
+    /// The lines, where keys in a comment, or in a comment within a comment, lose the comment sign.
     private static func uncommented(_ lines: [String]) -> [String] {
         lines.map { line in
             let key = /( *)# ( *)(# )?((- )?[a-z][A-Za-z0-9]*:( .*)?)/
@@ -124,7 +124,7 @@ struct DocumentationTests {
         if path.isEmpty { leaves[""] = nil }
     }
 
-    /// Without the quotes of YAML and of Markdown; durations in their largest unit.
+    /// A text without YAML and Markdown quotes, and with durations in their largest unit.
     private static func plain(_ text: String) -> String {
         let text = text.filter { $0 != "\"" && $0 != "`" }
         return Quantity.milliseconds(text).map(Quantity.text(milliseconds:)) ?? text

@@ -33,7 +33,7 @@ struct FieldStepTests {
             "set.X-A: \"X-A\" stands in rename and in set"
         ),
     ])
-    func `a field stands in one step`(steps: String, problem: String) {
+    func `a field may appear in one step only`(steps: String, problem: String) {
         #expect(
             errors(of: hosts("{ headers: { \(steps) } }")) == [
                 "\(place).headers.\(problem); expected each name once, in a single step"
@@ -50,7 +50,7 @@ struct FieldStepTests {
             "rename.X-A: \"X-B\" is set, so that what is renamed to it is lost"
         ),
     ])
-    func `a new name is none that a step takes away`(steps: String, problem: String) {
+    func `a new name may not be renamed or set by another step`(steps: String, problem: String) {
         #expect(
             errors(of: hosts("{ headers: { \(steps) } }")) == [
                 "\(place).headers.\(problem); expected another name"
@@ -61,7 +61,7 @@ struct FieldStepTests {
         "remove: [X-B], rename: { X-A: X-B }", "rename: { X-A: X-B }, add: { X-B: c }",
         "rename: { X-A: X-B }, defaults: { X-B: c }", "rename: { X-A: X-C, X-B: X-C }",
     ])
-    func `a new name may be one that other steps deal with`(steps: String) {
+    func `a new name may be used in the other steps`(steps: String) {
         #expect(errors(of: hosts("{ headers: { \(steps) } }")) == [])
     }
 
@@ -82,7 +82,7 @@ struct FieldStepTests {
     ]
 
     @Test(arguments: decided)
-    func `a field that the gateway decides is in no step`(name: String) {
+    func `a field that the gateway controls cannot be changed`(name: String) {
         for (steps, key) in [
             ("remove: [\(name)]", "remove[0]"), ("set: { \(name): a }", "set.\(name)"),
             ("add: { \(name): a }", "add.\(name)"),
@@ -110,7 +110,7 @@ struct FieldStepTests {
         "Range", "If-Range", "If-Match", "If-None-Match", "If-Modified-Since",
         "If-Unmodified-Since", "Authorization",
     ])
-    func `conditions and credentials are taken away and not made`(name: String) {
+    func `conditions and credentials can be removed but not set`(name: String) {
         for steps in ["remove: [\(name)]", "rename: { \(name): X-A }"] {
             #expect(errors(of: hosts("{ headers: { \(steps) } }")) == [])
         }
@@ -122,7 +122,7 @@ struct FieldStepTests {
     }
 
     @Test(arguments: ["Content-Type", "content-encoding"])
-    func `what a translation decides is no field's step`(name: String) {
+    func `a field that a translation determines cannot be changed`(name: String) {
         let headers = "headers: { remove: [\(name)] }"
         #expect(errors(of: hosts("{ \(headers) }")) == [])
         for (rules, key) in [

@@ -6,13 +6,13 @@ import Testing
 
 @Suite("Files that the configuration names")
 struct FilesTests {
-    @Test func `what is no regular file is refused at once`() throws {
+    @Test func `anything but a regular file is refused at once`() throws {
         try withTemporaryFolder { folder in
             let pipe = folder + "/pipe"
             #expect(mkfifo(pipe, 0o600) == 0)
             func problem(_ path: String) -> String {
                 do {
-                    _ = try Files.read(path)
+                    _ = try ConfigurationFiles.read(path)
                     return ""
                 } catch {
                     return error.text
@@ -25,14 +25,14 @@ struct FilesTests {
         }
     }
 
-    @Test func `a file is read when it stands still`() throws {
+    @Test func `a file is read once it stops changing`() throws {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
-            // Empty at first, as editors leave it, and written in parts.
+            // Empty at first, as editors do it, and written in parts.
             var parts = 0
-            let content = try Files.readSettled(path, limit: 1000) { milliseconds in
-                #expect(milliseconds == Files.quietMilliseconds)
+            let content = try ConfigurationFiles.readSettled(path, limit: 1000) { milliseconds in
+                #expect(milliseconds == ConfigurationFiles.quietMilliseconds)
                 guard parts < 6 else { return }
                 parts += 1
                 append("part\n", to: path)
@@ -41,18 +41,18 @@ struct FilesTests {
         }
     }
 
-    @Test func `a file that never stands still is a problem`() throws {
+    @Test func `a file that never stops changing is an error`() throws {
         try withTemporaryFolder { folder in
             let path = folder + "/file"
             _ = FileManager.default.createFile(atPath: path, contents: Data())
             var looks = 0
-            #expect(throws: Files.Problem(text: "keeps changing while it is read")) {
-                try Files.readSettled(path, limit: 100_000) { _ in
+            #expect(throws: ConfigurationFiles.ReadError(text: "keeps changing while it is read")) {
+                try ConfigurationFiles.readSettled(path, limit: 100_000) { _ in
                     looks += 1
                     append("a", to: path)
                 }
             }
-            #expect(looks == Files.attempts)
+            #expect(looks == ConfigurationFiles.attempts)
         }
     }
 
@@ -67,7 +67,7 @@ struct FilesTests {
         var status = stat()
         status.st_mtim = timespec(tv_sec: seconds, tv_nsec: nanoseconds)
         let now: Int64 = 1_700_000_000_200
-        #expect(Files.Version(status).isOld(atMilliseconds: now) == isOld)
+        #expect(ConfigurationFiles.Version(status).isOld(atMilliseconds: now) == isOld)
     }
 
     private func append(_ text: String, to path: String) {

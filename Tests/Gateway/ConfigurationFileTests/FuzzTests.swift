@@ -3,13 +3,13 @@ import Testing
 
 @testable import Gateway
 
-/// The contract of the loader for any bytes: a snapshot, or its typed errors.
+/// The loader's contract for any bytes: a snapshot, or typed errors.
 @Suite("Any file and any options")
 struct FuzzTests {
     private static let rounds = 300
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `mutated configurations load or give errors`(seed: UInt64) throws {
+    func `mutated configurations load or cause errors`(seed: UInt64) throws {
         try withFullConfiguration { folder in
             var random = SeededRandom(seed: seed)
             let original = Array(fullConfiguration.utf8)
@@ -37,7 +37,7 @@ struct FuzzTests {
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `options of any text load or give errors`(seed: UInt64) {
+    func `options with any text load or cause errors`(seed: UInt64) {
         var random = SeededRandom(seed: seed)
         let texts = [
             "", "=", "127.0.0.1:1=http://a", "[::1]:0", "localhost:0", "*.a", "10.0.0.0/8",
@@ -63,7 +63,7 @@ struct FuzzTests {
         }
     }
 
-    /// One to six changes: bytes replaced, cut, doubled, moved, or pieces of YAML put in.
+    /// One to six changes: bytes replaced, removed, doubled or moved, or pieces of YAML inserted.
     private func mutated(_ original: [UInt8], _ random: inout SeededRandom) -> [UInt8] {
         let pieces = [
             "&a ", "*a", "? ", ": ", "- ", "[", "]", "{", "}", "\"", "'", "|\n", ">\n", "!!int ",

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The section hosts")
 struct HostsTests {
-    @Test func `an entry is read with its defaults filled in`() throws {
+    @Test func `an entry has its defaults filled in`() throws {
         let snapshot = try load(
             """
             tls: { minimum: 1.3 }
@@ -40,7 +40,7 @@ struct HostsTests {
         #expect(second.tls.minimum == .tls12)
     }
 
-    @Test func `the times of an entry replace the general ones`() throws {
+    @Test func `the timeouts of an entry override the general ones`() throws {
         let snapshot = try load(
             """
             timeouts: { body: 7s, tunnel: 1h }
@@ -123,7 +123,7 @@ struct HostsTests {
         Wrong(
             "hosts: [{ match: [a], pinsets: [b, b] }]\npinsets: { b: { mode: none } }",
             "1: hosts[0].pinsets[1]: the pinset \"b\" is named twice; expected each pinset once"),
-        // The pinset has an error of its own; the reference to it is none.
+        // The pinset has an error; the reference to it does not.
         Wrong(
             "hosts: [{ match: [a], pinsets: [b] }]\npinsets: { b: { mode: key } }",
             "2: pinsets.b.mode: \"key\" is not valid; "

@@ -7,7 +7,7 @@ import Testing
 struct InterceptOptionTests {
     private let both = "interception: { certificate: ca.pem, key: ca.key }"
 
-    /// Entries with `p` where they have pinsets and `!` where they are intercepted in words.
+    /// Entries as text, with `p` if they have pinsets and `!` if they are intercepted.
     private func entries(_ hosts: String, intercepting patterns: [String]) throws -> [String] {
         try withAuthority { folder in
             var overlay = CommandLineOverlay()
@@ -28,10 +28,10 @@ struct InterceptOptionTests {
 
     @Test(
         arguments: [
-            // No entry has the hosts.
+            // No entry matches the hosts.
             ("", ["a.test"], ["a.test !"]),
             ("{ match: [b.test], pinsets: [p] }", ["a.test"], ["b.test p", "a.test !"]),
-            // An entry has them alone, in whatever letters, or some of them.
+            // An entry matches only these hosts, in any case of letters, or some of them.
             ("{ match: [A.test], pinsets: [p] }", ["a.test"], ["a.test p !"]),
             (
                 "{ match: [a.test], pinsets: [p] }, { match: [b.x.test], intercept: false }",
@@ -41,7 +41,7 @@ struct InterceptOptionTests {
                 "{ match: [\"a.test:8443\"], pinsets: [p] }", ["a.test"],
                 ["a.test:8443 p !", "a.test !"]
             ),
-            // An entry has more.
+            // An entry matches more hosts.
             (
                 "{ match: [\"**.test\"], pinsets: [p], name: n }", ["a.test"],
                 ["a.test p !", "**.test p"]
@@ -58,13 +58,13 @@ struct InterceptOptionTests {
                 "{ match: [x.test, \"**.b.test\"], pinsets: [p] }, { match: [\"**.test\"] }",
                 ["*.b.test"], ["*.b.test p !", "x.test **.b.test p", "**.test"]
             ),
-            // Several of them.
+            // Several options.
             (
                 "{ match: [\"**.test\"], pinsets: [p] }", ["a.test", "b.test", "c.example"],
                 ["a.test p !", "b.test p !", "**.test p", "c.example !"]
             ),
         ] as [(String, [String], [String])])
-    func `--intercept leaves its hosts what their entries say of them`(
+    func `--intercept keeps the settings of its hosts' entries`(
         hosts: String, patterns: [String], expected: [String]
     ) throws {
         #expect(try entries(hosts, intercepting: patterns) == expected)
@@ -74,7 +74,7 @@ struct InterceptOptionTests {
         arguments: [
             ("*.example.test:443", "api.example.test"), ("*.a.test", "**.x.a.test"),
         ])
-    func `--intercept reports an entry that has some of its hosts and others`(
+    func `--intercept reports an entry that matches some of its hosts and others`(
         entry: String, pattern: String
     ) throws {
         try withAuthority { folder in
@@ -88,7 +88,7 @@ struct InterceptOptionTests {
         }
     }
 
-    @Test func `--intercept reports a pattern that is none once`() throws {
+    @Test func `--intercept reports an invalid pattern once`() throws {
         try withAuthority { folder in
             var overlay = CommandLineOverlay()
             overlay.intercept = ["a..b"]

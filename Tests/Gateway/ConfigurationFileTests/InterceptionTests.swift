@@ -11,7 +11,7 @@ import Testing
 struct InterceptionTests {
     private let both = "interception: { certificate: ca.pem, key: ca.key }"
 
-    /// CONNECT reaches them: that it does not is warned of only where it is true.
+    /// CONNECT reaches them, so there is no warning that it does not.
     @Test func `pinned hosts that are intercepted need no upgrade`() throws {
         let pinned = """
             pinsets: { some: { mode: publicKey, pins: [\(SampleCertificate.keyPin)] } }
@@ -90,7 +90,7 @@ struct InterceptionTests {
             ),
             ("interception: { certificate: ca.pem, key: . }", "key", "is a folder"),
         ])
-    func `files that make no authority are told by their key`(
+    func `invalid authority files are reported with their key`(
         text: String, key: String, problem: String
     ) throws {
         try withAuthority { folder in
@@ -107,7 +107,7 @@ struct InterceptionTests {
         }
     }
 
-    @Test func `an authority is refused when its time is over, and warned of before`() throws {
+    @Test func `an expired authority is refused, and causes a warning before`() throws {
         try withAuthority(days: 100) { folder in
             var environment = testEnvironment
             func load(inDays days: Int64) throws -> LoadedConfiguration {
@@ -126,7 +126,7 @@ struct InterceptionTests {
     }
 
     @Test(arguments: [0o644, 0o640, 0o660, 0o604])
-    func `a key that others than its owner may read is warned of`(mode: Int) throws {
+    func `a key that users other than its owner may read causes a warning`(mode: Int) throws {
         try withAuthority { folder in
             let own = try Data(contentsOf: URL(fileURLWithPath: folder + "/ca.key"))
             try write(Array(own), to: folder + "/open.key", mode: mode)
@@ -142,7 +142,7 @@ struct InterceptionTests {
         }
     }
 
-    @Test func `a host that wants interception needs an authority`() throws {
+    @Test func `a host that requires interception needs an authority`() throws {
         for (text, key) in [
             ("hosts: [{ match: [a.test], intercept: true }]", "hosts[0].intercept"),
             (
@@ -160,7 +160,7 @@ struct InterceptionTests {
         #expect(errors(of: "hosts: [{ match: [a.test], intercept: yes }]").count == 1)
     }
 
-    @Test func `a host may be intercepted where there is an authority`() throws {
+    @Test func `a host may be intercepted if there is an authority`() throws {
         try withAuthority { folder in
             let snapshot = try load(
                 """
@@ -174,7 +174,7 @@ struct InterceptionTests {
         }
     }
 
-    @Test func `a host whose tunnels are inspected is intercepted if that is written`() throws {
+    @Test func `a host whose tunnels are inspected is intercepted on request`() throws {
         try withAuthority { folder in
             let entries = try load(
                 """
@@ -193,7 +193,7 @@ struct InterceptionTests {
     }
 
     @Test(arguments: [("1.0", true), ("1.1", true), ("1.2", false), ("1.3", false)])
-    func `a minimum that is broken is warned of`(minimum: String, isWarnedOf: Bool) throws {
+    func `an insecure minimum causes a warning`(minimum: String, isWarnedOf: Bool) throws {
         let found = try warnings(of: "interception: { minimum: \"\(minimum)\" }")
         let broken = found.contains {
             $0.contains("interception.minimum") && !$0.contains("without a certificate authority")
@@ -208,7 +208,7 @@ struct InterceptionTests {
         ("maximumCertificates: 10000, rejections: { alerts: 3 }", []),
         ("rejections: { alerts: 4 }", ["interception.rejections"]),
     ])
-    func `settings without a certificate authority are warned of`(text: String, keys: [String])
+    func `settings without a certificate authority cause a warning`(text: String, keys: [String])
         throws
     {
         let warnings = try ConfigurationLoader(environment: testEnvironment).load(
@@ -225,7 +225,7 @@ struct InterceptionTests {
         ("tunnel: pass", "alerts: 5", true),
         ("intercept: false, tunnel: pass", "period: 5m", true),
     ])
-    func `rules for rejections that nothing follows are warned of`(
+    func `rules for rejections without effect cause a warning`(
         entry: String, rules: String, isWarnedOf: Bool
     ) throws {
         try withAuthority { folder in
@@ -248,7 +248,7 @@ struct InterceptionTests {
             ("rejections: { period: 31d }", "rejections.period"),
             ("rejections: { limit: 1 }", "rejections.limit"),
         ])
-    func `what cannot be meant is refused`(text: String, key: String) {
+    func `contradictory values are refused`(text: String, key: String) {
         let found = errors(of: "interception: { \(text) }")
         #expect(found.count == 1)
         #expect(found.first?.contains("interception.\(key): ") == true, "\(found)")
@@ -258,7 +258,7 @@ struct InterceptionTests {
         ("true", "tunnels without TLS, and tunnels of clients that keep rejecting"),
         ("false", "tunnels bypass"), ("auto", "tunnels bypass"),
     ])
-    func `what a pinned host lets by is warned of`(intercept: String, text: String) throws {
+    func `tunnels that bypass pins cause a warning`(intercept: String, text: String) throws {
         try withAuthority { folder in
             let warnings = try ConfigurationLoader(environment: testEnvironment).load(
                 text: Array(

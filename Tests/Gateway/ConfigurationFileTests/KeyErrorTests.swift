@@ -2,7 +2,7 @@ import Testing
 
 @testable import Gateway
 
-/// One wrong text and the lines it must give, in full.
+/// One invalid text and the complete error lines that it must cause.
 struct Wrong: CustomTestStringConvertible, Sendable {
     var text: String
     var lines: [String]
@@ -190,7 +190,7 @@ struct KeyErrorTests {
             "3: listeners[0].proxyProtocol"
         ),
     ])
-    func `keys of later capabilities are rejected even with harmless values`(
+    func `keys that are not yet supported are rejected even with harmless values`(
         text: String, place: String
     ) {
         #expect(
@@ -216,10 +216,11 @@ struct KeyErrorTests {
             ])
     }
 
-    @Test func `a file that is wrong from end to end gives a bounded number of errors`() {
+    @Test func `a file with many errors causes a limited number of them`() {
         let ports = (1...5_000).map { "p\($0)" }.joined(separator: ", ")
         #expect(
-            errors(of: "access: { connectPorts: [\(ports)] }").count == Validation.maximumErrors)
+            errors(of: "access: { connectPorts: [\(ports)] }").count
+                == ConfigurationValidation.maximumErrors)
     }
 
     @Test func `a missing file and a folder are errors`() throws {

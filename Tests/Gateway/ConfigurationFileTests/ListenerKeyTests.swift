@@ -7,7 +7,7 @@ import Testing
 
 @Suite("The files of a listener's keys")
 struct ListenerKeyTests {
-    /// What is warned of a listener whose certificates have keys of these modes.
+    /// The warnings about a listener whose certificate keys have these modes.
     private func warnings(modes: [Int], asList: Bool = true) throws -> [ConfigurationWarning] {
         let now = Clock.coarseWallSeconds()
         return try withTemporaryFolder { folder in
@@ -42,7 +42,9 @@ struct ListenerKeyTests {
     }
 
     @Test(arguments: [0o644, 0o604, 0o660, 0o666, 0o602])
-    func `one that more than its owner and group may read is warned of`(mode: Int) throws {
+    func `a key that users other than its owner and group may read causes a warning`(mode: Int)
+        throws
+    {
         let found = try warnings(modes: [mode], asList: false)
         #expect(found.map(\.key) == ["listeners[0].tls.key"])
         #expect(
@@ -53,11 +55,11 @@ struct ListenerKeyTests {
     }
 
     @Test(arguments: [0o600, 0o400, 0o640, 0o440])
-    func `one that its owner and group alone may read is not`(mode: Int) throws {
+    func `a key that only its owner and group may read causes no warning`(mode: Int) throws {
         #expect(try warnings(modes: [mode], asList: false).isEmpty)
     }
 
-    @Test func `of several each is named by its place`() throws {
+    @Test func `each of several keys is named by its index`() throws {
         #expect(
             try warnings(modes: [0o644, 0o600, 0o664]).map(\.key)
                 == ["listeners[0].tls.key[0]", "listeners[0].tls.key[2]"])

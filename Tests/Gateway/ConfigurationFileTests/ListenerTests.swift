@@ -6,7 +6,7 @@ import Testing
 
 @Suite("The section listeners")
 struct ListenerTests {
-    @Test func `a forward and a reverse listener are read`() throws {
+    @Test func `a forward and a reverse listener are parsed`() throws {
         let snapshot = try load(
             """
             listeners:
@@ -31,7 +31,7 @@ struct ListenerTests {
             ("https://[::1]:443/", "https", "::1", 443, "https://[::1]"),
             ("http://a:443", "http", "a", 443, "http://a:443"),
         ] as [(String, String, String, UInt16, String)])
-    func `an upstream is a scheme, a host and maybe a port`(
+    func `an upstream is a scheme, a host and an optional port`(
         text: String, scheme: String, host: String, port: UInt16, url: String
     ) throws {
         let origin = try #require(UpstreamOrigin(url: text))
@@ -112,7 +112,7 @@ struct ListenerTests {
             lines.allSatisfy { $0.contains("listeners[0].address: \"\(address)\" is not valid") })
     }
 
-    @Test func `ephemeral ports are no duplicates`() throws {
+    @Test func `ephemeral ports are not duplicates`() throws {
         let text = """
             listeners: [{ address: "127.0.0.1:0" }, { address: "127.0.0.1:0" }]
             admin: { address: "127.0.0.1:0" }
@@ -120,7 +120,7 @@ struct ListenerTests {
         #expect(try load(text).listeners.map(\.name) == ["forward", "forward-2"])
     }
 
-    @Test func `the default listener's address is free where others are written`() throws {
+    @Test func `the default listener's address is free if other listeners are configured`() throws {
         let text = """
             listeners: [{ address: "127.0.0.1:8081" }]
             admin: { address: "127.0.0.1:8080" }
@@ -129,7 +129,7 @@ struct ListenerTests {
     }
 
     @Test(arguments: ["0.0.0.0:8080", "[::]:8080", "192.168.1.1:8080", "[fe80::1]:8080"])
-    func `a listener that others reach needs client networks`(address: String) {
+    func `a listener on other addresses needs client networks`(address: String) {
         let listener = "listeners: [{ address: '\(address)' }]\n"
         for access in ["", "access: {}", "access: { clients: [] }", "access: { clients: }"] {
             #expect(
@@ -144,7 +144,7 @@ struct ListenerTests {
         #expect(errors(of: listener + "access: { clients: ['0.0.0.0/0', '::/0'] }").isEmpty)
     }
 
-    @Test func `a reverse listener that others reach needs client networks too`() {
+    @Test func `a reverse listener on other addresses needs client networks too`() {
         let text = """
             listeners: [{ address: "0.0.0.0:80", kind: reverse, upstream: "http://a" }]
             """
@@ -158,7 +158,7 @@ struct ListenerTests {
         #expect(errors(of: "listeners: [{ address: '\(address)' }]").isEmpty)
     }
 
-    @Test func `an admin that others reach needs a token`() throws {
+    @Test func `an admin address other than loopback needs a token`() throws {
         #expect(
             errors(of: "admin: { address: '0.0.0.0:9090' }") == [
                 "gateway.yaml:1: admin.address: 0.0.0.0:9090 is not a loopback address and "
@@ -174,7 +174,7 @@ struct ListenerTests {
         }
     }
 
-    @Test func `a token file must hold a token`() throws {
+    @Test func `a token file must have a token`() throws {
         try withTemporaryFolder { folder in
             try write(" \n", to: "empty", in: folder)
             try write("two words", to: "words", in: folder)

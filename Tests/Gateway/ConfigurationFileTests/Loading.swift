@@ -4,11 +4,11 @@ import TestSupport
 
 @testable import Gateway
 
-/// Surroundings that do not depend on the machine.
+/// An environment that does not depend on the machine.
 let testEnvironment = ConfigurationEnvironment(
     homeFolder: "/home/someone", stateFolder: nil, workingFolder: "/srv", onlineCores: 4)
 
-/// Loads a text as the file `gateway.yaml` of the folder.
+/// Loads a text as the file `gateway.yaml` in a folder.
 func load(
     _ text: String, folder: String = "/srv", overlay: CommandLineOverlay = CommandLineOverlay(),
     environment: ConfigurationEnvironment = testEnvironment
@@ -17,7 +17,7 @@ func load(
         .load(text: Array(text.utf8), name: folder + "/gateway.yaml", overlay: overlay).snapshot
 }
 
-/// The warnings about a text that loads, each as its line would read without the folder.
+/// The warnings about a valid text, as lines without the folder.
 func warnings(
     of text: String, folder: String = "", overlay: CommandLineOverlay = CommandLineOverlay()
 ) throws -> [String] {
@@ -34,7 +34,7 @@ func loadDefaults(
     try ConfigurationLoader(environment: environment).load(file: nil, overlay: overlay).snapshot
 }
 
-/// The errors of a text, each as its line would read without the folder; empty when it loads.
+/// The errors of a text, as lines without the folder; empty if it loads.
 func errors(
     of text: String, folder: String = "/srv", overlay: CommandLineOverlay = CommandLineOverlay(),
     environment: ConfigurationEnvironment = testEnvironment
@@ -51,18 +51,18 @@ func errors(
     }
 }
 
-/// A folder that is removed when the body is done.
+/// Runs a closure with a folder, which is removed afterwards.
 func withTemporaryFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
     let folder = TemporaryFolder()
     return try withExtendedLifetime(folder) { try body(folder.path) }
 }
 
-/// Writes a file of the folder.
+/// Writes a file in the folder.
 func write(_ content: String, to name: String, in folder: String) throws {
     try content.write(toFile: folder + "/" + name, atomically: true, encoding: .utf8)
 }
 
-/// Makes a folder in the folder.
+/// Creates a folder in the folder.
 func makeFolder(_ name: String, in folder: String) throws {
     try FileManager.default.createDirectory(
         atPath: folder + "/" + name, withIntermediateDirectories: true)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite("Options over a file")
+@Suite("Options on top of a file")
 struct OverlayTests {
     private func overlay(_ change: (inout CommandLineOverlay) -> Void) -> CommandLineOverlay {
         var overlay = CommandLineOverlay()
@@ -43,12 +43,12 @@ struct OverlayTests {
         #expect(replaced.listeners.map(\.name) == ["reverse", "reverse-2"])
     }
 
-    @Test func `--intercept takes the file's authority, or the one of the state folder`() {
+    @Test func `--intercept uses the file's authority, or the one in the state folder`() {
         let options = overlay { $0.intercept = ["a.test", "**.b.test"] }
         let authority = "interception: { certificate: x.pem, key: x.key }"
         let text = "hosts: [{ match: [c.test, a.test], intercept: false }]"
         for text in [text, text + "\n" + authority] {
-            // The files are not there: that is all there is to say of it.
+            // The files are missing, which is the only error.
             let found = errors(of: text, overlay: options)
             let state = "/home/someone/.local/state/pinfold"
             let named = text.contains("x.pem") ? "x.pem" : state + "/ca.pem"
@@ -70,7 +70,7 @@ struct OverlayTests {
         #expect(errors(of: "workers: 1", overlay: both) == [taken(1, by: "--reverse")])
         let twice = overlay { $0.reverse = ["127.0.0.1:1=http://a", "127.0.0.1:1=http://b"] }
         #expect(errors(of: "workers: 1", overlay: twice) == [taken(2, by: "--reverse")])
-        // The listener of the file is replaced by the first, and not the first by the second.
+        // The first option replaces the file's listener; the second does not replace the first.
         #expect(
             errors(of: "listeners: [{ address: '127.0.0.1:1' }]", overlay: twice)
                 == [taken(1, by: "--reverse")])
@@ -157,7 +157,7 @@ struct OverlayTests {
         #expect(problems == expected)
     }
 
-    @Test func `an option does not hide a file with another shape`() {
+    @Test func `an option does not hide a wrong shape in the file`() {
         let options = overlay {
             $0.listen = ["127.0.0.1:1"]
             $0.cachePath = "/tmp"

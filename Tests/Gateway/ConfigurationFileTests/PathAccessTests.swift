@@ -72,7 +72,7 @@ struct PathAccessTests {
         }
     }
 
-    @Test func `a disk tier for which there is no room is a warning`() throws {
+    @Test func `a disk tier that is too large for its file system is a warning`() throws {
         try withTemporaryFolder { folder in
             func warnings(_ text: String) throws -> [String] {
                 try ConfigurationLoader(environment: looking)
@@ -86,11 +86,11 @@ struct PathAccessTests {
             #expect(told.first?.hasPrefix(start + " holds") ?? false)
             #expect(try warnings("cache: { path: a/b, disk: 1000TiB, enabled: false }") == [])
         }
-        // A file system that holds nothing.
+        // A file system without any space.
         #expect(PathAccess.room(inFolder: "/proc/none")?.total == 0)
     }
 
-    @Test func `the size of the disk tier is compared with what is there and what is free`() {
+    @Test func `the size of the disk tier is compared with the total and the free space`() {
         let room = PathAccess.Room(total: 100 << 30, free: 10 << 30)
         #expect(SnapshotReader.problem(of: 10 << 30, in: room) == nil)
         #expect(

@@ -4,11 +4,11 @@ import Trust
 
 @testable import Gateway
 
-@Suite("Pinsets over their life, as written")
+@Suite("The expiry of pinsets in the configuration")
 struct PinsetLifeTests {
     private static let digests = ["A", "B"].map { "sha256/\(String(repeating: $0, count: 42))A=" }
 
-    /// Surroundings at 2027-05-01.
+    /// An environment at 2027-05-01.
     private var environment: ConfigurationEnvironment {
         var environment = testEnvironment
         environment.now = 1_809_129_600
@@ -41,7 +41,7 @@ struct PinsetLifeTests {
             }
     }
 
-    @Test func `the keys are read, and their defaults enforce for ever`() throws {
+    @Test func `the keys are parsed, and by default a pinset is enforced forever`() throws {
         let plain = try load(text("")).pinsets[0].pinset
         #expect(plain.isEnforced)
         #expect(plain.expires == nil)
@@ -64,7 +64,7 @@ struct PinsetLifeTests {
         "expires: 2027-06-01\n    afterExpiry: report\n    enforce: false",
         "afterExpiry: report", "expires: 2027-06-01\n    enforce: false",
     ])
-    func `what is in effect is printed so that it reads the same`(keys: String) throws {
+    func `the printed configuration loads to the same pinset`(keys: String) throws {
         let first = try load(text(keys))
         let again = try load(first.effectiveYAML())
         #expect(again.pinsets == first.pinsets)
@@ -118,13 +118,15 @@ struct PinsetLifeTests {
                 "pinsets.p.afterExpiry: has no effect with enforce: false"
             ),
         ] as [(String, String?)])
-    func `what ends a pinset soon, or does nothing, is warned of`(keys: String, warning: String?)
+    func `a pinset that expires soon or a key without effect causes a warning`(
+        keys: String, warning: String?
+    )
         throws
     {
         #expect(try warned(keys) == (warning.map { [$0] } ?? []))
     }
 
-    @Test func `a pinset that compares nothing has nothing to report`() throws {
+    @Test func `a pinset without pins has nothing to report`() throws {
         #expect(
             try warned("enforce: false", mode: "none") == [
                 "pinsets.p.enforce: has no effect: mode: none has no pins to report"
@@ -136,7 +138,7 @@ struct PinsetLifeTests {
         #expect(try warned("expires: 2028-01-01", mode: "none") == [])
     }
 
-    @Test func `a pinset without a backup is warned of`() throws {
+    @Test func `a pinset without a backup pin causes a warning`() throws {
         let line =
             "pinsets.p.pins: has a single pin: when the server's key changes, connections fail "
             + "until this file is updated; add a backup pin, of its next key or of its issuer"
@@ -145,7 +147,7 @@ struct PinsetLifeTests {
         #expect(try warned("", pins: Self.digests) == [])
     }
 
-    @Test func `pins of servers only are warned of, an issuer among them is none`() throws {
+    @Test func `pins of servers only cause a warning, but not with an issuer among them`() throws {
         try withTemporaryFolder { folder in
             try write(SampleCertificate.serverPEM, to: "server.pem", in: folder)
             try write(SampleCertificate.pem, to: "issuer.pem", in: folder)

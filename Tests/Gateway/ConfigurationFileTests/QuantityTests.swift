@@ -45,7 +45,7 @@ struct QuantityTests {
             ("1k", "1KiB"), ("2Gi", "2GiB"), ("100 bytes", "100B"), ("64X", nil), ("M", nil),
             ("1.5GiB", nil), ("-1", nil), ("9999999999999999K", nil),
         ] as [(String, String?)])
-    func `a size in another program's units is understood well enough to say what to write`(
+    func `an error for a size in another program's units suggests the right one`(
         text: String, meant: String?
     ) {
         #expect(Quantity.meantBytes(text) == meant)
@@ -57,12 +57,14 @@ struct QuantityTests {
             ("30", "30s"), ("5min", "5m"), ("1 hour", "1h"), ("10S", "10s"), ("100msec", "100ms"),
             ("2 Days", "2d"), ("1w", nil), ("1.5s", nil), ("", nil),
         ] as [(String, String?)])
-    func `and so is a duration`(text: String, meant: String?) {
+    func `an error for a duration in other units suggests the right one`(
+        text: String, meant: String?
+    ) {
         #expect(Quantity.meantDuration(text) == meant)
         #expect(meant.map { Quantity.milliseconds($0) != nil } ?? true)
     }
 
-    @Test func `an error says what was probably meant`() {
+    @Test func `an error suggests what was probably meant`() {
         #expect(
             errors(of: "cache: { memory: 64M }") == [
                 "gateway.yaml:1: cache.memory: \"64M\" is not valid (did you mean 64MiB?); "
@@ -114,7 +116,7 @@ struct NearestKeyTests {
     }
 
     @Test(arguments: ["frobnicate", "xyz", "upstreams", "l", "proxy", "database"])
-    func `a key that is near to none is nearest to none`(written: String) {
+    func `a key that resembles no other has no nearest key`(written: String) {
         #expect(
             NearestKey.nearest(to: written, among: SectionName.allCases.map(\.rawValue)) == nil)
     }

@@ -28,7 +28,7 @@ struct ReportSectionTests {
         let entry = try #require(try load(text(written)).pinsets.first)
         let destination = try #require(entry.reportTo)
         #expect("\(destination)" == printed)
-        // What is printed reads the same again.
+        // The printed form parses to the same value.
         let again = try load(text("\"\(printed)\"")).pinsets.first
         #expect(again?.reportTo == destination)
         #expect(try warnings(of: text(written)) == [])
@@ -64,7 +64,7 @@ struct ReportSectionTests {
         #expect(errors(of: text(longest + "a")).count == 1)
     }
 
-    @Test func `is warned of where reports go in clear text`() throws {
+    @Test func `causes a warning if reports are sent in clear text`() throws {
         #expect(
             try warnings(of: text("http://a.example/")) == [
                 "gateway.yaml:5: pinsets.p.reportTo: sends reports in clear text: anyone on the "

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Gateway
 
-/// An entry with rules of requests, which no tunnel goes around.
+/// An entry with rules for requests, which no tunnel bypasses.
 private func hosts(_ request: String) -> String {
     "hosts: [{ match: [a.test], tunnel: refuse, request: \(request) }]"
 }
@@ -103,7 +103,7 @@ struct RequestRulesTests {
         "{ parameters: byMethod, body: { from: xml, to: plist, maximum: 256MiB } }",
         "{ timeout: 3s, headers: { set: { X-A: b } } }",
     ])
-    func `what is in effect is printed and reads the same again`(request: String) throws {
+    func `the printed configuration loads to the same values`(request: String) throws {
         let snapshot = try load(hosts(request))
         let printed = snapshot.effectiveYAML()
         #expect(try load(printed, folder: "/elsewhere") == snapshot)
@@ -199,7 +199,7 @@ struct RequestRulesTests {
         "\"a\\rb\"", "\"a\\nb\"", "\"a\\0b\"", "\"a\\x7Fb\"", "\"\\x01\"", "' a'", "'a '",
         "\"\\ta\"", "\"a\\t\"", "'\(String(repeating: "a", count: 4097))'",
     ])
-    func `a value that no field can have is refused and not repeated`(text: String) {
+    func `an invalid field value is refused and not shown`(text: String) {
         #expect(
             errors(of: hosts("{ headers: { set: { X-A: \(text) } } }")) == [
                 "gateway.yaml:\(key).headers.set.X-A: is not a valid value; expected \(value)"
@@ -210,7 +210,7 @@ struct RequestRulesTests {
         "/a//b", "//a", "/a/./b", "/a/..", "/a?b", "/a#b", "/a b", "/ä", "/%4", "/%zz", "", "a",
         "/\(String(repeating: "a", count: 255))",
     ])
-    func `what is not the beginning of a path is refused`(text: String) {
+    func `anything but a path prefix is refused`(text: String) {
         for prefixes in ["'\(text)': /b", "/b: '\(text)'"] {
             let found = errors(of: hosts("{ path: { prefixes: { \(prefixes) } } }"))
             #expect(found.count == 1)
@@ -218,7 +218,7 @@ struct RequestRulesTests {
         }
     }
 
-    @Test func `a prefix behind one that has all of its paths is warned of`() throws {
+    @Test func `a prefix whose paths an earlier one covers causes a warning`() throws {
         let text = hosts("{ path: { prefixes: { /a: /x, /ab: /y, /a/b: /z, /: /w, /c: /v } } }")
         #expect(
             try warnings(of: text) == [

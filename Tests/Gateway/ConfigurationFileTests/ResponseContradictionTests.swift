@@ -9,7 +9,7 @@ private func hosts(_ response: String) -> String {
 
 private let key = "1: hosts[0].response"
 
-@Suite("Rules for responses together")
+@Suite("Contradictions between rules for responses")
 struct ResponseContradictionTests {
     @Test(arguments: [
         Wrong(
@@ -61,7 +61,7 @@ struct ResponseContradictionTests {
         ("application/json", "body: { from: xml, to: json }"),
         ("application/*", "image: {}"), ("application/octet-stream", "image: {}"),
     ])
-    func `types that what is asked for never has are an error`(type: String, rules: String) {
+    func `types that exclude the required format are an error`(type: String, rules: String) {
         let found = errors(of: hosts("{ contentTypes: [\(type)], \(rules) }"))
         #expect(found.count == 1)
         #expect(found.first?.contains(".contentTypes: refuses all content that ") == true)
@@ -77,7 +77,7 @@ struct ResponseContradictionTests {
         ("application/atom+xml", "body: { from: xml, to: json }"), ("image/webp", "image: {}"),
         ("text/html, application/json", "validate: json"),
     ])
-    func `types that it may have are none`(types: String, rules: String) {
+    func `types that may have the format are not an error`(types: String, rules: String) {
         #expect(errors(of: hosts("{ contentTypes: [\(types)], \(rules) }")) == [])
     }
 
@@ -85,14 +85,14 @@ struct ResponseContradictionTests {
         ("{ maximum: 1MiB, larger: pass }", ["maximum", "larger"], "validate, body or image"),
         ("{ validate: json, noTransform: refuse }", ["noTransform"], "body or image"),
     ])
-    func `a key that changes nothing is warned of`(
+    func `a key without effect causes a warning`(
         response: String, keys: [String], without: String
     ) throws {
         let expected = keys.map { "gateway.yaml:\(key).\($0): has no effect without \(without)" }
         #expect(try warnings(of: hosts(response)) == expected)
     }
 
-    @Test func `the agreed example is no contradiction`() throws {
+    @Test func `the documented example is not a contradiction`() throws {
         try withTemporaryFolder { folder in
             try write("{\"type\": \"object\"}", to: "reply.schema.json", in: folder)
             let text = """
@@ -128,7 +128,7 @@ struct ResponseContradictionTests {
         "{\"$ref\": \"https://a.test/b\"}", "{\"pattern\": \"(a)\\\\1\"}",
         "{\"properties\": {\"a\\nb\": 3}}",
     ])
-    func `a file that is no schema is refused`(content: String) throws {
+    func `a file that is not a schema is refused`(content: String) throws {
         try withTemporaryFolder { folder in
             try write(content, to: "schema.json", in: folder)
             let found = errors(
@@ -145,7 +145,7 @@ struct ResponseContradictionTests {
         }
     }
 
-    @Test func `a schema is for validated JSON`() throws {
+    @Test func `a schema requires validated JSON`() throws {
         try withTemporaryFolder { folder in
             try write("true", to: "schema.json", in: folder)
             for (rules, said) in [("", "not set"), ("validate: xml, ", "xml")] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Gateway
 
-/// An entry with rules for responses, which no tunnel goes around.
+/// An entry with rules for responses, which no tunnel bypasses.
 private func hosts(_ response: String) -> String {
     "hosts: [{ match: [a.test], tunnel: refuse, response: \(response) }]"
 }
@@ -17,12 +17,12 @@ private let formats = ["json", "plist", "xml"]
 
 @Suite("The key response of an entry")
 struct ResponseRulesTests {
-    @Test func `asks and changes nothing by default`() throws {
+    @Test func `checks and changes nothing by default`() throws {
         #expect(try rules("{}") == ResponseRules())
         #expect(try rules("{ body: , image: }") == ResponseRules())
     }
 
-    @Test func `statuses and types are read`() throws {
+    @Test func `statuses and types are parsed`() throws {
         let read = try rules(
             """
             { statusCodes: ["200-299", 304, "404", 500-599],
@@ -33,7 +33,7 @@ struct ResponseRulesTests {
             read.contentTypes == ["application/json", "text/*", "application/problem+json"])
     }
 
-    @Test func `bodies are read`() throws {
+    @Test func `bodies are parsed`() throws {
         let inside = try rules(
             """
             { validate: json, body: { from: json, to: plist, removesKeysWithNullValues: true,
@@ -54,7 +54,7 @@ struct ResponseRulesTests {
         #expect(beside == inside)
     }
 
-    @Test func `images are read`() throws {
+    @Test func `images are parsed`() throws {
         let read = try rules(
             """
             { validate: image, image: { accept: [image/png, image/jpeg],
@@ -72,7 +72,7 @@ struct ResponseRulesTests {
         #expect(try rules("{ image: {} }").image == ImageRules())
     }
 
-    @Test func `the cache keeps what clients are sent, or what servers sent`() throws {
+    @Test func `the cache stores what clients are sent or what servers sent`() throws {
         for (text, form) in [
             ("{}", CachedForm.translated), ("{ form: translated }", .translated),
             ("{ form: origin }", .origin),
@@ -98,7 +98,7 @@ struct ResponseRulesTests {
             "without a cache"
         ),
     ])
-    func `the form is warned about where nothing is stored in it`(
+    func `a form without effect causes a warning`(
         response: String, cache: String, told: String
     ) throws {
         let rules = response.isEmpty ? "" : ", \(response)"
@@ -109,7 +109,7 @@ struct ResponseRulesTests {
         #expect(found.first?.contains("hosts[0].cache.form: has no effect: \(told)") ?? false)
     }
 
-    @Test func `the form is warned about beside store false`() throws {
+    @Test func `a form with store false causes a warning`() throws {
         let found = try warnings(
             of: "hosts: [{ match: [a], cache: { form: origin, store: false }, "
                 + "response: { body: { from: json, to: plist } } }]")
@@ -128,7 +128,7 @@ struct ResponseRulesTests {
         "{ image: { accept: [image/gif], maximumPixels: 67108864 } }",
         "{ image: { convert: { image/gif: image/png }, scale: { width: 1, height: 16384 } } }",
     ])
-    func `what is in effect is printed and reads the same again`(response: String) throws {
+    func `the printed configuration loads to the same values`(response: String) throws {
         let snapshot = try load(hosts(response))
         let printed = snapshot.effectiveYAML()
         #expect(printed.contains("\n    response:\n      "))
@@ -229,7 +229,7 @@ struct ResponseRulesTests {
         "199", "600", "100-299", "200-600", "299-200", "2xx", "200-", "-200", "200-250-299",
         "0200", "+20", "200 - 299",
     ])
-    func `what is no final status is refused`(text: String) {
+    func `anything but a final status is refused`(text: String) {
         #expect(
             errors(of: hosts("{ statusCodes: ['\(text)'] }")) == [
                 "gateway.yaml:\(key).statusCodes[0]: \"\(text)\" is not valid; expected a status "
@@ -241,7 +241,7 @@ struct ResponseRulesTests {
         "json", "/json", "a/", "a/b/c", "*/*", "*/json", "a/*b", "a/b*", "text/html; charset=a",
         "text/ html", "text/ä", "",
     ])
-    func `what is no media type is refused`(text: String) {
+    func `anything but a media type is refused`(text: String) {
         #expect(
             errors(of: hosts("{ contentTypes: ['\(text)'] }")) == [
                 "gateway.yaml:\(key).contentTypes[0]: \"\(text)\" is not valid; expected a media "

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite("Files of rules that change")
+@Suite("Changed files of rules")
 struct RuleFileTests {
     private static let text = """
         hosts:
@@ -40,13 +40,13 @@ struct RuleFileTests {
         snapshot.hosts.entries.map { $0.request.authorization?.fieldValue.text }
     }
 
-    @Test func `each is watched once by itself`() throws {
+    @Test func `each file is watched once by itself`() throws {
         try loading { folder, snapshot in
             #expect(snapshot.watchedFiles == [["\(folder)/secret"], ["\(folder)/schema.json"]])
         }
     }
 
-    @Test func `a new secret takes the place of the old one in every entry`() throws {
+    @Test func `a new secret replaces the old one in every entry`() throws {
         try loading { folder, snapshot in
             #expect(values(snapshot) == ["Basic dTpvbmU=", "Bearer one", "Bearer t"])
             try write("two\n", to: "secret", in: folder)
@@ -60,7 +60,7 @@ struct RuleFileTests {
         }
     }
 
-    @Test func `a new schema takes the place of the old one`() throws {
+    @Test func `a new schema replaces the old one`() throws {
         try loading { folder, snapshot in
             try write("{\"type\": \"array\"}", to: "schema.json", in: folder)
             let next = snapshot.refreshed(reading: ["\(folder)/schema.json"], at: 0)
@@ -71,7 +71,7 @@ struct RuleFileTests {
         }
     }
 
-    @Test func `files that say the same change nothing`() throws {
+    @Test func `files with the same content change nothing`() throws {
         try loading { folder, snapshot in
             try write("one\nnot looked at\n", to: "secret", in: folder)
             let paths = snapshot.watchedFiles.flatMap { $0 }
@@ -81,7 +81,7 @@ struct RuleFileTests {
         }
     }
 
-    @Test func `what cannot be used leaves the old one in force`() throws {
+    @Test func `an unusable file leaves the old content in use`() throws {
         try loading { folder, snapshot in
             try write("two words", to: "secret", in: folder)
             try write("{", to: "schema.json", in: folder)
@@ -104,7 +104,7 @@ struct RuleFileTests {
         }
     }
 
-    @Test func `a file that is gone leaves the old one in force`() throws {
+    @Test func `a missing file leaves the old content in use`() throws {
         try loading { folder, snapshot in
             let moved = ["secret", "schema.json"].map { "\(folder)/\($0)" }
             for path in moved { try rename(path) }

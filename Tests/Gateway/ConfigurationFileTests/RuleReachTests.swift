@@ -3,13 +3,13 @@ import Testing
 
 @testable import Gateway
 
-@Suite("Which requests the rules of an entry meet")
+@Suite("The requests that an entry's rules apply to")
 struct RuleReachTests {
     private static let rules = "response: { validate: json }"
     private static let reverse =
         "listeners: [{ address: '127.0.0.1:1', kind: reverse, upstream: '"
 
-    /// What is found of an entry for `a.test` with a rule.
+    /// The errors and warnings for an entry for `a.test` with a rule.
     private func found(
         _ entry: String, rules: String = Self.rules, match: String = "a.test", rest: String = ""
     ) -> (errors: [String], warnings: [String]) {
@@ -27,7 +27,7 @@ struct RuleReachTests {
         "tunnel: auto", "tunnel: pass", "upgrade: https", "upgrade: https, tunnel: inspect",
         "clearText: allow",
     ])
-    func `tunnels that go around them are warned of`(entry: String) {
+    func `tunnels that bypass them cause a warning`(entry: String) {
         let found = found(entry)
         #expect(found.errors == [])
         #expect(found.warnings == [passed])
@@ -36,7 +36,7 @@ struct RuleReachTests {
     @Test(arguments: [
         "tunnel: refuse", "tunnel: refuse, upgrade: https", "tunnel: refuse, clearText: refuse",
     ])
-    func `refused tunnels do not go around them`(entry: String) {
+    func `refused tunnels do not bypass them`(entry: String) {
         let found = found(entry)
         #expect(found.errors == [])
         #expect(found.warnings == [])
@@ -48,7 +48,7 @@ struct RuleReachTests {
         "request: { parameters: byMethod }", "response: { statusCodes: [200] }",
         "response: { image: {} }",
     ])
-    func `every rule is one`(rules: String) {
+    func `every rule counts`(rules: String) {
         let found = found("tunnel: pass", rules: rules)
         #expect(found.errors == [])
         #expect(found.warnings.count == 1)
@@ -58,7 +58,7 @@ struct RuleReachTests {
         "request: { timeout: 1s }", "request: { cachePolicy: reloadIgnoringCache }",
         "request: {}", "response: {}", "cache: { form: translated }",
     ])
-    func `what tunnels are no matter to is none`(rules: String) {
+    func `settings that do not concern tunnels cause no warning`(rules: String) {
         let found = found("tunnel: pass, clearText: refuse", rules: rules)
         #expect(found.errors == [])
         #expect(found.warnings == [])
@@ -70,7 +70,8 @@ struct RuleReachTests {
         ("tunnel: inspect, clearText: refuse", "a.test", "clear text to them is refused"),
         ("tunnel: pass", "a.test:443", "the entry is for port 443"),
     ])
-    func `rules that all go around are an error`(entry: String, match: String, reason: String) {
+    func `rules that all requests bypass are an error`(entry: String, match: String, reason: String)
+    {
         #expect(
             found(entry, match: match).errors == [
                 "gateway.yaml:1: hosts[0].response: applies to no request: the gateway cannot read "
@@ -79,9 +80,9 @@ struct RuleReachTests {
             ])
     }
 
-    @Test func `a reverse listener leads requests to them`() {
+    @Test func `a reverse listener makes them apply`() {
         for entry in ["tunnel: pass, clearText: refuse", "tunnel: auto"] {
-            // There is nothing else: no tunnel is opened.
+            // No tunnels are possible.
             let found = found(entry, rest: Self.reverse + "https://a.test' }]")
             #expect(found.errors == [])
             #expect(found.warnings == [])
@@ -92,7 +93,7 @@ struct RuleReachTests {
         #expect(found("tunnel: pass, clearText: refuse", rest: both).warnings == [passed])
     }
 
-    @Test func `without a listener that leads there is an error`() {
+    @Test func `without a listener that leads to the hosts there is an error`() {
         let other = Self.reverse + "https://b.test' }]"
         #expect(
             found("tunnel: refuse", rest: other).errors == [
@@ -102,7 +103,7 @@ struct RuleReachTests {
             ])
     }
 
-    @Test func `where no tunnel may be opened none is warned of`() {
+    @Test func `if no tunnel may be opened there is no warning`() {
         let found = found("tunnel: pass", rest: "access: { connectPorts: [] }")
         #expect(found.errors == [])
         #expect(found.warnings == [])
@@ -121,7 +122,7 @@ struct RuleReachTests {
                 "tunnels of clients that keep rejecting the interception's certificates"
             ),
         ] as [(String, String?)])
-    func `of intercepted tunnels only those that are given up go around them`(
+    func `only intercepted tunnels that fall back bypass them`(
         entry: String, tunnels: String?
     ) throws {
         try withAuthority { folder in
@@ -141,7 +142,7 @@ struct RuleReachTests {
     }
 
     @Test(arguments: ["returnCacheElseLoad", "returnCacheDontLoad"])
-    func `what is stored is needed`(policy: String) {
+    func `cache policies that need stored responses require a cache`(policy: String) {
         let rules = "request: { cachePolicy: \(policy) }"
         let place = "gateway.yaml:1: hosts[0].request.cachePolicy: \(policy) needs "
         for cache in ["enabled: false", "memory: 0, disk: 0"] {
@@ -166,7 +167,7 @@ struct RuleReachTests {
         ("tunnel: refuse", "", reverse + "http://a.test' }]", true),
         ("tunnel: refuse", "", reverse + "https://a.test' }]", false),
     ])
-    func `credentials that would only go out in clear text are warned of`(
+    func `credentials that would only be sent in clear text cause a warning`(
         entry: String, clearText: String, listeners: String, isWarned: Bool
     ) throws {
         var environment = testEnvironment
@@ -184,7 +185,7 @@ struct RuleReachTests {
         #expect(found == (isWarned ? [warning] : []))
     }
 
-    @Test func `credentials in clear text that there is none of are warned of`() throws {
+    @Test func `allowing credentials in clear text that is never used causes a warning`() throws {
         var environment = testEnvironment
         environment.variables = .fixed(["T": "t"])
         let text =

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Gateway
 
-/// The shape that users write, everything that works in it.
+/// A configuration as users write it, with everything that is supported.
 let fullConfiguration = """
     workers: auto
 
@@ -113,9 +113,9 @@ func withFullConfiguration<Result>(_ body: (String) throws -> Result) throws -> 
     }
 }
 
-@Suite("The whole shape of a file")
+@Suite("Complete configurations")
 struct ShapeTests {
-    @Test func `the whole shape loads`() throws {
+    @Test func `a complete configuration loads`() throws {
         try withFullConfiguration { folder in
             let snapshot = try load(fullConfiguration, folder: folder)
             #expect(snapshot.listeners.count == 2)
@@ -132,7 +132,7 @@ struct ShapeTests {
     @Test func `the effective configuration is a valid one that equals the original`() throws {
         try withFullConfiguration { folder in
             let snapshot = try load(fullConfiguration, folder: folder)
-            // From elsewhere: the paths in it must be absolute.
+            // Loaded from another folder, because its paths must be absolute.
             #expect(try load(snapshot.effectiveYAML(), folder: "/elsewhere") == snapshot)
             #expect(!snapshot.effectiveYAML().contains("token\n"))
         }

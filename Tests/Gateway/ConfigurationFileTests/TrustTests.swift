@@ -6,7 +6,7 @@ import Trust
 
 @Suite("Pins and roots")
 struct TrustTests {
-    @Test func `pins of every format are read and references resolved`() throws {
+    @Test func `pins of every format are parsed and references resolved`() throws {
         try withTemporaryFolder { folder in
             try write(SampleCertificate.pem, to: "api.pem", in: folder)
             try write(SampleCertificate.publicKeyPEM, to: "key.pem", in: folder)
@@ -85,7 +85,7 @@ struct TrustTests {
         #expect(errors(of: wrong.text) == wrong.lines)
     }
 
-    @Test func `a file that is no certificate is no pin and no root`() throws {
+    @Test func `a file that is not a certificate is neither a pin nor a root`() throws {
         try withTemporaryFolder { folder in
             try write("hello", to: "text.pem", in: folder)
             try write("", to: "empty.pem", in: folder)
@@ -137,7 +137,7 @@ struct TrustTests {
         }
     }
 
-    /// A log of the list, by its SubjectPublicKeyInfo and the SHA-256 of that.
+    /// An entry of a log list, with the SubjectPublicKeyInfo and its SHA-256.
     private static func log(_ key: String, _ id: String) -> String {
         #"{"key":"\#(key)","log_id":"\#(id)","#
             + #""state":{"usable":{"timestamp":"2026-01-01T00:00:00Z"}}}"#
@@ -149,7 +149,7 @@ struct TrustTests {
                 "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEO+/dDp7qWKat5Y3OHdxHa40QZwDRGPZW2szuYiSG6yJG"
                     + "l7BRqzw/uBg0Myr4EPitC9dVWikHjdW6TedlOZP9Yg==",
                 "af//UNuuqPw7UaHac9EAy+ocB2466/rawbQoQJMkCg0="),
-            // Of Ed25519.
+            // An Ed25519 key.
             Self.log(
                 "MCowBQYDK2VwAyEA1RF41/CtKUZZLffaR/GS+b+t3bIvqz5ir063GDpRtZ8=",
                 "XTuztL+ANz4itSm5TOHTTanB9nLHyGF33ERAEi+z6xA="),
@@ -166,7 +166,7 @@ struct TrustTests {
             )
             let read = snapshot.hosts.entries.compactMap { $0.tls.transparency.list?.list.logs }
             #expect(read.map { $0.map(\.hasKnownKey) } == [[true, false], [true, false]])
-            // The same memory.
+            // They share memory.
             let places = read.map { $0.withUnsafeBufferPointer { $0.baseAddress } }
             #expect(places[0] == places[1])
         }

@@ -2,14 +2,14 @@ import Testing
 
 @testable import Gateway
 
-/// What is valid and yet probably not meant.
+/// Warnings of valid settings that are probably not intended.
 @Suite("Warnings")
 struct WarningTests {
-    @Test func `the defaults give no warning`() throws {
+    @Test func `the defaults cause no warning`() throws {
         #expect(try warnings(of: "{}") == [])
     }
 
-    @Test func `a pinset that no entry uses is warned of`() throws {
+    @Test func `a pinset that no entry uses causes a warning`() throws {
         let text = """
             hosts:
               - match: [a.example.com]
@@ -26,7 +26,7 @@ struct WarningTests {
             ])
     }
 
-    @Test func `pins that are not compared are warned of`() throws {
+    @Test func `pins that are not compared cause a warning`() throws {
         let text = """
             hosts: [{ match: [a.test], upgrade: https, pinsets: [p] }]
             pinsets:
@@ -39,7 +39,7 @@ struct WarningTests {
             ])
     }
 
-    /// A list of host entries with a pinset to name, and what is warned of them.
+    /// The warnings about a list of host entries, which may name a pinset.
     private func hostWarnings(_ hosts: String, listeners: String = "") throws -> [String] {
         let used = "- { match: [used.example], upgrade: https, pinsets: [p] }"
         let text = "hosts:\n\(hosts)\n\(used)\npinsets: { p: { mode: none } }\n\(listeners)"
@@ -53,7 +53,7 @@ struct WarningTests {
         ("**.test", "**.b.test:80"), ("192.0.2.1", "192.0.2.1:80"),
         ("\"::1\"", "\"[0:0:0:0:0:0:0:1]:80\""), ("\"::ffff:192.0.2.1\"", "192.0.2.1"),
     ])
-    func `a pattern that an earlier entry covers is warned of`(earlier: String, later: String)
+    func `a pattern that an earlier entry covers causes a warning`(earlier: String, later: String)
         throws
     {
         let found = try hostWarnings(
@@ -63,7 +63,7 @@ struct WarningTests {
         #expect(shadowed.hasPrefix("gateway.yaml:3: hosts[1].match[1]: never applies: an earlier"))
         #expect(shadowed.contains("(hosts[0], line 2)"))
         #expect(shadowed.contains("so this entry's pinsets are not applied"))
-        // And the earlier one, which names no pinsets, refuses what it was to let through.
+        // The earlier entry, without pinsets, refuses the requests that it was meant to allow.
         #expect(found.filter { $0 != shadowed } == ["gateway.yaml:2: hosts[0]\(refuses(1))"])
     }
 
@@ -73,7 +73,7 @@ struct WarningTests {
         ("**.b.test", "**.test"), ("**.test:80", "a.test"), ("**.test", "atest"),
         ("192.0.2.1", "192.0.2.2"),
     ])
-    func `a pattern that an earlier entry does not cover is not warned of`(
+    func `a pattern that an earlier entry does not cover causes no warning`(
         earlier: String, later: String
     ) throws {
         #expect(
@@ -86,7 +86,7 @@ struct WarningTests {
         pattern.hasPrefix("\"") ? pattern : "'\(pattern)'"
     }
 
-    @Test func `a shadowed entry without pinsets loses none`() throws {
+    @Test func `a shadowed entry without pinsets loses no pinsets`() throws {
         let found = try hostWarnings("- { match: [a.test] }\n- { match: [a.test] }")
         #expect(
             found == [
@@ -125,13 +125,16 @@ struct WarningTests {
         ("{ match: ['**.example:8443'], upgrade: https }", refuses(1)),
         ("{ match: ['*.example:8443'] }", refuses(1)),
     ])
-    func `what goes around pinsets or reaches nothing is warned of`(entry: String, warning: String)
+    func `settings that bypass pinsets or have no effect cause a warning`(
+        entry: String, warning: String
+    )
         throws
     {
         #expect(try hostWarnings("- \(entry)") == ["gateway.yaml:2: hosts[0]\(warning)"])
     }
 
-    @Test func `what another entry lets through to pinned hosts is warned of`() throws {
+    @Test func `an entry that allows requests to hosts pinned by another causes a warning`() throws
+    {
         let found = try hostWarnings(
             "- { match: ['**.example:8443'], tunnel: pass, clearText: allow }")
         let way = "hosts that hosts[1] pins go around their pinsets"
@@ -152,7 +155,7 @@ struct WarningTests {
         "{ match: [a.test], pinsets: [p], tunnel: inspect, tls13Tunnel: probe }",
         "{ match: [a.test], tunnel: inspect }",
     ])
-    func `what is written out on purpose is not warned of`(entry: String) throws {
+    func `settings that are written on purpose cause no warning`(entry: String) throws {
         #expect(try hostWarnings("- \(entry)") == [])
     }
 
@@ -167,7 +170,7 @@ struct WarningTests {
                 "the entry that applies to this port does not name them"
             ),
         ] as [(String, String?)])
-    func `a reverse listener whose requests are all refused is warned of`(
+    func `a reverse listener whose requests are all refused causes a warning`(
         upstream: String, reason: String?
     ) throws {
         let found = try hostWarnings(
@@ -182,7 +185,7 @@ struct WarningTests {
                     + " pinsets, and \(reason)"))
     }
 
-    @Test func `a pinned host that a reverse listener leads to is reached`() throws {
+    @Test func `a pinned host is reachable through a reverse listener`() throws {
         #expect(
             try hostWarnings(
                 "- { match: [a.test], pinsets: [p] }",
@@ -205,10 +208,10 @@ struct WarningTests {
                 "limits: { connections: 400, perClient: { connections: 1001 } }",
                 "limits.perClient.connections: so many connections need 1001 open files"
             ),
-            // Nobody has asked for the defaults.
+            // The defaults were not chosen by the user.
             ("limits: { fields: 100 }", nil), ("{}", nil),
         ] as [(String, String?)])
-    func `a limit beyond what the system lets the process open is warned of`(
+    func `a limit above the number of files that the process may open causes a warning`(
         text: String, warning: String?
     ) throws {
         var environment = testEnvironment
@@ -220,7 +223,7 @@ struct WarningTests {
     }
 }
 
-/// What is warned of an entry without pinsets for hosts that another entry pins.
+/// The warning about an entry without pinsets for hosts that another entry pins.
 private func refuses(_ pinning: Int) -> String {
     ": refuses requests for https to hosts that hosts[\(pinning)] pins, because it names no "
         + "pinsets; name them here too, or name a pinset with mode: none to exempt these hosts"

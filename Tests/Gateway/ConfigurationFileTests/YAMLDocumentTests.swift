@@ -38,12 +38,10 @@ struct YAMLDocumentTests {
             ])
     }
 
-    @Test func `a duplicate key that is an alias is reported where it stands`() {
-        #expect(
-            errors(of: "workers: 0\n&x cache: {}\n*x : {}\n") == [
-                "gateway.yaml:1: workers: 0 is out of range; expected a whole number from 1 to 256",
-                "gateway.yaml:3: cache: duplicate key (first on line 2); expected each key once",
-            ])
+    @Test func `a duplicate key that is not plain text is reported alone`() {
+        let lines = errors(of: "workers: 0\n&x cache: {}\n*x : {}\n")
+        #expect(lines.count == 1)
+        #expect(lines[0].contains("stands more than once"))
     }
 
     @Test func `any number of duplicate keys is reported`() {
@@ -90,7 +88,7 @@ struct YAMLDocumentTests {
             ])
     }
 
-    @Test func `braces alone ask for the defaults`() throws {
+    @Test func `empty braces load the defaults`() throws {
         #expect(try load("{}") == loadDefaults())
     }
 
@@ -120,7 +118,7 @@ struct YAMLDocumentTests {
         #expect(try load(text).hosts.entries.map(\.tls.minimum) == [.tls13, .tls13])
     }
 
-    @Test func `aliases that multiply end in an error not in memory`() {
+    @Test func `aliases that multiply cause an error instead of using up memory`() {
         var text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n"
         for level in 1...12 {
             let aliases = [String](repeating: "*a\(level - 1)", count: 10)
@@ -139,7 +137,7 @@ struct YAMLDocumentTests {
         #expect(errors(of: String(repeating: "? ", count: depth) + "x").count == 1)
     }
 
-    @Test func `nesting at the limit is no error`() throws {
+    @Test func `nesting at the limit is not an error`() throws {
         func nested(_ depth: Int) -> [UInt8] {
             Array(
                 (String(repeating: "[", count: depth) + String(repeating: "]", count: depth)).utf8)
@@ -151,7 +149,7 @@ struct YAMLDocumentTests {
         }
     }
 
-    @Test func `a file at the limit is read and one byte more is not`() {
+    @Test func `a file at the size limit is accepted and one byte more is not`() {
         let text = "workers: 1\n#"
         let rest = YAMLDocument.maximumBytes - text.utf8.count
         #expect(errors(of: text + String(repeating: "x", count: rest)).isEmpty)
@@ -161,7 +159,7 @@ struct YAMLDocumentTests {
             ])
     }
 
-    @Test func `errors stay on one line whatever the value holds`() {
+    @Test func `errors stay on one line whatever the value contains`() {
         let lines = errors(of: "workers: \"a\\nb\\u202E\\e[31m\"\n\"k\\ney\": 1\n")
         #expect(lines.count == 2)
         for line in lines {
@@ -170,7 +168,7 @@ struct YAMLDocumentTests {
         #expect(lines[1].contains(#""k\ney": unknown key"#))
     }
 
-    @Test func `long values are cut in errors`() {
+    @Test func `long values are truncated in errors`() {
         let lines = errors(of: "workers: \(String(repeating: "9", count: 10_000))")
         #expect(lines.count == 1)
         #expect(lines[0].utf8.count < 300)

@@ -33,7 +33,7 @@ struct AuthorityExport: ParsableCommand {
         do {
             try files.write(bytes, to: output, mode: NewFiles.open)
         } catch {
-            throw Failure(error.description)
+            throw CommandError(error.description)
         }
     }
 
@@ -42,7 +42,7 @@ struct AuthorityExport: ParsableCommand {
         do {
             anchor = try CertificateAuthority.readAnchor(certificatePath: certificate)
         } catch {
-            throw Failure(error.description)
+            throw CommandError(error.description)
         }
         return format == .pem ? anchor.pem : anchor.der
     }

@@ -54,7 +54,7 @@ struct AuthorityInit: ParsableCommand {
             try files.write(made.certificatePEM, to: paths.certificate, mode: NewFiles.open)
         } catch {
             files.remove()
-            throw Failure("\(error)")
+            throw CommandError("\(error)")
         }
         let authority = try paths.read()
         writeToStandardOutput(Self.text(authority, at: paths))
@@ -72,11 +72,11 @@ struct AuthorityInit: ParsableCommand {
                 return chosen
             }
         } catch {
-            throw Failure(error.description)
+            throw CommandError(error.description)
         }
         if !intercept.isEmpty { return paths }
         if ifMissing { return nil }
-        throw Failure(
+        throw CommandError(
             "\(config): interception.certificate and interception.key are missing")
     }
 

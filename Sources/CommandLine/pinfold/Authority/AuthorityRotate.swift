@@ -26,7 +26,7 @@ struct AuthorityRotate: ParsableCommand {
         do {
             try old.requireValid(at: now)
         } catch {
-            throw Failure(
+            throw CommandError(
                 "\(paths.certificate): \(error): it cannot sign a successor; create a new CA with "
                     + "`pinfold ca init` and install it on all clients")
         }
@@ -59,12 +59,12 @@ struct AuthorityRotate: ParsableCommand {
             try NewFiles.replace(paths.key, with: newKey)
         } catch {
             files.remove()
-            throw Failure("\(error)")
+            throw CommandError("\(error)")
         }
         do {
             try NewFiles.replace(paths.certificate, with: newCertificate)
         } catch {
-            throw Failure(
+            throw CommandError(
                 "\(error); \(paths.key) already holds the new key: rename \(newCertificate) to "
                     + "\(paths.certificate)")
         }

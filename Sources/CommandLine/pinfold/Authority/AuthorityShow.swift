@@ -18,7 +18,7 @@ struct AuthorityShow: ParsableCommand {
         do {
             try authority.requireValid(at: Clock.coarseWallSeconds())
         } catch {
-            throw Failure("\(paths.certificate): \(error)")
+            throw CommandError("\(paths.certificate): \(error)")
         }
     }
 

@@ -11,22 +11,22 @@ struct NewFiles {
     private var made: [String] = []
 
     /// Creates the folder for a file, and the folders above it, accessible to their owner only.
-    static func makeFolder(of path: String) throws(FileFailure) {
+    static func makeFolder(of path: String) throws(NewFileError) {
         var folder = path.hasPrefix("/") ? "/" : ""
         for part in path.split(separator: "/").dropLast() {
             folder += part + "/"
-            if mkdir(folder, 0o700) != 0, !exists(folder) { throw FileFailure(folder) }
+            if mkdir(folder, 0o700) != 0, !exists(folder) { throw NewFileError(folder) }
         }
     }
 
     /// Creates a file with this content and stores it durably.
     ///
     /// - Throws: If the path already exists, or the file cannot be written.
-    mutating func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(FileFailure) {
+    mutating func write(_ bytes: [UInt8], to path: String, mode: mode_t) throws(NewFileError) {
         do throws(FileError) {
             try DurableFile.create(path, of: bytes, mode: mode)
         } catch {
-            throw FileFailure(error.path, error.code)
+            throw NewFileError(error.path, error.code)
         }
         made.append(path)
     }
@@ -34,8 +34,8 @@ struct NewFiles {
     /// Gives a file an additional name.
     ///
     /// - Throws: If the new name already exists, or the link cannot be created.
-    mutating func link(_ path: String, to other: String) throws(FileFailure) {
-        guard CLinux.link(path, other) == 0 else { throw FileFailure(other) }
+    mutating func link(_ path: String, to other: String) throws(NewFileError) {
+        guard CLinux.link(path, other) == 0 else { throw NewFileError(other) }
         made.append(other)
     }
 
@@ -43,8 +43,8 @@ struct NewFiles {
     func remove() { for path in made { unlink(path) } }
 
     /// Atomically replaces a file with another one.
-    static func replace(_ path: String, with other: String) throws(FileFailure) {
-        guard rename(other, path) == 0 else { throw FileFailure(path) }
+    static func replace(_ path: String, with other: String) throws(NewFileError) {
+        guard rename(other, path) == 0 else { throw NewFileError(path) }
         // The rename has succeeded even if the folder cannot be synced.
         try? Folder.sync(Folder.of(path))
     }
@@ -56,7 +56,7 @@ struct NewFiles {
 }
 
 /// A system call on a file failed.
-struct FileFailure: Error, CustomStringConvertible {
+struct NewFileError: Error, CustomStringConvertible {
     let description: String
 
     /// - Parameter code: The error number, by default that of the last system call.

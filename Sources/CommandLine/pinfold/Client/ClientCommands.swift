@@ -8,7 +8,7 @@ struct ClientArguments: ParsableArguments {
     @Argument(help: ArgumentHelp("Absolute http or https URLs.", valueName: "url"))
     var urls: [String]
 
-    @OptionGroup var connection: ConnectionOptions
+    @OptionGroup var connection: ClientConnectionOptions
     @OptionGroup var output: OutputOptions
     @OptionGroup var files: FileOptions
 
@@ -36,11 +36,11 @@ struct ClientArguments: ParsableArguments {
             let result = Result { try work.run(urls) }
             try work.session.configuration.cookies?.save()
             try result.get()
-        } catch let failure as ClientFailure {
+        } catch let failure as ClientCommandError {
             writeToStandardError("pinfold: \(failure)\n")
             throw ExitCode(failure.exit.rawValue)
         } catch let error as ClientError {
-            writeToStandardError("pinfold: \(ClientFailure(error, pins: connection.pins))\n")
+            writeToStandardError("pinfold: \(ClientCommandError(error, pins: connection.pins))\n")
             throw ExitCode(ClientExit(error).rawValue)
         }
     }

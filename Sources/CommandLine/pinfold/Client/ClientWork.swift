@@ -25,7 +25,7 @@ struct ClientWork: Sendable {
     /// The result for one URL.
     private struct Outcome: Sendable {
         var text: [UInt8] = []
-        var failure: ClientFailure?
+        var failure: ClientCommandError?
     }
 
     /// Requests the URLs.
@@ -47,7 +47,7 @@ struct ClientWork: Sendable {
 
     private func outcomes(
         of urls: [String], _ progress: ProgressDisplay
-    ) async -> [ClientFailure] {
+    ) async -> [ClientCommandError] {
         var outcomes = [Outcome?](repeating: nil, count: urls.count)
         var (begun, written) = (0, 0)
         await withTaskGroup(of: (Int, Outcome).self) { group in
@@ -61,7 +61,7 @@ struct ClientWork: Sendable {
             while let (number, outcome) = await group.next() {
                 outcomes[number] = outcome
                 while written < urls.count, let next = outcomes[written] {
-                    outcomes[written] = Outcome(failure: tell(next, of: urls[written], progress))
+                    outcomes[written] = Outcome(failure: report(next, of: urls[written], progress))
                     written += 1
                 }
                 begin()
@@ -71,14 +71,14 @@ struct ClientWork: Sendable {
     }
 
     /// Writes the output and errors of a URL. Returns its first failure, if any.
-    private func tell(
+    private func report(
         _ outcome: Outcome, of url: String, _ progress: ProgressDisplay
-    ) -> ClientFailure? {
+    ) -> ClientCommandError? {
         var failures = outcome.failure.map { [$0] } ?? []
         do throws(OutputError) { try progress.output(outcome.text) } catch {
-            failures.append(ClientFailure(.file, "\(url): \(error)"))
+            failures.append(ClientCommandError(.file, "\(url): \(error)"))
         }
-        for failure in failures { progress.say("pinfold: \(failure)\n") }
+        for failure in failures { progress.printLine("pinfold: \(failure)\n") }
         return failures.first
     }
 
@@ -88,7 +88,7 @@ struct ClientWork: Sendable {
         return Task {
             for await event in events {
                 guard case .didComplete(let end) = event else { continue }
-                for line in TimingLine.lines(end) { progress.say(line) }
+                for line in TimingLine.lines(end) { progress.printLine(line) }
             }
         }
     }
@@ -117,14 +117,14 @@ struct ClientWork: Sendable {
                 if !headOnly { outcome.text += response.content }
                 note(response.head, response.request, &outcome)
             }
-        } catch let failure as ClientFailure {
+        } catch let failure as ClientCommandError {
             outcome.failure = failure
         } catch let error as OutputError {
-            outcome.failure = ClientFailure(.file, "\(url): \(error)")
+            outcome.failure = ClientCommandError(.file, "\(url): \(error)")
         } catch let error as ClientError {
-            outcome.failure = ClientFailure(error, pins: pins)
+            outcome.failure = ClientCommandError(error, pins: pins)
         } catch {
-            outcome.failure = ClientFailure(.other, "\(url): \(error)")
+            outcome.failure = ClientCommandError(.other, "\(url): \(error)")
         }
         return outcome
     }
@@ -132,7 +132,7 @@ struct ClientWork: Sendable {
     private func request(for url: String) throws -> HTTPRequest {
         do throws(ClientError) { return try HTTPRequest(method, url, fields: fields) } catch {
             guard error.url.contains("://***@") else { throw error }
-            throw ClientFailure(
+            throw ClientCommandError(
                 .url, "\(error.url): credentials in URLs are not supported; expected --user")
         }
     }
@@ -170,13 +170,13 @@ struct ClientWork: Sendable {
         let resumed =
             response.resumedBytes > 0 ? ", \(response.resumedBytes) of them kept from before" : ""
         if !output.silent {
-            progress.say("\(response.path): \(response.length) bytes\(resumed)\n")
+            progress.printLine("\(response.path): \(response.length) bytes\(resumed)\n")
         }
     }
 
     private func note(_ head: HTTPResponse, _ request: HTTPRequest, _ outcome: inout Outcome) {
         guard head.status.code >= 400 else { return }
-        outcome.failure = ClientFailure(
+        outcome.failure = ClientCommandError(
             .status, "\(request.url): status \(head.status.code); expected one below 400")
     }
 

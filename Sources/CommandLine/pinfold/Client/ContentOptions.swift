@@ -69,7 +69,7 @@ struct ContentOptions: ParsableArguments {
             do throws(MultipartError) {
                 try parts.append(file: String(value.dropFirst()), name: name)
             } catch {
-                throw ClientFailure(.content, "--multipart \(field): \(error)")
+                throw ClientCommandError(.content, "--multipart \(field): \(error)")
             }
         }
         return (.multipart(parts.body()), [.contentType: parts.contentType])
@@ -83,7 +83,7 @@ struct ContentOptions: ParsableArguments {
         do throws(InputError) {
             while case let more = try readInput(), !more.isEmpty { bytes += more }
         } catch {
-            throw ClientFailure(.content, "\(error)")
+            throw ClientCommandError(.content, "\(error)")
         }
         return .bytes(bytes)
     }

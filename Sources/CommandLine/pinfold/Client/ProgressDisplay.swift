@@ -96,7 +96,7 @@ final class ProgressDisplay: Sendable {
     }
 
     /// Prints a line that is not overdrawn.
-    func say(_ text: String) {
+    func printLine(_ text: String) {
         state.withLock { state in
             clear(&state)
             writeToStandardError(text)

@@ -44,7 +44,7 @@ struct PinImport: ParsableCommand {
             do {
                 found += try read(input)
             } catch let error as PinFormatError {
-                throw Failure("\(input): \(error)")
+                throw CommandError("\(input): \(error)")
             }
         }
         writeToStandardOutput(found.inOrder.configuration)
@@ -166,7 +166,7 @@ struct PinExportCommand: ParsableCommand {
             for warning in export.warnings { writeToStandardError("warning: \(warning)\n") }
             writeToStandardOutput(export.text(format))
         } catch let error as PinFormatError {
-            throw Failure("\(config): \(error)")
+            throw CommandError("\(config): \(error)")
         }
     }
 
@@ -180,7 +180,7 @@ struct PinExportCommand: ParsableCommand {
             }
         } catch {
             files.remove()
-            throw Failure(error.description)
+            throw CommandError(error.description)
         }
     }
 }

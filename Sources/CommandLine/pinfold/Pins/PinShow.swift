@@ -72,7 +72,7 @@ struct PinShow: ParsableCommand {
         do {
             return try TrustRoots(sources)
         } catch {
-            throw Failure("\(error)")
+            throw CommandError("\(error)")
         }
     }
 
@@ -81,7 +81,7 @@ struct PinShow: ParsableCommand {
         guard !subject.hasPrefix("/"), !subject.hasPrefix("."),
             let peer = PeerAddress(subject)
         else {
-            throw Failure(
+            throw CommandError(
                 "\(subject): neither an existing file nor a server; expected host, "
                     + "host:port, an https URL or a file")
         }
@@ -100,9 +100,9 @@ struct PinShow: ParsableCommand {
             }
             return ChainReport(source: path, name: "pinned", items: items)
         } catch let error as PinError {
-            throw Failure("\(path): \(error.problem)")
+            throw CommandError("\(path): \(error.problem)")
         } catch let error as CertificateError {
-            throw Failure("\(path): \(error)")
+            throw CommandError("\(path): \(error)")
         }
     }
 

@@ -13,7 +13,7 @@ package struct TrustBatch {
     /// Whether the current line is too long, so that the rest of it is skipped.
     private var isSkipping = false
     /// The number of lines that were not valid questions.
-    package private(set) var problems = 0
+    package private(set) var errorCount = 0
 
     package init() {}
 
@@ -49,27 +49,27 @@ package struct TrustBatch {
             isSkipping = false
         }
         if isSkipping {
-            return problem("longer than \(Self.lineBytes) bytes", id: "null")
+            return errorAnswer("longer than \(Self.lineBytes) bytes", id: "null")
         }
         guard !rest.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) else { return "" }
         let value: JSONValue
         do throws(JSONProblem) {
             value = try JSONReader.read(rest[...])
         } catch {
-            return problem("not JSON: \(error.text), at byte \(error.position)", id: "null")
+            return errorAnswer("not JSON: \(error.text), at byte \(error.position)", id: "null")
         }
         let id = TrustQuestion.identifier(of: value)
-        do throws(TrustQuestionProblem) {
+        do throws(TrustQuestionError) {
             let question = try TrustQuestion(json: value)
             return try checker.answer(question).line(id: id)
         } catch {
-            return problem(error.description, id: id)
+            return errorAnswer(error.description, id: id)
         }
     }
 
-    private mutating func problem(_ text: String, id: String) -> String {
-        problems += 1
-        return TrustAnswer(TrustQuestionProblem("line \(lineNumber): \(text)")).line(id: id)
+    private mutating func errorAnswer(_ text: String, id: String) -> String {
+        errorCount += 1
+        return TrustAnswer(TrustQuestionError("line \(lineNumber): \(text)")).line(id: id)
     }
 }
 
@@ -90,9 +90,9 @@ extension TrustQuestion {
     /// certificates, the system's trust anchors, no host, mode `publicKey` with pins and `none`
     /// without, a valid chain and a matching name required, the current time, and profile
     /// `strict`.
-    init(json value: JSONValue) throws(TrustQuestionProblem) {
+    init(json value: JSONValue) throws(TrustQuestionError) {
         guard case .object(let members) = value else {
-            throw TrustQuestionProblem("\(value.name); expected an object")
+            throw TrustQuestionError("\(value.name); expected an object")
         }
         var pinset = Pinset(name: "")
         var mode: PinningMode?
@@ -116,7 +116,7 @@ extension TrustQuestion {
             case "at": time = try Self.time(try Self.text(value, name), name)
             case "profile": profile = ChosenProfile(try Self.choice(value, name))
             default:
-                throw TrustQuestionProblem(
+                throw TrustQuestionError(
                     "unknown member \(JSONText.quoted(name)); expected one of "
                         + Self.members.joined(separator: ", "))
             }
@@ -128,9 +128,9 @@ extension TrustQuestion {
     /// Parses a time in the format of RFC 3339, to seconds since 1970.
     package static func time(
         _ text: String, _ name: String
-    ) throws(TrustQuestionProblem) -> Int64 {
+    ) throws(TrustQuestionError) -> Int64 {
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
-            throw TrustQuestionProblem(
+            throw TrustQuestionError(
                 "\(name): \(JSONText.quoted(text)) is not a valid time; expected RFC 3339 format, "
                     + "such as 2027-06-01T00:00:00Z")
         }
@@ -139,9 +139,9 @@ extension TrustQuestion {
 
     private static func text(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionProblem) -> String {
+    ) throws(TrustQuestionError) -> String {
         guard case .string(let text) = value else {
-            throw TrustQuestionProblem("\(name) is \(value.name); expected a string")
+            throw TrustQuestionError("\(name) is \(value.name); expected a string")
         }
         return text
     }
@@ -149,7 +149,7 @@ extension TrustQuestion {
     /// A string, or a list of strings.
     private static func texts(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionProblem) -> [String] {
+    ) throws(TrustQuestionError) -> [String] {
         switch value {
         case .string(let text): return [text]
         case .array(let values):
@@ -159,27 +159,27 @@ extension TrustQuestion {
             }
             return texts
         default:
-            throw TrustQuestionProblem(
+            throw TrustQuestionError(
                 "\(name) is \(value.name); expected a string or a list of strings")
         }
     }
 
     private static func flag(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionProblem) -> Bool {
+    ) throws(TrustQuestionError) -> Bool {
         guard case .boolean(let flag) = value else {
-            throw TrustQuestionProblem("\(name) is \(value.name); expected true or false")
+            throw TrustQuestionError("\(name) is \(value.name); expected true or false")
         }
         return flag
     }
 
     private static func choice<Value: RawRepresentable & CaseIterable>(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionProblem) -> Value where Value.RawValue == String {
+    ) throws(TrustQuestionError) -> Value where Value.RawValue == String {
         let text = try text(value, name)
         guard let choice = Value(rawValue: text) else {
             let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
-            throw TrustQuestionProblem(
+            throw TrustQuestionError(
                 "\(name): \(JSONText.quoted(text)) is unknown; expected one of \(words)")
         }
         return choice

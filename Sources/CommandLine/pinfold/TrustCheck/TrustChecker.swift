@@ -10,7 +10,7 @@ package struct TrustChecker {
     /// The number of cached entries of one kind. When it is exceeded, all are dropped.
     private static let remembered = 4096
 
-    private var chains: [TrustQuestion.Material: Result<PresentedChain, ChainProblem>] = [:]
+    private var chains: [TrustQuestion.Material: Result<PresentedChain, MaterialError>] = [:]
     private var certificates: [Encoding: PresentedChain] = [:]
     private var anchors: [[TrustQuestion.Material]: TrustRoots] = [:]
 
@@ -24,8 +24,8 @@ package struct TrustChecker {
     }
 
     /// Why material is not a certificate chain.
-    private enum ChainProblem: Error {
-        case question(TrustQuestionProblem)
+    private enum MaterialError: Error {
+        case question(TrustQuestionError)
         case chain(ChainFailure)
     }
 
@@ -37,7 +37,7 @@ package struct TrustChecker {
     ///   certificate in the server's chain is not an error: the verdict is `fail`.
     package mutating func answer(
         _ question: TrustQuestion
-    ) throws(TrustQuestionProblem) -> TrustAnswer {
+    ) throws(TrustQuestionError) -> TrustAnswer {
         let roots = try roots(question.roots)
         let judge: TrustJudge
         do throws(TLSContextError) {
@@ -47,11 +47,11 @@ package struct TrustChecker {
                 revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
                 requiresStaple: question.requiresStaple, transparency: question.transparency)
         } catch {
-            throw TrustQuestionProblem("\(error)")
+            throw TrustQuestionError("\(error)")
         }
-        do throws(ChainProblem) {
+        do throws(MaterialError) {
             let chain = try presented(question)
-            if question.goesAroundPins { return Self.pinnedPortRefused }
+            if question.bypassesPins { return Self.pinnedPortRefused }
             switch judge.judge(
                 chain, host: question.host, at: question.time, staple: question.staple,
                 timestamps: ServerTimestamps(status: question.staple))
@@ -93,7 +93,7 @@ package struct TrustChecker {
 
     private mutating func presented(
         _ question: TrustQuestion
-    ) throws(ChainProblem) -> PresentedChain {
+    ) throws(MaterialError) -> PresentedChain {
         var whole: PresentedChain?
         for material in question.chain + question.intermediates {
             let part = try chain(material)
@@ -102,7 +102,7 @@ package struct TrustChecker {
                 continue
             }
             guard let both = before.adding(part) else {
-                throw .question(TrustQuestionProblem("out of memory"))
+                throw .question(TrustQuestionError("out of memory"))
             }
             whole = both
         }
@@ -112,10 +112,10 @@ package struct TrustChecker {
 
     private mutating func chain(
         _ material: TrustQuestion.Material
-    ) throws(ChainProblem) -> PresentedChain {
+    ) throws(MaterialError) -> PresentedChain {
         if let known = chains[material] { return try known.get() }
-        let made: Result<PresentedChain, ChainProblem>
-        do throws(ChainProblem) {
+        let made: Result<PresentedChain, MaterialError>
+        do throws(MaterialError) {
             made = .success(try read(chain: material))
         } catch {
             made = .failure(error)
@@ -127,9 +127,9 @@ package struct TrustChecker {
 
     private mutating func read(
         chain material: TrustQuestion.Material
-    ) throws(ChainProblem) -> PresentedChain {
+    ) throws(MaterialError) -> PresentedChain {
         let certificates: [[UInt8]]
-        do throws(TrustQuestionProblem) {
+        do throws(TrustQuestionError) {
             certificates = try Self.presentedDER(material)
         } catch {
             throw .question(error)
@@ -156,29 +156,29 @@ package struct TrustChecker {
     /// The parts of the material that should be certificates, valid or not.
     private static func presentedDER(
         _ material: TrustQuestion.Material
-    ) throws(TrustQuestionProblem) -> [[UInt8]] {
+    ) throws(TrustQuestionError) -> [[UInt8]] {
         if case .loaded(_, let certificates) = material { return certificates }
         let (name, contents) = try contents(material)
         do throws(PinError) {
             return try Pin.decodePresented(file: contents)
         } catch {
-            throw TrustQuestionProblem("\(name): \(error.problem)")
+            throw TrustQuestionError("\(name): \(error.problem)")
         }
     }
 
     private static func contents(
         _ material: TrustQuestion.Material
-    ) throws(TrustQuestionProblem) -> (name: String, contents: [UInt8]) {
+    ) throws(TrustQuestionError) -> (name: String, contents: [UInt8]) {
         switch material {
         case .text(let text): return ("the PEM text", Array(text.utf8))
         case .file(let path):
-            do throws(CommandFiles.Problem) {
+            do throws(CommandFiles.ReadError) {
                 return (path, try CommandFiles.read(path))
             } catch {
-                throw TrustQuestionProblem(error.description)
+                throw TrustQuestionError(error.description)
             }
         case .system, .loaded:
-            throw TrustQuestionProblem("`system` names trust anchors and cannot be used here")
+            throw TrustQuestionError("`system` names trust anchors and cannot be used here")
         }
     }
 
@@ -186,7 +186,7 @@ package struct TrustChecker {
 
     private mutating func roots(
         _ materials: [TrustQuestion.Material]
-    ) throws(TrustQuestionProblem) -> TrustRoots {
+    ) throws(TrustQuestionError) -> TrustRoots {
         if let known = anchors[materials] { return known }
         var sources: [RootSource] = []
         for material in materials {
@@ -203,7 +203,7 @@ package struct TrustChecker {
         do throws(TLSContextError) {
             made = try TrustRoots(sources)
         } catch {
-            throw TrustQuestionProblem("\(error)")
+            throw TrustQuestionError("\(error)")
         }
         if anchors.count >= Self.remembered { anchors.removeAll(keepingCapacity: true) }
         anchors[materials] = made
@@ -213,16 +213,16 @@ package struct TrustChecker {
 
 extension TrustQuestion {
     /// Reads a pin in the notation of a configuration's `pins`, or PEM text.
-    package static func pins(_ text: String) throws(TrustQuestionProblem) -> [Pin] {
+    package static func pins(_ text: String) throws(TrustQuestionError) -> [Pin] {
         var contents = Array(text.utf8)
         if !text.contains("-----BEGIN ") {
             switch try reading({ () throws(PinError) in try Pin.parse(text) }) {
             case .literal(let pins): return pins
             case .file(let path):
-                do throws(CommandFiles.Problem) {
+                do throws(CommandFiles.ReadError) {
                     contents = try CommandFiles.read(path)
                 } catch {
-                    throw TrustQuestionProblem("pin \(error)")
+                    throw TrustQuestionError("pin \(error)")
                 }
             }
         }
@@ -231,11 +231,11 @@ extension TrustQuestion {
 
     private static func reading<Value>(
         _ read: () throws(PinError) -> Value
-    ) throws(TrustQuestionProblem) -> Value {
+    ) throws(TrustQuestionError) -> Value {
         do throws(PinError) {
             return try read()
         } catch {
-            throw TrustQuestionProblem("invalid pin: \(error.problem)")
+            throw TrustQuestionError("invalid pin: \(error.problem)")
         }
     }
 }

@@ -13,7 +13,7 @@ extension TrustQuestion {
     /// - Throws: If there is no such pinset.
     package mutating func apply(
         _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
-    ) throws(TrustQuestionProblem) {
+    ) throws(TrustQuestionError) {
         let wanted = host.map(TrustJudge.normalised) ?? ""
         let index = configuration.hostEntry(host: wanted.utf8.span, port: port)
         let entry = index.map { configuration.hosts.entries[$0] }
@@ -32,12 +32,12 @@ extension TrustQuestion {
             pinsets = entry?.pinsets.map { configuration.pinsets[$0].pinset } ?? []
             let bypass = configuration.pinBypass(
                 host: wanted.utf8.span, entry: index, by: .verifiedTLS)
-            goesAroundPins = bypass != nil
+            bypassesPins = bypass != nil
             return
         }
         guard let found = configuration.pinsets.first(where: { $0.pinset.name == name }) else {
             let names = configuration.pinsets.map(\.pinset.name).sorted()
-            throw TrustQuestionProblem(
+            throw TrustQuestionError(
                 "there is no pinset \(name); expected one of "
                     + (names.isEmpty ? "none" : names.joined(separator: ", ")))
         }

@@ -47,13 +47,13 @@ package struct TrustQuestion {
     package var transparency: TransparencyPolicy?
     /// Whether the host has pinsets, but not in the entry of `hosts` that applies: the server is
     /// then refused, whatever it presents.
-    package var goesAroundPins = false
+    package var bypassesPins = false
 
     package init() {}
 }
 
 /// Why a question cannot be answered.
-package struct TrustQuestionProblem: Error, Hashable, Sendable, CustomStringConvertible {
+package struct TrustQuestionError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Where the error is, what is wrong, and what was expected.
     package var description: String
 
@@ -83,7 +83,7 @@ package struct TrustAnswer: Hashable, Sendable {
     }
 
     /// The answer to an invalid question.
-    package init(_ problem: TrustQuestionProblem) {
+    package init(_ problem: TrustQuestionError) {
         self.init(.error, VerdictReason.badQuestion.entry.token, problem.description)
     }
 

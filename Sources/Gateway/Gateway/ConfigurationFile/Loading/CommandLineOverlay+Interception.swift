@@ -5,7 +5,7 @@ import Trust
 extension CommandLineOverlay {
     private static let option = "--intercept"
 
-    func applyInterception(to root: inout ConfigNode, validation: Validation) {
+    func applyInterception(to root: inout ConfigNode, validation: ConfigurationValidation) {
         var hosts: [ConfigNode]
         switch root["hosts"]?.content {
         case .sequence(let present)?: hosts = present
@@ -29,7 +29,7 @@ extension CommandLineOverlay {
     /// hosts without an entry get a new one at the end. If an entry's pattern overlaps the given
     /// one and neither contains the other, patterns cannot express the result: that is an error.
     private static func intercepting(
-        _ text: String, _ hosts: [ConfigNode], _ validation: Validation
+        _ text: String, _ hosts: [ConfigNode], _ validation: ConfigurationValidation
     ) -> [ConfigNode] {
         let written = scalar(text, option)
         var result: [ConfigNode] = []

@@ -25,7 +25,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
     package init() {}
 
     /// Applies the options to a document.
-    func apply(to root: inout ConfigNode, validation: Validation) {
+    func apply(to root: inout ConfigNode, validation: ConfigurationValidation) {
         applyListeners(to: &root, validation: validation)
         if let admin {
             Self.set(["admin", "address"], to: Self.scalar(admin, "--admin"), in: &root)
@@ -52,7 +52,7 @@ package struct CommandLineOverlay: Sendable, Equatable {
 
     /// Applies `--listen` and `--reverse` to the listeners of the file or, if it has none, to the
     /// default one.
-    private func applyListeners(to root: inout ConfigNode, validation: Validation) {
+    private func applyListeners(to root: inout ConfigNode, validation: ConfigurationValidation) {
         guard !listen.isEmpty || !reverse.isEmpty else { return }
         var listeners: [ConfigNode]
         switch root["listeners"]?.content {

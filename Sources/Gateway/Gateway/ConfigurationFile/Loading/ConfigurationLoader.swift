@@ -26,8 +26,8 @@ package struct ConfigurationLoader: Sendable {
         }
         let text: [UInt8]
         do {
-            text = try Files.readSettled(
-                Files.absolute(file, in: environment.workingFolder),
+            text = try ConfigurationFiles.readSettled(
+                ConfigurationFiles.absolute(file, in: environment.workingFolder),
                 limit: YAMLDocument.maximumBytes)
         } catch {
             throw ConfigurationErrors(errors: [
@@ -46,14 +46,15 @@ package struct ConfigurationLoader: Sendable {
     ) throws(ConfigurationError) -> (certificate: String, key: String)? {
         let text: [UInt8]
         do {
-            text = try Files.readSettled(file, limit: YAMLDocument.maximumBytes)
+            text = try ConfigurationFiles.readSettled(file, limit: YAMLDocument.maximumBytes)
         } catch {
             throw ConfigurationError(
                 origin: .file(name: file, line: 0), key: "", problem: error.text,
                 expected: "a readable configuration file")
         }
-        let folder = Files.folder(of: Files.absolute(file, in: environment.workingFolder))
-        let validation = Validation(environment: environment, folder: folder)
+        let folder = ConfigurationFiles.folder(
+            of: ConfigurationFiles.absolute(file, in: environment.workingFolder))
+        let validation = ConfigurationValidation(environment: environment, folder: folder)
         let root = Field(
             node: try YAMLDocument.parse(text, name: file), path: "", validation: validation)
         guard let section = root.key(SectionName.interception.rawValue),
@@ -78,7 +79,8 @@ package struct ConfigurationLoader: Sendable {
             throw ConfigurationErrors(errors: [error])
         }
         if case .null = root.content { throw ConfigurationErrors(errors: [Self.empty(name)]) }
-        let folder = Files.folder(of: Files.absolute(name, in: environment.workingFolder))
+        let folder = ConfigurationFiles.folder(
+            of: ConfigurationFiles.absolute(name, in: environment.workingFolder))
         return try check(root, folder: folder, overlay: overlay)
     }
 
@@ -93,7 +95,7 @@ package struct ConfigurationLoader: Sendable {
     private func check(
         _ document: ConfigNode, folder: String, overlay: CommandLineOverlay
     ) throws(ConfigurationErrors) -> LoadedConfiguration {
-        let validation = Validation(environment: environment, folder: folder)
+        let validation = ConfigurationValidation(environment: environment, folder: folder)
         var root = document
         overlay.apply(to: &root, validation: validation)
         let snapshot = SnapshotReader(validation: validation).snapshot(root)
@@ -127,16 +129,19 @@ package struct ConfigurationEnvironment: Sendable, Equatable {
     /// `~/.local/state`. The result is `nil` without a home folder.
     package var dataFolder: String? {
         if let stateFolder, stateFolder.hasPrefix("/") {
-            return Files.absolute("pinfold", in: stateFolder)
+            return ConfigurationFiles.absolute("pinfold", in: stateFolder)
         }
-        return homeFolder.map { Files.absolute(".local/state/pinfold", in: $0) }
+        return homeFolder.map { ConfigurationFiles.absolute(".local/state/pinfold", in: $0) }
     }
 
     /// The files of the authority that is used if none is configured: in the data folder or,
     /// without one, in the working folder.
     package var defaultAuthority: (certificate: String, key: String) {
         let folder = dataFolder ?? workingFolder
-        return (Files.absolute("ca.pem", in: folder), Files.absolute("ca.key", in: folder))
+        return (
+            ConfigurationFiles.absolute("ca.pem", in: folder),
+            ConfigurationFiles.absolute("ca.key", in: folder)
+        )
     }
 
     /// Creates an environment.

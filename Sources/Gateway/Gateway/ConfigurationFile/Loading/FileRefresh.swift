@@ -2,7 +2,7 @@ import PinfoldConfiguration
 import Trust
 
 /// Why changed files cannot be used: what is wrong, and the key that names them.
-package struct FileRefreshProblem: Error, Equatable, CustomStringConvertible {
+package struct FileRefreshError: Error, Equatable, CustomStringConvertible {
     /// The files' absolute paths: one of ``ConfigurationSnapshot/watchedFiles``.
     package var paths: [String]
     /// The error as `check` would print it, without the line in the configuration file.
@@ -16,7 +16,7 @@ package struct RefreshedConfiguration {
     /// Warnings about the new content, one line each.
     package var warnings: [String]
     /// Errors in the new content.
-    package var problems: [FileRefreshProblem]
+    package var problems: [FileRefreshError]
     /// The files whose content is older than the one in use, which stays in use.
     package var outdated: Set<String>
 }
@@ -93,7 +93,7 @@ private struct FileRefresh {
     let paths: Set<String>
     let now: Int64
     private(set) var warnings: [String] = []
-    private(set) var problems: [FileRefreshProblem] = []
+    private(set) var problems: [FileRefreshError] = []
     private(set) var outdated: Set<String> = []
     /// Whether anything has changed.
     var hasReplaced = false
@@ -114,7 +114,7 @@ private struct FileRefresh {
     mutating func refreshed(_ tls: UpstreamTLS, _ key: String) -> UpstreamTLS {
         var tls = tls
         if let identity = tls.clientIdentity, !paths.isDisjoint(with: identity.paths) {
-            do throws(FileRefreshProblem) {
+            do throws(FileRefreshError) {
                 let next = try refreshed(identity, key)
                 if next != identity { hasReplaced = true }
                 tls.clientIdentity = next
@@ -136,7 +136,7 @@ private struct FileRefresh {
 
     private mutating func refreshed(
         _ identity: ClientIdentity, _ section: String
-    ) throws(FileRefreshProblem) -> ClientIdentity {
+    ) throws(FileRefreshError) -> ClientIdentity {
         let paths = identity.paths
         let place = "\(section).clientCertificate"
         let keyPlace = paths.count > 1 ? "\(section).clientKey" : place
@@ -149,7 +149,7 @@ private struct FileRefresh {
             for text in found { warnings.append("\(place): \(text)") }
             return next
         case .unusable(let problem, let expected, let isOfKey):
-            throw FileRefreshProblem(
+            throw FileRefreshError(
                 paths: paths,
                 description: "\(isOfKey ? keyPlace : place): \(problem); expected \(expected)")
         }
@@ -162,12 +162,12 @@ private struct FileRefresh {
         if let authorization = entry.request.authorization,
             let path = authorization.scheme.source.path, paths.contains(path)
         {
-            take(into: &entry.request.authorization) { files throws(FileRefreshProblem) in
+            take(into: &entry.request.authorization) { files throws(FileRefreshError) in
                 try files.refreshed(authorization, path, "\(key).request.authorization")
             }
         }
         if let schema = entry.response.schema, paths.contains(schema.path) {
-            take(into: &entry.response.schema) { files throws(FileRefreshProblem) in
+            take(into: &entry.response.schema) { files throws(FileRefreshError) in
                 try files.refreshed(schema, "\(key).response.schema")
             }
         }
@@ -176,9 +176,9 @@ private struct FileRefresh {
     /// Stores a value that was read, or keeps the current one if reading fails.
     private mutating func take<Value: Equatable>(
         into place: inout Value?,
-        _ reading: (inout Self) throws(FileRefreshProblem) -> Value
+        _ reading: (inout Self) throws(FileRefreshError) -> Value
     ) {
-        do throws(FileRefreshProblem) {
+        do throws(FileRefreshError) {
             let next = try reading(&self)
             if next != place { hasReplaced = true }
             place = next
@@ -189,26 +189,26 @@ private struct FileRefresh {
 
     private mutating func refreshed(
         _ authorization: RequestAuthorization, _ path: String, _ key: String
-    ) throws(FileRefreshProblem) -> RequestAuthorization {
+    ) throws(FileRefreshError) -> RequestAuthorization {
         let content = try read(path, key, of: [path])
-        do throws(SecretProblem) {
+        do throws(SecretError) {
             var next = try RequestAuthorization(authorization.scheme, secret: content)
             next.allowsClearText = authorization.allowsClearText
             return next
         } catch {
-            throw FileRefreshProblem(
+            throw FileRefreshError(
                 paths: [path], description: "\(key): \(error.text); expected \(error.expected)")
         }
     }
 
     private mutating func refreshed(
         _ schema: SchemaFile, _ key: String
-    ) throws(FileRefreshProblem) -> SchemaFile {
+    ) throws(FileRefreshError) -> SchemaFile {
         let text = try read(schema.path, key, of: [schema.path])
-        do throws(SchemaProblem) {
+        do throws(SchemaFileError) {
             return try SchemaFile(checking: text, path: schema.path)
         } catch {
-            throw FileRefreshProblem(
+            throw FileRefreshError(
                 paths: [schema.path],
                 description: "\(key): \(error.text); expected \(SchemaFile.expected)")
         }
@@ -220,7 +220,7 @@ private struct FileRefresh {
     private mutating func list(in file: CRLFile, _ key: String) -> CRLFile? {
         if let known = lists[file.path] { return known }
         var found: CRLFile?
-        do throws(FileRefreshProblem) {
+        do throws(FileRefreshError) {
             found = try refreshed(file, key)
         } catch {
             problems.append(error)
@@ -231,18 +231,18 @@ private struct FileRefresh {
 
     private mutating func refreshed(
         _ file: CRLFile, _ key: String
-    ) throws(FileRefreshProblem) -> CRLFile {
+    ) throws(FileRefreshError) -> CRLFile {
         let bytes = try read(file.path, key, of: [file.path])
         // Unchanged lists need not be parsed again.
         if let lists = try? ListFile.decode(bytes), lists == file.lists { return file }
-        do throws(CRLFileProblem) {
+        do throws(CRLFileError) {
             let (read, found) = try CRLFile.read(bytes, path: file.path, at: now)
             let (next, kept) = read.keepingNewer(of: file)
             if !kept.isEmpty { outdated.insert(file.path) }
             for text in found + kept { warnings.append("\(key): \(text)") }
             return next
         } catch {
-            throw FileRefreshProblem(
+            throw FileRefreshError(
                 paths: [file.path],
                 description: "\(key): \(error.text); expected \(CRLFile.expected)")
         }
@@ -264,7 +264,7 @@ private struct FileRefresh {
         if let problem = list.shortage(of: section.minimumSCTs, at: now) {
             if reportedMessages.insert(file.path + problem).inserted {
                 problems.append(
-                    FileRefreshProblem(
+                    FileRefreshError(
                         paths: [file.path],
                         description: "\(key).minimumSCTs: \(problem); expected "
                             + TransparencyLogList.expectedMinimum))
@@ -284,12 +284,12 @@ private struct FileRefresh {
     private mutating func logList(of path: String, _ key: String) -> TransparencyLogList? {
         if let known = logLists[path] { return known }
         var list: TransparencyLogList?
-        do throws(FileRefreshProblem) {
+        do throws(FileRefreshError) {
             let bytes = try read(path, key, of: [path])
             do throws(LogListProblem) {
                 list = try TransparencyLogList(file: bytes)
             } catch {
-                throw FileRefreshProblem(
+                throw FileRefreshError(
                     paths: [path], description: "\(key): \(error.text(ofFile: path))")
             }
         } catch {
@@ -302,14 +302,14 @@ private struct FileRefresh {
     /// - Parameter paths: The files that are unusable without this one.
     private mutating func read(
         _ path: String, _ key: String, of paths: [String]
-    ) throws(FileRefreshProblem) -> [UInt8] {
+    ) throws(FileRefreshError) -> [UInt8] {
         if let known = contents[path] { return known }
-        do throws(Files.Problem) {
-            let read = try Files.read(path)
+        do throws(ConfigurationFiles.ReadError) {
+            let read = try ConfigurationFiles.read(path)
             contents[path] = read
             return read
         } catch {
-            throw FileRefreshProblem(
+            throw FileRefreshError(
                 paths: paths,
                 description: "\(key): \(quoted(path)) \(error.text); expected a readable file")
         }

@@ -32,12 +32,12 @@ extension CertificateAuthority {
         let certificate: [UInt8]
         let key: (content: [UInt8], exposure: String?)
         do {
-            certificate = try Files.read(certificatePath)
+            certificate = try ConfigurationFiles.read(certificatePath)
         } catch {
             throw .certificate("\(quoted(certificatePath)) \(error.text)")
         }
         do {
-            key = try Files.readSecret(keyPath)
+            key = try ConfigurationFiles.readSecret(keyPath)
         } catch {
             throw .key("\(quoted(keyPath)) \(error.text)")
         }
@@ -63,7 +63,7 @@ extension CertificateAuthority {
     ) throws(AuthorityFileError) -> (pem: [UInt8], der: [UInt8]) {
         let content: [UInt8]
         do {
-            content = try Files.read(path)
+            content = try ConfigurationFiles.read(path)
         } catch {
             throw .certificate("\(quoted(path)) \(error.text)")
         }

@@ -2,18 +2,18 @@
 /// names.
 package enum CommandFiles {
     /// Why a file could not be read, with its name, as a message for the user.
-    package struct Problem: Error, CustomStringConvertible {
+    package struct ReadError: Error, CustomStringConvertible {
         package let description: String
     }
 
     /// Reads a regular file of at most 16 MiB.
     ///
     /// - Parameter path: Absolute, or relative to the working folder.
-    package static func read(_ path: String) throws(Problem) -> [UInt8] {
+    package static func read(_ path: String) throws(ReadError) -> [UInt8] {
         do {
-            return try Files.read(path)
+            return try ConfigurationFiles.read(path)
         } catch {
-            throw Problem(description: "\(quoted(path)) \(error.text)")
+            throw ReadError(description: "\(quoted(path)) \(error.text)")
         }
     }
 }

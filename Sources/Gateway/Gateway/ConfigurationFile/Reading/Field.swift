@@ -5,7 +5,7 @@ struct Field {
     let node: ConfigNode
     /// The key's path, such as `listeners[0].address`.
     let path: String
-    let validation: Validation
+    let validation: ConfigurationValidation
 
     /// Reports an error in the value.
     func fail(_ problem: String, expected: String) {
@@ -170,8 +170,8 @@ struct Field {
     ///   Systems use groups to let services share the keys of their certificates.
     func contents(ofFile path: String, isKey: Bool = false) -> [UInt8]? {
         do {
-            guard isKey else { return try Files.read(path) }
-            let (content, exposure) = try Files.readSecret(path, isForGroup: true)
+            guard isKey else { return try ConfigurationFiles.read(path) }
+            let (content, exposure) = try ConfigurationFiles.readSecret(path, isForGroup: true)
             if let exposure { warn("\(quoted(path)) \(exposure)") }
             return content
         } catch {

@@ -8,7 +8,7 @@ enum PathAccess {
         guard stat(path, &status) == 0 else {
             let code = __errno_location().pointee
             guard code == ENOENT else { return "cannot be written: \(text(code))" }
-            return problem(inFolder: Files.folder(of: path))
+            return problem(inFolder: ConfigurationFiles.folder(of: path))
         }
         if Int32(status.st_mode) & S_IFMT == S_IFDIR { return "is a folder" }
         return access(path, W_OK) == 0
@@ -21,7 +21,7 @@ enum PathAccess {
         if stat(path, &status) == 0 { return problem(inFolder: path) }
         let code = __errno_location().pointee
         guard code == ENOENT, path != "/" else { return "cannot be created: \(text(code))" }
-        return problemMaking(folder: Files.folder(of: path))
+        return problemMaking(folder: ConfigurationFiles.folder(of: path))
     }
 
     /// Why one of these files, which are created if missing, cannot be written in a folder, or
@@ -63,7 +63,7 @@ enum PathAccess {
                 total: bytes(figures.f_blocks), free: free.overflow ? .max : free.partialValue)
         }
         guard __errno_location().pointee == ENOENT, path != "/" else { return nil }
-        return room(inFolder: Files.folder(of: path))
+        return room(inFolder: ConfigurationFiles.folder(of: path))
     }
 
     /// The disk space of the cache's files in a folder, in bytes.

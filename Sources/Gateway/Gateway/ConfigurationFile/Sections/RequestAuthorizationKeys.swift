@@ -124,7 +124,7 @@ extension SnapshotReader {
         }
         guard let bytes = place.secret(from: scheme.source, validation.environment.variables)
         else { return nil }
-        do throws(SecretProblem) {
+        do throws(SecretError) {
             var authorization = try RequestAuthorization(scheme, secret: bytes)
             authorization.allowsClearText = written.clearText == .allow
             return authorization
@@ -185,7 +185,7 @@ extension Field {
 }
 
 /// Why a secret cannot be used. The text does not contain the secret.
-struct SecretProblem: Error, Equatable {
+struct SecretError: Error, Equatable {
     var text: String
     var expected: String
 }
@@ -213,15 +213,15 @@ extension RequestAuthorization {
     private static let maximumSecretBytes = 8192
 
     /// Creates credentials. The secret is the first line of its source's content.
-    init(_ scheme: Scheme, secret content: [UInt8]) throws(SecretProblem) {
+    init(_ scheme: Scheme, secret content: [UInt8]) throws(SecretError) {
         var secret = Array(content.prefix { $0 != 0x0A })
         if secret.count < content.count, secret.last == 0x0D { secret.removeLast() }
         let name = scheme.source.name
         guard !secret.isEmpty else {
-            throw SecretProblem(text: "\(name) is empty", expected: "a secret in its first line")
+            throw SecretError(text: "\(name) is empty", expected: "a secret in its first line")
         }
         guard secret.count <= Self.maximumSecretBytes else {
-            throw SecretProblem(
+            throw SecretError(
                 text: "\(name) has a first line of \(secret.count) bytes",
                 expected: "at most \(Self.maximumSecretBytes)")
         }
@@ -232,14 +232,14 @@ extension RequestAuthorization {
             guard secret.allSatisfy({ $0 >= 0x20 && $0 != 0x7F }),
                 String(validating: secret, as: UTF8.self) != nil
             else {
-                throw SecretProblem(
+                throw SecretError(
                     text: "\(name) has no valid password",
                     expected: "UTF-8 text without control characters in its first line")
             }
             value = "Basic " + Base64.encode(Array(user.utf8) + [UInt8(ascii: ":")] + secret)
         case .bearer:
             guard secret.allSatisfy({ 0x21...0x7E ~= $0 }) else {
-                throw SecretProblem(
+                throw SecretError(
                     text: "\(name) has no valid token",
                     expected: "a token of visible ASCII characters in its first line")
             }

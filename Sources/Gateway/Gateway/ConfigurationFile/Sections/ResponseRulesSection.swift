@@ -129,7 +129,7 @@ extension ResponseRules {
 extension Field {
     fileprivate func schemaFile() -> SchemaFile? {
         guard let path = filePath(), let contents = contents(ofFile: path) else { return nil }
-        do throws(SchemaProblem) {
+        do throws(SchemaFileError) {
             return try SchemaFile(checking: contents, path: path)
         } catch {
             fail(error.text, expected: SchemaFile.expected)

@@ -22,7 +22,7 @@ extension SnapshotReader {
         guard let path = field.filePath(), let contents = field.contents(ofFile: path) else {
             return nil
         }
-        do throws(CRLFileProblem) {
+        do throws(CRLFileError) {
             let (file, warnings) = try CRLFile.read(
                 contents, path: path, at: validation.environment.now)
             for warning in warnings { field.warn(warning) }
@@ -59,7 +59,7 @@ extension SnapshotReader {
     func warnOfForeignLists(_ field: Field?, _ tls: UpstreamTLS) {
         // Inherited lists are reported where they are written.
         guard let elements = field?.key("crls")?.elements, elements.count == tls.crls.count,
-            let roots = try? LoadedRoots(tls.rootSources)
+            let roots = try? TLSTrustRoots(tls.rootSources)
         else { return }
         for (element, file) in zip(elements, tls.crls) {
             for der in file.lists {
@@ -80,7 +80,7 @@ extension SnapshotReader {
 }
 
 /// Why a CRL file cannot be used.
-struct CRLFileProblem: Error {
+struct CRLFileError: Error {
     var text: String
 }
 
@@ -93,12 +93,12 @@ extension CRLFile {
     /// - Parameter now: The current time, in seconds since 1970.
     static func read(
         _ contents: [UInt8], path: String, at now: Int64
-    ) throws(CRLFileProblem) -> (file: CRLFile, warnings: [String]) {
+    ) throws(CRLFileError) -> (file: CRLFile, warnings: [String]) {
         let lists: [[UInt8]]
         do throws(ListFileError) {
             lists = try ListFile.decode(contents)
         } catch {
-            throw CRLFileProblem(text: "\(quoted(path)) is not a CRL file: \(error.problem)")
+            throw CRLFileError(text: "\(quoted(path)) is not a CRL file: \(error.problem)")
         }
         var warnings: [String] = []
         var digests: [SHA256Digest] = []
@@ -108,10 +108,10 @@ extension CRLFile {
             do throws(RevocationList.Problem) {
                 list = try RevocationList(der: der)
             } catch {
-                throw CRLFileProblem(text: "\(place) holds \(error)")
+                throw CRLFileError(text: "\(place) holds \(error)")
             }
             guard let content = list.content else {
-                throw CRLFileProblem(text: "\(place) cannot be hashed: out of memory")
+                throw CRLFileError(text: "\(place) cannot be hashed: out of memory")
             }
             digests.append(content)
             let whose = "the list of \(list.issuer)"

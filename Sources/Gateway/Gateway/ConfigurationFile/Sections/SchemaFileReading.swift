@@ -2,7 +2,7 @@ import JSONSchema
 import PinfoldConfiguration
 
 /// Why a file is not a JSON Schema, with a message for the user.
-struct SchemaProblem: Error, Equatable {
+struct SchemaFileError: Error, Equatable {
     var text: String
 }
 
@@ -10,11 +10,11 @@ extension SchemaFile {
     static let expected = "a JSON Schema of draft-04, draft-06 or draft-07"
 
     /// Checks that a file's content is a JSON Schema.
-    init(checking text: [UInt8], path: String) throws(SchemaProblem) {
+    init(checking text: [UInt8], path: String) throws(SchemaFileError) {
         do throws(JSONSchemaError) {
             _ = try JSONSchema(text)
         } catch {
-            throw SchemaProblem(
+            throw SchemaFileError(
                 text: "\(quoted(path)) is not a JSON Schema: \(Self.onOneLine("\(error)"))")
         }
         self.init(path: path, text: text)

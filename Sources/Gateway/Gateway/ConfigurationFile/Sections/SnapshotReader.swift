@@ -5,7 +5,7 @@ import PinfoldConfiguration
 /// continues with the default value, so that one load finds all errors. The result is valid only
 /// if the validation has no errors at the end.
 struct SnapshotReader {
-    let validation: Validation
+    let validation: ConfigurationValidation
 
     /// The maximum number of worker threads.
     static let maximumWorkers = 256

@@ -4,7 +4,7 @@ import Gateway
 import PinfoldTLS
 
 /// `pinfold ca`: manages the certificate authority of intercepted tunnels.
-struct Authority: ParsableCommand {
+struct AuthorityCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ca",
         abstract: "Create, show, export and rotate the CA for intercepted tunnels.",
@@ -32,10 +32,10 @@ struct AuthorityPaths: ParsableArguments {
         do {
             let read = try CertificateAuthority.read(
                 certificatePath: certificate, keyPath: key, now: nil)
-            if let exposure = read.exposure { throw Failure(exposure) }
+            if let exposure = read.exposure { throw CommandError(exposure) }
             return read.authority
         } catch let error as AuthorityFileError {
-            throw Failure(error.description)
+            throw CommandError(error.description)
         }
     }
 }
@@ -92,7 +92,7 @@ struct AuthorityOptions: ParsableArguments {
 }
 
 /// An error that ends a command with a line on standard error.
-struct Failure: Error, CustomStringConvertible {
+struct CommandError: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }

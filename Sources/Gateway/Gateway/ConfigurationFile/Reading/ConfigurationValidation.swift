@@ -4,7 +4,7 @@ import Trust
 /// warnings found so far.
 ///
 /// Used by one thread, during one load.
-final class Validation {
+final class ConfigurationValidation {
     /// The maximum number of errors that are kept. A file with more is not worth checking further.
     static let maximumErrors = 200
     /// The maximum number of warnings that are kept.
@@ -58,11 +58,12 @@ final class Validation {
     func path(_ text: String, writtenIn origin: ConfigurationError.Origin) -> String? {
         if text == "~" || text.hasPrefix("~/") {
             guard let home = environment.homeFolder else { return nil }
-            return Files.absolute("." + text.dropFirst(), in: home)
+            return ConfigurationFiles.absolute("." + text.dropFirst(), in: home)
         }
         switch origin {
-        case .file: return Files.absolute(text, in: folder)
-        case .option, .builtIn: return Files.absolute(text, in: environment.workingFolder)
+        case .file: return ConfigurationFiles.absolute(text, in: folder)
+        case .option, .builtIn:
+            return ConfigurationFiles.absolute(text, in: environment.workingFolder)
         }
     }
 }

@@ -140,7 +140,7 @@ enum ClientExit: Int32, CaseIterable {
 }
 
 /// An error that ends a client command, with the exit code.
-struct ClientFailure: Error, CustomStringConvertible {
+struct ClientCommandError: Error, CustomStringConvertible {
     let exit: ClientExit
     let description: String
 

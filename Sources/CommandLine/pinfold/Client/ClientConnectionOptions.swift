@@ -8,7 +8,7 @@ import Retries
 import enum Trust.PinError
 
 /// The options of the client commands for connections and requests.
-struct ConnectionOptions: ParsableArguments {
+struct ClientConnectionOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .customLong("header")],
         help: ArgumentHelp("Send this header field; repeatable.", valueName: "name: value"))
@@ -169,7 +169,7 @@ struct ConnectionOptions: ParsableArguments {
                 where problem.underlying is PinError && access(pin, F_OK) != 0
             {
                 // It is meant as a pin, since there is no such file.
-                throw ClientFailure(.pins, "--pin: \(problem.explanation)")
+                throw ClientCommandError(.pins, "--pin: \(problem.explanation)")
             } catch {
                 pinned += try Self.pins(in: pin, "--pin", .pins)
             }
@@ -188,16 +188,16 @@ struct ConnectionOptions: ParsableArguments {
 
     /// Reads the certificates and keys of a file.
     ///
-    /// - Throws: ``ClientFailure`` with this exit code.
+    /// - Throws: ``ClientCommandError`` with this exit code.
     private static func pins(
         in file: String, _ option: String, _ exit: ClientExit
     ) throws -> [CertificatePin] {
         do {
             return try CertificatePin.pins(in: CommandFiles.read(file))
         } catch let error as ClientError {
-            throw ClientFailure(exit, "\(option) \(file): \(error.explanation)")
+            throw ClientCommandError(exit, "\(option) \(file): \(error.explanation)")
         } catch {
-            throw ClientFailure(exit, "\(option) \(error)")
+            throw ClientCommandError(exit, "\(option) \(error)")
         }
     }
 }

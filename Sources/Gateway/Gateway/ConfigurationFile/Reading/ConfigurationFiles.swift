@@ -2,13 +2,13 @@ import CLinux
 import Clocks
 
 /// Reads the files that a configuration names.
-enum Files {
+enum ConfigurationFiles {
     /// The maximum size of a file that a configuration names (certificates, pins, tokens), in
     /// bytes.
     static let maximumBytes = 16 << 20
 
     /// Why a file could not be read, as a message for the user.
-    struct Problem: Error, Equatable {
+    struct ReadError: Error, Equatable {
         var text: String
     }
 
@@ -17,7 +17,7 @@ enum Files {
     /// - Parameters:
     ///   - path: An absolute path, or one relative to the working folder.
     ///   - limit: The maximum size in bytes.
-    static func read(_ path: String, limit: Int = maximumBytes) throws(Problem) -> [UInt8] {
+    static func read(_ path: String, limit: Int = maximumBytes) throws(ReadError) -> [UInt8] {
         try readOnce(path, limit: limit).content
     }
 
@@ -26,7 +26,7 @@ enum Files {
     /// - Parameter isForGroup: Whether its group may read it, too.
     static func readSecret(
         _ path: String, isForGroup: Bool = false
-    ) throws(Problem) -> (content: [UInt8], exposure: String?) {
+    ) throws(ReadError) -> (content: [UInt8], exposure: String?) {
         let (content, version) = try readOnce(path, limit: maximumBytes)
         if version.permissions & (isForGroup ? 0o037 : 0o077) == 0 { return (content, nil) }
         let mode = String(version.permissions, radix: 8)
@@ -48,7 +48,7 @@ enum Files {
     /// - Parameter pause: Waits for a number of milliseconds.
     static func readSettled(
         _ path: String, limit: Int, pause: (Int64) -> Void = sleep
-    ) throws(Problem) -> [UInt8] {
+    ) throws(ReadError) -> [UInt8] {
         var last = try readOnce(path, limit: limit)
         if last.version.isOld { return last.content }
         for _ in 0..<attempts {
@@ -57,7 +57,7 @@ enum Files {
             if next.version == last.version { return next.content }
             last = next
         }
-        throw Problem(text: "keeps changing while it is read")
+        throw ReadError(text: "keeps changing while it is read")
     }
 
     /// The attributes that show whether a file has changed.
@@ -83,25 +83,25 @@ enum Files {
 
         /// Like `isOld`, at a time in milliseconds since 1970.
         func isOld(atMilliseconds now: Int64) -> Bool {
-            let latest = Int(now - Files.quietMilliseconds)
+            let latest = Int(now - ConfigurationFiles.quietMilliseconds)
             return (seconds, nanoseconds) <= (latest / 1000, latest % 1000 * 1_000_000)
         }
     }
 
     private static func readOnce(
         _ path: String, limit: Int
-    ) throws(Problem) -> (content: [UInt8], version: Version) {
-        guard !path.utf8.contains(0) else { throw Problem(text: "has a NUL in its path") }
+    ) throws(ReadError) -> (content: [UInt8], version: Version) {
+        guard !path.utf8.contains(0) else { throw ReadError(text: "has a NUL in its path") }
         let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         let descriptor = open_with_mode(path, flags, 0)
-        guard descriptor >= 0 else { throw Problem(text: reason(__errno_location().pointee)) }
+        guard descriptor >= 0 else { throw ReadError(text: reason(__errno_location().pointee)) }
         defer { close(descriptor) }
         var status = stat()
         guard fstat(descriptor, &status) == 0 else {
-            throw Problem(text: reason(__errno_location().pointee))
+            throw ReadError(text: reason(__errno_location().pointee))
         }
         if let kind = otherKind(status.st_mode) {
-            throw Problem(text: "is \(kind), not a regular file")
+            throw ReadError(text: "is \(kind), not a regular file")
         }
         var content: [UInt8] = []
         let step = 64 << 10
@@ -113,11 +113,11 @@ enum Files {
                 count = max(0, result)
             }
             if failure == EINTR { continue }
-            guard failure == 0 else { throw Problem(text: reason(failure)) }
+            guard failure == 0 else { throw ReadError(text: reason(failure)) }
             if chunk.isEmpty { return (content, Version(status)) }
             content += chunk
             guard content.count <= limit else {
-                throw Problem(text: "is longer than \(limit) bytes")
+                throw ReadError(text: "is longer than \(limit) bytes")
             }
         }
     }

@@ -92,7 +92,7 @@ extension HostEntry {
                 // The other keys exist in entries only.
                 let name = String(described.name.prefix { $0 != "." })
                 if inherited.contains(name) {
-                    described.byDefault = .words("that of tls")
+                    described.byDefault = .words("from tls")
                 }
                 return described.within("tls")
             }
@@ -109,7 +109,7 @@ extension HostEntry {
     /// that.
     private static var requestTable: KeyTable<Self> {
         let timeout = ConfigurationKey<Self>(
-            "timeout", \.timeouts.firstByteMilliseconds, byDefault: "that of timeouts",
+            "timeout", \.timeouts.firstByteMilliseconds, byDefault: "from timeouts",
             reading: { $1.milliseconds(in: HostTimeouts.range) }, text: { _ in nil })
         return KeyTable(
             keys: [timeout] + RequestRules.table.keys.map { $0.lifted(to: \.request) })

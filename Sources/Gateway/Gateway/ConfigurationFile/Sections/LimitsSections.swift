@@ -100,7 +100,7 @@ extension HostTimeouts {
         func time(
             _ name: String, _ place: WritableKeyPath<Self, Int64?>
         ) -> ConfigurationKey<Self> {
-            .milliseconds(name, place, in: range, byDefault: "that of timeouts")
+            .milliseconds(name, place, in: range, byDefault: "from timeouts")
         }
         return KeyTable(keys: [
             time("connect", \.connectMilliseconds),

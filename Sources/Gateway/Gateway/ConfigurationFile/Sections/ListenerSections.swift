@@ -16,7 +16,7 @@ extension ListenerConfiguration {
         KeyTable(
             keys: [
                 ConfigurationKey(
-                    "name", \.name, byDefault: "that of kind, numbered",
+                    "name", \.name, byDefault: "the kind, numbered",
                     reading: { $1.name() }, text: YAMLText.quoted),
                 .required(
                     "address", \.address, expected: SnapshotReader.addressExpected,

@@ -71,7 +71,7 @@ struct WrittenResponseBody {
             reading: @escaping (Field) -> Value?
         ) -> ConfigurationKey<Self> {
             ConfigurationKey(
-                name, place, byDefault: "that of response", reading: { reading($1) },
+                name, place, byDefault: "from response", reading: { reading($1) },
                 text: { _ in nil })
         }
         return KeyTable(keys: [

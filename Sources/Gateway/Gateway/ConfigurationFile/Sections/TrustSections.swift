@@ -21,7 +21,7 @@ extension UpstreamTLS {
                         return "[\(texts.joined(separator: ", "))]"
                     }),
                 ConfigurationKey(
-                    "profile", \.profile, byDefault: "strict, less for roots of your own",
+                    "profile", \.profile, byDefault: "strict, relaxed for your own roots",
                     reading: { $1.choice(TrustProfile.self) }, text: { $0.map(\.rawValue) }),
                 ConfigurationKey(
                     "certificateTransparency", \.transparency,

@@ -1,4 +1,4 @@
-import Notation
+import HTTPCore
 
 extension Authenticator {
     /// A protection space (RFC 9110, section 11.5): a realm of an origin server or of a proxy.

@@ -4,7 +4,7 @@ import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("An operation that connects to a name")
 struct ConnectOperationTests {

@@ -2,7 +2,7 @@ import EngineTestSupport
 import EventLoop
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Responses that are complete before their requests are.
 @Suite("A response that ends before its request")

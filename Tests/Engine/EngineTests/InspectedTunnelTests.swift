@@ -5,8 +5,8 @@ import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Engine
-@testable import TLS
+@testable import PinfoldEngine
+@testable import PinfoldTLS
 
 /// A tunnel between a client and a server of the test's own, examined in isolation.
 @Suite("An inspected tunnel")

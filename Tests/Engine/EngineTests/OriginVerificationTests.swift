@@ -1,10 +1,9 @@
-import CertificateAuthority
 import EngineTestSupport
 import EventLoop
 import PinfoldTLS
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// What precedes an intercepted tunnel, and what it leaves behind.
 @Suite("Seeing that a server may be trusted")

@@ -3,7 +3,7 @@ import EngineTestSupport
 import EventLoop
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("A relay")
 struct RelayTests {

@@ -1,10 +1,10 @@
-import Addressing
 import EngineTestSupport
 import EventLoop
-import Resolver
+import HTTPCore
+import PinfoldResolver
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// An operation in progress, and the results it was called back with.
 final class ScriptedConnect {

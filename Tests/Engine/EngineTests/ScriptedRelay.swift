@@ -2,7 +2,7 @@ import CLinux
 import EngineTestSupport
 import EventLoop
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// A relay, and the far ends of what it joins.
 final class ScriptedRelay {

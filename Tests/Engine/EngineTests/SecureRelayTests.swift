@@ -4,7 +4,7 @@ import EventLoop
 import PinfoldTLS
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// Bytes from one connection to another, over TLS on none, one or both of the sides.
 @Suite("A relay over TLS")

@@ -1,10 +1,10 @@
 import EngineTestSupport
 import EventLoop
 import PinfoldMetrics
-import Resolver
+import PinfoldResolver
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 /// An environment without listeners whose loop does not run by itself: a test turns it. Names are
 /// looked up, but no answer arrives; a test passes answers on itself.

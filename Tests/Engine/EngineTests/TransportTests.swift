@@ -4,7 +4,7 @@ import EventLoop
 import PinfoldTLS
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("Transports")
 struct TransportTests {

@@ -3,7 +3,7 @@ import EventLoop
 import HTTPCore
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("A connection to a server")
 struct UpstreamConnectionTests {

@@ -2,7 +2,7 @@ import EngineTestSupport
 import EventLoop
 import Testing
 
-@testable import Engine
+@testable import PinfoldEngine
 
 @Suite("The pool of connections to servers")
 struct UpstreamPoolTests {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import ConfigurationFile
+@testable import Gateway
 
 /// What the reader makes of a text, and its exact words where it makes nothing of it.
 @Suite("The nodes of a YAML text")

@@ -1,9 +1,8 @@
-import Addressing
-import Admin
 import CLinux
 import CacheStore
 import EngineTestSupport
 import EventLoop
+import HTTPCore
 import PinfoldMetrics
 import PinfoldResolver
 import Testing

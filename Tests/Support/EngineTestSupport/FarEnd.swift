@@ -1,7 +1,7 @@
 import CLinux
-import Engine
 import EventLoop
 import Foundation
+import PinfoldEngine
 import PinfoldTLS
 import Testing
 

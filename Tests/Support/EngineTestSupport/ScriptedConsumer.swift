@@ -1,7 +1,6 @@
-import Addressing
-import Engine
 import EventLoop
 import HTTPCore
+import PinfoldEngine
 import Testing
 
 /// A consumer that sends a given request and records how it is called back.

@@ -1,6 +1,6 @@
-import Addressing
 import CLinux
 import EventLoop
+import HTTPCore
 import Testing
 
 /// A server on the loopback interface that does only what the test tells it to.

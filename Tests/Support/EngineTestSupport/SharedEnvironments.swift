@@ -1,10 +1,10 @@
 import Activity
-import Addressing
 import CacheStore
-import Engine
 import EventLoop
+import HTTPCore
 import Logging
-import Resolver
+import PinfoldEngine
+import PinfoldResolver
 import Testing
 
 /// A resolver with a server that does not answer.

@@ -1,5 +1,5 @@
-import Engine
 import EventLoop
+import PinfoldEngine
 import PinfoldMetrics
 import Testing
 

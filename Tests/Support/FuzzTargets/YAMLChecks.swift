@@ -1,4 +1,4 @@
-import ConfigurationFile
+import Gateway
 
 extension FuzzTarget {
     func checkYAML(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {

@@ -1,5 +1,3 @@
-import Notation
-
 /// An IP address, stored in one or two machine words.
 ///
 /// Equality compares the written form: `::ffff:127.0.0.1` and `127.0.0.1` differ. Everything that

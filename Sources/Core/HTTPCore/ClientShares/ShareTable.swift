@@ -1,5 +1,3 @@
-import Addressing
-
 /// A bounded table that is filled by clients, each of which has a share: the entry that is evicted
 /// is the least recently used one of the client that holds the most. A client that floods the table
 /// evicts its own entries; while it is the only client, it may use the whole table.

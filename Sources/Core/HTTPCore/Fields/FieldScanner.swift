@@ -1,5 +1,3 @@
-import Notation
-
 /// Parses a field section line by line up to its empty line (RFC 9112 §5, §2.2). Shared by request
 /// heads, response heads and trailer sections.
 ///

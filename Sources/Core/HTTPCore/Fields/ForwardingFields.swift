@@ -1,5 +1,3 @@
-import Notation
-
 /// The fields in which a proxy describes the client's side of the connection to a server.
 extension FieldIDSet {
     /// X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded (RFC 7239).

@@ -1,5 +1,3 @@
-import Notation
-
 /// The rest of a date's text; each `take` consumes its part if it matches.
 struct HTTPDateText {
     private let bytes: HeadBytes

@@ -1,5 +1,3 @@
-import Notation
-
 /// The Retry-After field (RFC 9110 §10.2.3).
 package enum RetryAfter {
     /// The wait that a field's value asks for, in milliseconds: seconds, or a date, for which the

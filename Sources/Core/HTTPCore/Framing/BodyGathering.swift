@@ -1,5 +1,3 @@
-import Notation
-
 /// What gathering found in the next bytes of a body.
 package struct GatheredStep: Sendable, Equatable {
     /// See ``BodyDecoder/decode(_:)``; the content may come from several chunks.

@@ -1,5 +1,3 @@
-import Notation
-
 /// The bytes of a head received so far, and searches for where its parts end.
 ///
 /// A pointer rather than a span, because the searches read eight bytes at a time. Every access is

@@ -1,5 +1,3 @@
-import Notation
-
 /// Which irregular lines in a response head are accepted: lines that old servers send and that can
 /// be read in one way only. A recipient may, or must, repair them before it forwards them.
 ///

@@ -1,5 +1,3 @@
-import Notation
-
 /// The properties of a request that determine how its response ends (RFC 9112 §6.3).
 package struct ResponseContext: Sendable {
     /// The request's method.

@@ -1,5 +1,3 @@
-import Notation
-
 /// The protocols in a request's Upgrade fields (RFC 9110 §7.8) that may be forwarded.
 ///
 ///     Upgrade  = #protocol

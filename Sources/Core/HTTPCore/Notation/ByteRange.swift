@@ -1,5 +1,3 @@
-import Notation
-
 /// A range of bytes in one head, as offsets from the head's first byte.
 ///
 /// Heads are kept and forwarded as bytes; every part that a parser finds is one of these. 32 bits

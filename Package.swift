@@ -68,21 +68,22 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CacheStore", "PinfoldResolver", "PinfoldMetrics", "Logging", "RawStructuredFieldValues",
     ],
     // Client: the library.
-    "Client/Retries": ["HTTPCore"],
-    "Client/Serialization": ["CLinux", "HTTPCore", "Documents", "ImageCodecs", "HTTPTypes"],
-    // Coders for types of the caller's own: the one thing that is taken from Foundation.
-    "Client/Serialization/Codable": ["Documents", "Locking", "FoundationEssentials", "HTTPTypes"],
-    "Client/Cookies": ["CLinux", "HTTPCore", "DurableFiles", "PinfoldTLS"],
-    "Client/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
-    "Client/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
-    "Client/Reachability": ["CLinux", "HTTPCore", "Activity"],
-    "Client/ImageCache": ["CLinux"],
     "Client/PinfoldClient": [
         "CInternationalNames", "CLinux", "HTTPCore", "ContentCoding", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
         "DurableFiles", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
-        "PinfoldMetrics", "PinfoldEngine", "Retries", "Serialization", "Cookies",
-        "HTTPAuthentication", "EventStreams", "Reachability", "ImageCache", "HTTPTypes", "Logging",
+        "PinfoldMetrics", "PinfoldEngine", "HTTPTypes", "Logging",
+    ],
+    "Client/PinfoldClient/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
+    "Client/PinfoldClient/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
+    "Client/PinfoldClient/Retries": ["HTTPCore"],
+    "Client/PinfoldClient/Serialization": ["CLinux", "HTTPCore", "Documents", "HTTPTypes"],
+    // Coders for types of the caller's own: the one thing that is taken from Foundation.
+    "Client/PinfoldClient/Serialization/Codable": [
+        "Documents", "Locking", "FoundationEssentials", "HTTPTypes",
+    ],
+    "Client/PinfoldImages": [
+        "CLinux", "Locking", "EventLoop", "ImageCodecs", "PinfoldClient", "HTTPTypes",
     ],
     // Gateway: listeners, the administration, the process.
     "Gateway/Imaging": [
@@ -99,8 +100,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
-        "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "JSONSchema", "Clocks",
-        "PinfoldTLS", "CYAML",
+        "CLinux", "CYAML", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "JSONSchema",
+        "Clocks", "PinfoldTLS",
     ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "PinfoldConfiguration", "JSONSchema",
@@ -111,8 +112,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "CommandLine/pinfold": [
         "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "Transformation",
         "JSONSchema", "Clocks", "Locking", "DurableFiles", "EventLoop", "PinfoldTLS",
-        "PinfoldResolver", "PinfoldEngine", "Retries", "Serialization", "PinfoldClient", "Imaging",
-        "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
+        "PinfoldResolver", "PinfoldEngine", "PinfoldClient", "Imaging", "PinReporting", "Gateway",
+        "ArgumentParser", "HTTPTypes",
     ],
 ]
 
@@ -121,13 +122,13 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     // What the tests of several modules need.
     "Support/TestSupport": [],
     "Support/EngineTestSupport": [
-        "TestSupport", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning", "Activity",
-        "PinfoldMetrics", "EventLoop", "TLS", "CacheStore", "Resolver", "PinfoldConfiguration",
-        "ConfigurationFile", "Logging",
+        "CLinux", "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "JSONSchema",
+        "Activity", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
+        "PinfoldEngine", "Gateway", "Logging",
     ],
     "Support/FuzzTargets": [
         "HTTPCore", "ContentCoding", "PinfoldConfiguration", "Documents", "Transformation",
-        "JSONSchema", "ImageCodecs",
+        "JSONSchema", "ImageCodecs", "Gateway",
     ],
     "Support/ImageTestWorker": ["CLinux", "Imaging"],
     "Support/ArchitectureTests": ["TestSupport"],
@@ -171,26 +172,26 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     ],
     "Engine/MetricsTests": ["PinfoldMetrics"],
     "Engine/EngineTests": [
-        "Engine", "CLinux", "COpenSSL", "HTTPCore", "CachePolicy", "CacheStore", "Addressing",
-        "CertificateProfile", "Pinning", "Activity", "PinfoldMetrics", "Clocks", "Threads",
-        "EventLoop", "TLS", "CertificateAuthority", "Resolver", "PinfoldConfiguration",
-        "TestSupport", "EngineTestSupport", "Transformation", "Logging", "RawStructuredFieldValues",
+        "CLinux", "COpenSSL", "HTTPCore", "TestSupport", "EngineTestSupport", "CachePolicy",
+        "Trust", "PinfoldConfiguration", "Transformation", "JSONSchema", "Activity", "Clocks",
+        "Threads", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
+        "PinfoldEngine", "Logging", "RawStructuredFieldValues",
     ],
-    "Client/RetriesTests": ["Retries"],
+    "Client/RetriesTests": ["PinfoldClient"],
     "Client/SerializationTests": [
-        "TestSupport", "Documents", "ImageCodecs", "Serialization", "FoundationEssentials",
-        "HTTPTypes",
+        "TestSupport", "Documents", "PinfoldClient", "FoundationEssentials", "HTTPTypes",
     ],
-    "Client/CookiesTests": ["Cookies"],
-    "Client/HTTPAuthenticationTests": ["TestSupport", "HTTPAuthentication"],
-    "Client/EventStreamsTests": ["TestSupport", "EventStreams"],
-    "Client/ReachabilityTests": ["Reachability"],
-    "Client/ImageCacheTests": ["ImageCache"],
+    "Client/CookiesTests": ["PinfoldClient"],
+    "Client/HTTPAuthenticationTests": ["TestSupport", "PinfoldClient"],
+    "Client/EventStreamsTests": ["TestSupport", "PinfoldClient"],
+    "Client/ReachabilityTests": ["PinfoldClient"],
+    "Client/PinfoldImagesTests": [
+        "TestSupport", "ImageCodecs", "PinfoldClient", "PinfoldImages", "HTTPTypes",
+    ],
     "Client/PinfoldClientTests": [
         "CLinux", "HTTPCore", "TestSupport", "ContentCoding", "Trust", "Documents", "Clocks",
         "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
-        "Retries", "Serialization", "Cookies", "HTTPAuthentication", "EventStreams", "Reachability",
-        "ImageCache", "PinfoldClient", "FoundationEssentials", "HTTPTypes",
+        "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes",
     ],
     "Gateway/PinReportingTests": [
         "CLinux", "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "Locking", "Threads",
@@ -208,9 +209,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "HTTPCore", "ContentCoding", "Activity", "Locking", "PinfoldMetrics", "Gateway",
     ],
     "Gateway/GatewayTests": [
-        "Gateway", "Engine", "CLinux", "HTTPCore", "Addressing", "Pinning", "PinfoldMetrics",
-        "Locking", "EventLoop", "TLS", "CacheStore", "Resolver", "PinfoldConfiguration", "Admin",
-        "TestSupport", "EngineTestSupport", "Logging",
+        "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust", "PinfoldConfiguration",
+        "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
+        "PinfoldEngine", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",
@@ -290,6 +291,7 @@ let package = Package(
     products: [
         .executable(name: "pinfold", targets: ["pinfold"]),
         .library(name: "PinfoldClient", targets: ["PinfoldClient"]),
+        .library(name: "PinfoldImages", targets: ["PinfoldImages"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),

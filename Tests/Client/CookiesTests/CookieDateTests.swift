@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Cookies
+@testable import PinfoldClient
 
 @Suite("The dates of cookies")
 struct CookieDateTests {

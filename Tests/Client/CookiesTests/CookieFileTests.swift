@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Cookies
+@testable import PinfoldClient
 
 private let now: Int64 = 1_700_000_000
 

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Cookies
+@testable import PinfoldClient
 
 /// A time; none of these tests looks at a clock.
 private let now: Int64 = 1_700_000_000

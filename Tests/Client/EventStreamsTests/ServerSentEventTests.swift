@@ -1,4 +1,4 @@
-import EventStreams
+import PinfoldClient
 import Testing
 
 @Suite("Server-sent events")

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import EventStreams
+@testable import PinfoldClient
 
 @Suite("Frames of WebSocket")
 struct WebSocketFrameTests {

@@ -1,4 +1,4 @@
-import HTTPAuthentication
+import PinfoldClient
 import TestSupport
 import Testing
 

@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-@testable import HTTPAuthentication
+@testable import PinfoldClient
 
 @Suite("The Digest scheme")
 struct DigestTests {

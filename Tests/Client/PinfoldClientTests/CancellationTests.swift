@@ -2,7 +2,6 @@ import CLinux
 import Foundation
 import HTTPTypes
 import Locking
-import Retries
 import Testing
 
 @testable import PinfoldClient

@@ -1,4 +1,3 @@
-import Cookies
 import HTTPTypes
 import TestSupport
 import Testing

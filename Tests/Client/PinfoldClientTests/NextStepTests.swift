@@ -1,6 +1,5 @@
 import HTTPTypes
 import PinfoldEngine
-import Retries
 import Testing
 
 @testable import PinfoldClient

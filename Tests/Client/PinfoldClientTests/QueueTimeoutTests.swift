@@ -1,7 +1,6 @@
 import CLinux
 import HTTPTypes
 import Locking
-import Serialization
 import Testing
 
 @testable import PinfoldClient

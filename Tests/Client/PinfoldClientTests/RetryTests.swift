@@ -1,6 +1,5 @@
 import HTTPTypes
 import Locking
-import Retries
 import Testing
 
 @testable import PinfoldClient

@@ -1,5 +1,4 @@
 import HTTPTypes
-import Serialization
 import Testing
 
 @testable import PinfoldClient

@@ -2,7 +2,6 @@ import CLinux
 import Clocks
 import HTTPTypes
 import Locking
-import Serialization
 import TestSupport
 import Testing
 import Threads

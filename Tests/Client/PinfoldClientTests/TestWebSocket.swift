@@ -1,4 +1,3 @@
-import EventStreams
 import Testing
 
 @testable import PinfoldClient

@@ -1,6 +1,5 @@
 import FoundationEssentials
 import HTTPTypes
-import Serialization
 import Testing
 
 @testable import PinfoldClient

@@ -1,4 +1,3 @@
-import EventStreams
 import HTTPTypes
 import Locking
 import Testing

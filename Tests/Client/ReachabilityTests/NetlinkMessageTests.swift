@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Reachability
+@testable import PinfoldClient
 
 @Suite("Messages of netlink")
 struct NetlinkMessageTests {

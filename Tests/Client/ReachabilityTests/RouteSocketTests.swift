@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Reachability
+@testable import PinfoldClient
 
 /// What a thread does in a network namespace of its own, where there is only a loopback interface,
 /// and that one down.

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Retries
+@testable import PinfoldClient
 
 /// The numbers of SplitMix64 from one seed on.
 private struct Seeded: RandomNumberGenerator {

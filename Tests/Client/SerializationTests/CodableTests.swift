@@ -3,7 +3,7 @@ import FoundationEssentials
 import HTTPTypes
 import Testing
 
-@testable import Serialization
+@testable import PinfoldClient
 
 private struct User: Codable, Sendable, Equatable {
     var name: String

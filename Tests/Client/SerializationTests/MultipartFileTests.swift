@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 import Testing
 
-@testable import Serialization
+@testable import PinfoldClient
 
 @Suite("Multipart content of files")
 struct MultipartFileTests {

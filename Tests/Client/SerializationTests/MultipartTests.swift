@@ -2,7 +2,7 @@ import Documents
 import HTTPTypes
 import Testing
 
-@testable import Serialization
+@testable import PinfoldClient
 
 /// Gives bytes in parts of a few, and then says that it has ended.
 private struct Trickle: ByteSource {

@@ -2,7 +2,7 @@ import Documents
 import HTTPTypes
 import Testing
 
-@testable import Serialization
+@testable import PinfoldClient
 
 @Suite("Response serializers")
 struct ResponseSerializerTests {

@@ -1,4 +1,3 @@
-import HTTPAuthentication
 import HTTPCore
 import HTTPTypes
 

@@ -1,6 +1,5 @@
 import PinfoldConfiguration
 import PinfoldTLS
-import Serialization
 import Trust
 
 /// A certificate with which the session identifies itself to servers that request a client

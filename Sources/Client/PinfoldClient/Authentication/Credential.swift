@@ -1,4 +1,3 @@
-import HTTPAuthentication
 import HTTPCore
 
 /// A user name and password (`NSURLCredential`).

@@ -1,4 +1,3 @@
-import HTTPAuthentication
 import Locking
 
 /// A session's credentials by their protection spaces (`NSURLCredentialStorage`).

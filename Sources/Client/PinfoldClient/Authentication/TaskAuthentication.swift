@@ -1,4 +1,3 @@
-import HTTPAuthentication
 import HTTPTypes
 import Locking
 

@@ -1,5 +1,4 @@
 import Locking
-import Serialization
 import Threads
 
 /// Content from a source that may block, read by threads that may block.

@@ -1,5 +1,3 @@
-public import Serialization
-
 /// The content of a request.
 public struct RequestContent: Sendable {
     enum Source: Sendable {

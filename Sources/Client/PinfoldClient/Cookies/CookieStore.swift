@@ -1,5 +1,4 @@
 import Clocks
-public import Cookies
 import HTTPTypes
 import Locking
 

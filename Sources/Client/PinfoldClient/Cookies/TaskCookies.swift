@@ -1,4 +1,3 @@
-import Cookies
 import HTTPTypes
 
 /// The cookies of a task.

@@ -1,6 +1,5 @@
 import HTTPCore
 import HTTPTypes
-import Serialization
 
 /// A Content-Range field (RFC 9110 section 14.4).
 ///

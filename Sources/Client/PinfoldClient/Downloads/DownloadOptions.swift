@@ -1,5 +1,4 @@
 public import HTTPTypes
-import Serialization
 
 /// The destination of a download.
 public enum DownloadDestination: Sendable, ExpressibleByStringLiteral {

@@ -1,6 +1,5 @@
 import HTTPCore
 import HTTPTypes
-import Serialization
 
 /// What to do after the head of a response to a download's request. It is a value without side
 /// effects.

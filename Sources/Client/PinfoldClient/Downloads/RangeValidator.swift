@@ -1,7 +1,6 @@
 import Clocks
 import HTTPCore
 import HTTPTypes
-import Serialization
 
 /// A strong validator (RFC 9110 section 8.8.1) for If-Range. It shows whether later bytes belong to
 /// the same representation, byte for byte.

@@ -1,4 +1,4 @@
-import Activity
+internal import Activity
 import Locking
 
 /// Determines when to show a network activity indicator. This corresponds to AFNetworking's

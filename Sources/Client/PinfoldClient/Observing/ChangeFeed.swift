@@ -1,7 +1,7 @@
 import Locking
 
 /// Publishes the changes of a value in order: first to a handler, then to sequences.
-final class ChangeFeed<Value: Sendable>: Sendable {
+package final class ChangeFeed<Value: Sendable>: Sendable {
     private struct State {
         var handler: (@Sendable (Value) -> Void)?
         /// The value that was published last.
@@ -22,13 +22,13 @@ final class ChangeFeed<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - value: The current value.
     ///   - execution: Where the handler runs.
-    init(_ value: Value, _ execution: CallbackExecution) {
+    package init(_ value: Value, _ execution: CallbackExecution) {
         state = Locked(State(told: value))
         line = CallbackLine(execution)
     }
 
     /// Called with each change.
-    var handler: (@Sendable (Value) -> Void)? {
+    package var handler: (@Sendable (Value) -> Void)? {
         get { state.withLock { $0.handler } }
         set { state.withLock { $0.handler = newValue } }
     }
@@ -37,7 +37,7 @@ final class ChangeFeed<Value: Sendable>: Sendable {
     ///
     /// - Parameter isWanted: Called when it is the change's turn. If it returns `false`, the change
     ///   is not published.
-    func tell(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
+    package func tell(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
         line.run { [state] in
             guard isWanted() else { return }
             state.withLock { $0.handler }?(value)
@@ -50,7 +50,7 @@ final class ChangeFeed<Value: Sendable>: Sendable {
     }
 
     /// Ends all sequences.
-    func finish() {
+    package func finish() {
         line.run { [state] in
             let followers = state.withLock { state in
                 state.isFinished = true
@@ -63,7 +63,7 @@ final class ChangeFeed<Value: Sendable>: Sendable {
     /// Returns the current value and all changes from now on.
     ///
     /// - Parameter owner: Kept alive by the sequence.
-    func updates(of owner: any AnyObject & Sendable) -> AsyncStream<Value> {
+    package func updates(of owner: any AnyObject & Sendable) -> AsyncStream<Value> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: Value.self, bufferingPolicy: .bufferingNewest(Self.waitingValues))
         let number = state.withLock { state in
@@ -88,10 +88,10 @@ final class ChangeFeed<Value: Sendable>: Sendable {
 }
 
 /// Runs a closure when its last reference is released, wherever that is.
-final class Tie: Sendable {
+package final class Tie: Sendable {
     private let atEnd: @Sendable () -> Void
 
-    init(atEnd: @escaping @Sendable () -> Void) { self.atEnd = atEnd }
+    package init(atEnd: @escaping @Sendable () -> Void) { self.atEnd = atEnd }
 
     deinit { atEnd() }
 }

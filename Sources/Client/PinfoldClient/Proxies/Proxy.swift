@@ -1,4 +1,3 @@
-import HTTPAuthentication
 import HTTPCore
 
 /// An HTTP proxy: its address, how to connect to it, and credentials for it.

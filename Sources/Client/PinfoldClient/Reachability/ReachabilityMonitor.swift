@@ -1,6 +1,5 @@
 import HTTPCore
 import Locking
-public import Reachability
 
 /// Monitors whether a host, an address or the Internet is reachable according to the kernel's
 /// routes. This corresponds to AFNetworking's `AFNetworkReachabilityManager`.

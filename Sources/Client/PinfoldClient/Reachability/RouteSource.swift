@@ -1,5 +1,4 @@
 import HTTPCore
-import Reachability
 
 /// The kernel's routing information, and a notification of its changes.
 struct RouteSource: Sendable {

@@ -1,7 +1,6 @@
 import EventLoop
 import HTTPCore
 import PinfoldResolver
-import Reachability
 
 /// What a monitor monitors.
 enum ReachabilityTarget: Sendable, Hashable {

@@ -1,6 +1,5 @@
 import HTTPCore
 import HTTPTypes
-import Serialization
 
 extension RequestProperties.CachePolicy {
     /// Whether any stored response is used, even if its server requires validation. There is no

@@ -71,7 +71,7 @@ extension HTTPRequest {
     }
 
     /// The origin according to RFC 6454: scheme, host in lower case, and port.
-    var origin: RequestOrigin? {
+    package var origin: RequestOrigin? {
         guard let scheme = scheme?.lowercasedASCII, let authority else { return nil }
         return RequestOrigin(scheme: scheme, authority: authority.lowercasedASCII)
     }
@@ -79,11 +79,11 @@ extension HTTPRequest {
 
 /// The origin of a request. Requests to the same origin share connections, and credentials belong
 /// to an origin.
-struct RequestOrigin: Hashable, Sendable {
-    var scheme: String
+package struct RequestOrigin: Hashable, Sendable {
+    package var scheme: String
     /// The host in lower case. An IPv6 address has brackets.
-    let host: String
-    let port: UInt16
+    package let host: String
+    package let port: UInt16
 
     /// The origin as in a URL, without the scheme's default port.
     var text: String {

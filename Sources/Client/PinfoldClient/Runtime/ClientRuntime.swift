@@ -17,7 +17,7 @@ public final class ClientRuntime: Sendable {
     private let isOpen = Locked(true)
     let resolver: Resolver
     /// Threads that read files and forms, and decode images.
-    let readers: ThreadPool
+    package let readers: ThreadPool
     /// Threads that read sources provided by the caller. These may block for long, and so can delay
     /// only each other.
     let sources: ThreadPool
@@ -110,6 +110,12 @@ public final class ClientRuntime: Sendable {
     @discardableResult
     func post(_ message: RuntimeMessage) -> Bool { Self.post(message, mailbox, isOpen) }
 
+    /// Runs a closure on the loop's thread. Returns `false` if the loop has ended.
+    @discardableResult
+    package func perform(_ work: @escaping @Sendable (RuntimeLoop) -> Void) -> Bool {
+        post(.work(work))
+    }
+
     /// Sends messages without keeping the runtime alive.
     var poster: @Sendable (RuntimeMessage) -> Void {
         { [mailbox, isOpen] in _ = Self.post($0, mailbox, isOpen) }
@@ -135,5 +141,5 @@ public final class ClientRuntime: Sendable {
     }
 
     /// Returns a number that is unique within this runtime.
-    func nextNumber() -> UInt64 { numbers.add(1, ordering: .relaxed).newValue }
+    package func nextNumber() -> UInt64 { numbers.add(1, ordering: .relaxed).newValue }
 }

@@ -3,7 +3,7 @@
 ///
 /// Waiting requests are started by descending priority; among equal priorities, the oldest (or the
 /// youngest) comes first. It is a value that knows only increasing numbers.
-struct RequestQueue: Sendable {
+package struct RequestQueue: Sendable {
     /// The requests to one origin.
     private struct Line {
         var active = 0
@@ -34,22 +34,22 @@ struct RequestQueue: Sendable {
     /// - Parameters:
     ///   - perOrigin: The maximum number of active requests per origin; at least 1.
     ///   - total: The maximum number of active requests; at least 1.
-    init(perOrigin: Int, total: Int, order: QueueOrder) {
+    package init(perOrigin: Int, total: Int, order: QueueOrder) {
         self.perOrigin = max(1, perOrigin)
         self.total = max(1, total)
         self.order = order
     }
 
     /// Whether no request is active or waiting.
-    var isEmpty: Bool {
+    package var isEmpty: Bool {
         lines.isEmpty && latestLine.isEmpty && crowded.isEmpty && active.isEmpty
     }
 
     /// Whether a request is active.
-    func isActive(_ number: UInt64) -> Bool { active.contains(number) }
+    package func isActive(_ number: UInt64) -> Bool { active.contains(number) }
 
     /// The active requests, unordered.
-    var activeNumbers: Set<UInt64> { active }
+    package var activeNumbers: Set<UInt64> { active }
 
     /// Returns the limit that makes the requests to an origin wait.
     func limit(at origin: RequestOrigin) -> QueueTimeout.Limit {
@@ -62,7 +62,7 @@ struct RequestQueue: Sendable {
 
     /// Adds a request. Returns whether it begins at once; otherwise ``remove(_:of:)`` returns it
     /// when it may begin.
-    mutating func add(
+    package mutating func add(
         _ number: UInt64, to origin: RequestOrigin, priority: TaskPriorityLevel
     ) -> Bool {
         let most = most(at: origin)
@@ -98,7 +98,7 @@ struct RequestQueue: Sendable {
 
     /// Removes a request that has ended or is no longer waiting, and returns the requests that may
     /// begin in its place. Has no effect for an unknown request.
-    mutating func remove(_ number: UInt64, of origin: RequestOrigin) -> [UInt64] {
+    package mutating func remove(_ number: UInt64, of origin: RequestOrigin) -> [UInt64] {
         guard active.remove(number) != nil else {
             giveUp(number, of: origin)
             return []

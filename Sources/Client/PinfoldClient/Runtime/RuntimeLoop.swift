@@ -2,8 +2,8 @@ import EventLoop
 import Locking
 
 /// A runtime's event loop and its sessions. It is used only on the loop's thread.
-final class RuntimeLoop {
-    let loop: EventLoop
+package final class RuntimeLoop {
+    package let loop: EventLoop
     let fieldLineCache = FieldLineCache()
     /// Resumes the tasks that read from transfers.
     let wakes: WakeBatch
@@ -84,7 +84,7 @@ final class RuntimeLoop {
     // MARK: Watches
 
     /// Keeps a handler that is registered with the loop until it is removed or the runtime closes.
-    func keep(_ watch: EventHandler, of descriptor: Int32, as number: UInt64) {
+    package func keep(_ watch: EventHandler, of descriptor: Int32, as number: UInt64) {
         watches[number] = (watch, descriptor)
         if isClosing { removeWatch(number) }
     }
@@ -93,7 +93,7 @@ final class RuntimeLoop {
     func watch(_ number: UInt64) -> EventHandler? { watches[number]?.handler }
 
     /// Unregisters and releases a handler.
-    func removeWatch(_ number: UInt64) {
+    package func removeWatch(_ number: UInt64) {
         guard let watch = watches.removeValue(forKey: number) else { return }
         loop.remove(watch.handler, keepingOpen: watch.descriptor)
     }

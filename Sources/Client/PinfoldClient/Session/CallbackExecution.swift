@@ -8,7 +8,7 @@ public enum CallbackExecution: Sendable {
 }
 
 /// Runs handlers one after another.
-final class CallbackLine: Sendable {
+package final class CallbackLine: Sendable {
     private let handlers: AsyncStream<@Sendable () -> Void>.Continuation
 
     init(_ execution: CallbackExecution) {
@@ -27,5 +27,5 @@ final class CallbackLine: Sendable {
     /// The task above ends once it has run all queued handlers.
     deinit { handlers.finish() }
 
-    func run(_ handler: @escaping @Sendable () -> Void) { handlers.yield(handler) }
+    package func run(_ handler: @escaping @Sendable () -> Void) { handlers.yield(handler) }
 }

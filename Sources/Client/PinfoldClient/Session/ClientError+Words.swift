@@ -23,7 +23,7 @@ extension ClientError {
     }
 
     /// What a reason means for a user of the library.
-    static func meaning(of reason: Engine.Reason) -> String {
+    static func meaning(of reason: PinfoldEngine.Reason) -> String {
         switch reason {
         case .access(.clearTextRefused), .access(.pinnedPortRefused):
             "the security policy has pins, which prove nothing without TLS; expected an https URL"

@@ -113,7 +113,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     /// tell.
     private(set) var wasLeftUnanswered = false
 
-    init(
+    package init(
         _ reason: Reason, _ explanation: String, url: String = "", host: String? = nil,
         token: String? = nil, presentedPins: [String] = [], proxyResponse: HTTPResponse? = nil,
         underlying: (any Error)? = nil
@@ -128,7 +128,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    init(
+    package init(
         _ reason: Reason, _ explanation: String, of request: HTTPRequest,
         underlying: (any Error)? = nil
     ) {
@@ -138,7 +138,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     }
 
     /// Returns the same error for a given request.
-    func about(_ request: HTTPRequest) -> ClientError {
+    package func about(_ request: HTTPRequest) -> ClientError {
         guard url.isEmpty else { return self }
         var error = self
         (error.url, error.host) = (Self.shown(request.url), request.origin?.host)
@@ -147,9 +147,11 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
 
     public var description: String { url.isEmpty ? explanation : "\(url): \(explanation)" }
 
-    static func cancelled() -> ClientError { ClientError(.cancelled, "the task was cancelled") }
+    package static func cancelled() -> ClientError {
+        ClientError(.cancelled, "the task was cancelled")
+    }
 
-    static func sessionInvalidated() -> ClientError {
+    package static func sessionInvalidated() -> ClientError {
         ClientError(.sessionInvalidated, "the session was invalidated")
     }
 

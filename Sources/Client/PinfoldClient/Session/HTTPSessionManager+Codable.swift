@@ -1,5 +1,4 @@
 public import HTTPTypes
-public import Serialization
 
 // JSON as `Decodable` types.
 extension HTTPSessionManager {

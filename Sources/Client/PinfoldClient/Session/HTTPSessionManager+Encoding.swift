@@ -1,5 +1,4 @@
 public import HTTPTypes
-public import Serialization
 
 // Parameters of other types than `RequestParameters`: variables with strings and numbers,
 // dictionaries, structures. The methods correspond to those of ``HTTPSessionManager`` with

@@ -1,5 +1,4 @@
 public import HTTPTypes
-public import Serialization
 
 // Other types of parameters for tasks with completion handlers; see HTTPSessionManager+Encoding.
 

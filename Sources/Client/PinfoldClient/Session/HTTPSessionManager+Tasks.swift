@@ -1,5 +1,4 @@
 public import HTTPTypes
-public import Serialization
 
 // Requests as tasks with completion handlers, as in AFNetworking.
 extension HTTPSessionManager {

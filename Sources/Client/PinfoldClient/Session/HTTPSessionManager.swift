@@ -1,5 +1,4 @@
 public import HTTPTypes
-public import Serialization
 
 /// Sends requests to a service: with URLs relative to a base, serialized parameters, and responses
 /// converted to values. This corresponds to AFNetworking's `AFHTTPSessionManager`.

@@ -1,5 +1,4 @@
 public import HTTPTypes
-import Serialization
 
 /// Determines what a session does with redirects.
 public struct RedirectRule: Sendable {

@@ -1,8 +1,6 @@
 import HTTPCore
 public import HTTPTypes
 import PinfoldConfiguration
-public import Retries
-public import Serialization
 
 /// Configures how a session sends requests. It is a value: a session keeps the copy with which it
 /// was created.
@@ -223,7 +221,7 @@ public enum TaskPriorityLevel: Sendable, Hashable, CaseIterable, Comparable {
     case high
 
     /// The index of the priority; the highest is 0.
-    var index: Int {
+    package var index: Int {
         switch self {
         case .high: 0
         case .normal: 1

@@ -1,4 +1,4 @@
-import Activity
+internal import Activity
 import EventLoop
 import HTTPTypes
 import Locking
@@ -21,14 +21,14 @@ public final class SessionManager: Sendable {
     public let configuration: SessionConfiguration
     /// The credentials with which the session answers challenges.
     public let credentials = CredentialStore()
-    let runtime: ClientRuntime
+    package let runtime: ClientRuntime
     let number: UInt64
     /// The proxy rules, with the environment's variables as of the session's creation.
     let proxyRules: ProxyRules
     /// The cache of responses, or `nil` if ``SessionConfiguration/cacheMemoryBytes`` is 0.
     public let cache: SessionCache?
     /// Runs completion handlers.
-    let callbacks: CallbackLine
+    package let callbacks: CallbackLine
     /// The policy in the engine's form. Among other things, server certificates are evaluated with
     /// it.
     let policy: PolicySnapshot

@@ -117,7 +117,7 @@ extension SessionManager {
 
 extension Result where Failure == ClientError, Success: Sendable {
     /// Captures what an asynchronous call returns or throws.
-    init(_ work: @Sendable () async throws(ClientError) -> Success) async {
+    package init(_ work: @Sendable () async throws(ClientError) -> Success) async {
         do throws(ClientError) { self = .success(try await work()) } catch {
             self = .failure(error)
         }

@@ -1,6 +1,4 @@
-public import EventStreams
 public import HTTPTypes
-import Serialization
 
 /// Server-sent events (WHATWG HTML, "Server-sent events") as they arrive, like `EventSource` in
 /// browsers.

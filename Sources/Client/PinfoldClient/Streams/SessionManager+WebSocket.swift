@@ -1,4 +1,3 @@
-import EventStreams
 import HTTPCore
 public import HTTPTypes
 

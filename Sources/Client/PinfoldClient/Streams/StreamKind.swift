@@ -1,4 +1,3 @@
-public import EventStreams
 public import HTTPTypes
 
 /// The kind of a response that lasts as long as both ends wish.

@@ -1,4 +1,3 @@
-import EventStreams
 public import HTTPTypes
 
 /// A WebSocket (RFC 6455), opened by ``SessionManager/webSocket(for:protocols:options:)``.

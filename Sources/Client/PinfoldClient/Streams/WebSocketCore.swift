@@ -1,5 +1,4 @@
 import Clocks
-import EventStreams
 import HTTPTypes
 import Locking
 import Synchronization

@@ -2,8 +2,6 @@ import Clocks
 import HTTPTypes
 import Locking
 import PinfoldEngine
-import Retries
-import Serialization
 
 /// What to do after an attempt: a value, decided without side effects.
 enum NextStep: Sendable {

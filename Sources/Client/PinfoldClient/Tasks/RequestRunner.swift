@@ -1,6 +1,5 @@
 import ContentCoding
 import HTTPTypes
-import Retries
 
 /// Carries out a task of a session.
 ///

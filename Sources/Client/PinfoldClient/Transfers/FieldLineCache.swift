@@ -1,4 +1,3 @@
-import EventStreams
 import HTTPCore
 import HTTPTypes
 

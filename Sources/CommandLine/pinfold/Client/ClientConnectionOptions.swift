@@ -3,7 +3,6 @@ import CLinux
 import Gateway
 import HTTPTypes
 import PinfoldClient
-import Retries
 
 import enum Trust.PinError
 

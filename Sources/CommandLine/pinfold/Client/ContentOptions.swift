@@ -2,7 +2,6 @@ import ArgumentParser
 import HTTPCore
 import HTTPTypes
 import PinfoldClient
-import Serialization
 
 /// The options for the content to send: at most one kind.
 struct ContentOptions: ParsableArguments {

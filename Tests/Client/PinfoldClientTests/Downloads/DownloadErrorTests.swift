@@ -1,6 +1,5 @@
 import HTTPTypes
 import Locking
-import Retries
 import TestSupport
 import Testing
 

@@ -1,7 +1,6 @@
 import CLinux
 import HTTPTypes
 import Locking
-import Retries
 import TestSupport
 import Testing
 

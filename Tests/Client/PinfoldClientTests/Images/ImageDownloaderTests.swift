@@ -1,11 +1,11 @@
 import Glibc
 import HTTPTypes
 import Locking
-import Serialization
 import TestSupport
 import Testing
 
 @testable import PinfoldClient
+@testable import PinfoldImages
 
 /// A server of one image, which may be held back, and a downloader for it.
 final class ImageFixture: Sendable {

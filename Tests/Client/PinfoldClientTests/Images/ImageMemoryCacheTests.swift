@@ -1,11 +1,10 @@
 import CLinux
 import EventLoop
-import ImageCache
 import Locking
+import PinfoldImages
 import Testing
 
 @testable import PinfoldClient
-@testable import Serialization
 
 @Suite("The image cache")
 struct ImageMemoryCacheTests {

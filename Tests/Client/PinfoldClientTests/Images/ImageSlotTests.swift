@@ -1,9 +1,9 @@
 import HTTPTypes
-import Serialization
 import TestSupport
 import Testing
 
 @testable import PinfoldClient
+@testable import PinfoldImages
 
 @Suite("A place for an image")
 struct ImageSlotTests {

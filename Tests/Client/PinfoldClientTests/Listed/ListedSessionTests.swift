@@ -2,7 +2,6 @@ import CLinux
 import Dispatch
 import HTTPTypes
 import Locking
-import Serialization
 import TestSupport
 import Testing
 

@@ -2,7 +2,6 @@ import HTTPTypes
 import Locking
 import Testing
 
-@testable import HTTPAuthentication
 @testable import PinfoldClient
 
 /// How a proxy asks for credentials.

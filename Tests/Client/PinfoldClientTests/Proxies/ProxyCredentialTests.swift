@@ -2,7 +2,6 @@ import HTTPTypes
 import Locking
 import Testing
 
-@testable import HTTPAuthentication
 @testable import PinfoldClient
 
 /// Asks by Digest, and takes of each nonce so many requests, numbered from 1 without a gap.

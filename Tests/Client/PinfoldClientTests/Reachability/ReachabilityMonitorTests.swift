@@ -2,7 +2,6 @@ import CLinux
 import EventLoop
 import HTTPCore
 import Locking
-import Reachability
 import Testing
 
 @testable import PinfoldClient

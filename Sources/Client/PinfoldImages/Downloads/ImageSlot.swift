@@ -1,6 +1,6 @@
 public import HTTPTypes
 import Locking
-public import Serialization
+public import PinfoldClient
 
 /// A slot that displays one image at a time: the behaviour of AFNetworking's image views without a
 /// view.
@@ -80,7 +80,7 @@ public final class ImageSlot: Sendable {
         _ request: HTTPRequest?, options: RequestOptions = RequestOptions()
     ) -> Bool {
         let cached = request.flatMap { downloader.cachedImage(for: $0, options: options) }
-        let url = request?.url
+        let url: String? = request?.url
         let started = state.withLock { state -> (UInt64, ImageDownloadReceipt?)? in
             if let url, state.url == url { return nil }
             let previous = state.receipt.take()

@@ -1,5 +1,6 @@
 public import HTTPTypes
 import ImageCodecs
+public import PinfoldClient
 
 /// Reads images: PNG, JPEG, GIF, WebP, and AVIF if its library is installed. The types of TIFF,
 /// BMP, icons and X bitmaps are accepted, but such content is rejected with an error that names the

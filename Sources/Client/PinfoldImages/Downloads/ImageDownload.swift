@@ -1,6 +1,5 @@
 public import HTTPTypes
-import Locking
-public import Serialization
+import PinfoldClient
 
 /// A downloaded image.
 public struct ImageDownload: Sendable {
@@ -17,19 +16,4 @@ public struct ImageDownloadReceipt: Sendable, Hashable {
     /// The URL of the request.
     public let url: String
     let number: UInt64
-}
-
-/// Work on another thread that a task waits for: its result, or `nil` if it is never done.
-final class AwaitedWork<Value: Sendable>: Sendable {
-    private let continuation: Locked<CheckedContinuation<Value?, Never>?>
-
-    init(_ continuation: CheckedContinuation<Value?, Never>) {
-        self.continuation = Locked(continuation)
-    }
-
-    deinit { end(nil) }
-
-    func end(_ value: Value?) {
-        continuation.withLock { $0.take() }?.resume(returning: value)
-    }
 }

@@ -179,7 +179,7 @@ extension HTTPResponse? {
 extension ResponseSerializer {
     /// Validates a response and reads its content. Content of the wrong type is not read; content
     /// of a response with the wrong status is.
-    func serialize(
+    package func serialize(
         _ response: HTTPResponse?, content: [UInt8],
         by read: ([UInt8]) throws(ResponseSerializationError.Reason) -> Output?
     ) -> SerializedResponse<Output> {

@@ -1,7 +1,6 @@
 public import HTTPTypes
-import ImageCache
 import Locking
-public import Serialization
+public import PinfoldClient
 
 /// Downloads and decodes images, each only once even if it is requested several times. This
 /// corresponds to AFNetworking's `AFImageDownloader`.

@@ -1,5 +1,5 @@
 import HTTPTypes
-import Serialization
+import PinfoldClient
 
 /// The state of an ``ImageDownloader``: which callers wait for which downloads, and which of those
 /// are active. It is a value without side effects.

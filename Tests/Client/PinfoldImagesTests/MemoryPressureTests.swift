@@ -1,5 +1,5 @@
 import Foundation
-import ImageCache
+import PinfoldImages
 import Testing
 
 @Suite("Memory pressure")

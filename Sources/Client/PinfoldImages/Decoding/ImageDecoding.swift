@@ -1,4 +1,5 @@
 import ImageCodecs
+public import PinfoldClient
 
 /// Decodes images for an ``ImageResponseSerializer``.
 ///

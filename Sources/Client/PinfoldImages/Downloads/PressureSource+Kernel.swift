@@ -1,5 +1,4 @@
 import CLinux
-public import ImageCache
 import Locking
 
 extension MemoryPressureSource.Origin {

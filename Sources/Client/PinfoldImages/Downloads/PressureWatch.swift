@@ -1,5 +1,5 @@
 import EventLoop
-public import ImageCache
+import PinfoldClient
 
 /// Whether a cache is notified of memory pressure.
 public enum MemoryPressureState: Sendable, Hashable {

@@ -1,4 +1,4 @@
-import ImageCache
+import PinfoldImages
 import Testing
 
 /// Bytes in place of an image.

@@ -4,7 +4,8 @@ import ImageCodecs
 import TestSupport
 import Testing
 
-@testable import Serialization
+@testable import PinfoldClient
+@testable import PinfoldImages
 
 /// Gives one pixel, or an error.
 private struct OwnDecoder: ImageDecoding {

@@ -1,6 +1,5 @@
-public import ImageCache
 import Locking
-public import Serialization
+public import PinfoldClient
 
 /// An in-memory cache of decoded images, shared by tasks. This corresponds to AFNetworking's
 /// `AFAutoPurgingImageCache`.
@@ -59,7 +58,7 @@ public final class ImageMemoryCache: Sendable {
 
     deinit {
         let watch = watch.withLock { $0 }
-        watch.runtime?.post(.work { [number = watch.number] in $0.removeWatch(number) })
+        watch.runtime?.perform { [number = watch.number] in $0.removeWatch(number) }
     }
 
     /// The memory that an image takes up: its pixels, and the content that it was read from.
@@ -117,10 +116,9 @@ public final class ImageMemoryCache: Sendable {
         let isShort: @Sendable () -> Void = { [weak self, tie] in
             withExtendedLifetime(tie) { self?.removeAll() }
         }
-        runtime.post(
-            .work { loop in
-                let watch = PressureWatch(source, number: number, on: loop, isShort: isShort)
-                try? watch.begin()
-            })
+        runtime.perform { loop in
+            let watch = PressureWatch(source, number: number, on: loop, isShort: isShort)
+            try? watch.begin()
+        }
     }
 }

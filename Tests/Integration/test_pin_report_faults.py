@@ -371,7 +371,7 @@ def test_a_server_that_passes_is_told_of_anew_when_the_pins_are_others(gateway, 
     config = configuration(pki, "", enforce=False)
     del config["pinsets"]["wanted"]["reportTo"]
     running, there = gateway(config), serve(origin, pki.intermediate.issue(HOST))
-    line = "server passed by a report-only pinset"
+    line = "server accepted by a report-only pinset"
     assert ask(running, there).status == 200
     until(lambda: running.log().count(line) == 1, "it is told of")
     for lines, pins in [(2, WRONG[:1]), (3, WRONG[1:])]:

@@ -4,7 +4,7 @@ import HTTPCore
 ///
 /// A member that is not well-formed is left out; an absent or empty field accepts everything.
 package struct AcceptedMediaTypes: Sendable, Equatable {
-    /// The most members that are looked at; further ones are left out.
+    /// The most members that are considered; further ones are ignored.
     package static let maximumMembers = 64
 
     fileprivate struct Member: Sendable, Equatable {
@@ -13,7 +13,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         var version: String?
         var weight: Int
 
-        /// How closely a range names a type: the closest one decides (section 12.5.1).
+        /// How specific a range is: the most specific one decides (section 12.5.1).
         var specificity: Int {
             if type == "*" { return 0 }
             if subtype == "*" { return 1 }
@@ -33,9 +33,8 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         }
     }
 
-    /// The weight, in thousandths, of a type as `text/plain` names it (in lower case), with the
-    /// version it has, if it has one. Parameters other than `version` and `q` are not looked at. 0:
-    /// not accepted.
+    /// The weight, in thousandths, of a type such as `text/plain` (in lower case), with its version
+    /// if it has one. Parameters other than `version` and `q` are ignored. 0 means not accepted.
     package func weight(of type: StaticString, version: String? = nil) -> Int {
         if acceptsAll { return 1000 }
         let name = String(describing: type)
@@ -53,7 +52,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         return best?.weight ?? 0
     }
 
-    /// Whether JSON is preferred to plain text, which it is not when both are liked alike.
+    /// Whether JSON is preferred to plain text; false if both have the same weight.
     package var prefersJSON: Bool {
         weight(of: "application/json") > weight(of: "text/plain")
     }
@@ -102,7 +101,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
         return weight <= 1000 ? weight : nil
     }
 
-    /// Splits at a separator that stands outside quoted strings.
+    /// Splits at a separator outside quoted strings.
     private static func split(_ text: String, at separator: Character) -> [Substring] {
         var quoted = false
         var escaped = false

@@ -27,7 +27,7 @@ package struct CounterCells: @unchecked Sendable {
 
     // MARK: With an owner
 
-    /// Allocates `count` counters at zero, behind one that says whose they are.
+    /// Allocates `count` counters at zero, preceded by one for the owner.
     static func allocateWithOwner(_ owner: UInt64, count: Int) -> CounterCells {
         let all = allocate(count: count + 1)
         all.set(owner, at: 0)
@@ -42,10 +42,10 @@ package struct CounterCells: @unchecked Sendable {
             cells: address.assumingMemoryBound(to: Atomic<UInt64>.self) + 1, count: count)
     }
 
-    /// Where the one that says whose they are lies.
+    /// The address of the counter for the owner.
     var ownerAddress: UnsafeMutableRawPointer { UnsafeMutableRawPointer(cells - 1) }
 
-    /// Whose they are; `acquiring`, with the zeros that they began with.
+    /// The owner; with `acquiring`, the initial zeros are visible, too.
     @inline(__always)
     func owner(_ ordering: OwnerOrdering) -> UInt64 {
         switch ordering {
@@ -57,10 +57,10 @@ package struct CounterCells: @unchecked Sendable {
     /// How ``owner(_:)`` is read: by the writing thread, or by others.
     enum OwnerOrdering { case relaxed, acquiring }
 
-    /// Says whose they are from now on, for readers who see it with all that was set before.
+    /// Sets the owner; readers that see it also see everything that was set before.
     func setOwner(_ owner: UInt64) { cells[-1].store(owner, ordering: .releasing) }
 
-    /// Frees the counters and what says whose they are; no thread may use them any more.
+    /// Frees the counters and the owner; no thread may use them any more.
     func deallocateWithOwner() {
         CounterCells(cells: cells - 1, count: count + 1).deallocate()
     }

@@ -1,6 +1,6 @@
 /// A counter metric whose series are counted by the workers.
 struct CounterFamily: Sendable {
-    /// One series: its labels as they are written, and what counts it.
+    /// One series: its labels as written, and its counter.
     struct Series: Sendable {
         var labels: StaticString
         var counter: WorkerCounter
@@ -108,14 +108,14 @@ struct CounterFamily: Sendable {
     private static let upstreams = [
         CounterFamily(
             "pinfold_illegal_transitions",
-            "Exchanges cut off for a step that they may not take: faults of the program.",
+            "Exchanges cut off because of an illegal state transition: bugs in the program.",
             .illegalTransitions),
         CounterFamily(
-            "pinfold_upstream_connections_created", "Upstream connections that were made.",
+            "pinfold_upstream_connections_created", "Upstream connections that were established.",
             .upstreamConnectionsCreated),
         CounterFamily(
             "pinfold_upstream_connections_reused",
-            "Times that an exchange took an idle connection from the pool.",
+            "Times that an exchange reused an idle connection of the pool.",
             .upstreamConnectionsReused),
         CounterFamily(
             "pinfold_upstream_connections_outdated",
@@ -145,7 +145,7 @@ struct CounterFamily: Sendable {
             .poolWaitRefusals),
         CounterFamily(
             "pinfold_upstream_retries",
-            "Requests sent another time, by what had become of the attempt before.",
+            "Requests sent again, by reason.",
             [
                 Series("reason=\"connection_died\"", .retriesConnectionDied),
                 Series("reason=\"superseded\"", .retriesSuperseded),
@@ -161,9 +161,9 @@ struct CounterFamily: Sendable {
     ]
 
     private static let names = [
-        CounterFamily("pinfold_dns_queries", "Questions sent to name servers.", .dnsQueries),
+        CounterFamily("pinfold_dns_queries", "Queries sent to name servers.", .dnsQueries),
         CounterFamily(
-            "pinfold_dns_answers", "Outcomes of questions to name servers, by result.",
+            "pinfold_dns_answers", "Results of queries to name servers.",
             [
                 Series("result=\"found\"", .dnsAnswersFound),
                 Series("result=\"no_such_name\"", .dnsAnswersNoSuchName),
@@ -194,11 +194,11 @@ struct CounterFamily: Sendable {
     private static let relays = [
         CounterFamily("pinfold_tunnels_opened", "Tunnels that CONNECT opened.", .tunnelsOpened),
         CounterFamily(
-            "pinfold_tunnels_intercepted", "Tunnels whose requests the gateway serves.",
+            "pinfold_tunnels_intercepted", "Tunnels that were intercepted.",
             .tunnelsIntercepted),
         CounterFamily(
             "pinfold_interception_passed",
-            "Tunnels to intercepted hosts that were relayed all the same, by cause.",
+            "Tunnels to intercepted hosts that were nevertheless relayed, by cause.",
             [
                 Series("cause=\"not_tls\"", .tunnelsPassedNotTLS),
                 Series("cause=\"server_first\"", .tunnelsPassedServerFirst),
@@ -206,7 +206,8 @@ struct CounterFamily: Sendable {
             ]),
         CounterFamily(
             "pinfold_tunnels_inspected",
-            "Tunnels whose server had to prove who it is, by result (probed: weaker) and version.",
+            "Tunnels whose server had to prove its identity, by result (probed is weaker) and "
+                + "version.",
             [
                 Series("result=\"verified\",version=\"1.0\"", .tunnelsVerifiedTLS10),
                 Series("result=\"verified\",version=\"1.1\"", .tunnelsVerifiedTLS11),
@@ -229,13 +230,13 @@ struct CounterFamily: Sendable {
                 Series("direction=\"to_client\"", .tunnelBytesToClient),
             ]),
         CounterFamily(
-            "pinfold_upgrades", "Connections that changed to another protocol (status 101).",
+            "pinfold_upgrades", "Connections that switched to another protocol (status 101).",
             .upgrades),
     ]
 
     private static let cache = [
         CounterFamily(
-            "pinfold_cache_hits", "Responses taken from the cache, by the tier they were found in.",
+            "pinfold_cache_hits", "Responses served from the cache, by tier.",
             [
                 Series("tier=\"memory\"", .cacheMemoryHits),
                 Series("tier=\"disk\"", .cacheDiskHits),
@@ -243,23 +244,23 @@ struct CounterFamily: Sendable {
         CounterFamily("pinfold_cache_stores", "Responses stored in the cache.", .cacheStores),
         CounterFamily(
             "pinfold_cache_stores_aborted",
-            "Responses thrown away while being stored because they ended early.",
+            "Responses discarded while being stored because they ended early.",
             .cacheStoresAborted),
         CounterFamily(
             "pinfold_cache_invalidations",
             "Stored responses invalidated because of an unsafe request.", .cacheInvalidations),
         CounterFamily(
             "pinfold_cache_background_revalidations",
-            "Times that the origin was asked about a response that was served stale meanwhile.",
+            "Background revalidations of responses that were served stale.",
             .cacheBackgroundRevalidations),
         CounterFamily(
             "pinfold_cache_collapse_waits",
-            "Times that a request waited for the response to another one for the same.",
+            "Requests that waited for the response to another request for the same resource.",
             .cacheCollapseWaits),
     ]
 }
 
-/// A gauge metric whose parts are held by the workers.
+/// A gauge metric whose parts the workers hold.
 struct GaugeFamily: Sendable {
     var name: StaticString
     var help: StaticString
@@ -268,22 +269,22 @@ struct GaugeFamily: Sendable {
     /// Every family, in the order of the exposition. Each `WorkerGauge` is in exactly one.
     static let all = [
         GaugeFamily(
-            name: "pinfold_client_connections_open", help: "Client connections that are open.",
+            name: "pinfold_client_connections_open", help: "Open client connections.",
             gauge: .clientConnectionsOpen),
         GaugeFamily(
             name: "pinfold_accept_paused",
-            help: "Workers whose accepting is paused because descriptors have run out.",
+            help: "Workers that have paused accepting because descriptors have run out.",
             gauge: .acceptPaused),
         GaugeFamily(
             name: "pinfold_client_head_buffer_bytes",
-            help: "Memory of requests whose head has not arrived whole, and of TLS handshakes.",
+            help: "Memory used by incomplete request heads and TLS handshakes.",
             gauge: .headBufferBytes),
         GaugeFamily(
             name: "pinfold_http_requests_in_flight", help: "Exchanges in progress.",
             gauge: .exchangesInFlight),
         GaugeFamily(
             name: "pinfold_upstream_connections_open",
-            help: "Upstream connections that are open, idle ones included.",
+            help: "Open upstream connections, including idle ones.",
             gauge: .upstreamConnectionsOpen),
         GaugeFamily(
             name: "pinfold_upstream_connections_idle",
@@ -307,14 +308,14 @@ struct DurationFamily: Sendable {
     static let all = [
         DurationFamily(
             name: "pinfold_dns_query_duration_seconds",
-            help: "From a question to a name server to its answer.", histogram: .dnsQuery),
+            help: "Time from a query to a name server to its answer.", histogram: .dnsQuery),
         DurationFamily(
             name: "pinfold_upstream_connect_duration_seconds",
-            help: "From the first attempt to connect to the connected socket.",
+            help: "Time from the first connection attempt to the connected socket.",
             histogram: .upstreamConnect),
         DurationFamily(
             name: "pinfold_tls_handshake_duration_seconds",
-            help: "From the first byte of a TLS handshake to the verdict on the peer.",
+            help: "Time from the first byte of a TLS handshake to the verdict on the peer.",
             histogram: .tlsHandshake),
         DurationFamily(
             name: "pinfold_upstream_pool_wait_duration_seconds",

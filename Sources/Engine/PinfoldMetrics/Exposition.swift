@@ -2,9 +2,9 @@ extension ExpositionWriter {
     /// The metrics of exchanges by listener and host entry, and pin evaluations.
     ///
     /// A request series appears with its first exchange: all combinations of the labels would be
-    /// several hundred series per route, most of them forever zero. So does one of a reason with a
-    /// route. What counts failures by reason alone, and by host entry alone, is there from the
-    /// start, so that the first failure is an increase.
+    /// several hundred series per route, most of them always zero. The same applies to a series of
+    /// a reason with a route. Failures by reason alone, and by host entry alone, have series from
+    /// the start, so that the first failure is an increase.
     mutating func writeExchanges(_ snapshot: MetricsSnapshot) {
         let routes = snapshot.routeSeries()
         family(
@@ -144,11 +144,13 @@ private struct RouteHistogram {
         [
             RouteHistogram(
                 name: "pinfold_http_request_duration_seconds", unit: "seconds",
-                help: "From a request's complete head to its response's last byte; not of streams.",
+                help: "Time from a request's complete head to its response's last byte; streams "
+                    + "excluded.",
                 offset: RouteLayout.duration, buckets: .durations, inMillionths: true),
             RouteHistogram(
                 name: "pinfold_upstream_first_byte_seconds", unit: "seconds",
-                help: "From the request's head sent to the server to its response's head.",
+                help: "Time from sending the request's head to the server to receiving the "
+                    + "response's head.",
                 offset: RouteLayout.firstByte, buckets: .durations, inMillionths: true),
             RouteHistogram(
                 name: "pinfold_http_request_size_bytes", unit: "bytes",
@@ -181,7 +183,7 @@ struct RouteSeries {
 }
 
 extension MetricsSnapshot {
-    /// The routes that have had an exchange, those of names that are shared last.
+    /// The routes that have had an exchange; those of shared names come last.
     func routeSeries() -> [RouteSeries] {
         let hosts = self.hosts.inForceAndOther
         var series: [RouteSeries] = []
@@ -201,7 +203,7 @@ extension MetricsSnapshot {
 }
 
 extension LabelTable {
-    /// The values that have series: those in force, the permanent ones, and at last `other`.
+    /// The values that have series: those in force, the permanent ones, and finally `other`.
     var inForceAndOther: [(index: LabelIndex, label: String)] {
         inForce + [(.other, LabelTable.overflowLabel)]
     }

@@ -1,7 +1,7 @@
-/// What a metric family is, as both formats name it.
+/// The type of a metric family, as named by both formats.
 package enum MetricKind: Sendable {
     case counter, gauge, histogram
-    /// Constant facts as labels of a sample of value 1. The text format knows it as a gauge.
+    /// Constant facts as labels of a sample with the value 1. In the text format it is a gauge.
     case info
 
     var name: StaticString {
@@ -17,14 +17,14 @@ package enum MetricKind: Sendable {
 /// Appends metric families to a buffer, in one of the formats.
 ///
 /// A family is opened with `family` and its samples follow; families may not be opened twice. Names
-/// are given without the counters' `_total` and the infos' `_info`: the writer puts them where the
-/// format wants them.
+/// are given without the counters' `_total` and the infos' `_info`: the writer adds them where the
+/// format requires them.
 package struct ExpositionWriter: Sendable {
     private let format: ExpositionFormat
     private var bytes: [UInt8] = []
     private var name: StaticString = ""
     private var kind: MetricKind = .gauge
-    /// Whether the sample that is being written has labels.
+    /// Whether the sample being written has labels.
     private var hasLabels = false
     private var prefix: [UInt8] = []
 
@@ -76,7 +76,7 @@ package struct ExpositionWriter: Sendable {
         end(millionths: value)
     }
 
-    // MARK: A sample in parts, whose labels need no text of their own
+    // MARK: A sample in parts, whose labels need no separate text
 
     /// Begins a sample of the open family, with the labels that it shares with others; ``label``
     /// adds to them, and one of the `end`s is what follows.
@@ -213,7 +213,7 @@ package struct ExpositionWriter: Sendable {
     }
 }
 
-/// A histogram's bounds as the label `le` has them, made once for all series of a family.
+/// A histogram's bounds as values of the label `le`, created once for all series of a family.
 struct HistogramScale {
     /// By bucket; the last one is `+Inf`.
     let bounds: [[UInt8]]
@@ -223,8 +223,8 @@ struct HistogramScale {
     /// How many bounds there are but for the last.
     var count: Int { bounds.count - 1 }
 
-    /// A bound is a number with a point, as OpenMetrics wants it; the text format is given the
-    /// same, so that a series keeps its labels whichever format a scrape is answered in.
+    /// A bound is a number with a decimal point, as OpenMetrics requires; the text format uses the
+    /// same, so that a series has the same labels in both formats.
     init(_ buckets: HistogramBuckets, inMillionths: Bool) {
         self.inMillionths = inMillionths
         bounds = (0...buckets.count).map { bucket in

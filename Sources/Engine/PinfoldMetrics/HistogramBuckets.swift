@@ -1,13 +1,13 @@
 /// The upper bounds of a histogram's buckets, with a search that does not walk them.
 ///
 /// Bounds are integers in the unit in which values are recorded (microseconds, bytes); each is at
-/// least twice the one before, so that at most one lies between two powers of two. A value's
-/// highest bit then names the bucket but for one comparison.
+/// least twice the previous one, so that at most one lies between two powers of two. A value's
+/// highest bit then determines the bucket with one comparison.
 package struct HistogramBuckets: Sendable {
     /// The most bounds that there can be.
     package static var maximumBounds: Int { 20 }
 
-    /// Cells that a histogram takes up in a block of counters: its buckets, then the sum.
+    /// The number of cells of a histogram in a block of counters: its buckets, then the sum.
     @inlinable package static var cells: Int { 22 }
     /// The cell, from a histogram's first, that holds the sum of the values.
     @inlinable package static var sumCell: Int { 21 }

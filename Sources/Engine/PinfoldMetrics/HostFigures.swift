@@ -1,8 +1,8 @@
-/// What a worker holds for one host entry at a time.
+/// The gauges of a worker for one host entry.
 package enum HostGauge: Int, Sendable, CaseIterable {
     /// Connections to its servers.
     case open
-    /// Those of them that no exchange uses.
+    /// Connections that no exchange uses.
     case idle
     /// Exchanges that wait for one.
     case waiting
@@ -17,11 +17,11 @@ package enum HostGauge: Int, Sendable, CaseIterable {
     }
 }
 
-/// Where what lies in a worker's cells of host entries.
+/// The layout of a worker's cells of host entries.
 enum HostLayout {
-    /// Cells of a host entry: its gauges, what clients rejected, exchanges that failed, intercepted
-    /// tunnels that clients gave up, and the earliest ends of its servers' certificates and of the
-    /// chains that these were verified by.
+    /// The cells of a host entry: its gauges, rejections by clients, failed exchanges, intercepted
+    /// tunnels that clients gave up, and the earliest expiry of its servers' certificates and of
+    /// the chains by which they were verified.
     static var cells: Int { 12 }
     static var rejections: Int { 3 }
     static var failures: Int { 4 }
@@ -30,8 +30,8 @@ enum HostLayout {
     static var chains: Int { 9 }
 }
 
-/// The earliest of the ends that were noted lately: of the period at hand and of the one before it.
-/// So an entry's servers do not hide one another's, and one that was renewed is forgotten.
+/// The earliest expiry recorded recently: in the current period and the one before it. In this way
+/// an entry's servers do not hide each other's, and a renewed certificate is forgotten.
 enum EarliestEnd {
     /// In seconds.
     static let period: Int64 = 3600
@@ -39,11 +39,11 @@ enum EarliestEnd {
     // Cells from the first on.
     static var current: Int { 0 }
     static var before: Int { 1 }
-    /// When the period at hand began, in seconds since 1970.
+    /// When the current period began, in seconds since 1970.
     static var begin: Int { 2 }
 
-    /// The earliest of the ends that are noted in a block from the cell `first` on, and when its
-    /// period began, both in seconds since 1970; nil: none is. From any thread.
+    /// The earliest expiry recorded in a block from the cell `first` on, and when its period began,
+    /// both in seconds since 1970; `nil` if there is none. From any thread.
     static func read(_ cells: CounterCells, at first: Int) -> (end: Int64, begin: Int64)? {
         let (current, earlier) = (cells[first], cells[first + before])
         guard current > 0 else { return nil }
@@ -54,7 +54,7 @@ enum EarliestEnd {
 }
 
 extension WorkerMetrics {
-    /// A host entry's cells for what is only told of itself; nil: its slot has another name by now.
+    /// A host entry's own cells; `nil` if its slot has another name by now.
     private func own(_ host: LabelIndex) -> CounterCells? {
         hosts.forWriting(host.slot, owner: SlotOwner.of(host))
     }
@@ -65,7 +65,7 @@ extension WorkerMetrics {
         own(host)?.add(UInt64(bitPattern: change), to: gauge.rawValue)
     }
 
-    /// Notes when the certificate ends that a server of a host entry presented, trusted or not.
+    /// Records when a certificate presented by a server of a host entry expires, trusted or not.
     /// - Parameters:
     ///   - notAfter: in seconds since 1970.
     ///   - now: in seconds since 1970.
@@ -73,8 +73,8 @@ extension WorkerMetrics {
         note(notAfter, at: now, host: host, HostLayout.certificates)
     }
 
-    /// Notes when the first certificate ends of the chain that a server of a host entry was
-    /// verified by.
+    /// Records when the first certificate expires of the chain by which a server of a host entry
+    /// was verified.
     /// - Parameters:
     ///   - notAfter: in seconds since 1970.
     ///   - now: in seconds since 1970.
@@ -97,7 +97,7 @@ extension WorkerMetrics {
         cells.set(UInt64(max(0, now)), at: first + EarliestEnd.begin)
     }
 
-    /// Counts a client that does not accept the certificate that was issued for a host.
+    /// Counts a client that rejects the certificate issued for a host.
     package func countRejection(host: LabelIndex) {
         block(host, of: hosts).add(1, to: HostLayout.rejections)
     }
@@ -107,7 +107,7 @@ extension WorkerMetrics {
         block(host, of: hosts).add(1, to: HostLayout.givenUp)
     }
 
-    /// How often clients did not accept certificates issued for hosts of an entry, from any thread.
+    /// How often clients rejected certificates issued for hosts of an entry. From any thread.
     package func rejections(host: LabelIndex) -> UInt64 { value(host, HostLayout.rejections) }
 
     /// A gauge's value for a host entry, from any thread.
@@ -120,7 +120,7 @@ extension WorkerMetrics {
     }
 }
 
-/// A host entry whose figures are shown: its label, and its cells of the workers that have any.
+/// A host entry with figures: its label, and its cells in the workers that have any.
 private struct HostSeries {
     var labels: LabelText
     var blocks: [CounterCells]
@@ -183,12 +183,14 @@ extension ExpositionWriter {
     private mutating func writeCertificates(_ hosts: [HostSeries], _ now: Int64) {
         family(
             "pinfold_host_certificate_expiry_seconds", .gauge,
-            help: "Time left for the certificate that ends first of those that servers presented.",
+            help: "Time left for the certificate that expires first of those that servers "
+                + "presented.",
             unit: "seconds")
         writeEnds(hosts, HostLayout.certificates, now)
         family(
             "pinfold_host_chain_expiry_seconds", .gauge,
-            help: "Time left for the chain that ends first of those that servers were verified by.",
+            help: "Time left for the chain that expires first of those by which servers were "
+                + "verified.",
             unit: "seconds")
         writeEnds(hosts, HostLayout.chains, now)
     }
@@ -197,7 +199,8 @@ extension ExpositionWriter {
         for host in hosts {
             let ends = host.blocks.compactMap { EarliestEnd.read($0, at: cell) }
             guard let latest = ends.map({ $0.begin }).max() else { continue }
-            // A worker that has long seen no server may know of one that has been renewed since.
+            // A worker that has not seen a server for a long time may still have a certificate that
+            // has since been renewed.
             let lately = ends.filter { latest - $0.begin < 2 * EarliestEnd.period }
             guard let end = lately.map({ $0.end }).min() else { continue }
             sample(host.labels, signed: end - now)

@@ -1,13 +1,13 @@
-/// A name's place in a ``LabelTable``: a slot, and the number of the name among those that the slot
-/// has had. It goes on to stand for the same name when a reload has removed that, and for none once
-/// the slot has been given to another one.
+/// A name's index in a ``LabelTable``: a slot, and the number of the name among those that the slot
+/// has had. It still stands for the same name after a reload has removed that, and for none once
+/// the slot has been reassigned.
 package struct LabelIndex: Sendable, Hashable {
-    /// Where counters of the name are found.
+    /// The slot of the name's counters.
     package let slot: UInt32
-    /// Which of the slot's names, counted from 0.
+    /// The number of the name among the slot's names, from 0.
     package let use: UInt32
 
-    /// The name that stands for all that have no slot of their own (any more).
+    /// The name for all values that have no slot of their own (any more).
     package static let other = LabelIndex(slot: 0, use: 0)
 
     /// The name number `use` of a slot.
@@ -20,18 +20,18 @@ package struct LabelIndex: Sendable, Hashable {
 
 /// The label values of one dimension.
 ///
-/// Values come from the configuration, never from traffic, and there is room for as many as that
-/// has. A value that a reload removes is no longer in force: its series end. What is still under
-/// way with it is counted where it was, and if the value comes back soon, its series go on. Only
-/// when as many values have been removed as are in force (and at least `retainedLabels`) is the
-/// slot of the one removed first given to a new value, whose counters begin at zero.
+/// Values come from the configuration, never from traffic, and the table has room for all of them.
+/// A value that a reload removes is no longer in force: its series end. What is still in progress
+/// with it is counted as before, and if the value returns soon, its series continue. Only when as
+/// many values have been removed as are in force (and at least `retainedLabels`) is the slot of the
+/// value removed first reassigned to a new one, whose counters begin at zero.
 package struct LabelTable: Sendable, Equatable {
-    /// The value of the series of what has none of its own.
+    /// The value for everything without a series of its own.
     package static let overflowLabel = "other"
-    /// Removed values that keep their slots, however few are in force.
+    /// How many removed values keep their slots, however few are in force.
     package static let retainedLabels = 64
-    /// The most slots; a value that finds none is counted with `other`. No configuration comes near
-    /// it: it bounds what a fault elsewhere could take.
+    /// The most slots; a value without one is counted with `other`. No configuration comes near
+    /// this: it limits the effect of a bug elsewhere.
     package static let maximumSlots = 1 << 20
 
     private enum State: Equatable { case inForce, taken, removed }
@@ -42,11 +42,11 @@ package struct LabelTable: Sendable, Equatable {
         var state: State
     }
 
-    /// The first one is that of `other`; it and those of the permanent values stay as they are.
+    /// The first one is for `other`; it and those of the permanent values never change.
     private var slots: [Slot]
     private let permanent: Int
     private var slotIndexes: [String: Int] = [:]
-    /// Slots whose values are removed, in the order in which they were.
+    /// Slots whose values were removed, in the order of removal.
     private var removed: [Int] = []
     private var inForceCount = 0
 
@@ -61,12 +61,12 @@ package struct LabelTable: Sendable, Equatable {
         putInForce(labels)
     }
 
-    /// The indexes of values that a configuration has, which need not come into force: those of it
-    /// that are not known get slots.
+    /// The indexes of a configuration's values, assigning slots to unknown ones. The configuration
+    /// need not come into force.
     package mutating func indexes(for labels: [String]) -> [LabelIndex] {
-        // What was taken before and has not come into force does not.
+        // Slots that were assigned before and have not come into force are released.
         for slot in slots.indices where slots[slot].state == .taken { remove(slot) }
-        // First all that are known, so that no slot of theirs is given away.
+        // Known values first, so that their slots are not reassigned.
         for label in labels {
             guard let slot = slotIndexes[label], slots[slot].state == .removed else { continue }
             slots[slot].state = .taken
@@ -114,7 +114,7 @@ package struct LabelTable: Sendable, Equatable {
         return LabelIndex(slot: UInt32(slot), use: slots[slot].use)
     }
 
-    /// The value at an index; `other` for one whose slot has another value by now.
+    /// The value at an index; `other` if its slot has another value by now.
     package subscript(index: LabelIndex) -> String {
         let slot = Int(index.slot)
         guard slots.indices.contains(slot), slots[slot].use == index.use else {
@@ -131,6 +131,6 @@ package struct LabelTable: Sendable, Equatable {
         }
     }
 
-    /// Of every slot, which of its names it has now, and that name.
+    /// Each slot's current name, and the number of that name.
     package var names: [(use: UInt32, label: String)] { slots.map { ($0.use, $0.label) } }
 }

@@ -1,4 +1,4 @@
-/// A request's method as a label value: a closed set, so that traffic cannot make up series.
+/// A request's method as a label value: a closed set, so that traffic cannot create series.
 ///
 /// The raw values are those of the HTTP core's `Method`, so that one converts by its raw value.
 package enum MetricMethod: UInt8, Sendable, CaseIterable {
@@ -48,27 +48,27 @@ package enum CodeClass: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// What the cache had to do with an exchange.
+/// The part of the cache in an exchange.
 package enum CacheResult: UInt8, Sendable, CaseIterable {
-    /// The cache has no part in it: a tunnel, an upgrade, a reply of the gateway's own.
+    /// None: a tunnel, an upgrade, or a reply of the gateway.
     case none
     /// Answered from the cache, fresh.
     case hit
     /// Answered from the cache, stale, as the request or the response allowed.
     case hitStale
-    /// Answered from the cache after the origin said that nothing changed.
+    /// Answered from the cache after the origin confirmed that nothing changed.
     case revalidated
-    /// Answered by the response to another client's request for the same.
+    /// Answered by the response to another client's request for the same resource.
     case collapsed
-    /// Forwarded because nothing stored fitted; the response could be stored.
+    /// Forwarded because no stored response could be used; the response could be stored.
     case miss
     /// Forwarded; the response could not be stored.
     case uncacheable
-    /// Forwarded without asking: the route's cache is off, or the request's method or directives
-    /// said so.
+    /// Forwarded without a lookup: the route's cache is disabled, or the request's method or
+    /// directives required it.
     case bypass
 
-    /// The label value, also the access log's word: `none`, `hit`, `hit_stale`, `revalidated`,
+    /// The value of the label and in the access log: `none`, `hit`, `hit_stale`, `revalidated`,
     /// `collapsed`, `miss`, `uncacheable`, `bypass`.
     package var label: StaticString {
         switch self {
@@ -84,9 +84,9 @@ package enum CacheResult: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// How a pinset judged a server.
+/// A pinset's verdict on a server.
 package enum PinResult: UInt8, Sendable, CaseIterable {
-    /// A pin matched, or the pinset's mode needs none.
+    /// A pin matched, or the pinset's mode does not need one.
     case passed
     /// The chain is trusted, but no pin matched it.
     case noPinMatched
@@ -94,11 +94,12 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
     case untrustedChain
     /// The certificate is not for this host name.
     case hostNameMismatch
-    /// The pinset itself cannot pass: a pinned mode without pins, or a contradictory policy.
+    /// The pinset itself can never be satisfied: a pinned mode without pins, or a contradictory
+    /// policy.
     case policyRefused
-    /// No pin matched, which the pinset only reports: the server passed.
+    /// No pin matched, which the pinset only reports: the server was accepted.
     case reported
-    /// The pinset's time is over, and it refuses.
+    /// The pinset has expired, and refuses.
     case expired
 
     /// The label value: `passed`, `no_pin_matched`, `untrusted_chain`, `host_name_mismatch`,
@@ -116,15 +117,15 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// What an exchange was, for how its time is counted.
+/// The kind of an exchange, which determines how its duration is counted.
 package enum ExchangeKind: UInt8, Sendable, CaseIterable {
     /// A request and its response.
     case request
-    /// A tunnel that CONNECT opened.
+    /// A tunnel opened by CONNECT.
     case tunnel
-    /// A connection that changed to another protocol (101), a WebSocket for example.
+    /// A connection that switched to another protocol (101), for example a WebSocket.
     case upgrade
-    /// A response that is sent as things happen (`text/event-stream`).
+    /// A stream of events (`text/event-stream`).
     case eventStream
 
     /// The label value: `request`, `tunnel`, `upgrade`, `event_stream`.

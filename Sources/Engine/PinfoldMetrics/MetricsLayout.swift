@@ -1,4 +1,4 @@
-/// Where what lies in a worker's block of plain counters. The parts have fixed places with room to
+/// The layout of a worker's block of plain counters. The parts have fixed offsets with room to
 /// grow, so that an index is a constant plus a raw value.
 @usableFromInline
 enum PlainLayout {
@@ -15,15 +15,15 @@ enum PlainLayout {
     static func count(_ dimensions: MetricsDimensions) -> Int { failures + dimensions.reasons }
 }
 
-/// Where what lies in a pinset's block: its verdicts.
+/// The layout of a pinset's block: its verdicts.
 enum PinsetLayout {
     /// Room for every `PinResult`.
     static var results: Int { 8 }
     static var cells: Int { results }
 }
 
-/// Where what lies in a route's block: the request series, the histograms, and what is counted by
-/// cache result and by reason.
+/// The layout of a route's block: the request series, the histograms, and the counts by cache
+/// result and by reason.
 enum RouteLayout {
     /// Room for every `MetricMethod`, `CodeClass` and `CacheResult`.
     static var methods: Int { 10 }
@@ -71,7 +71,7 @@ struct HistogramTotals {
         for index in 0..<HistogramBuckets.cells { cells[index] &+= block[start + index] }
     }
 
-    /// The values in the first buckets up to and with `bucket`.
+    /// The number of values in the buckets up to and including `bucket`.
     func count(bucket: Int) -> UInt64 { cells[bucket] }
     /// How many values there are.
     var count: UInt64 {

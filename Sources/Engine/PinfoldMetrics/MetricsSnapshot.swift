@@ -1,4 +1,4 @@
-/// All that a scrape reads, gathered by the gateway at the moment of the scrape.
+/// Everything that a scrape reads, collected by the gateway at the moment of the scrape.
 package struct MetricsSnapshot: Sendable {
     /// The counters of every thread that counts.
     package var workers: [WorkerMetrics]
@@ -14,9 +14,9 @@ package struct MetricsSnapshot: Sendable {
     package var notStored: [String]
     /// Figures of the whole gateway.
     package var service: ServiceFigures
-    /// Figures of the process; `nil` where they cannot be read.
+    /// Figures of the process; `nil` if they cannot be read.
     package var process: ProcessFigures?
-    /// What was built.
+    /// The build.
     package var build: BuildFigures
 
     /// A snapshot of these parts.

@@ -1,32 +1,33 @@
 import Synchronization
 
-/// How often servers' chains had one pin of one pinset. Shared by all threads: a handshake adds to
-/// it, which is not often enough to need a counter for each of them.
+/// How often servers' chains contained one pin of one pinset. It is shared by all threads: only
+/// handshakes add to it, which is not often enough to need a counter per thread.
 package final class PinCounter: Sendable {
     private let matches = Atomic<UInt64>(0)
 
     package init() {}
 
-    /// Counts a judgement of a server whose chain had it.
+    /// Counts an evaluation of a server whose chain contained the pin.
     package func add() { matches.wrappingAdd(1, ordering: .relaxed) }
 
-    /// How many there have been.
+    /// The count.
     package var value: UInt64 { matches.load(ordering: .relaxed) }
 }
 
-/// What is counted of a pin.
+/// The counts of a pin.
 package struct PinFigure: Sendable, Equatable {
-    /// The label value of what is not told apart.
+    /// The label value for pins without a counter of their own.
     static let otherLabel = "other"
-    /// Characters of a digest that the label has: of base64 or hexadecimal, 48 bits at least.
+    /// The number of characters of a digest in the label: base64 or hexadecimal, at least 48 bits.
     private static let labelCharacters = 12
     private static let keyPrefix = "sha256/"
 
-    /// The pin as it is reported, ready to paste; nil: all that are not told apart.
+    /// The pin as it is reported, ready to paste; `nil` for all pins without a counter of their
+    /// own.
     package var text: String?
     package var matches: UInt64
 
-    /// What is counted of a pin, or of several.
+    /// The count of a pin, or of several.
     package init(text: String?, matches: UInt64) {
         self.text = text
         self.matches = matches

@@ -1,14 +1,14 @@
 /// Reports of pin failures.
 package struct PinReportFigures: Sendable, Equatable {
-    /// What became of failures and their reports since the start: label values of `result`, in the
-    /// order in which they are listed.
+    /// The results for failures and their reports since the start: values of the label `result`, in
+    /// the order in which they are listed.
     package var results: [(label: String, total: UInt64)] = []
-    /// Reports that wait for their delivery.
+    /// Reports waiting for delivery.
     package var waiting: UInt64 = 0
     /// Their bytes.
     package var waitingBytes: UInt64 = 0
 
-    /// Figures at rest, to be filled in.
+    /// Figures at zero, to be filled in.
     package init() {}
 
     package static func == (left: PinReportFigures, right: PinReportFigures) -> Bool {
@@ -18,7 +18,7 @@ package struct PinReportFigures: Sendable, Equatable {
 }
 
 extension ExpositionWriter {
-    /// What became of pin failures that are to be reported, and what waits.
+    /// The results for pin failures to report, and what is waiting.
     mutating func writePinReports(_ figures: PinReportFigures) {
         family(
             "pinfold_pin_reports", .counter,
@@ -26,11 +26,11 @@ extension ExpositionWriter {
         for (label, total) in figures.results { sample(LabelText("result", label), total) }
         family(
             "pinfold_pin_reports_waiting", .gauge,
-            help: "Reports of pin failures that wait for their delivery.")
+            help: "Reports of pin failures that are waiting for delivery.")
         sample(figures.waiting)
         family(
             "pinfold_pin_reports_waiting_bytes", .gauge,
-            help: "Bytes of the reports that wait for their delivery.", unit: "bytes")
+            help: "Bytes of the reports that are waiting for delivery.", unit: "bytes")
         sample(figures.waitingBytes)
     }
 }

@@ -1,5 +1,5 @@
 extension ExpositionWriter {
-    /// What pinsets found about servers, and how long they last.
+    /// The verdicts of pinsets, and their expiry.
     mutating func writePinsets(_ snapshot: MetricsSnapshot) {
         writeEvaluations(snapshot)
         writeMatches(snapshot)
@@ -7,7 +7,7 @@ extension ExpositionWriter {
         let now = snapshot.service.wallSeconds
         family(
             "pinfold_pinset_enforced", .gauge,
-            help: "1 while a server that no pin matches is refused, 0 while that is only reported.")
+            help: "1 if a server that no pin matches is refused, 0 if that is only reported.")
         for pinset in pinsets {
             let reports = pinset.isReportedAfter && pinset.expires.map { now >= $0 } ?? false
             sample(LabelText("pinset", pinset.label), pinset.isEnforced && !reports ? 1 : 0)
@@ -24,7 +24,8 @@ extension ExpositionWriter {
     private mutating func writeMatches(_ snapshot: MetricsSnapshot) {
         family(
             "pinfold_pin_matches", .counter,
-            help: "Judgements in which a server's chain had a pin, by pinset and the pin's start.")
+            help: "Evaluations in which a server's chain contained a pin, by pinset and the pin's "
+                + "beginning.")
         for pinset in snapshot.service.pinsets {
             // Configured pins are listed from the start: a backup that never matches is at 0.
             for pin in pinset.pins {
@@ -38,7 +39,7 @@ extension ExpositionWriter {
     private mutating func writeEvaluations(_ snapshot: MetricsSnapshot) {
         family(
             "pinfold_pin_evaluations", .counter,
-            help: "Judgements of servers by pinsets, by pinset and result.")
+            help: "Evaluations of servers by pinsets, by pinset and result.")
         for pinset in snapshot.pinsets.inForceAndOther {
             for result in PinResult.allCases {
                 let total = snapshot.workers.reduce(UInt64(0)) {

@@ -4,7 +4,7 @@ extension ExpositionWriter {
         writeTiers(service)
         writeStore(service)
         if let disk = service.disk { writeDisk(disk) }
-        family("pinfold_access_log_lines", .counter, help: "Access log lines that were written.")
+        family("pinfold_access_log_lines", .counter, help: "Access log lines written.")
         sample(service.accessLog.written)
         family(
             "pinfold_access_log_dropped_lines", .counter,
@@ -23,11 +23,11 @@ extension ExpositionWriter {
         else { return }
         family(
             "pinfold_origin_connections_limit", .gauge,
-            help: "Connections that there may be to one server (limits.upstreamPerHost).")
+            help: "Limit on connections to one server (limits.upstreamPerHost).")
         sample(connections)
         family(
             "pinfold_origin_waiting_limit", .gauge,
-            help: "Exchanges that may wait for a connection to one server (limits.pending).")
+            help: "Limit on exchanges waiting for a connection to one server (limits.pending).")
         sample(waiting)
     }
 
@@ -40,18 +40,18 @@ extension ExpositionWriter {
         sample(log.dropped)
         family(
             "pinfold_log_suppressed_lines", .counter,
-            help: "Messages counted and not written because there were too many like them.")
+            help: "Messages counted but not written because there were too many similar ones.")
         sample(log.suppressed)
     }
 
     private mutating func writeInterception(_ figures: InterceptionFigures) {
         family(
             "pinfold_interception_certificates", .gauge,
-            help: "Certificates issued for intercepted tunnels that are kept.")
+            help: "Cached certificates issued for intercepted tunnels.")
         sample(figures.kept)
         family(
             "pinfold_interception_certificates_waiting", .gauge,
-            help: "Names that wait for their certificate.")
+            help: "Names waiting for a certificate.")
         sample(figures.waiting)
         family(
             "pinfold_interception_certificates_issued", .counter, help: "Certificates issued.")
@@ -70,16 +70,16 @@ extension ExpositionWriter {
             service.diskTier.map { (LabelText("tier=\"disk\""), $0) },
         ].compactMap { $0 }
         family(
-            "pinfold_cache_size_bytes", .gauge, help: "Bytes that cache entries take up, by tier.",
+            "pinfold_cache_size_bytes", .gauge, help: "Bytes used by cache entries, by tier.",
             unit: "bytes")
         for (labels, tier) in tiers { sample(labels, tier.bytes) }
         family(
-            "pinfold_cache_limit_bytes", .gauge, help: "Bytes that the cache may take up, by tier.",
+            "pinfold_cache_limit_bytes", .gauge, help: "Bytes that the cache may use, by tier.",
             unit: "bytes")
         for (labels, tier) in tiers { sample(labels, tier.limitBytes) }
         family(
             "pinfold_cache_memory_heap_bytes", .gauge,
-            help: "Bytes of the heap that holds the memory tier's larger entries, holes included.",
+            help: "Bytes of the heap for the memory tier's larger entries, including holes.",
             unit: "bytes")
         sample(service.memoryHeapBytes)
         family("pinfold_cache_entries", .gauge, help: "Stored responses, by tier.")
@@ -91,7 +91,10 @@ extension ExpositionWriter {
     }
 
     private mutating func writeStore(_ service: ServiceFigures) {
-        family("pinfold_cache_disk_state", .gauge, help: "1 at the state that the disk tier is in.")
+        family(
+            "pinfold_cache_disk_state", .gauge,
+            help: "1 for the current state of the disk "
+                + "tier.")
         for state in DiskTierState.allCases {
             sample(LabelText("state", state.label), state == service.diskState ? 1 : 0)
         }
@@ -106,7 +109,7 @@ extension ExpositionWriter {
         sample(queue.operations)
         family(
             "pinfold_cache_store_dropped", .counter,
-            help: "Times that a response was not written to the disk tier for want of room.")
+            help: "Times that a response was not written to the disk tier for lack of room.")
         sample(queue.dropped)
         family(
             "pinfold_cache_damaged_entries", .counter,
@@ -126,13 +129,14 @@ extension ExpositionWriter {
         sample(disk.writes)
         family(
             "pinfold_cache_disk_evictions", .counter,
-            help: "Responses removed from the disk tier, by what there was too much of.")
+            help: "Responses removed from the disk tier, by the limit that was exceeded.")
         sample(LabelText("reason=\"bytes\""), disk.evictedForBytes)
         sample(LabelText("reason=\"entries\""), disk.evictedForEntries)
         sample(LabelText("reason=\"variants\""), disk.evictedForVariants)
         family(
             "pinfold_cache_disk_restarts", .counter,
-            help: "Times that the disk tier began anew: it was damaged or its files were gone.")
+            help: "Times that the disk tier was recreated because it was damaged or its files were "
+                + "missing.")
         sample(disk.restarts)
     }
 
@@ -140,7 +144,7 @@ extension ExpositionWriter {
         if let activity = service.activity {
             family(
                 "pinfold_activity_state", .gauge,
-                help: "1 at the state that the activity indicator is in.")
+                help: "1 for the current state of the activity indicator.")
             for (index, state) in activity.states.enumerated() {
                 sample(LabelText("state", state.label), index == activity.current ? 1 : 0)
             }
@@ -179,16 +183,16 @@ extension ExpositionWriter {
     private mutating func writeConfiguration(_ service: ServiceFigures) {
         family(
             "pinfold_config_generation", .gauge,
-            help: "The number of the configuration by which all workers go; each reload adds one.")
+            help: "The number of the configuration that all workers use; each reload adds one.")
         sample(service.configurationGeneration)
         family(
             "pinfold_config_last_reload_successful", .gauge,
-            help: "1 if the latest reload was taken over and no watched file is unusable, else 0.")
+            help: "1 if the latest reload succeeded and no watched file is unusable, otherwise 0.")
         sample(service.lastReloadSucceeded ? 1 : 0)
         writeWatchedFiles(service)
         family(
             "pinfold_own_certificate_expiry_seconds", .gauge,
-            help: "Time left for a certificate that the gateway itself shows or issues with.",
+            help: "Time left for a certificate that the gateway itself presents or issues with.",
             unit: "seconds")
         for certificate in service.ownCertificates {
             var labels = LabelText("use", certificate.use.rawValue)
@@ -197,19 +201,19 @@ extension ExpositionWriter {
         }
         family(
             "pinfold_config_loaded_timestamp_seconds", .gauge,
-            help: "When the configuration in force was taken over, in seconds since 1970.",
+            help: "When the configuration in force was loaded, in seconds since 1970.",
             unit: "seconds")
         sample(millionths: service.configurationLoadedMilliseconds &* 1000)
         family(
             "pinfold_ready", .gauge,
-            help: "1 while the gateway takes new work, 0 while it does not.")
+            help: "1 if the gateway accepts new work, otherwise 0.")
         sample(service.isReady ? 1 : 0)
     }
 
     private mutating func writeWatchedFiles(_ service: ServiceFigures) {
         family(
             "pinfold_config_file_state", .gauge,
-            help: "1 at the state of a file that is taken up when it changes.")
+            help: "1 for the current state of a watched file.")
         for file in service.watchedFiles {
             for state in WatchedFileState.allCases {
                 var labels = LabelText("file", file.path)
@@ -219,11 +223,11 @@ extension ExpositionWriter {
         }
         family(
             "pinfold_config_file_refusals", .counter,
-            help: "Times that a watched file had changed and could not be used.")
+            help: "Times that a watched file had changed but could not be used.")
         sample(service.fileRefusals)
     }
 
-    /// What was built.
+    /// The build.
     mutating func writeBuild(_ build: BuildFigures) {
         family("pinfold_build", .info, help: "The version that is running.")
         var labels = LabelText("version", build.version)

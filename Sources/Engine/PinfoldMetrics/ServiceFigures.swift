@@ -49,7 +49,7 @@ package struct ServiceFigures: Sendable {
     /// Whether the gateway takes new work: its listeners are up and it is not draining.
     package var isReady = true
 
-    /// Figures at rest, to be filled in.
+    /// Figures at zero, to be filled in.
     package init() {}
 }
 
@@ -175,7 +175,7 @@ package struct DiskFigures: Sendable, Equatable {
     /// Times that the database was begun anew: it was damaged, or its files were gone.
     package var restarts: UInt64 = 0
 
-    /// Figures at rest, to be filled in.
+    /// Figures at zero, to be filled in.
     package init() {}
 }
 
@@ -238,7 +238,7 @@ package struct InterceptionFigures: Sendable, Equatable {
     /// Handshakes that got no certificate.
     package var failures: UInt64 = 0
 
-    /// Figures at rest, to be filled in.
+    /// Figures at zero, to be filled in.
     package init() {}
 }
 
@@ -352,7 +352,7 @@ package struct ProcessFigures: Sendable, Equatable {
     package init() {}
 }
 
-/// What was built.
+/// The build.
 package struct BuildFigures: Sendable, Equatable {
     /// The version, as `pinfold --version` prints it.
     package var version: String

@@ -1,16 +1,15 @@
 import Synchronization
 
-/// Pointers by slot, of which there may become as many as configurations ask for.
+/// Pointers by slot. There may be as many slots as configurations require.
 ///
-/// They lie in parts, each twice as large as the one before. A part is made when a slot in it is
-/// first written to, and never moved or given back before the end: readers need no lock.
+/// They are stored in parts, each twice as large as the previous one. A part is created when a slot
+/// in it is first written, and is neither moved nor freed before the end: readers need no lock.
 struct SlotDirectory: ~Copyable, @unchecked Sendable {
     private typealias Entry = Atomic<UnsafeMutableRawPointer?>
 
     /// Slots of the first part, a power of two.
     private static var firstPart: Int { 64 }
-    /// With so many parts there is room for four million slots, more than a ``LabelTable`` gives
-    /// out.
+    /// This many parts have room for four million slots, more than a ``LabelTable`` assigns.
     private static var parts: Int { 16 }
 
     private let parts: UnsafeMutablePointer<Entry>
@@ -30,7 +29,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
         parts.deallocate()
     }
 
-    /// Where a slot lies: the part, and the place in it.
+    /// The location of a slot: the part, and the index in it.
     @inline(__always)
     private static func locate(_ slot: Int) -> (part: Int, entry: Int) {
         let shifted = slot + firstPart
@@ -51,7 +50,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
         parts[part].load(ordering: .acquiring)?.assumingMemoryBound(to: Entry.self)
     }
 
-    /// What is kept for a slot; for the writing thread.
+    /// The pointer for a slot; for the writing thread.
     @inline(__always)
     func ownPointer(_ slot: UInt32) -> UnsafeMutableRawPointer? {
         let (part, entry) = Self.locate(Int(slot))
@@ -61,7 +60,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
         return entries[entry].load(ordering: .relaxed)
     }
 
-    /// What is kept for a slot, with all that was written to it before; for any thread.
+    /// The pointer for a slot, with everything written to it before; for any thread.
     func pointer(_ slot: UInt32) -> UnsafeMutableRawPointer? {
         let (part, entry) = Self.locate(Int(slot))
         guard part < Self.parts, let entries = entries(ofPart: part) else {
@@ -70,10 +69,10 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
         return entries[entry].load(ordering: .acquiring)
     }
 
-    /// Keeps something for a slot; for the writing thread. What it points to must be complete.
+    /// Sets the pointer for a slot; for the writing thread. What it points to must be complete.
     func keep(_ pointer: UnsafeMutableRawPointer, for slot: UInt32) {
         let (part, entry) = Self.locate(Int(slot))
-        precondition(part < Self.parts, "a slot that no table of labels gives out")
+        precondition(part < Self.parts, "a slot that no table of labels assigns")
         let entries = ownEntries(ofPart: part) ?? makePart(part)
         entries[entry].store(pointer, ordering: .releasing)
     }
@@ -86,7 +85,7 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
         return entries
     }
 
-    /// Calls `body` with everything that is kept.
+    /// Calls `body` with every pointer.
     func visit(_ body: (UnsafeMutableRawPointer) -> Void) {
         for part in 0..<Self.parts {
             guard let entries = entries(ofPart: part) else { continue }
@@ -97,11 +96,11 @@ struct SlotDirectory: ~Copyable, @unchecked Sendable {
     }
 }
 
-/// Blocks of counters by the slots of labels, each made by the writing thread at its first use.
+/// Blocks of counters by the slots of labels, each created by the writing thread at its first use.
 ///
 /// A block belongs to one name of its slot. When the writing thread first counts for a later name,
-/// it sets the block to zero; what is then still counted for an earlier one has no block. Readers
-/// get the block of the name that they ask for, or none.
+/// it sets the block to zero; counts for an earlier name then have no block. Readers get the block
+/// of the name that they ask for, or none.
 struct SlotBlocks: ~Copyable, @unchecked Sendable {
     private let directory = SlotDirectory()
     /// Counters of a block.
@@ -111,11 +110,12 @@ struct SlotBlocks: ~Copyable, @unchecked Sendable {
     init(cells: Int) { self.cells = cells }
 
     deinit {
-        // The counters have one more before them: whose they are.
+        // The counters are preceded by one for the owner.
         directory.visit { CounterCells(atOwner: $0, count: cells).deallocateWithOwner() }
     }
 
-    /// A slot's block for one of its names; nil: it belongs to a later one. For the writing thread.
+    /// A slot's block for one of its names; `nil` if it belongs to a later one. For the writing
+    /// thread.
     @inline(__always)
     func forWriting(_ slot: UInt32, owner: UInt64) -> CounterCells? {
         guard let known = directory.ownPointer(slot) else { return make(slot, owner) }
@@ -139,12 +139,12 @@ struct SlotBlocks: ~Copyable, @unchecked Sendable {
         return block
     }
 
-    /// Whose the block of a slot is; nil: there is none. For the writing thread.
+    /// The owner of a slot's block; `nil` if there is no block. For the writing thread.
     func owner(ofSlot slot: UInt32) -> UInt64? {
         directory.ownPointer(slot).map { CounterCells(atOwner: $0, count: cells).owner(.relaxed) }
     }
 
-    /// The block of `other`, whose slot has never another name. For the writing thread.
+    /// The block of `other`, whose slot never has another name. For the writing thread.
     func ofOther() -> CounterCells {
         let other = LabelIndex.other.slot
         return directory.ownPointer(other).map { CounterCells(atOwner: $0, count: cells) }
@@ -183,15 +183,15 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
         memory.assumingMemoryBound(to: SlotBlocks.self)
     }
 
-    /// A route's block; nil: it belongs to a later name of either slot. For the writing thread.
+    /// A route's block; `nil` if it belongs to a later name of either slot. For the writing thread.
     @inline(__always)
     func forWriting(_ route: RouteIndex) -> CounterCells? {
         let memory = listeners.ownPointer(route.listener.slot) ?? make(route.listener.slot)
         return Self.blocks(at: memory).pointee.forWriting(route.host.slot, owner: route.owner)
     }
 
-    /// The block in place of one that belongs to a later name of either slot: that of the
-    /// listener's other hosts if only the host entry's slot has been given away. For the writing
+    /// The block to use if a route's block belongs to a later name of either slot: that of the
+    /// listener's other hosts if only the host entry's slot has been reassigned. For the writing
     /// thread.
     func ofOther(insteadOf route: RouteIndex) -> CounterCells {
         let others = RouteIndex(listener: route.listener, host: .other)
@@ -204,7 +204,7 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
         return ofOther()
     }
 
-    /// The block of what has no names. For the writing thread.
+    /// The block for everything without a name. For the writing thread.
     private func ofOther() -> CounterCells {
         let other = LabelIndex.other.slot
         return Self.blocks(at: listeners.ownPointer(other) ?? make(other)).pointee.ofOther()
@@ -225,12 +225,12 @@ struct RouteBlocks: ~Copyable, @unchecked Sendable {
     }
 }
 
-/// Whose a block is: the number of a slot's name, or of a pair of them.
+/// The owner of a block: the number of a slot's name, or of a pair of names.
 enum SlotOwner {
-    /// Of one slot's name.
+    /// The owner for one slot's name.
     static func of(_ index: LabelIndex) -> UInt64 { UInt64(index.use) }
 
-    /// Of the names of two slots.
+    /// The owner for the names of two slots.
     @inline(__always)
     static func of(_ one: LabelIndex, _ other: LabelIndex) -> UInt64 {
         UInt64(one.use) << 32 | UInt64(other.use)
@@ -239,7 +239,7 @@ enum SlotOwner {
     /// The first of two names, of an owner that is a pair.
     static func first(of pair: UInt64) -> UInt32 { UInt32(pair >> 32) }
 
-    /// Whether an owner came after another one: neither of its names before, and one after.
+    /// Whether an owner is later than another one: none of its names is earlier, and one is later.
     static func isLater(_ owner: UInt64, than other: UInt64) -> Bool {
         let (high, low) = (owner >> 32, owner & 0xFFFF_FFFF)
         let (otherHigh, otherLow) = (other >> 32, other & 0xFFFF_FFFF)

@@ -11,25 +11,25 @@ package enum MetricDirection: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// What is counted of the content that a route's rules have looked at.
+/// What is counted about content processed by a route's rules.
 enum TransformationCell: UInt8, CaseIterable {
-    /// Messages whose content passed as it was.
+    /// Messages whose content was forwarded unchanged.
     case checked
     /// Messages whose content was changed.
     case changed
-    /// Bytes of content that came, as they came.
+    /// Bytes of content as received.
     case bytesIn
-    /// Bytes of content that went on.
+    /// Bytes of content as forwarded.
     case bytesOut
     case microseconds
 }
 
 extension WorkerMetrics {
-    /// Counts a message whose content a route's rules have looked at.
+    /// Counts a message whose content was processed by a route's rules.
     /// - Parameters:
     ///   - route: the listener and the host entry.
-    ///   - bytes: of content, that came and that went on.
-    ///   - microseconds: that checking and changing took.
+    ///   - bytes: the bytes of content as received and as forwarded.
+    ///   - microseconds: the time that checking and changing took.
     package func recordTransformation(
         route: RouteIndex, _ direction: MetricDirection, isChanged: Bool,
         bytes: (in: UInt64, out: UInt64), microseconds: UInt64
@@ -46,22 +46,22 @@ extension WorkerMetrics {
 }
 
 extension ExpositionWriter {
-    /// What the rules of routes have looked at, where there are any.
+    /// The metrics of content processed by routes' rules, if there is any.
     mutating func writeTransformations(_ routes: [RouteSeries]) {
         family(
             "pinfold_transformed_messages", .counter,
-            help: "Messages whose content a route's rules have passed, by what became of it.")
+            help: "Messages whose content a route's rules processed, by result.")
         each(routes, .checked, "result", "checked")
         each(routes, .changed, "result", "changed")
         family(
             "pinfold_transformation_bytes", .counter,
-            help: "Bytes of content that a route's rules have passed, as they came and went on.",
+            help: "Bytes of content processed by a route's rules, as received and as forwarded.",
             unit: "bytes")
         each(routes, .bytesIn, "side", "in")
         each(routes, .bytesOut, "side", "out")
         family(
             "pinfold_transformation_seconds", .counter,
-            help: "Time that checking and changing content has taken.", unit: "seconds")
+            help: "Time spent checking and changing content.", unit: "seconds")
         for route in routes {
             for direction in MetricDirection.allCases {
                 let count = route.total(at: RouteLayout.transformation(direction, .microseconds))

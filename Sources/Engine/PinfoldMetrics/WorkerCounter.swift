@@ -1,26 +1,26 @@
-/// Everything that a worker counts one by one. The metric, labels and help text of each are in
+/// The individual counters of a worker. The metric, labels and help text of each are in
 /// `CounterFamily.all`.
 package enum WorkerCounter: Int, Sendable, CaseIterable {
     // Clients.
     case clientConnectionsAccepted
-    /// Closed at once: the limit of connections is reached.
+    /// Closed immediately: the limit on connections is reached.
     case clientConnectionsRefusedByLimit
-    /// Closed at once: the client has as many as one client may have.
+    /// Closed immediately: the client has reached its limit.
     case clientConnectionsRefusedByClientLimit
-    /// Refused while its head arrived, for want of memory for such heads.
+    /// Refused while its head was arriving, for lack of memory for such heads.
     case clientHeadsEvicted
-    /// Idle, closed for another connection at the limit of all, or of its client.
+    /// Idle, closed for another connection at the total limit or the limit of its client.
     case clientsEvictedByLimit
     case clientsEvictedByClientLimit
     /// Idle, closed because descriptors had run out.
     case clientsEvictedForDescriptors
-    /// Closed for another connection at the limit of all: the head did not arrive, or only the
-    /// client's end was waited for.
+    /// Closed for another connection at the total limit: the head did not arrive, or the connection
+    /// only waited for the client to close it.
     case slowHeadsEvicted
     case lingeringClientsEvicted
-    /// Closed at once: the client's address is not in the configured networks.
+    /// Closed immediately: the client's address is not in the configured networks.
     case clientConnectionsRefusedByAddress
-    /// Accepting was paused for want of descriptors (EMFILE, ENFILE).
+    /// Accepting was paused for lack of descriptors (EMFILE, ENFILE).
     case acceptPauses
     // TLS of clients, by version.
     case clientHandshakesTLS10
@@ -41,7 +41,7 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case clientHandshakesAlert
     /// The client has no certificate that the gateway accepts.
     case clientHandshakesCertificateRefused
-    /// There is no certificate for the name that the client asks for.
+    /// There is no certificate for the name that the client requests.
     case clientHandshakesNameRefused
     case clientHandshakesTimeout
     case clientHandshakesClosed
@@ -60,14 +60,14 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case upstreamConnectionsOutdated
     case poolWaits
     case poolWaitTimeouts
-    /// Refused at once: the wait queue is full.
+    /// Refused immediately: the queue is full.
     case poolWaitRefusals
-    // Requests sent another time, by the reason.
+    // Requests sent again, by reason.
     case retriesConnectionDied
     case retriesSuperseded
     case retriesValidationFailed
     case retriesStoredBodyUnreadable
-    /// Faults of the program: an exchange took a step that it may not take.
+    /// Bugs in the program: an exchange made an illegal state transition.
     case illegalTransitions
     case upstreamBytesReceived
     case upstreamBytesSent
@@ -98,11 +98,11 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case upgrades
     /// Tunnels that end in the gateway.
     case tunnelsIntercepted
-    /// Tunnels to hosts that are intercepted, relayed all the same.
+    /// Tunnels to intercepted hosts that were nevertheless relayed.
     case tunnelsPassedNotTLS
     case tunnelsPassedServerFirst
     case tunnelsPassedRejected
-    // Tunnels that were inspected, by what came of it and the version of TLS in them.
+    // Inspected tunnels, by result and their TLS version.
     case tunnelsVerifiedTLS10
     case tunnelsVerifiedTLS11
     case tunnelsVerifiedTLS12
@@ -121,21 +121,21 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
     case cacheMemoryHits
     case cacheDiskHits
     case cacheStores
-    /// A response that was being stored ended early and was thrown away.
+    /// A response that was being stored ended early and was discarded.
     case cacheStoresAborted
     case cacheInvalidations
-    /// The origin was asked about a response that was served stale meanwhile.
+    /// A response was revalidated in the background while it was served stale.
     case cacheBackgroundRevalidations
-    /// A request began to wait for the response to another one for the same.
+    /// A request began to wait for the response to another request for the same resource.
     case cacheCollapseWaits
 }
 
-/// Everything that a worker has a number of at a time; the scrape adds the workers' numbers.
+/// The current quantities of a worker; the scrape adds those of all workers.
 package enum WorkerGauge: Int, Sendable, CaseIterable {
     case clientConnectionsOpen
-    /// 1 while accepting is paused for want of descriptors.
+    /// 1 while accepting is paused for lack of descriptors.
     case acceptPaused
-    /// Bytes of buffers with heads that have not arrived whole.
+    /// Bytes of buffers with incomplete heads.
     case headBufferBytes
     case exchangesInFlight
     case upstreamConnectionsOpen
@@ -147,13 +147,13 @@ package enum WorkerGauge: Int, Sendable, CaseIterable {
 
 /// Durations, in microseconds, that a worker records without a route.
 package enum WorkerHistogram: Int, Sendable, CaseIterable {
-    /// From the question to the answer, questions answered by the cache excluded.
+    /// From the query to the answer, excluding answers from the cache.
     case dnsQuery
     /// From the first attempt to the connected socket.
     case upstreamConnect
     /// From the first byte of the handshake to the verdict on the peer.
     case tlsHandshake
-    /// What an exchange waited for a connection of the pool, when it had to: until it got one or
+    /// How long an exchange waited for a connection of the pool, if it had to: until it got one or
     /// gave up.
     case poolWait
 }

@@ -1,11 +1,11 @@
-/// The listener and the host entry of an exchange, which most metrics of exchanges are told by.
+/// The listener and the host entry of an exchange, by which most metrics of exchanges are labelled.
 package struct RouteIndex: Sendable, Hashable {
     /// The listener's name.
     package var listener: LabelIndex
     /// The host entry's name.
     package var host: LabelIndex
 
-    /// What is counted for names that have no series of their own (any more).
+    /// The route for names that have no series of their own (any more).
     package static let other = RouteIndex(listener: .other, host: .other)
 
     /// The pair of these.
@@ -26,7 +26,7 @@ package struct ExchangeRecord: Sendable, Equatable {
     package var method: MetricMethod
     /// The status that the client was sent; 0 if none was.
     package var status: UInt16
-    /// What the cache had to do with it.
+    /// The cache result.
     package var cache: CacheResult
     /// From the request's complete head to the response's last byte, in microseconds.
     package var durationMicroseconds: UInt64
@@ -36,13 +36,13 @@ package struct ExchangeRecord: Sendable, Equatable {
     package var responseBytes: UInt64
     /// What it was.
     package var kind = ExchangeKind.request
-    /// From the request's head sent to the response's head received, in microseconds; nil: no
-    /// server was asked, or none answered.
+    /// From sending the request's head to receiving the response's head, in microseconds; `nil` if
+    /// no server was contacted, or none responded.
     package var firstByteMicroseconds: UInt64?
-    /// Why it was refused or failed, by the index of the reason; nil if it was not.
+    /// Why it was refused or failed, by the index of the reason; `nil` if it was not.
     package var failure: Int?
-    /// Why the response was not stored, by the index of the reason; nil if it was, or if there was
-    /// none to store.
+    /// Why the response was not stored, by the index of the reason; `nil` if it was, or if there
+    /// was none to store.
     package var notStored: Int?
 
     /// A record of these values.
@@ -61,8 +61,8 @@ package struct ExchangeRecord: Sendable, Equatable {
     }
 }
 
-/// The sizes of the dimensions that are the program's own, equal for all workers of a gateway. How
-/// many listeners, host entries and pinsets there are is the configuration's, and changes.
+/// The sizes of the dimensions that the program determines, equal for all workers of a gateway. The
+/// numbers of listeners, host entries and pinsets depend on the configuration, and change.
 package struct MetricsDimensions: Sendable, Equatable {
     /// How many failure reasons there are.
     package var reasons: Int
@@ -73,10 +73,10 @@ package struct MetricsDimensions: Sendable, Equatable {
 
 /// The counters of one thread: written by it alone, read by the scrape from any thread.
 ///
-/// Every thread that counts (each worker, the resolver, the store) has one of its own; the scrape
-/// adds them up. Nothing here locks or allocates, but for what is counted first of a host entry, a
-/// pinset, or the exchanges of a listener with a host entry, which allocates that one's block (of
-/// the latter about 8 KiB). Blocks are kept for the names of a ``LabelTable``, by their slots.
+/// Every thread that counts (each worker, the resolver, the store) has its own; the scrape adds
+/// them up. Nothing here locks or allocates, except for the first count of a host entry, a pinset,
+/// or the exchanges of a listener with a host entry, which allocates a block (about 8 KiB for the
+/// latter). Blocks are kept for the names of a ``LabelTable``, by their slots.
 package final class WorkerMetrics: Sendable {
     /// The sizes of the dimensions.
     package let dimensions: MetricsDimensions
@@ -84,8 +84,8 @@ package final class WorkerMetrics: Sendable {
     let hosts = SlotBlocks(cells: HostLayout.cells)
     let pinsets = SlotBlocks(cells: PinsetLayout.cells)
     private let routes: RouteBlocks
-    /// Whose block the last exchange was counted in, which the next one's mostly is, too. The
-    /// owning thread's only.
+    /// The route and block in which the last exchange was counted; usually the same for the next
+    /// one. For the owning thread only.
     nonisolated(unsafe) private var lastRoute: (route: RouteIndex, block: CounterCells)?
     private let durations = HistogramBuckets.durations
     private let sizes = HistogramBuckets.sizes
@@ -149,7 +149,7 @@ package final class WorkerMetrics: Sendable {
         return block
     }
 
-    /// A block by a label, likewise.
+    /// A block by a label, in the same way.
     func block(_ label: LabelIndex, of blocks: borrowing SlotBlocks) -> CounterCells {
         if let block = blocks.forWriting(label.slot, owner: SlotOwner.of(label)) { return block }
         return blocks.ofOther()
@@ -207,7 +207,7 @@ package final class WorkerMetrics: Sendable {
         reason < dimensions.reasons ? plain[PlainLayout.failures + reason] : 0
     }
 
-    /// A block by a label; nil: nothing was counted for it.
+    /// A block by a label; `nil` if nothing was counted for it.
     func reading(_ label: LabelIndex, of blocks: borrowing SlotBlocks) -> CounterCells? {
         blocks.reading(label.slot, owner: SlotOwner.of(label))
     }

@@ -4,8 +4,8 @@ import PinfoldTLS
 import Trust
 
 extension PolicySnapshot {
-    /// Where pin failures are reported to. Servers that take reports are judged by `tls` alone: no
-    /// pinset applies to them, so that a pin that is wrong cannot keep its own report back.
+    /// Where pin failures are reported to. The servers that receive reports are verified by `tls`
+    /// alone: no pinset applies to them, so that a wrong pin cannot block its own report.
     package var reporting: PinReporter.Settings {
         var policies: [String: ReportPolicy] = [:]
         for entry in configuration.pinsets {
@@ -17,5 +17,13 @@ extension PolicySnapshot {
         }
         return PinReporter.Settings(
             policies: policies, pins: pins, context: tls(entryIndex: nil))
+    }
+}
+
+extension Pinset {
+    /// The pins that have counters of their own, as written in reports.
+    package var distinguishedPins: [String] {
+        let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
+        return Array(texts.prefix(PinMatches.toldApart))
     }
 }

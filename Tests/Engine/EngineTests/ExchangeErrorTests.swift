@@ -325,7 +325,7 @@ struct ExchangeErrorTests {
 
     @Test(
         arguments: [
-            (80, "[443, 80]; some clients use CONNECT for http:// URLs too"),
+            (80, "[443, 80]; some clients use CONNECT for http:// URLs, too"),
             (8443, "add it to access.connectPorts, as in [443, 8443]"),
         ] as [(UInt16, String)])
     func `a refused port of CONNECT names the key to set`(port: UInt16, text: String) {

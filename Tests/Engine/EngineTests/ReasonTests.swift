@@ -60,7 +60,7 @@ struct ReasonTests {
     @Test func `a token is explained`() throws {
         let text = try #require(ReasonsPage.explanation(of: "tls-no-pin-matches"))
         #expect(text.contains("status 502"))
-        #expect(text.contains("what to do: Find out first"))
+        #expect(text.contains("what to do: First find out"))
         // The cache's words for two questions are both explained.
         let method = try #require(ReasonsPage.explanation(of: "method"))
         #expect(method.contains("why the server was asked"))
@@ -81,6 +81,6 @@ struct ReasonTests {
     @Test func `the page of the documentation is the one that the enums give`() throws {
         #expect(
             try Checkout.page("Reasons") == ReasonsPage.markdown,
-            "stale: write it anew with `pinfold reasons --markdown`")
+            "stale: regenerate it with `pinfold reasons --markdown`")
     }
 }

@@ -4,12 +4,12 @@ import Synchronization
 
 /// Counts the exchanges in flight over all workers, and feeds the activity indicator.
 ///
-/// The indicator's timer runs on one worker. The others tell it of a change through its mailbox,
-/// at most once per turn of their loop and only in the states that listen; a busy gateway pays one
-/// atomic addition at either end of an exchange.
+/// The indicator's timer runs on one worker. The others notify it of a change through its mailbox,
+/// at most once per turn of their loop and only in states in which it matters. For a busy gateway
+/// this costs one atomic addition at either end of an exchange.
 package final class ActivityMonitor: Sendable {
     private let inFlight = Atomic<Int>(0)
-    /// The state's raw value, for workers to see whether it listens.
+    /// The state's raw value, from which workers see whether it needs to be notified.
     private let state = Atomic<UInt8>(ActivityState.notActive.rawValue)
     private let indicator: Locked<ActivityIndicator>
 
@@ -23,7 +23,7 @@ package final class ActivityMonitor: Sendable {
     /// An exchange ended.
     package func end() { inFlight.subtract(1, ordering: .relaxed) }
 
-    /// Whether the indicator must be told, after exchanges have begun or ended.
+    /// Whether the indicator must be notified after exchanges have begun or ended.
     package var needsUpdate: Bool {
         switch ActivityState(rawValue: state.load(ordering: .relaxed)) {
         case .notActive, .delayingEnd: true
@@ -32,14 +32,14 @@ package final class ActivityMonitor: Sendable {
         }
     }
 
-    /// Lets the indicator see that there was activity, and what is left of it.
+    /// Updates the indicator: there was activity, and this is what is left of it.
     package func observe(_ perform: (ActivityActions) -> Void) {
         let count = inFlight.load(ordering: .relaxed)
         if count == 0 { perform(apply { $0.observe(count: 1) }) }
         perform(apply { $0.observe(count: count) })
     }
 
-    /// The indicator's timer ran out.
+    /// The indicator's timer fired.
     package func timerFired() -> ActivityActions {
         let count = inFlight.load(ordering: .relaxed)
         return apply {
@@ -56,6 +56,6 @@ package final class ActivityMonitor: Sendable {
         }
     }
 
-    /// The indicator as it is now, for metrics.
+    /// The indicator's current state, for metrics.
     package var snapshot: ActivityIndicator { indicator.withLock { $0 } }
 }

@@ -2,7 +2,7 @@ import CacheStore
 import EventLoop
 import PinfoldResolver
 
-/// What an environment is told by other threads.
+/// A message from another thread to an environment.
 package enum EngineMessage: Sendable {
     /// A lookup's answer, for the connect operation of the token.
     case resolved(Token, ResolveResult)
@@ -12,16 +12,17 @@ package enum EngineMessage: Sendable {
     case loaded(Token, LoadResult)
     /// A part of a body on disk.
     case chunk(Token, ChunkResult)
-    /// The disk has followed what is being stored, for the exchange of the token.
+    /// The disk has caught up with what is being stored, for the exchange of the token.
     case storesDrained(Token)
-    /// What a reviewer says of the server of a connection that has just been made.
+    /// A reviewer's verdict on the server of a connection that has just been made.
     case reviewed(Token, ReviewAnswer)
-    /// What came of a message's content, for the exchange or the filter of the token.
+    /// The result of checking or translating a message's content, for the exchange or filter of the
+    /// token.
     case transformed(Token, TransformationOutcome)
-    /// A place of a limit that this environment stood in line for.
+    /// A permit of a limit for which this environment was queued.
     case permitGranted(SharedLimit)
-    /// Another environment waits for a connection: an idle one makes way.
+    /// Another environment waits for a connection: close an idle one.
     case connectionWanted(IdleConnectionRequest)
-    /// All environments have answered this one's question for an idle connection.
+    /// All environments have answered this one's request for an idle connection.
     case connectionAnswered(IdleConnectionRequest)
 }

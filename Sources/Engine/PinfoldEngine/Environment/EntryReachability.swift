@@ -3,34 +3,34 @@ import HTTPCore
 import Locking
 import PinfoldConfiguration
 
-/// The reachability of a host entry's servers, each told apart by its name, shared by all workers
-/// and read by the scrape.
+/// The reachability of a host entry's servers, by their names, shared by all workers and read by
+/// scrapes.
 ///
-/// There is one object of a server as long as anybody refers to it, so that all evidence comes to
-/// the same state. The configuration's exact names are kept as long as it says them; an origin and
-/// a probe keep theirs; and so that what was learnt outlasts them, the latest of each state are
-/// kept besides.
+/// There is one object per server as long as anything refers to it, so that all evidence updates
+/// the same state. The configuration's exact names are kept as long as it contains them; an origin
+/// and a probe keep theirs. So that what was learnt outlasts them, the latest servers of each state
+/// are kept as well.
 package final class EntryReachability: Sendable {
-    /// How many servers are kept that can be reached, and how many that cannot, besides those that
-    /// the configuration says exactly. Those of a wildcard are as many as clients ask for.
+    /// How many reachable and how many unreachable servers are kept, in addition to those that the
+    /// configuration names exactly. A wildcard has as many servers as clients ask for.
     package static let maximumServers = 100
 
-    /// The entry's name, as all of its metrics have it.
+    /// The entry's name, as in all of its metrics.
     package let label: String
     private let counts = ReachabilityCounts()
     private let servers = Locked(Servers())
 
-    /// An entry none of whose servers is known.
+    /// Creates an entry without known servers.
     package init(label: String) { self.label = label }
 
-    /// The server of a name, which is unknown if the name is new. To be asked for once a
-    /// connection's origin, not for each request.
+    /// The server with a name; its state is unknown if the name is new. Call it once per origin,
+    /// not for each request.
     package func server(_ name: String) -> ServerReachability {
         ServerReachability(
             entry: self, server: servers.withLock { $0.server(name, countedBy: counts) })
     }
 
-    /// The configuration says these names exactly: they are there from now on.
+    /// Adds the names that the configuration contains exactly.
     func add(exactly names: [String]) {
         servers.withLock { servers in
             for name in names where servers.exact[name] == nil {
@@ -41,8 +41,8 @@ package final class EntryReachability: Sendable {
         }
     }
 
-    /// The configuration in force says no other names exactly than these: what is known of others
-    /// is kept like that of a wildcard's servers.
+    /// The current configuration contains exactly these names: others are from now on kept like a
+    /// wildcard's servers.
     package func keepExactly(_ names: Set<String>) {
         servers.withLock { servers in
             for (name, server) in servers.exact where !names.contains(name) {
@@ -53,8 +53,8 @@ package final class EntryReachability: Sendable {
         }
     }
 
-    /// Takes a piece of evidence about a server of the entry; returns the transition if it made one
-    /// that is news.
+    /// Handles a piece of evidence about a server of the entry; returns the transition if it caused
+    /// one that is news.
     fileprivate func note(
         _ event: ReachabilityEvent, about server: HostReachability, for client: IPNetwork?
     ) -> ReachabilityChange? {
@@ -65,7 +65,7 @@ package final class EntryReachability: Sendable {
         return change
     }
 
-    /// How many servers are in a state now.
+    /// How many servers are currently in a state.
     package func count(in state: ReachabilityState) -> Int { counts.hosts(in: state) }
 
     /// How often servers have entered a state from another one.
@@ -81,15 +81,15 @@ extension EntryReachability {
             weak var server: HostReachability?
         }
 
-        /// Those that the configuration says exactly.
+        /// The servers that the configuration names exactly.
         var exact: [String: HostReachability] = [:]
-        /// The others that somebody refers to.
+        /// The other servers that something refers to.
         var others: [String: Reference] = [:]
-        /// At how many references those to nothing are looked for.
+        /// The number of references at which dead ones are searched for.
         private var sweepAt = 1024
         private var reachable = ShareTable<String, HostReachability>(limit: maximumServers)
         private var notReachable = ShareTable<String, HostReachability>(limit: maximumServers)
-        /// Some server was kept no longer: from then on a new one may be one that was known.
+        /// Whether a server has been dropped: from then on a new one may have been known before.
         private var hasForgotten = false
 
         mutating func server(
@@ -105,15 +105,15 @@ extension EntryReachability {
             return made
         }
 
-        /// Keeps a server whose state has changed, among those of its state. What gives way is of
-        /// the client that holds the most of that state: nobody pushes out what others have found
-        /// unreachable.
+        /// Keeps a server whose state has changed, with those of its state. If one must be dropped,
+        /// it belongs to the client that has the most in that state, so that no client can push out
+        /// what others have found unreachable.
         ///
-        /// - Returns: whether the server may have been known before it was unknown.
+        /// - Returns: whether the server may have been known before.
         mutating func keep(_ server: HostReachability, for client: IPNetwork?) -> Bool {
             guard exact[server.host] == nil else { return false }
             forget(server)
-            // The state now: another thread may have changed it again.
+            // The current state: another thread may have changed it again.
             switch server.state {
             case .unknown: break
             case .reachable: reachable.insert(server, for: server.host, of: client)
@@ -137,7 +137,7 @@ extension EntryReachability {
     }
 }
 
-/// The reachability of one server, for whoever has evidence of it.
+/// The reachability of one server, for reporting evidence about it.
 package struct ServerReachability: Sendable {
     package let entry: EntryReachability
     private let server: HostReachability
@@ -147,17 +147,17 @@ package struct ServerReachability: Sendable {
         self.server = server
     }
 
-    /// The server's name, with the port where the configuration names that.
+    /// The server's name, with the port if the configuration names it.
     package var host: String { server.host }
 
-    /// The state now.
+    /// The current state.
     package var state: ReachabilityState { server.state }
 
-    /// Takes a piece of evidence; returns the transition if it made one that is news. The first
-    /// answer of a server is none once the entry has had to forget servers, for it may be one of
-    /// those.
+    /// Handles a piece of evidence; returns the transition if it caused one that is news. Once the
+    /// entry has had to drop servers, the first response of a server is not news, because it may be
+    /// one of those.
     ///
-    /// - Parameter client: in whose share the server is kept; nil: no client's.
+    /// - Parameter client: the client in whose share the server is kept; `nil` for no client's.
     package func note(
         _ event: ReachabilityEvent, for client: IPNetwork?
     ) -> ReachabilityChange? {
@@ -166,7 +166,7 @@ package struct ServerReachability: Sendable {
 }
 
 extension HostEntry {
-    /// The names of servers that the entry says exactly, with their ports where it has them.
+    /// The names of servers that the entry names exactly, with their ports if it has them.
     package var exactNames: [String] {
         match.filter { $0.exactName != nil }.map { "\($0)" }
     }

@@ -6,13 +6,14 @@ import PinfoldMetrics
 import PinfoldTLS
 import Trust
 
-// What is reported: to the operational log, and to the states of hosts.
+// Reports to the operational log, and to the states of hosts.
 extension Environment {
-    /// Notes what a connection attempt tells of the reachability of a configured host's server.
+    /// Records what a connection attempt shows about the reachability of a configured host's
+    /// server.
     ///
     /// - Parameters:
-    ///   - fault: nil: it was connected to.
-    ///   - client: for whom it was tried.
+    ///   - fault: why the attempt failed; `nil` if it succeeded.
+    ///   - client: the client for which it was made.
     func note(
         _ server: ServerReachability?, _ fault: ExchangeError?, for client: IPNetwork?
     ) {
@@ -21,7 +22,7 @@ extension Environment {
         if let event { note(server, event, for: client) }
     }
 
-    /// The same of any evidence.
+    /// The same for any evidence.
     package func note(
         _ server: ServerReachability, _ event: ReachabilityEvent, for client: IPNetwork?
     ) {
@@ -34,19 +35,20 @@ extension Environment {
             ])
     }
 
-    /// Counts the pin evaluations of a handshake with a trusted server, and notes when its
-    /// certificates end. A resumed session counts as the handshake that made it.
+    /// Counts the pin evaluations of a handshake with a trusted server, and records when its
+    /// certificates expire. A resumed session counts like the handshake that created it.
     func countTrusted(_ server: JudgedServer, _ tls: TLSClientConnection) {
         countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
             ShownChain(of: tls)
         }
-        // A connection may be kept for days; what its server has shown is of no more use.
+        // A connection may be kept for days; what its server presented is no longer needed.
         tls.forgetPresented()
     }
 
     /// - Parameters:
-    ///   - certificateEnd: of the server's own certificate, in seconds since 1970.
-    ///   - shown: what the server has shown; asked for only if a pinset's failure is reported.
+    ///   - certificateEnd: when the server's own certificate expires, in seconds since 1970.
+    ///   - shown: the chain that the server presented; evaluated only if a pinset's failure is
+    ///     reported.
     func countTrusted(
         _ server: JudgedServer, _ facts: TrustFacts?, certificateEnd: Int64?,
         shown: () -> ShownChain
@@ -75,7 +77,7 @@ extension Environment {
         }
     }
 
-    /// Tells of a server that a pinset would have refused if it were enforced.
+    /// Logs a server that a pinset would have refused if it were enforced.
     private func report(_ failure: TrustFailure, _ server: JudgedServer) {
         guard let entry = server.pinset(of: failure) else { return }
         let subject = PinReports.Subject(
@@ -84,7 +86,7 @@ extension Environment {
         else { return }
         var metadata = metadata(of: server, failure)
         metadata["silent_before"] = "\(silent)"
-        shared.logger.warning("server passed by a report-only pinset", metadata: metadata)
+        shared.logger.warning("server accepted by a report-only pinset", metadata: metadata)
     }
 
     private func metadata(of server: JudgedServer, _ failure: TrustFailure) -> Logger.Metadata {
@@ -113,9 +115,9 @@ extension Environment {
         countRefused(server, failure) { ShownChain(of: tls) }
     }
 
-    /// Counts and tells of a server that is not trusted.
+    /// Counts and reports a server that is not trusted.
     ///
-    /// - Parameter shown: what the server has shown.
+    /// - Parameter shown: the chain that the server presented.
     func countRefused(
         _ server: JudgedServer, _ failure: TrustFailure, shown: () -> ShownChain
     ) {
@@ -133,7 +135,7 @@ extension Environment {
         reportPinFailure(failure, server, isEnforced: true) { chain }
     }
 
-    /// Writes why an exchange was answered by the gateway.
+    /// Logs why the gateway answered an exchange itself.
     package func log(_ fault: ExchangeError, of exchange: Exchange) {
         guard shared.logger.logLevel <= .info else { return }
         var metadata: Logger.Metadata = [
@@ -151,7 +153,7 @@ extension Environment {
 }
 
 extension PinResult {
-    /// The result that a refusal counts as.
+    /// The result that a refusal is counted as.
     package init(_ failure: TrustFailure) {
         switch failure.reason {
         case .noPinMatches: self = .noPinMatched
@@ -159,7 +161,7 @@ extension PinResult {
         case .chain: self = .untrustedChain
         case .pinsetWithoutPins, .invalidPolicy: self = .policyRefused
         case .pinsetExpired: self = .expired
-        // No pinset's; the servers of hosts with pinsets, too, are refused without any.
+        // Not a pinset's failure; the servers of hosts with pinsets can be refused for it, too.
         case .transparency: self = .untrustedChain
         }
     }

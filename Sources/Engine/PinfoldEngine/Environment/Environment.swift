@@ -6,15 +6,15 @@ import Logging
 import PinfoldMetrics
 import PinfoldTLS
 
-/// What exchanges and connections to servers run on: one thread's loop, clock, counters, origins
-/// and pool, and the policy in force. Nothing of it is touched by another thread; they write to
+/// The environment of exchanges and connections to servers: one thread's loop, clock, counters,
+/// origins and pool, and the policy in force. Other threads touch none of it; they write to
 /// ``mailbox``.
 ///
-/// It needs no listener: whoever has streams of requests begins exchanges on it
-/// (``takeExchange()``), and turns the loop.
+/// It needs no listener: an owner of request streams begins exchanges on it (``takeExchange()``)
+/// and runs the loop.
 ///
-/// What it owns refers to it with plain references that never change: the compiler then knows that
-/// the environment lives while they do, and counts no references on the way through it (7 % of the
+/// What it owns refers to it with constant references: the compiler then knows that the environment
+/// lives as long as they do, and does not count references when going through it (7 % of the
 /// instructions of a hit). ``close()`` breaks the cycles.
 package final class Environment {
     package let index: Int
@@ -25,29 +25,30 @@ package final class Environment {
     private let activity: ActivityMonitor
     package private(set) var policy: PolicySnapshot
     package let origins = OriginTable()
-    /// Where exchanges get their streams to servers.
+    /// The source of streams to servers.
     package private(set) var upstreams: any UpstreamSource
-    /// Where connections to servers begin.
+    /// The source of connections to servers.
     let sockets: any SocketSource
-    /// Who makes room for connections, and is told of exchanges if it wishes.
+    /// The host: it makes room for connections, and is notified of exchanges if
+    /// ``reportsExchanges`` is set.
     package var host: (any EnvironmentHost)?
-    /// `host.exchangeEnded` is called.
+    /// Whether `host.exchangeEnded` is called.
     package var reportsExchanges = false
-    /// Exchanges began or ended since this was asked.
+    /// Whether exchanges began or ended since the last call of ``takeActivity()``.
     private var hadActivity = false
     /// Answers requests that are for the gateway itself.
     package var site: (any LocalSite)?
     var flights = FlightTable<Exchange>()
-    /// Connections with a head that has not arrived whole, or a handshake that is not done.
+    /// Connections with an incomplete head or handshake.
     var unfinished = ShareTable<ObjectIdentifier, any UnfinishedInput>(limit: .max)
-    /// Whether decisions are logged, and events of connections.
+    /// Whether decisions (debug) and events of connections (trace) are logged.
     package private(set) var debugs = false
     package private(set) var traces = false
     let pipes = PipePool()
-    /// Where the key of the request that is looked up lies, until the next one is.
+    /// Memory for the key of the request being looked up, valid until the next lookup.
     let keyMemory = UnsafeMutableRawBufferPointer.allocate(
         byteCount: CacheKey.maximumBytes, alignment: 8)
-    /// Nothing new is begun, and connections are not kept.
+    /// Whether nothing new is begun and connections are not kept.
     package var isDraining = false
     private var freeExchanges: [Exchange] = []
     private var relays: [ObjectIdentifier: Relay] = [:]
@@ -57,16 +58,17 @@ package final class Environment {
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
     private var wallReadAt = Int64.min
-    /// The last reading of the monotonic clock, in microseconds, and the turn it was taken in.
+    /// The last reading of the monotonic clock, in microseconds, and the turn in which it was
+    /// taken.
     private var reading: (turn: UInt64, microseconds: Int64) = (.max, 0)
 
-    /// Exchange objects kept for the next request.
+    /// How many exchange objects are kept for reuse.
     private static let keptExchanges = 64
 
     /// - Parameters:
-    ///   - index: of this environment's mailbox among the shared ones.
-    ///   - upstreams: where streams to servers come from; nil: a pool of connections.
-    ///   - sockets: where connections to servers begin; nil: the system's.
+    ///   - index: the index of this environment's mailbox among the shared ones.
+    ///   - upstreams: the source of streams to servers; `nil` for a pool of connections.
+    ///   - sockets: the source of connections to servers; `nil` for the system's.
     package init(
         index: Int, loop: EventLoop, policy: PolicySnapshot, shared: SharedEnvironment,
         metrics: WorkerMetrics, upstreams: (any UpstreamSource)? = nil,
@@ -96,7 +98,7 @@ package final class Environment {
         self.receiver = receiver
     }
 
-    /// The pool, unless streams come from elsewhere.
+    /// The pool, or `nil` if streams come from elsewhere.
     var pool: UpstreamPool? { upstreams as? UpstreamPool }
 
     private func handle(_ message: EngineMessage) {
@@ -120,7 +122,8 @@ package final class Environment {
         }
     }
 
-    /// What came of a message's content is told to who waits for it, if anybody still does.
+    /// Delivers the result of a transformation to the handler that waits for it, if it still
+    /// exists.
     func deliver(_ outcome: TransformationOutcome, to token: Token) {
         switch outcome {
         case .request(let result): (loop.handler(for: token) as? Exchange)?.translated(result)
@@ -147,8 +150,8 @@ package final class Environment {
     }
 
     /// The monotonic clock in microseconds, as last read in this turn, or read now if it has not
-    /// been: taken as the start of a request that arrives in this turn, which it precedes by the
-    /// length of the turn at most.
+    /// been: it serves as the start of a request that arrives in this turn, and precedes the actual
+    /// start by at most the length of the turn.
     @inline(__always)
     func turnMicroseconds() -> Int64 {
         reading.turn == loop.turnNumber ? reading.microseconds : readClock()
@@ -195,7 +198,7 @@ package final class Environment {
         hadActivity = true
     }
 
-    /// An exchange of a client is over.
+    /// An exchange of a client has ended.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord) {
         if reportsExchanges { host?.exchangeEnded(exchange, record) }
         metrics.adjust(.exchangesInFlight, by: -1)
@@ -214,7 +217,7 @@ package final class Environment {
 
     // MARK: The policy, and the end
 
-    /// Another policy is in force: connections that it would not have made are not used again.
+    /// Adopts another policy. Connections that it would not have made are not used again.
     package func adopt(_ policy: PolicySnapshot) {
         let goesOn = policy.trustGeneration == self.policy.trustGeneration
         self.policy = policy
@@ -229,7 +232,7 @@ package final class Environment {
         pool?.limitsChanged(origins.all)
     }
 
-    /// Ends what is under way. Client streams must be gone.
+    /// Ends everything in progress. Client streams must be gone.
     package func closeConnections() {
         for relay in relays.values { relay.close(broken: false) }
         // The loop may serve other environments, too.
@@ -239,13 +242,13 @@ package final class Environment {
         for origin in origins.removeAll() { pool?.closeIdle(origin, .draining) }
     }
 
-    /// Lets go of what refers to the environment.
+    /// Releases everything that refers to the environment.
     package func close() {
         freeExchanges = []
         flights = FlightTable()
         unfinished.removeAll { _, _ in true }
         pool?.close()
-        // The loop may go on, and others may still write.
+        // The loop may continue to run, and others may still write to the mailbox.
         if let receiver { loop.remove(receiver, keepingOpen: receiver.descriptor) }
         receiver = nil
         host = nil
@@ -254,10 +257,10 @@ package final class Environment {
     }
 }
 
-/// What an environment has under way on its loop, and ends with it.
+/// An operation on an environment's loop that ends with the environment.
 protocol EnvironmentPart: EventHandler {
     var environment: Environment { get }
-    /// Nobody is told any more.
+    /// Ends without notifying anyone.
     func closeWithEnvironment()
 }
 
@@ -281,18 +284,18 @@ extension InspectedTunnel: EnvironmentPart {
     func closeWithEnvironment() { close(nil) }
 }
 
-/// Where exchanges get streams to servers.
+/// A source of streams to servers.
 package protocol UpstreamSource: AnyObject {
     /// Gets a stream for the consumer: `upstreamReady` or `upstreamFailed` is called, at once or
-    /// later. `fresh`: only on a connection that carried no request before.
+    /// later. `fresh`: only on a connection that has not carried a request.
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool)
     /// The consumer no longer waits.
     func abandon(_ origin: Origin, _ consumer: any UpstreamConsumer)
-    /// The limit of connections to an origin.
+    /// The limit on connections to an origin.
     func limit(of origin: Origin) -> SharedLimit
 }
 
-/// In place of a pool that is not made yet, or not there any more.
+/// A placeholder for a pool that does not exist yet or any more.
 private final class NoUpstreams: UpstreamSource {
     func acquire(_ origin: Origin, for consumer: any UpstreamConsumer, fresh: Bool) {
         consumer.upstreamFailed(StreamError(.superseded))
@@ -303,23 +306,23 @@ private final class NoUpstreams: UpstreamSource {
     func limit(of origin: Origin) -> SharedLimit { SharedLimit() }
 }
 
-/// Who is told of exchanges, and makes room for their connections.
+/// Is notified of exchanges, and makes room for their connections.
 package protocol EnvironmentHost: AnyObject {
-    /// An exchange of a client is over, and counted. Its values hold during the call, except for
-    /// `client`, which it has left; byte counts and duration are in the record.
+    /// An exchange of a client has ended and been counted. Its values are valid during the call,
+    /// except for `client`, which it has left; byte counts and duration are in the record.
     func exchangeEnded(_ exchange: Exchange, _ record: ExchangeRecord)
-    /// Descriptors have run out. True: some are free again.
+    /// Descriptors have run out. Returns true if some were freed.
     func freeDescriptors() -> Bool
-    /// A tunnel ends here: its client's connection is now the host's, to speak TLS on in the name
-    /// of the tunnel's authority.
+    /// Takes over an intercepted tunnel's client connection, to speak TLS on it in the name of the
+    /// tunnel's authority.
     func takeOver(_ tunnel: InterceptedTunnel, _ handover: DownstreamHandover)
 }
 
 /// Answers requests that are for the gateway itself, not for a server.
 package protocol LocalSite: AnyObject {
     /// - Parameters:
-    ///   - bytes: the head's.
-    ///   - address: the gateway's, which the client is connected to.
+    ///   - bytes: the bytes of the head.
+    ///   - address: the gateway's address that the client is connected to.
     func response(
         to request: borrowing RequestHead, in bytes: Span<UInt8>, at address: IPAddress?
     ) -> LocalResponse

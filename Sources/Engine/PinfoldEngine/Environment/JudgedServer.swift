@@ -4,11 +4,12 @@ import PinfoldMetrics
 import PinfoldTLS
 import Trust
 
-/// A server as reports on its judgement have it: who it was to be, and by what it was judged.
+/// A server as described in reports on its verification: who it should have been, and what it was
+/// verified against.
 struct JudgedServer {
     let host: String
     let port: UInt16
-    /// Where it was connected to; nil: that is not known.
+    /// The address that it was connected to; `nil` if unknown.
     let endpoint: Endpoint?
     /// The label of its metrics.
     let route: LabelIndex
@@ -43,7 +44,7 @@ struct JudgedServer {
         pinsets = policy.pinsets(entryIndex: entryIndex)
     }
 
-    /// The pinset of the configuration that found fault with it; nil: none did.
+    /// The pinset of the configuration that it failed; `nil` if none.
     func pinset(of failure: TrustFailure) -> PinsetEntry? {
         guard let entryIndex, let index = failure.pinsetIndex else { return nil }
         let pinsets = policy.configuration.hosts.entries[entryIndex].pinsets
@@ -51,9 +52,9 @@ struct JudgedServer {
             ? policy.configuration.pinsets[pinsets[index]] : nil
     }
 
-    /// Where matches of the pins of an applying pinset are counted, by the pins' indexes in the
-    /// configuration by which the server was judged.
-    /// - Parameter position: of the pinset in ``pinsets``.
+    /// The counters for matches of an applicable pinset's pins, by the pins' indexes in the
+    /// configuration by which the server was verified.
+    /// - Parameter position: the position of the pinset in ``pinsets``.
     func pinCounters(at position: Int) -> [PinCounter] {
         guard let entryIndex else { return [] }
         return policy.pinCounters[
@@ -70,20 +71,20 @@ struct JudgedServer {
     }
 }
 
-/// What a server has shown: for reports, and looked at only if there is one.
-package struct ShownChain {
+/// The chain that a server presented, for reports; evaluated only if there is one.
+struct ShownChain {
     /// DER, the leaf first.
-    package let certificates: [[UInt8]]
-    /// What it was judged by.
-    package let context: TLSClientContext
+    let certificates: [[UInt8]]
+    /// The context by which it was verified.
+    let context: TLSClientContext
 
     init(_ certificates: [[UInt8]], _ context: TLSClientContext) {
         self.certificates = certificates
         self.context = context
     }
 
-    /// What the server of a connection has shown. A session that is resumed has kept the server's
-    /// own certificate only.
+    /// The chain presented by a connection's server. A resumed session has only kept the server's
+    /// own certificate.
     init(of tls: TLSClientConnection) {
         context = tls.context
         certificates =

@@ -5,7 +5,7 @@ import PinfoldConfiguration
 import PinfoldResolver
 
 extension ResolverOptions {
-    /// What a configuration says of looking names up.
+    /// The options for a configuration.
     package init(_ configuration: ResolverConfiguration) {
         self.init()
         switch configuration.servers {
@@ -17,13 +17,15 @@ extension ResolverOptions {
     }
 }
 
-/// A lookup as the gateway makes it for a request, by a resolver of its own. Blocks.
+/// A lookup as the gateway makes it for a request, with a resolver of its own. It blocks.
 package enum NameLookup {
-    /// The addresses of a host in the gateway's order, or what the gateway would answer.
+    /// The addresses of a host in the gateway's order, or the error that the gateway would reply
+    /// with.
     ///
     /// - Parameters:
     ///   - host: a name, or an address without brackets.
-    ///   - milliseconds: how long it may take; longer counts as no server's answer in time.
+    ///   - milliseconds: how long it may take; after that it counts as a timeout of the name
+    ///     servers.
     package static func addresses(
         of host: String, _ configuration: ResolverConfiguration, milliseconds: Int64
     ) throws(Resolver.StartError) -> Result<[IPAddress], ExchangeError> {

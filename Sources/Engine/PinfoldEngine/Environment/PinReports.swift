@@ -1,14 +1,14 @@
 import Locking
 import Trust
 
-/// Which servers report-only pinsets would have refused, so that each is told of once in a while
+/// The servers that report-only pinsets would have refused, so that each is logged once in a while
 /// and not at every handshake; all of them are counted.
 ///
 /// Lock: one mutex, held for one dictionary operation per handshake that is reported.
 package final class PinReports: Sendable {
-    /// What is told apart.
+    /// The subject of a log line.
     package struct Subject: Hashable, Sendable {
-        /// As it is in force: after a reload that changes it, it is another one.
+        /// The pinset in force: after a reload that changes it, this is a different subject.
         package var pinset: Pinset
         package var host: String
         package var port: UInt16
@@ -19,41 +19,42 @@ package final class PinReports: Sendable {
             self.port = port
         }
 
-        /// Without the pins: the name is enough to spread what is asked for at each handshake.
+        /// Without the pins: the name is sufficient for a lookup at each handshake.
         package func hash(into hasher: inout Hasher) {
             hasher.combine(pinset.name)
             hasher.combine(host)
             hasher.combine(port)
         }
 
-        /// Whether the other one's pinset is an earlier or later one of the same name.
+        /// Whether the other subject's pinset is an earlier or later version of the same name.
         fileprivate func isOtherVersion(of other: Subject) -> Bool {
             pinset.name == other.pinset.name && pinset != other.pinset
         }
     }
 
     private struct Log {
-        /// When it was told of last, in seconds.
+        /// When it was last logged, in seconds.
         var at: Int64
-        /// How often it happened since.
+        /// How often it has happened since.
         var repeats: UInt64
     }
 
-    /// Between two lines about one subject, in seconds.
+    /// The time between two lines about one subject, in seconds.
     package static let periodSeconds: Int64 = 3600
-    /// Subjects that are told apart at a time; of further ones none is told of, so that lines are
-    /// bounded, too. Those of a pinset as it was before a reload make room for it as it is.
+    /// How many subjects are tracked at a time; further ones are not logged, so that the number of
+    /// lines is bounded, too. Subjects of a pinset's version before a reload make room for the
+    /// current one.
     package static let capacity = 1024
 
     private let logged = Locked<[Subject: Log]>([:])
 
     package init() {}
 
-    /// Notes that a server was let pass.
+    /// Records that a server was accepted.
     ///
     /// - Parameter now: seconds of a clock that never goes back.
-    /// - Returns: how often it happened without being told since the last time; nil: it is not to
-    ///   be told of now.
+    /// - Returns: how often it has happened without being logged since the last time; `nil` if it
+    ///   should not be logged now.
     package func note(_ subject: Subject, now: Int64) -> UInt64? {
         logged.withLock { logged in
             if let last = logged[subject], now - last.at < Self.periodSeconds {

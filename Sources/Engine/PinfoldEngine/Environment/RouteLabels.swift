@@ -3,25 +3,26 @@ import PinfoldConfiguration
 import PinfoldMetrics
 import Trust
 
-/// The names that metrics and the access log tell exchanges by: of listeners, host entries and
-/// pinsets. They come from configurations, and keep their index over reloads (`LabelTable`).
+/// The names of listeners, host entries and pinsets in metrics and the access log. They come from
+/// configurations, and keep their indexes over reloads (`LabelTable`).
 package final class RouteLabels: Sendable {
-    /// The host entry of exchanges that were not found to be for any host.
+    /// The label of exchanges that are not for any host.
     package static let noHost = LabelIndex(slot: 1, use: 0)
-    /// That of hosts that no entry matches.
+    /// The label of hosts that no entry matches.
     package static let defaultHost = LabelIndex(slot: 2, use: 0)
 
     private let hosts = Locked(LabelTable(permanent: ["none", "default"]))
     private let listeners = Locked(LabelTable())
     private let pinsets = Locked(LabelTable())
-    /// By the pinset's name and the pin as it is reported; empty: those that are not told apart.
+    /// By the pinset's name and the pin as it is reported; the empty pin stands for those without a
+    /// counter of their own.
     private let pins = Locked<[String: [String: PinCounter]]>([:])
 
     package init() {}
 
-    /// Where matches of a pinset's pins are counted, by the index that judgements give
-    /// (`PinMatches`): the pins that are told apart, and behind them one for all others. A pin
-    /// keeps its counter over reloads, wherever in the list it stands.
+    /// The counters for matches of a pinset's pins, by the index in evaluations (`PinMatches`): the
+    /// pins with their own counters, followed by one for all others. A pin keeps its counter over
+    /// reloads, wherever in the list it is.
     package func pinCounters(pinset: String, toldApart texts: [String]) -> [PinCounter] {
         pins.withLock { pins in
             let padding = [String](repeating: "", count: PinMatches.toldApart + 1 - texts.count)
@@ -34,7 +35,8 @@ package final class RouteLabels: Sendable {
         }
     }
 
-    /// How often the pins of a pinset have matched, those that are told apart by their text.
+    /// How often the pins of a pinset have matched, by the text of the pins that have their own
+    /// counters.
     package func pinMatches(pinset: String) -> [String: UInt64] {
         pins.withLock { $0[pinset]?.mapValues(\.value) ?? [:] }
     }
@@ -54,7 +56,7 @@ package final class RouteLabels: Sendable {
         pinsets.withLock { $0.indexes(for: names) }
     }
 
-    /// A configuration is in force: its names and pins have series, and no others.
+    /// A configuration has come into force: only its names and pins have series.
     package func putInForce(_ configuration: ConfigurationSnapshot) {
         hosts.withLock { $0.putInForce(configuration.hosts.entries.map(\.label)) }
         listeners.withLock { $0.putInForce(configuration.listeners.map(\.name)) }
@@ -73,12 +75,12 @@ package final class RouteLabels: Sendable {
     /// The name of a host entry by its index.
     package func name(host: LabelIndex) -> String { hosts.withLock { $0[host] } }
 
-    /// The pinsets' names as they are now.
+    /// The current names of pinsets.
     package var pinsetSnapshot: LabelTable { pinsets.withLock { $0 } }
 
-    /// The host entries' names as they are now.
+    /// The current names of host entries.
     package var snapshot: LabelTable { hosts.withLock { $0 } }
 
-    /// The listeners' names as they are now.
+    /// The current names of listeners.
     package var listenerSnapshot: LabelTable { listeners.withLock { $0 } }
 }

@@ -2,16 +2,16 @@ import HTTPCore
 import PinfoldConfiguration
 import PinfoldTLS
 
-/// How the clients of a listener speak TLS under one configuration: what was written, and what was
-/// made of it.
+/// TLS with the clients of a listener under one configuration: the settings, and the context made
+/// from them.
 package struct ClientTLS: Sendable {
     package let configuration: ListenerTLS
     package let context: TLSServerContext
 
     /// - Parameters:
-    ///   - scope: what sessions are bound to, and not resumed elsewhere.
-    ///   - ticketKeys: nil: no session is resumed.
-    /// - Throws: for certificates, keys and roots that cannot be used.
+    ///   - scope: what sessions are bound to; they are not resumed elsewhere.
+    ///   - ticketKeys: the keys of session tickets; `nil` if no session is resumed.
+    /// - Throws: if certificates, keys or roots cannot be used.
     init(
         _ configuration: ListenerTLS, scope: String, ticketKeys: TLSTicketKeys?
     ) throws(TLSContextError) {
@@ -52,23 +52,23 @@ package struct ClientTLS: Sendable {
     }
 }
 
-/// What a client's handshake has told.
+/// What is known from a client's handshake.
 package final class ClientSession: Sendable {
-    /// The version that is spoken.
+    /// The TLS version.
     package let version: TLSVersion
-    /// The cipher suite, as the library calls it.
+    /// The name of the cipher suite in the library.
     package let cipherSuite: [UInt8]
-    /// The subject of the certificate that the client has proved itself with, printable ASCII;
-    /// nil for none.
+    /// The subject of the client's certificate in printable ASCII; `nil` if it has none.
     package let subject: String?
-    /// The same as bytes; empty for none.
+    /// The same as bytes; empty if there is none.
     package let subjectBytes: [UInt8]
-    /// `host:port` that the client's tunnel was opened to, if this is the TLS inside one; else
-    /// empty.
+    /// `host:port` that the client's tunnel was opened to, if this is TLS inside a tunnel;
+    /// otherwise empty.
     package let tunnelBytes: [UInt8]
 
-    /// These values.
-    /// - Parameter tunnel: what the client's tunnel was opened to, if the connection is inside one.
+    /// Creates a session from values.
+    /// - Parameter tunnel: the authority that the client's tunnel was opened to, if the connection
+    ///   is inside one.
     package init(
         version: TLSVersion, cipherSuite: String, subject: String?,
         inTunnelTo tunnel: BoundAuthority? = nil
@@ -80,8 +80,9 @@ package final class ClientSession: Sendable {
         tunnelBytes = tunnel.map { Array("\($0)".utf8) } ?? []
     }
 
-    /// Of a connection whose handshake is over.
-    /// - Parameter outer: of the connection that the tunnel is in: its client is the same.
+    /// Creates the session of a connection whose handshake is complete.
+    /// - Parameter outer: the session of the connection that contains the tunnel: its client is the
+    ///   same.
     package convenience init(
         _ connection: TLSServerConnection, inTunnelTo tunnel: BoundAuthority? = nil,
         around outer: ClientSession? = nil

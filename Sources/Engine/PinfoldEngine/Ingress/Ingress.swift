@@ -7,7 +7,7 @@ package struct ReverseUpstream: Sendable, Hashable {
     package let host: String
     package let port: UInt16
     package let isSecure: Bool
-    /// What it is told about the client's side.
+    /// Which fields tell it about the client's side.
     package var forwarding = ForwardingConfiguration()
 
     package init(
@@ -21,7 +21,7 @@ package struct ReverseUpstream: Sendable, Hashable {
     }
 }
 
-/// Where requests come in, and what that says about them: all that an exchange knows of it.
+/// Where requests come from, and what follows from that: all that an exchange knows about it.
 ///
 /// A listener is one source of ingresses; a tunnel whose content the gateway reads is another.
 package final class Ingress {
@@ -30,7 +30,7 @@ package final class Ingress {
         /// The destinations that they name.
         case forward
         case reverse(ReverseUpstream)
-        /// The one authority that a tunnel was opened to, by TLS.
+        /// The one authority that a tunnel was opened to, over TLS.
         case bound(BoundAuthority)
         /// The destinations that they name, through a proxy.
         case proxied(ProxyRoute)
@@ -44,19 +44,18 @@ package final class Ingress {
     /// The address that clients connect to.
     package let endpoint: Endpoint
     package let role: Role
-    /// How clients speak TLS to it; nil: they speak clear text.
+    /// TLS with its clients; `nil` for clear text.
     package let tls: ClientTLS?
-    /// What is known of the one client whose requests these are, by its handshake; nil for clear
-    /// text, and before.
+    /// What is known from the handshake of the one client whose requests these are; `nil` for clear
+    /// text, and before the handshake.
     package let session: ClientSession?
-    /// Requests to the administration are not traffic.
+    /// Whether requests count as traffic; those to the administration do not.
     package let isCounted: Bool
-    /// Requests have come from somewhere else, so that what is sent on says by whom (Via, RFC 9110
-    /// §7.6.3); false: they are this program's own.
+    /// Whether requests come from elsewhere, so that forwarded messages get Via (RFC 9110 §7.6.3);
+    /// if false, they are this program's own.
     package let isIntermediary: Bool
-    /// What the cache has stored for its requests answers them whatever its age, and whatever its
-    /// server has said about that. Never so for an intermediary: nobody else's request can ask for
-    /// it.
+    /// Whether stored responses are used whatever their age, and whatever their server said about
+    /// that. Never so for an intermediary: other programs' requests cannot ask for it.
     package let takesWhatIsStored: Bool
 
     package init(
@@ -75,14 +74,15 @@ package final class Ingress {
         isCounted = role != .admin
     }
 
-    /// The same for the requests of one client that speaks TLS.
+    /// The same ingress for the requests of one client with TLS.
     package func of(_ session: ClientSession) -> Ingress {
         Ingress(
             name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session,
             isIntermediary: isIntermediary, takesWhatIsStored: takesWhatIsStored)
     }
 
-    /// Whether who came in by another ingress would come in by this one, and be asked for no more.
+    /// Whether a client that came in through another ingress would also be admitted by this one,
+    /// without further requirements.
     package func succeeds(_ former: Ingress) -> Bool {
         guard endpoint == former.endpoint, role == former.role else { return false }
         switch (tls, former.tls) {
@@ -109,7 +109,7 @@ package struct BoundAuthority: Hashable, CustomStringConvertible {
         HostText.text(host, port: port)
     }
 
-    /// Whether an authority is this one; `port` is nil where it names none.
+    /// Whether an authority is this one; `port` is `nil` if it names none.
     package func isNamed(by host: Span<UInt8>, port: UInt16?) -> Bool {
         host.equalsIgnoringCase(self.host.utf8.span)
             && (port ?? Scheme.https.defaultPort) == self.port

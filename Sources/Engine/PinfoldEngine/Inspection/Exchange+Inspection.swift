@@ -2,11 +2,11 @@ import EventLoop
 import HTTPCore
 import PinfoldTLS
 
-// A CONNECT whose tunnel is inspected: it is answered, and goes on when its server has proved who
-// it is. The exchange stays with it, because the line of the CONNECT says what came of that.
+// A CONNECT whose tunnel is inspected: it is answered, and continues once its server has proved its
+// identity. The exchange stays open, because the access log's line for the CONNECT has the result.
 extension Exchange {
-    /// Answers, and has the tunnel inspected.
-    /// - Parameter policy: by which the server was connected to.
+    /// Answers the CONNECT, and has the tunnel inspected.
+    /// - Parameter policy: the policy under which the server was connected to.
     func inspect(
         _ authority: BoundAuthority, _ server: EstablishedConnection, _ policy: PolicySnapshot
     ) {

@@ -5,25 +5,25 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-// How the server of an inspected tunnel is judged: by the configuration that is in force when it
-// has said all that it is judged by.
+// Verifies the server of an inspected tunnel, under the configuration that is in force when
+// everything needed for that has arrived.
 extension InspectedTunnel {
-    /// What is noted of a session when its handshake has ended.
+    /// What is recorded about a session when its handshake has ended.
     struct SessionNote {
         let ledger: InspectionLedger
         let sessionID: [UInt8]
-        /// When what proved it ends, in seconds since 1970.
+        /// When its proof expires, in seconds since 1970.
         let end: Int64
     }
 
-    /// By what the tunnel is judged now.
+    /// The current basis for verifying the tunnel.
     struct Standing {
         let entryIndex: Int?
         let tls13: TLS13TunnelMode
     }
 
-    /// What the configuration in force says of the tunnel; nil: there is another one since the
-    /// server was connected to, by which the tunnel would not be, or not be inspected.
+    /// What the current configuration says about the tunnel; `nil` if it has changed since the
+    /// server was connected to, and the tunnel would now be refused or not be inspected.
     func standing() -> Standing? {
         let current = environment.policy
         let entry = current.entry(host: authority.host, port: authority.port)
@@ -40,7 +40,7 @@ extension InspectedTunnel {
         return Standing(entryIndex: entry, tls13: tls13)
     }
 
-    /// Judges a server by its flight, as a connection of the gateway's own would be.
+    /// Verifies a server by its flight, like a connection of the gateway itself.
     func judge(_ proof: ServerProof) -> Bool {
         guard let standing = standing() else { return fail(.superseded, .internalError) }
         if requiresTLS13(standing) {
@@ -75,8 +75,8 @@ extension InspectedTunnel {
         }
     }
 
-    /// Where only TLS 1.3 will do, the tunnel's own version is held to that, too. The default is
-    /// not a demand: what the client of a tunnel speaks is its own.
+    /// If only TLS 1.3 is allowed, that applies to the tunnel's own version, too. The default
+    /// minimum is not a requirement: the client of a tunnel chooses its version itself.
     private func requiresTLS13(_ standing: Standing) -> Bool {
         let configuration = policy.configuration
         let tls = standing.entryIndex.map { configuration.hosts.entries[$0].tls }
@@ -85,9 +85,10 @@ extension InspectedTunnel {
 
     // MARK: Sessions
 
-    /// Whether the session that goes on began in a tunnel that was verified.
+    /// Whether the session being resumed began in a tunnel that was verified.
     ///
-    /// - Parameter ticket: what the server gives the client for the next time; empty: nothing.
+    /// - Parameter ticket: the ticket that the server issues for the next resumption; empty if
+    ///   none.
     func resume(by ticket: [UInt8]) -> Bool {
         guard let standing = standing() else { return fail(.superseded, .internalError) }
         if requiresTLS13(standing) {
@@ -95,7 +96,7 @@ extension InspectedTunnel {
         }
         let ledger = policy.inspections
         guard let hello,
-            // With a ticket the identifier is the client's own invention (RFC 5077 §3.4).
+            // With a ticket, the identifier is chosen by the client (RFC 5077 §3.4).
             let offered = inspected(hello.ticket.isEmpty ? hello.sessionID : hello.ticket),
             let end = ledger.knows(offered, at: environment.wallSeconds)
         else { return fail(.tunnel(.sessionUnknown), .handshakeFailure) }
@@ -104,7 +105,7 @@ extension InspectedTunnel {
         return true
     }
 
-    /// The handshake has ended: what it may be resumed by is known from now on.
+    /// The handshake has ended: records what it may be resumed by.
     func note(_ session: SessionNote, ticket: [UInt8]) {
         let now = environment.wallSeconds
         for name in [session.sessionID, ticket] {
@@ -121,7 +122,7 @@ extension InspectedTunnel {
 
     // MARK: Reports
 
-    /// Tells that a server has shown a certificate that is trusted, and not that it is its own.
+    /// Logs that a server presented a trusted certificate without proving that it has its key.
     private func logUnproved(_ error: ServerProofError, _ entry: Int?) {
         environment.shared.logger.warning(
             "server refused",

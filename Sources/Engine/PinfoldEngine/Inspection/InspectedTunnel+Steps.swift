@@ -2,10 +2,9 @@ import EventLoop
 import PinfoldTLS
 import Trust
 
-// What an inspected tunnel takes in, and what that leads to; each step says whether it may go on at
-// once.
+// The steps of an inspected tunnel. Each returns whether the next one may follow immediately.
 extension InspectedTunnel {
-    /// Takes in the ClientHello.
+    /// Reads the ClientHello.
     func greet() -> Bool {
         if let input, input.count > seen {
             let fresh = UnsafeRawBufferPointer(rebasing: input.readable[seen...])
@@ -22,7 +21,7 @@ extension InspectedTunnel {
                 return fail(.tunnelHello(error), .handshakeFailure)
             }
         }
-        // Who speaks before a ClientHello speaks no TLS.
+        // A server that sends data before a ClientHello does not speak TLS.
         if readServer() != nil { return fail(.tunnel(.notTLS), nil) }
         return step == .greeting && readClient() != nil
     }
@@ -32,14 +31,14 @@ extension InspectedTunnel {
             return fail(
                 .tunnel(reason), reason == .encryptedHello ? .accessDenied : .unrecognizedName)
         }
-        // It is kept: who intercepts the tunnel in the end needs it, too.
+        // It is kept, because interception of the tunnel would need it, too.
         sendCopy(bytes: seen)
         flight = ServerFlight(answering: hello)
         go(to: .answering, within: policy.timeouts(for: authority).connectMilliseconds)
         return true
     }
 
-    /// Queues a copy of the first bytes of the client's for the server.
+    /// Queues a copy of the client's first bytes for the server.
     func sendCopy(bytes count: Int) {
         guard let server, let input else { return }
         let copy = environment.loop.buffers.take(bytes: count)
@@ -49,7 +48,7 @@ extension InspectedTunnel {
         server.output.append(copy.readable, owner: copy)
     }
 
-    /// Takes in the server's flight, and keeps it.
+    /// Reads the server's flight, and keeps it.
     func answer() -> Bool {
         guard let buffer = readServer() else { return false }
         held += buffer.readable
@@ -66,14 +65,14 @@ extension InspectedTunnel {
         }
     }
 
-    /// The server will not: the client is told what it said.
+    /// The server refuses: passes its alert on to the client.
     func fail(alert code: UInt8) -> Bool {
         fail(
             .tlsFailed(.alertReceived(code: code, name: TLSAlert(code: code).name)),
             TLSAlert(code: code))
     }
 
-    /// Lets both sides end their handshake, and looks on.
+    /// Lets both sides complete their handshake, and observes it.
     func finish() -> Bool {
         guard ending?.isOver == false, ending?.isBroken == false else { return relay() }
         do throws(TLSWireError) {
@@ -89,7 +88,7 @@ extension InspectedTunnel {
                 output.append(buffer.readable, owner: buffer)
                 moved = true
             }
-            // Known before the client can use it.
+            // Recorded before the client can use it.
             if ending?.isOver == true, ending?.isBroken == false, let session {
                 note(session, ticket: ending?.ticket ?? [])
             }
@@ -99,7 +98,7 @@ extension InspectedTunnel {
         }
     }
 
-    /// What the client has said since its ClientHello, and was not taken yet.
+    /// What the client has sent since its ClientHello and has not been processed yet.
     private func clientBytes() -> Buffer? {
         if input?.isEmpty ?? true { _ = readClient() }
         guard let bytes = input, !bytes.isEmpty else { return nil }
@@ -107,25 +106,25 @@ extension InspectedTunnel {
         return bytes
     }
 
-    /// Why what a client asks for is not inspected.
+    /// Why a ClientHello is refused.
     private func objection(to hello: ClientHello) -> TunnelReason? {
         guard let name = hello.serverName else {
             if hello.encryptedHello != .none { return .encryptedHello }
-            // An address is never a name (RFC 6066 §3), so there is none to send.
+            // An address cannot be sent as a server name (RFC 6066 §3).
             return isForAddress ? nil : .nameMissing
         }
-        // Some send the port along, which can mean nothing else either.
+        // Some clients include the port, which is unambiguous, too.
         guard name == authority.host || name == "\(authority)" else {
             return hello.encryptedHello == .none ? .nameMismatch : .encryptedHello
         }
-        // One that is well-formed may be GREASE, as browsers send it with the name of the host in
-        // the clear: what it can lead to depends on the version (``meetEncryption()``).
+        // A well-formed one may be GREASE, which browsers send together with the host's name in
+        // clear text: what it can lead to depends on the version (``meetEncryption()``).
         return hello.encryptedHello == .unknown ? .encryptedHello : nil
     }
 }
 
 extension TLSError {
-    /// What a server's first messages are, where they cannot be followed.
+    /// The error for a server's first messages that cannot be parsed.
     init(_ error: TLSWireError) {
         switch error {
         case .notTLS: self = .notTLS

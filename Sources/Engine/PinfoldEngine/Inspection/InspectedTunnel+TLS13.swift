@@ -4,9 +4,9 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-// TLS 1.3 in an inspected tunnel: what proves who the server is goes by encrypted.
+// TLS 1.3 in an inspected tunnel, where the proof of the server's identity is encrypted.
 extension InspectedTunnel {
-    /// What is done instead of judging the server's own flight.
+    /// Proceeds without being able to verify the server's own flight.
     func meetEncryption() -> Bool {
         guard let standing = standing() else { return fail(.superseded, .internalError) }
         switch standing.tls13 {
@@ -18,7 +18,7 @@ extension InspectedTunnel {
 
     // MARK: Probing
 
-    /// Verifies another connection to the very address of this one.
+    /// Verifies another connection to the same address.
     private func probe(_ entry: Int?) -> Bool {
         guard let hello else { return false }
         let probed = ProbedServer(
@@ -41,7 +41,7 @@ extension InspectedTunnel {
             case .success(let trust):
                 ledger.note(
                     trust, of: probed, for: clientNetwork, at: environment.loop.monotonicNow)
-                // A reload may have come meanwhile: what was found is judged by it, or not used.
+                // There may have been a reload meanwhile: the result must be valid under it.
                 guard ledger === environment.policy.inspections else {
                     _ = meetEncryption()
                     return
@@ -56,8 +56,9 @@ extension InspectedTunnel {
         return false
     }
 
-    /// The server at the address is who it is to be. An encrypted ClientHello may still ask it for
-    /// another: not if it can read none, and the client's is GREASE, or comes to nothing.
+    /// The server at the address is the right one. An encrypted ClientHello might still ask it for
+    /// a different one, but not if it cannot decrypt any: then the client's is GREASE, or has no
+    /// effect.
     private func trusted(_ trust: ProbedTrust) -> Bool {
         if hello?.encryptedHello != ClientHello.EncryptedHello.none, trust.readsEncryptedHello {
             return fail(.tunnel(.encryptedHello), .accessDenied)
@@ -73,8 +74,8 @@ extension InspectedTunnel {
 
     // MARK: A second ClientHello
 
-    /// Takes in the second ClientHello that the server has asked for, which it gets when that is
-    /// the first but for what it asked for; then the server's answer.
+    /// Reads the second ClientHello, which the server has asked for. It is passed to the server if
+    /// it differs from the first only as requested. Then reads the server's answer.
     func greetAgain() -> Bool {
         guard retry?.isAgreed == false else { return hearAnswer() }
         guard let input, input.count > seen else { return readClient() != nil || hearAnswer() }
@@ -87,7 +88,7 @@ extension InspectedTunnel {
                 seen = 0
                 if input.isEmpty { self.input = nil }
                 go(to: .retrying, within: policy.timeouts(for: authority).connectMilliseconds)
-            // The server need not be told what the end of its connection says, too.
+            // The server need not get an alert: closing its connection says the same.
             case .leaves: close(nil)
             case nil: seen += fresh.count
             }
@@ -101,7 +102,7 @@ extension InspectedTunnel {
         }
     }
 
-    /// Takes in what the server says around the second ClientHello, and tells the client.
+    /// Reads what the server sends around the second ClientHello, and passes it to the client.
     private func hearAnswer() -> Bool {
         guard let buffer = readServer() else { return false }
         do throws(TLSWireError) {
@@ -119,7 +120,8 @@ extension InspectedTunnel {
 
     // MARK: Interception
 
-    /// Speaks TLS with the client in the server's name, which is verified first as for a request.
+    /// Speaks TLS with the client in the server's name, after verifying the server as for a
+    /// request.
     private func interceptInstead() -> Bool {
         dropServer()
         held = []
@@ -140,7 +142,7 @@ extension InspectedTunnel {
             opened = nil
             switch result {
             case .success(let verified):
-                // What the client is shown may have changed, without a change to trust.
+                // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
                     return refuse(.superseded, .internalError)
                 }

@@ -4,8 +4,8 @@ import PinfoldMetrics
 import PinfoldTLS
 import Trust
 
-/// A tunnel that has been answered and whose server has to show who it is, before the client sees
-/// what it says.
+/// A tunnel that has been answered, and whose server must prove its identity before the client sees
+/// anything from it.
 ///
 ///                   ┌──────────┐ ClientHello  ┌───────────┐ up to TLS 1.2: proved ┌───────────┐
 ///     200 to CONNECT│ greeting │ ───────────► │ answering │ ────────────────────► │ finishing │
@@ -19,19 +19,19 @@ import Trust
 ///
 ///     The server asks for another ClientHello: retrying ──► the two agree, it goes on ──► relayed
 ///
-/// Until the server is trusted the client's ClientHello is all that the server gets, and an alert
-/// of its own all that the client does. A second ClientHello that the server asks for goes to it
-/// once it agrees with the first (``HelloRetry``). While the handshake is finished both are still
-/// looked at (``HandshakeEnding``); from the first encrypted byte on it is a tunnel as any other.
+/// Until the server is trusted, it gets only the client's ClientHello, and the client gets at most
+/// an alert. A second ClientHello that the server asks for is passed on if it agrees with the first
+/// (``HelloRetry``). Both sides are observed while they complete the handshake
+/// (``HandshakeEnding``); from the first encrypted byte on, it is a tunnel like any other.
 final class InspectedTunnel: EventHandler, UnfinishedInput {
-    /// How it goes on.
+    /// How the tunnel continues.
     enum Outcome {
-        /// What both sides say is relayed.
+        /// Relay what both sides send.
         case relayed(DownstreamHandover, to: Transport)
-        /// The server is who it is to be, and the gateway speaks in its name.
+        /// The server is the right one, and the gateway answers in its name.
         case intercepted(
             DownstreamHandover, InterceptionPolicy, ReferenceIdentifier, OriginVerification.Server)
-        /// It is over, and closed.
+        /// It has ended and is closed.
         case ended(ExchangeError?)
     }
 
@@ -42,7 +42,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     /// The server's connection.
     final class Server: EventHandler {
         let transport: Transport
-        /// What it is still to be sent.
+        /// Output that must still be sent.
         var output = OutputQueue()
         var mayRead = true
         private unowned let tunnel: InspectedTunnel
@@ -58,8 +58,8 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         }
     }
 
-    /// How long a client that was refused may take to read why, and what of it is read meanwhile,
-    /// so that the alert is not lost by a reset.
+    /// How long a refused client may take to read the alert, and how much is read from it
+    /// meanwhile, so that the alert is not lost by a reset.
     private static let lingerMilliseconds: Int64 = 2000
     private static let lingerBytes = 1 << 20
 
@@ -70,12 +70,12 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     var unfinishedBytes = 0
     var stalledSince: Int64 = 0
     let endpoint: Endpoint
-    /// The client's connection, and to be called when it is closed.
+    /// The client's connection, and the function to call when it is closed.
     private let transport: Transport
     private let closed: () -> Void
     private var ended: ((Outcome) -> Void)?
     var step = Step.greeting
-    /// The configuration by which its server was connected to, or was judged last.
+    /// The policy under which its server was connected to, or was last verified.
     var policy: PolicySnapshot
     var server: Server?
 
@@ -88,30 +88,30 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     private var lingered = 0
     private var hasFinishedSending = false
     var opening = ClientOpening()
-    /// How many bytes of `input` have been taken by `opening`, or belong to the ClientHello.
+    /// How many bytes of `input` `opening` has consumed, or belong to the ClientHello.
     var seen = 0
     var hello: ClientHello?
 
     // The server's side.
     var flight: ServerFlight?
-    /// What the server has said and the client has not been told.
+    /// What the server has sent and the client has not been given.
     var held: [UInt8] = []
     var ending: HandshakeEnding?
-    /// What the server's request for another ClientHello leads to; nil: there is none.
+    /// The state after the server's request for another ClientHello; `nil` if there is none.
     var retry: HelloRetry?
-    /// What is noted of the session when the handshake has ended; nil: nothing.
+    /// What is recorded about the session when the handshake has ended; `nil` for nothing.
     var session: SessionNote?
 
-    /// What the tunnel waits for besides its two connections.
+    /// What the tunnel waits for in addition to its two connections.
     var opened: (any TunnelOpening)?
     private var fault: ExchangeError?
-    /// What has come of it so far, for the log and the metrics.
+    /// The result so far, for the log and the metrics.
     var inspection = TunnelInspection.refused
 
     /// - Parameters:
-    ///   - handover: the client's connection, with the answer to CONNECT queued.
-    ///   - server: the server's connection, now this tunnel's.
-    ///   - policy: under which the two were allowed.
+    ///   - handover: the client's connection, with the response to CONNECT queued.
+    ///   - server: the server's connection, which now belongs to this tunnel.
+    ///   - policy: the policy under which both were allowed.
     ///   - ended: called once.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
@@ -136,12 +136,12 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     var isForAddress: Bool { IPAddress(literal: authority.host.utf8.span) != nil }
 
-    /// The version that the server has chosen; `none` before.
+    /// The version that the server has chosen; `none` before that.
     var version: UpstreamTLSVersion {
         UpstreamTLSVersion(wire: flight?.serverHello?.version)
     }
 
-    /// Begins; the loop keeps it until it has ended.
+    /// Starts the tunnel; the loop keeps it alive until it has ended.
     func start() {
         guard let server else { return }
         do throws(Errno) {
@@ -184,9 +184,9 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         }
     }
 
-    // MARK: The way of the bytes
+    // MARK: Moving bytes
 
-    /// Goes on as far as both connections allow.
+    /// Proceeds as far as both connections allow.
     func proceed() {
         guard step != .over else { return }
         budget.renew(environment.loop)
@@ -199,7 +199,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
             case .retrying: goesOn = greetAgain()
             case .finishing: goesOn = finish()
             case .refusing: goesOn = linger()
-            // A client that leaves is told of by `ready`.
+            // `ready` reports a client that leaves.
             case .probing, .verifying, .over: return
             }
             guard goesOn else { return }
@@ -207,7 +207,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         }
     }
 
-    /// False: nothing more can be done now.
+    /// Returns false if nothing more can be done now.
     private func sendToClient() -> Bool {
         switch transport.flush(&output, on: environment.loop, spending: &budget) {
         case .drained: return true
@@ -229,7 +229,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         return false
     }
 
-    /// Reads once from the client; nil when nothing was read.
+    /// Reads once from the client; returns `nil` if nothing was read.
     func readClient() -> UnsafeRawBufferPointer? {
         guard mayRead else { return nil }
         let room = environment.loop.buffers.makeRoom(in: &input)
@@ -248,7 +248,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         return nil
     }
 
-    /// Reads once from the server; nil when nothing was read.
+    /// Reads once from the server; returns `nil` if nothing was read.
     func readServer() -> Buffer? {
         guard let server, server.mayRead else { return nil }
         let buffer = environment.loop.buffers.takeLarge()
@@ -265,17 +265,18 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         return nil
     }
 
-    // MARK: What comes of it
+    // MARK: The result
 
-    /// The server is trusted: the client is shown what it said.
+    /// The server is trusted: passes what it has sent to the client.
     ///
-    /// - Parameter ending: what is looked at before the tunnel is relayed; nil: nothing.
+    /// - Parameter ending: the rest of the handshake to observe before the tunnel is relayed; `nil`
+    ///   for none.
     func release(_ inspection: TunnelInspection, ending: HandshakeEnding?) {
         self.inspection = inspection
         self.ending = ending
         sendToClient(held)
         held = []
-        // The server has the ClientHello; what came behind it is still to be sent.
+        // The server already has the ClientHello; what followed it must still be sent.
         input?.start += seen
         seen = 0
         if input?.isEmpty ?? true { input = nil }
@@ -292,7 +293,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         output.append(buffer.readable, owner: buffer)
     }
 
-    /// The bytes are everybody's own from now on.
+    /// Hands both connections to a relay; from now on the bytes are not examined.
     func relay() -> Bool {
         guard let server else { return false }
         self.server = nil
@@ -302,7 +303,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         return false
     }
 
-    /// Gives the client's connection, with its ClientHello, to another owner.
+    /// Hands the client's connection, with its ClientHello, to another owner.
     func intercept(
         _ interception: InterceptionPolicy, _ name: ReferenceIdentifier,
         _ verified: OriginVerification.Server
@@ -318,33 +319,33 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
             transport: transport, leftover: input, pending: output, closed: closed)
     }
 
-    /// What ``refuse(_:_:)`` does, as a step that ends here.
+    /// Does the same as ``refuse(_:_:)``, as a step after which none follows.
     func fail(_ fault: ExchangeError, _ alert: TLSAlert?) -> Bool {
         refuse(fault, alert)
         return step == .refusing
     }
 
-    /// Closes the server's connection at once, and the client's when it has been told by an alert;
-    /// nil: it does not speak TLS.
+    /// Closes the server's connection immediately, and the client's once it has received an alert;
+    /// `nil` if it does not speak TLS.
     func refuse(_ fault: ExchangeError, _ alert: TLSAlert?) {
         guard step != .refusing, step != .over else { return }
         self.fault = fault
         inspection = .refused
         if let alert {
-            // In the clear, as before any key is agreed on (RFC 8446 §6, RFC 5246 §7.2).
+            // In clear text, as before any key is agreed on (RFC 8446 §6, RFC 5246 §7.2).
             let version = hello?.recordVersion ?? ClientHello.Version.tls10
             sendToClient([21, UInt8(version >> 8), UInt8(version & 0xFF), 0, 2, 2, alert.code])
         }
         dropServer()
         held = []
         input = nil
-        // It waits for nothing, and is not to make way with another fault than its own.
+        // It waits for nothing any more, and must not be evicted with a different error.
         environment.release(self)
         go(to: .refusing, within: Self.lingerMilliseconds)
         environment.loop.requeue(self)
     }
 
-    /// Has the client read what it was told.
+    /// Gives the client time to read the alert.
     private func linger() -> Bool {
         if !hasFinishedSending { hasFinishedSending = transport.finishSending() }
         input?.clear()
@@ -362,7 +363,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     }
 
     func dropServer() {
-        // A completion of what is cancelled does not come.
+        // A cancelled operation does not complete.
         opened?.cancel()
         opened = nil
         guard let server else { return }

@@ -3,14 +3,14 @@ import Locking
 import PinfoldTLS
 import Trust
 
-/// What inspecting tunnels has found out under one configuration of trust, for all workers: the
-/// sessions that began in a tunnel which was verified, and the addresses that were probed.
+/// What inspecting tunnels has found out under one trust configuration, for all workers: the
+/// sessions that began in a verified tunnel, and the addresses that were probed.
 ///
-/// Another configuration begins with an empty one, so nothing of it outlives a change of pins.
+/// Another configuration begins with an empty ledger, so none of this outlives a change of pins.
 package final class InspectionLedger: Sendable {
-    /// For how long a probe's result is used, in milliseconds.
+    /// How long a probe's result is used, in milliseconds.
     package static let probeMilliseconds: Int64 = 60_000
-    /// For how long a session may go on at most, in seconds (RFC 5246 §F.1.4).
+    /// How long a session may be resumed at most, in seconds (RFC 5246 §F.1.4).
     static let sessionSeconds: Int64 = 86_400
 
     private let table = Locked(InspectionTable())
@@ -25,22 +25,23 @@ package final class InspectionLedger: Sendable {
 
     /// A session was verified.
     /// - Parameters:
-    ///   - end: when its proof is worth nothing any more, in seconds since 1970.
+    ///   - end: when its proof expires, in seconds since 1970.
     func note(_ session: InspectedSession, until end: Int64, at now: Int64) {
         table.withLock { $0.note(session, until: min(end, now + Self.sessionSeconds)) }
     }
 
-    /// What a probe of an address has found, if that is recent.
+    /// The result of a probe of an address, if it is recent.
     /// - Parameters:
-    ///   - now: milliseconds of a clock that only goes forward.
+    ///   - now: milliseconds of a monotonic clock.
     ///   - wall: seconds since 1970.
     func probe(of server: ProbedServer, at now: Int64, wall: Int64) -> ProbedTrust? {
         table.withLock { $0.probe(of: server, at: now) }
             .flatMap { $0.expires ?? .max > wall ? $0 : nil }
     }
 
-    /// A probe found a server that is trusted. Who is refused is asked again by the next tunnel.
-    /// - Parameter client: in whose tunnel it was needed.
+    /// Records that a probe found a trusted server. One that was refused is probed again by the
+    /// next tunnel.
+    /// - Parameter client: the client whose tunnel needed it.
     func note(
         _ trust: ProbedTrust, of server: ProbedServer, for client: IPNetwork?, at now: Int64
     ) {
@@ -50,35 +51,36 @@ package final class InspectionLedger: Sendable {
     }
 }
 
-/// A session as a client may offer it again: which it is, whose it is, and with whom.
+/// A session that a client may offer to resume: its identity, its client and its server.
 struct InspectedSession: Hashable {
-    /// The client, as limits count clients: a session's identifier proves nothing by itself, for a
-    /// rogue server may have given one client what it shows another.
+    /// The client, as limits count clients: a session's identifier alone proves nothing, because a
+    /// rogue server may have given it to another client.
     let client: IPNetwork
     let authority: BoundAuthority
     /// The SHA-256 of its ticket, or of its identifier.
     let digest: SHA256Digest
 }
 
-/// A server as it was probed.
+/// A server that was probed.
 struct ProbedServer: Hashable {
     let endpoint: Endpoint
     let authority: BoundAuthority
-    /// What was offered by ALPN, which may decide who answers.
+    /// The protocols offered by ALPN, which may determine the server that answers.
     let applicationProtocols: [UInt8]
 }
 
-/// What a probe has found of a server that is trusted.
+/// What a probe has found out about a trusted server.
 struct ProbedTrust: Hashable {
-    /// It reads encrypted ClientHellos, so that a client may have asked it for another server.
+    /// Whether it accepts Encrypted ClientHello, so that a client may have asked it for a different
+    /// server.
     var readsEncryptedHello = false
-    /// How long the verdict holds, in seconds since 1970; nil: as long as it is kept.
+    /// When the verdict expires, in seconds since 1970; `nil` if it is valid as long as it is kept.
     var expires: Int64?
 }
 
-/// The ledger's tables, pure: the time is an argument. Each client has a share of both.
+/// The ledger's tables, as pure values: the time is an argument. Each client has a share of both.
 struct InspectionTable {
-    /// Sessions that are kept at most, about 250 bytes each.
+    /// The most sessions that are kept, about 250 bytes each.
     static let sessionLimit = 16_384
     static let probeLimit = 4096
 

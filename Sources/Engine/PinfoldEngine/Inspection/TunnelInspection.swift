@@ -1,12 +1,12 @@
 import PinfoldMetrics
 
-/// What inspecting a tunnel has come to.
+/// The result of inspecting a tunnel.
 package enum TunnelInspection: UInt8, Sendable, CaseIterable {
-    /// The server has proved who it is in the tunnel itself, by a full handshake.
+    /// The server has proved its identity in the tunnel itself, by a full handshake.
     case verified
-    /// A session goes on that was verified under the configuration in force.
+    /// A session was resumed that had been verified under the configuration in force.
     case resumed
-    /// Another connection to the same address was verified: what is in the tunnel is TLS 1.3. The
+    /// Another connection to the same address was verified, because the tunnel uses TLS 1.3. The
     /// weaker check.
     case probed
     /// The tunnel was intercepted instead.
@@ -14,7 +14,7 @@ package enum TunnelInspection: UInt8, Sendable, CaseIterable {
     /// It was closed.
     case refused
 
-    /// As the access log and the metrics have it.
+    /// The name in the access log and the metrics.
     package var label: StaticString {
         switch self {
         case .verified: "verified"
@@ -27,7 +27,7 @@ package enum TunnelInspection: UInt8, Sendable, CaseIterable {
 }
 
 extension WorkerCounter {
-    /// The counter of a result; nil for what cannot be in that version.
+    /// The counter of a result; `nil` if it is impossible in that version.
     static func inspected(_ result: TunnelInspection, _ version: UpstreamTLSVersion) -> Self? {
         switch (result, version) {
         case (.verified, .tls10): .tunnelsVerifiedTLS10
@@ -49,7 +49,7 @@ extension WorkerCounter {
 }
 
 extension UpstreamTLSVersion {
-    /// The version of a number on the wire.
+    /// The version for a number on the wire.
     init(wire version: UInt16?) {
         switch version {
         case 0x0301: self = .tls10

@@ -2,11 +2,11 @@ import EventLoop
 import HTTPCore
 import PinfoldTLS
 
-/// Verifies the server at one address by a connection of its own, which carries nothing: it is
+/// Verifies the server at one address with a separate connection, which carries no data: it is
 /// closed after the handshake.
 ///
-/// The handshake is always a full one, of TLS 1.3 as in the tunnel that waits for it, and offers
-/// what the tunnel's client offers by ALPN.
+/// It always makes a full TLS 1.3 handshake, like the tunnel that waits for it, and offers the same
+/// ALPN protocols as the tunnel's client.
 final class TunnelProbe: EventHandler, TunnelOpening {
     private let environment: Environment
     private let server: ProbedServer
@@ -18,9 +18,9 @@ final class TunnelProbe: EventHandler, TunnelOpening {
     private var transport: Transport?
 
     /// - Parameters:
-    ///   - server: at what address, and who is expected there.
-    ///   - policy: by which it is judged.
-    ///   - completion: called once, later than `start()`; not after `cancel()`.
+    ///   - server: the address, and the server expected there.
+    ///   - policy: the policy by which it is verified.
+    ///   - completion: called once, after `start()` has returned; not after `cancel()`.
     init(
         environment: Environment, server: ProbedServer, policy: PolicySnapshot, entryIndex: Int?,
         client: IPNetwork?, completion: @escaping (Result<ProbedTrust, ExchangeError>) -> Void
@@ -38,7 +38,7 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         let operation = ConnectOperation(
             environment: environment, host: "\(server.endpoint.address)",
             port: server.endpoint.port, client: clientNetwork, rules: policy.destinationRules,
-            // As the tunnel was allowed: by its name.
+            // As for the tunnel: by its name.
             hostMatch: policy.destinationMatch(host: authority.host, port: authority.port)
         ) { [self] result in
             connecting = nil

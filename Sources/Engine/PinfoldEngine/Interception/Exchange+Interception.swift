@@ -2,11 +2,11 @@ import EventLoop
 import HTTPCore
 import PinfoldTLS
 
-// A CONNECT whose tunnel ends in the gateway: it is judged as a request for the host by TLS, and
-// answered once the server has been verified, so that no client is shown a good certificate in the
-// name of a bad server.
+// A CONNECT whose tunnel ends in the gateway: it is treated like a request for the host over TLS,
+// and answered once the server has been verified, so that no client is shown a good certificate in
+// the name of a bad server.
 extension Exchange {
-    /// Goes on with a CONNECT that `tunnelWay` lets through, to be intercepted.
+    /// Continues with a CONNECT for which `tunnelHandling` is interception.
     func intercept(
         _ authority: BoundAuthority, _ name: ReferenceIdentifier, mayPass: Bool,
         _ policy: PolicySnapshot
@@ -40,7 +40,7 @@ extension Exchange {
                 if case .superseded = failure.error { return verifyAgain(authority, name) }
                 fail(failure.error, .other, failure.attempts)
             case .success(let server):
-                // What the client is shown may have changed, without a change to trust.
+                // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
                     return fail(.superseded)
                 }
@@ -51,13 +51,13 @@ extension Exchange {
         }
         opening = verification
         verification.start()
-        // Still waiting: as an exchange's, the wait has a bound of its own.
+        // Still waiting: like an exchange's, the wait has its own limit.
         if case .opening = state.step, opening === verification, register() {
             environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
         }
     }
 
-    /// A reload has come meanwhile: goes on under what is in force now.
+    /// There was a reload meanwhile: continues under the current configuration.
     private func verifyAgain(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
         let policy = environment.policy
         guard policy.interception(for: authority) != nil,
@@ -70,7 +70,7 @@ extension Exchange {
         verify(origin, authority, name)
     }
 
-    /// Answers, and gives the client's connection to the host.
+    /// Answers, and hands the client's connection to the host.
     private func take(
         _ authority: BoundAuthority, _ name: ReferenceIdentifier,
         _ interception: InterceptionPolicy, _ server: ServerCertificate?
@@ -87,7 +87,7 @@ extension Exchange {
         give(handover, to: tunnel)
     }
 
-    /// Ends as a CONNECT whose tunnel goes on in the host's hands.
+    /// Ends as a CONNECT whose tunnel the host has taken over.
     func give(_ handover: DownstreamHandover?, to tunnel: InterceptedTunnel) {
         let host = environment.host
         isIntercepted = true

@@ -2,17 +2,17 @@ import EventLoop
 import PinfoldMetrics
 import PinfoldTLS
 
-// A CONNECT to a host that is intercepted, whose tunnel may be relayed all the same.
+// A CONNECT to an intercepted host whose tunnel may nevertheless be relayed.
 extension Exchange {
-    /// Whether this client is not shown a certificate for the host, for it keeps rejecting them.
+    /// Whether this client is not shown a certificate for the host because it keeps rejecting them.
     func isGivenUp(_ authority: BoundAuthority, under policy: PolicySnapshot) -> Bool {
         guard let clientNetwork, let interception = policy.interception else { return false }
         return interception.rejections.isGivenUp(
             clientNetwork, host: authority.host, at: environment.loop.monotonicNow)
     }
 
-    /// Answers before it is known whether the client speaks TLS: a server that does not must not be
-    /// asked to.
+    /// Answers before it is known whether the client speaks TLS: a server that does not speak TLS
+    /// must not be sent a handshake.
     func answerUndecided(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
         guard let client, let ingress, let peer else { return }
         let account = client.account
@@ -58,7 +58,7 @@ extension Exchange {
         undecided.start()
     }
 
-    /// What goes wrong after the answer is told to the logs and the metrics.
+    /// Records a failure after the answer, for the logs and the metrics.
     func note(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         self.fault = fault
         failedAttempts = attempts

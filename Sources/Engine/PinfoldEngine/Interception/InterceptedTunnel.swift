@@ -2,21 +2,22 @@ import HTTPCore
 import PinfoldMetrics
 import PinfoldTLS
 
-/// A tunnel that ends in the gateway: what a CONNECT asked for and was judged by.
+/// A tunnel that ends in the gateway: what a CONNECT asked for, and the basis on which it was
+/// allowed.
 package final class InterceptedTunnel {
-    /// What all its requests are for.
+    /// The authority of all its requests.
     package let authority: BoundAuthority
-    /// The same as certificates name it.
+    /// The same in the form used by certificates.
     package let name: ReferenceIdentifier
-    /// Where the CONNECT came in.
+    /// The ingress of the CONNECT.
     package let ingress: Ingress
     package let peer: Endpoint
     package let account: ClientAccount?
     /// The index of the name of the host entry that applies (`RouteLabels`).
     package let hostLabel: LabelIndex
-    /// What the client's TLS is spoken with.
+    /// The means of TLS with the client.
     package let interception: InterceptionPolicy
-    /// What came of verifying the server.
+    /// The result of verifying the server.
     package let server: TunnelServer
 
     init(
@@ -35,11 +36,11 @@ package final class InterceptedTunnel {
     }
 }
 
-/// What came of verifying the server of a tunnel.
+/// The result of verifying the server of a tunnel.
 package enum TunnelServer {
-    /// It is who it is to be, and has proved so with this certificate.
+    /// It is the right one, as proved by this certificate.
     case verified(ServerCertificate?)
-    /// It is not, or cannot be reached: the client, which has been answered before that was known,
-    /// is shown no certificate.
+    /// It is not, or cannot be reached: the client, which was answered before that was known, is
+    /// shown no certificate.
     case refused
 }

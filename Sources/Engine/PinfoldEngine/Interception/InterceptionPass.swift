@@ -1,13 +1,13 @@
-/// Why a tunnel to a host that is intercepted was passed.
+/// Why a tunnel to an intercepted host was relayed.
 package enum InterceptionPass: UInt8, Sendable, CaseIterable {
-    /// The client spoke first, and something else than TLS.
+    /// The client sent data first, and it was not TLS.
     case notTLS
-    /// The server spoke first.
+    /// The server sent data first.
     case serverFirst
     /// The client keeps rejecting the certificates that it is shown.
     case rejected
 
-    /// As the access log has it.
+    /// The name in the access log.
     package var label: StaticString {
         switch self {
         case .notTLS: "not_tls"

@@ -2,10 +2,10 @@ import EventLoop
 import HTTPCore
 import PinfoldTLS
 
-/// Sees that a server is who it is to be, as for a request: over the pool, by its trust and within
-/// its limits. Nothing is sent; the connection is left to the requests that follow.
+/// Verifies a server as for a request: through the pool, with its trust and within its limits.
+/// Nothing is sent; the connection is left for the requests that follow.
 final class OriginVerification: UpstreamConsumer, TunnelOpening {
-    /// What came of it.
+    /// The result.
     struct Server {
         let endpoint: Endpoint
         let tlsVersion: UpstreamTLSVersion
@@ -53,10 +53,10 @@ final class OriginVerification: UpstreamConsumer, TunnelOpening {
         completion?(result)
     }
 
-    /// An idle connection will do: it was verified, and nothing depends on its being alive.
+    /// An idle connection is sufficient: it was verified, and need not be alive.
     var mayBeRepeated: Bool { true }
 
-    // Nothing is sent, so nothing comes.
+    // Nothing is sent, so nothing is received.
 
     func upstreamHead(_ head: UnsafeRawBufferPointer) {}
 

@@ -2,35 +2,35 @@ import HTTPCore
 import Locking
 import PinfoldConfiguration
 
-/// How a client shows that it does not accept a certificate of the interception's authority.
+/// How a client shows that it does not accept a certificate issued by the interception authority.
 package enum RejectionSign: Sendable, CaseIterable {
-    /// It said so, by an alert.
+    /// It sent an alert.
     case alert
-    /// It ended the connection without a request: so do apps that compare the certificate with one
-    /// of their own, but also who only looked whether somebody is there.
+    /// It ended the connection without a request. Apps do that if they compare the certificate with
+    /// one of their own, but so does a client that only checks whether the host is reachable.
     case close
 }
 
-/// Which clients are not shown the authority's certificates for a while, for they keep rejecting
-/// them. Pure: the time is an argument, in milliseconds of a clock that only goes forward. Each
-/// client has a share of the pairs that are kept.
+/// Which clients are not shown the authority's certificates for a while because they keep rejecting
+/// them. A pure value: the time is an argument, in milliseconds of a monotonic clock. Each client
+/// has a share of the pairs that are kept.
 struct RejectionTable {
-    /// A client, as limits count clients, and the host that it asks for.
+    /// A client, as limits count clients, and the host that it requests.
     struct Pair: Hashable {
         let client: IPNetwork
         let host: String
     }
 
     private struct Record {
-        /// When the first of those that are counted came.
+        /// When the first of the counted rejections came.
         var since: Int64
         var alerts = 0
         var closes = 0
-        /// When the client is shown a certificate again; nil: it is.
+        /// When the client will be shown a certificate again; `nil` if it is shown one.
         var end: Int64?
     }
 
-    /// Pairs that are kept at most, about 200 bytes each.
+    /// The most pairs that are kept, about 200 bytes each.
     static let limit = 4096
 
     private let rules: RejectionRules
@@ -51,7 +51,8 @@ struct RejectionTable {
         return false
     }
 
-    /// Counts a rejection. True: it was one too many, and the pair is given up from now on.
+    /// Counts a rejection. Returns true if it was one too many, and the pair is given up from now
+    /// on.
     mutating func note(_ sign: RejectionSign, by pair: Pair, at now: Int64) -> Bool {
         let limit = sign == .alert ? rules.alerts : rules.closes
         guard limit > 0, !isGivenUp(pair, at: now) else { return false }
@@ -85,7 +86,8 @@ package final class RejectionLedger: Sendable {
         table.withLock { $0.isGivenUp(.init(client: client, host: host), at: now) }
     }
 
-    /// Counts a rejection. True: it was one too many, and the pair is given up from now on.
+    /// Counts a rejection. Returns true if it was one too many, and the pair is given up from now
+    /// on.
     package func note(
         _ sign: RejectionSign, by client: IPNetwork, host: String, at now: Int64
     ) -> Bool {

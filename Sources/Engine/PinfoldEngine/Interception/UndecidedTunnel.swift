@@ -3,8 +3,8 @@ import HTTPCore
 import PinfoldConfiguration
 import PinfoldTLS
 
-/// A tunnel that may be passed although its host is intercepted: it has been answered, and who
-/// speaks first, and how, says what becomes of it.
+/// A tunnel that may be relayed although its host is intercepted: it has been answered, and what
+/// happens to it depends on which side sends first, and what.
 ///
 ///                   ┌───────────┐ the client: TLS    ┌───────────┐
 ///     200 to CONNECT│ listening │ ─────────────────► │ verifying │ ──► intercepted
@@ -15,19 +15,19 @@ import PinfoldTLS
 ///       the server speaks  └►│ joining │ ──► passed
 ///                            └─────────┘
 ///
-/// The server is left alone until it is known what is to be spoken to it: one that speaks no TLS
-/// would take a handshake for an attack.
+/// The server is not contacted until the protocol is known: one that does not speak TLS would take
+/// a handshake for an attack.
 final class UndecidedTunnel: EventHandler, UnfinishedInput {
-    /// How it goes on.
+    /// How the tunnel continues.
     enum Outcome {
-        /// The server is who it is to be.
+        /// The server is the right one.
         case intercepted(DownstreamHandover, InterceptionPolicy, OriginVerification.Server)
-        /// The client speaks TLS, and the server must not be shown in a certificate.
+        /// The client speaks TLS, but must not be shown a certificate for the server.
         case refused(DownstreamHandover, InterceptionPolicy, StreamError)
-        /// What both sides say is relayed.
+        /// Relay what both sides send.
         case passed(
             DownstreamHandover, to: Transport, Endpoint, TimeoutsConfiguration, InterceptionPass)
-        /// It is over, and closed.
+        /// It has ended and is closed.
         case ended(StreamError?)
     }
 
@@ -37,7 +37,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     private final class Server: EventHandler {
         let transport: Transport
         let endpoint: Endpoint
-        /// Under which rules it was connected.
+        /// The generation of the rules under which it was connected.
         let trustGeneration: UInt64
         private unowned let tunnel: UndecidedTunnel
 
@@ -56,8 +56,8 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         }
     }
 
-    /// After how long without a word from the client the server is connected to, which may be the
-    /// one that speaks first. In milliseconds; a client that speaks TLS later is still intercepted.
+    /// After how many milliseconds of silence from the client the server is connected to, which may
+    /// be the side that sends first. A client that speaks TLS after that is still intercepted.
     static let silenceMilliseconds: Int64 = 500
 
     let environment: Environment
@@ -74,16 +74,16 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     private var budget = TurnBudget()
     private var mayRead = true
     private var readWantsWrite = false
-    /// When a client that says nothing is given up, in the loop's milliseconds.
+    /// When a silent client is given up, in the loop's milliseconds.
     private var givesUpAt: Int64 = 0
     private var opening: (any TunnelOpening)?
     private var server: Server?
     private var isConnecting = false
-    /// Under which configuration the server is reached in clear.
+    /// The timeouts of the configuration under which the server is contacted in clear text.
     private var timeouts: TimeoutsConfiguration
 
     /// - Parameters:
-    ///   - handover: the client's connection, with the answer to CONNECT queued.
+    ///   - handover: the client's connection, with the response to CONNECT queued.
     ///   - ended: called once.
     init(
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
@@ -101,7 +101,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
 
     private var descriptor: Int32 { handover.transport.descriptor }
 
-    /// Begins; the loop keeps it until it has ended.
+    /// Starts the tunnel; the loop keeps it alive until it has ended.
     func start() {
         do throws(Errno) {
             try environment.loop.add(self, descriptor: descriptor)
@@ -131,7 +131,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         case .verifying:
             environment.metrics.add(.poolWaitTimeouts)
             refuse(.poolWaitTimeout)
-        // The connect operation has a deadline of its own.
+        // The connect operation has its own deadline.
         case .joining: return
         case .listening:
             let remainingTime = givesUpAt - environment.loop.now
@@ -144,7 +144,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         }
     }
 
-    /// Writes the answer, and reads until it is known what the client speaks.
+    /// Writes the response, and reads until the client's protocol is known.
     private func proceed() {
         guard step == .listening else { return }
         budget.renew(environment.loop)
@@ -165,7 +165,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         }
     }
 
-    /// Reads once; false when nothing was read.
+    /// Reads once; returns false if nothing was read.
     private func read() -> Bool {
         guard mayRead else { return false }
         let room = environment.loop.buffers.makeRoom(in: &input)
@@ -202,13 +202,13 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
             opening = nil
             switch result {
             case .success(let server):
-                // What the client is shown may have changed, without a change to trust.
+                // What the client is shown may have changed without a change to trust.
                 guard let interception = environment.policy.interception(for: authority) else {
                     return close(.superseded)
                 }
                 end(.intercepted(release(), interception, server))
             case .failure(let failure):
-                // A reload has come meanwhile.
+                // There was a reload meanwhile.
                 if case .superseded = failure.error { return verify() }
                 refuse(failure.error, failure.attempts)
             }
@@ -218,7 +218,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         verification.start()
     }
 
-    /// Has the client be told by an alert, for it has its 200.
+    /// Has the client notified by an alert, because it has already received 200.
     private func refuse(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         guard let interception = environment.policy.interception(for: authority) else {
             return close(fault, attempts)
@@ -230,10 +230,10 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
 
     // MARK: Anything else
 
-    /// Connects to the server in clear, under the rules of a tunnel as they are now.
+    /// Connects to the server in clear text, under the current rules for a tunnel.
     private func connect() {
         let policy = environment.policy
-        // A reload may have come since the answer, and since the server was connected.
+        // There may have been a reload since the response, and since the server was connected.
         guard policy.mayPass(authority) else { return close(.tunnelRefused) }
         let target = policy.target(host: authority.host, port: authority.port, by: .tunnel)
         if let refusal = target.refusal { return close(refusal) }
@@ -307,7 +307,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     }
 
     private func dropServer() {
-        // A completion of what is cancelled does not come.
+        // A cancelled operation does not complete.
         opening?.cancel()
         opening = nil
         isConnecting = false

@@ -1,5 +1,5 @@
 import PinfoldConfiguration
 
-/// The roots as the configuration names them; the TLS target has a type of the same name, which
-/// they are loaded into.
+/// The roots as the configuration names them. The TLS module has a type of the same name, for
+/// loaded roots.
 typealias ConfiguredRoots = TrustRoots

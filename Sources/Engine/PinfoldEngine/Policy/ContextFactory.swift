@@ -3,12 +3,12 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-/// Makes TLS contexts, each set of roots loaded once.
+/// Creates TLS contexts, loading each set of roots once.
 struct ContextFactory {
     let sessions: TLSSessionCache
     let showsChains: Bool
     let systemRoots: SystemRootsVersion
-    /// The system's trust anchors are read, and the library's contexts made, at once.
+    /// Whether the system's trust anchors are read and the library's contexts created immediately.
     var preparesTLS = true
     private var loadedLists: [(files: [CRLFile], lists: RevocationLists)] = []
     private var loaded: [(sources: [RootSource], roots: LoadedRoots)] = []
@@ -28,7 +28,7 @@ struct ContextFactory {
         return try TLSClientContext(
             settings, roots: try roots(tls.roots), clientIdentity: try Self.identity(tls),
             revocation: try lists(tls.crls),
-            // A session that is resumed shows no chain.
+            // A resumed session has no chain.
             sessions: showsChains ? nil : sessions, isDeferred: !preparesTLS)
     }
 
@@ -66,8 +66,9 @@ struct ContextFactory {
         return contexts
     }
 
-    /// For the entries whose tunnels are probed: no session is resumed, so that the server shows
-    /// its certificate each time, and it is found out whether it reads encrypted ClientHellos.
+    /// Creates contexts for the entries whose tunnels are probed: no session is resumed, so that
+    /// the server presents its certificate each time, and it is detected whether it accepts
+    /// Encrypted ClientHello.
     mutating func makeForProbes(
         _ entries: [HostEntry], _ pinsets: [PinsetEntry]
     ) throws(TLSContextError) -> [TLSClientContext?] {
@@ -121,11 +122,11 @@ struct ContextFactory {
     }
 }
 
-/// The system's trust anchors, which all contexts of the process share that trust nobody else.
+/// The system's trust anchors, shared by all contexts of the process that trust only these.
 private enum SharedRoots {
     private static let known = Locked<(version: SystemRootsVersion, roots: LoadedRoots)?>(nil)
 
-    /// Those of a version: read again where they have changed since they were last asked for.
+    /// The anchors of a version: read again if they have changed since the last call.
     static func system(_ version: SystemRootsVersion) throws(TLSContextError) -> LoadedRoots {
         try known.withLock { (known) throws(TLSContextError) in
             if let known, known.version == version { return known.roots }

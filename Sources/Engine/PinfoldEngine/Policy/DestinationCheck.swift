@@ -1,14 +1,15 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// Decides about the addresses that a destination's name has: by the rules of access, and so that
-/// the gateway is not made to connect to itself.
+/// Decides which addresses of a destination may be connected to: by the access rules, and such that
+/// the gateway cannot be made to connect to itself.
 package struct DestinationCheck: Sendable {
-    /// Which addresses may be connected to; nil: all, for the operator has named the destination.
+    /// Which addresses may be connected to; `nil` for all, because the operator has named the
+    /// destination.
     private let rules: DestinationRules?
-    /// What the patterns of the configuration say of the name.
+    /// Which patterns of the configuration match the name.
     private let match: DestinationRules.HostMatch
-    /// The port that is connected to.
+    /// The port to connect to.
     private let port: UInt16
 
     package init(rules: DestinationRules?, match: DestinationRules.HostMatch, port: UInt16) {
@@ -17,12 +18,11 @@ package struct DestinationCheck: Sendable {
         self.port = port
     }
 
-    /// Why an address may not be connected to; nil: it may. What the operator named as a reverse
-    /// listener's upstream is not judged, even if it is another listener: a request that comes back
-    /// to where it was is found by its Via field.
+    /// Why an address may not be connected to; `nil` if it may. A reverse listener's upstream,
+    /// which the operator has named, is not checked, even if it is another listener: a request that
+    /// loops is detected by its Via field.
     ///
-    /// - Parameter own: the gateway's own listeners; asked for only where the rules allow the
-    ///   address.
+    /// - Parameter own: the gateway's own listeners; evaluated only if the rules allow the address.
     package func refusal(
         of address: IPAddress, own: @autoclosure () -> OwnListeners
     ) -> ExchangeError? {
@@ -35,7 +35,7 @@ package struct DestinationCheck: Sendable {
 }
 
 extension OwnListeners {
-    /// What a configuration has listeners at. A port that the system is to choose is not known.
+    /// The addresses of a configuration's listeners. A port that the system chooses is unknown.
     package init(of configuration: ConfigurationSnapshot) {
         let endpoints = configuration.listeners.map(\.address) + [configuration.admin.address]
         self.init(endpoints.filter { $0.port != 0 })

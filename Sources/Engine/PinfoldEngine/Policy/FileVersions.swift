@@ -1,8 +1,8 @@
 import CLinux
 
-/// Tells one state of some files from another, by what stat(2) says of each.
+/// Identifies the state of some files by their stat(2) results.
 package struct FileVersions: Hashable, Sendable {
-    /// Empty for a file that is not there.
+    /// Empty for a missing file.
     private let states: [[Int64]]
 
     package init(of paths: [String]) {

@@ -1,20 +1,20 @@
 import PinfoldConfiguration
 import PinfoldTLS
 
-/// What tunnels are intercepted with under one configuration.
+/// The means of intercepting tunnels under one configuration.
 package final class InterceptionPolicy: Sendable {
     package let authority: CertificateAuthority
     package let issuer: CertificateIssuer
-    /// How clients are spoken to; each connection brings the source of its certificate.
+    /// The context for clients; each connection has its own source of a certificate.
     package let context: TLSServerContext
-    /// Which clients do not accept what they are shown.
+    /// Which clients reject the certificates that they are shown.
     package let rejections: RejectionLedger
 
     /// - Parameters:
-    ///   - scope: what sessions are bound to besides the tunnel's authority.
-    ///   - ticketKeys: nil: no session is resumed.
-    /// - Returns: nil where there is no authority, or nobody to issue certificates.
-    /// - Throws: for an authority that cannot be used.
+    ///   - scope: what sessions are bound to in addition to the tunnel's authority.
+    ///   - ticketKeys: the keys of session tickets; `nil` if no session is resumed.
+    /// - Returns: `nil` if there is no authority, or nothing to issue certificates with.
+    /// - Throws: if the authority cannot be used.
     init?(
         _ configuration: InterceptionConfiguration, issuer: CertificateIssuer?, scope: String,
         ticketKeys: TLSTicketKeys?
@@ -34,13 +34,13 @@ package final class InterceptionPolicy: Sendable {
         context = try TLSServerContext(settings, source: NoIdentity(), ticketKeys: ticketKeys)
     }
 
-    /// Whether what goes on in tunnels that were opened under another policy may go on under this.
+    /// Whether tunnels that were opened under another policy may continue under this one.
     package func admits(tunnelsOf other: InterceptionPolicy) -> Bool {
         context.settings.minimumVersion == other.context.settings.minimumVersion
     }
 }
 
-/// In place of a source of certificates: every connection has its own.
+/// A placeholder for a source of certificates: every connection has its own.
 private final class NoIdentity: TLSIdentitySource, Sendable {
     func identity(
         for hello: TLSClientHello, on connection: TLSServerConnection

@@ -1,5 +1,5 @@
 import PinfoldTLS
 
-/// Trust anchors ready for use; the configuration has a type of the same name, which says where
-/// they come from.
+/// Loaded trust anchors. The configuration has a type of the same name, which says where they come
+/// from.
 typealias LoadedRoots = TrustRoots

@@ -1,12 +1,12 @@
 import EventLoop
 import HTTPCore
 
-/// The addresses that this gateway listens on, so that it is not made to connect to itself: CONNECT
-/// within CONNECT would nest until descriptors run out.
+/// The addresses that this gateway listens on, so that it cannot be made to connect to itself:
+/// CONNECT within CONNECT would nest until descriptors run out.
 package struct OwnListeners: Equatable {
     private var endpoints: [Endpoint] = []
 
-    /// - Parameter endpoints: what the listeners are bound to, the administration's included.
+    /// - Parameter endpoints: the addresses of the listeners, including the administration's.
     package init(_ endpoints: [Endpoint] = []) {
         self.endpoints = endpoints
     }
@@ -14,10 +14,10 @@ package struct OwnListeners: Equatable {
     /// Whether a connection to an address would arrive at one of the listeners.
     ///
     /// - Parameters:
-    ///   - address: an address in any form; one that is mapped counts as IPv4, and the unspecified
-    ///     address, which a connection takes to this host, as every address of its family.
-    ///   - isLocal: whether the system delivers packets for an address to this host; asked only
-    ///     where a listener on all addresses has the port.
+    ///   - address: an address in any form. A mapped one counts as IPv4; the unspecified address,
+    ///     which connects to this host, counts as every address of its family.
+    ///   - isLocal: whether the system delivers packets for an address to this host; called only if
+    ///     a listener on all addresses has the port.
     package func contains(
         _ address: IPAddress, port: UInt16, isLocal: (IPAddress) -> Bool = Sockets.isLocal
     ) -> Bool {

@@ -7,13 +7,13 @@ import PinfoldTLS
 import Transformation
 import Trust
 
-/// One configuration in force, with everything made from it: immutable, shared by all workers, and
-/// numbered. What was obtained under one snapshot (connections, TLS sessions) is used under the
-/// next one only if that trusts the same servers and allows the same destinations.
+/// One configuration in force, with everything derived from it: immutable, shared by all workers,
+/// and numbered. Connections and TLS sessions obtained under one snapshot are used under the next
+/// one only if it trusts the same servers and allows the same destinations.
 package final class PolicySnapshot: Sendable {
     package let generation: UInt64
-    /// The generation since which nothing has changed of what connections and TLS sessions depend
-    /// on: those obtained under a snapshot with the same one are used on.
+    /// The generation since which nothing that connections and TLS sessions depend on has changed:
+    /// those obtained under a snapshot with the same value can still be used.
     package let trustGeneration: UInt64
     package let configuration: ConfigurationSnapshot
     package let headLimits: HeadLimits
@@ -22,44 +22,44 @@ package final class PolicySnapshot: Sendable {
     package let destinationRules: DestinationRules
     private let defaultTLS: TLSClientContext
     private let entryTLS: [TLSClientContext]
-    /// What the servers of tunnels are probed with, by the host entries; nil: they are not.
+    /// The contexts for probing the servers of tunnels, by host entry; `nil` if they are not
+    /// probed.
     private let entryProbeTLS: [TLSClientContext?]
-    /// What was found out about the servers of tunnels, as long as it counts.
+    /// What is known about the servers of tunnels, as long as it is valid.
     let inspections: InspectionLedger
     /// The metric label's index of each host entry, and of requests that no entry matches.
     private let entryRoutes: [LabelIndex]
     let defaultRoute = RouteLabels.defaultHost
     private let entryPinsets: [[LabelIndex]]
-    /// Where matches of each pinset's pins are counted (`RouteLabels.pinCounters`).
+    /// The counters for matches of each pinset's pins (`RouteLabels.pinCounters`).
     let pinCounters: [[PinCounter]]
     private let entryTimeouts: [TimeoutsConfiguration]
     private let entryReachability: [EntryReachability]
-    /// What the rules of each host entry do with messages; nil where it has none.
+    /// The transformation by each host entry's rules; `nil` if it has none.
     private let entryTransformations: [RouteTransformation?]
     private let fingerprints: TrustFingerprints
     private let demands: ServerDemands
-    /// How clients of listeners speak TLS, by the listeners' names.
+    /// TLS with clients of listeners, by the listeners' names.
     private let clientTLS: [String: ClientTLS]
-    /// What tunnels are intercepted with; nil: none is.
+    /// The means of intercepting tunnels; `nil` if none is intercepted.
     let interception: InterceptionPolicy?
-    /// The generation since which nothing at all has changed: clients resume the sessions that
-    /// were given out since then.
+    /// The generation since which nothing at all has changed: clients may resume sessions issued
+    /// since then.
     private let sessionGeneration: UInt64
 
     /// - Parameters:
     ///   - previous: the snapshot in force so far, whose TLS contexts, and with them the sessions,
-    ///     go on if they may.
-    ///   - ticketKeys: what clients' sessions are given out under; nil: none is.
-    ///   - issuer: makes the certificates for intercepted tunnels; nil: none is intercepted.
-    ///   - images: what decodes images for the rules of host entries; nil: nothing can.
-    ///   - schemas: compiles the schemas of host entries; nil: nothing can.
-    ///   - showsChains: connections keep the chain that was verified, for a reviewer, resume no
-    ///     session, and have the reviewer asked for a certificate that a server wants.
-    ///   - preparesTLS: the system's trust anchors are read, and the library's contexts made, now;
-    ///     else by ``prepareTLS(host:port:)``, or when the first server is spoken to by TLS.
-    ///   - labels: where routes get their label's index.
-    ///   - reachability: finds or makes the states of the servers of a host entry, by its name.
-    /// - Throws: what makes a TLS policy impossible.
+    ///     are reused if possible.
+    ///   - ticketKeys: the keys for clients' session tickets; `nil` if none are issued.
+    ///   - issuer: issues the certificates for intercepted tunnels; `nil` if none is intercepted.
+    ///   - images: decodes images for the rules of host entries; `nil` if that is not possible.
+    ///   - showsChains: for a reviewer, connections keep the verified chain, resume no session, and
+    ///     ask the reviewer for a certificate if a server requires one.
+    ///   - preparesTLS: whether the system's trust anchors are read and the library's contexts
+    ///     created now; otherwise by ``prepareTLS(host:port:)``, or for the first TLS connection.
+    ///   - labels: the table of label indexes.
+    ///   - reachability: finds or creates the states of a host entry's servers, by its name.
+    /// - Throws: if the TLS policy is impossible.
     package init(
         _ configuration: ConfigurationSnapshot, generation: UInt64,
         following previous: PolicySnapshot? = nil, sessions: TLSSessionCache,
@@ -75,7 +75,7 @@ package final class PolicySnapshot: Sendable {
         var options = PolicyOptions()
         options.maximumObjectBytes = UInt64(configuration.cache.maximumObjectBytes)
         options.isShared = configuration.cache.isShared
-        // A hit would set the cookie again, which may be another one by now.
+        // A hit would set the cookie again, which may have a different value by now.
         if !options.isShared { options.setCookie = .never }
         cacheOptions = options
         destinationRules = configuration.access.destinationRules
@@ -110,7 +110,7 @@ package final class PolicySnapshot: Sendable {
         }
         entryReachability = configuration.hosts.entries.map { entry in
             let states = reachability(entry.label)
-            // What has a name is there from the start.
+            // Exact names are tracked from the start.
             states.add(exactly: entry.exactNames)
             return states
         }
@@ -138,8 +138,8 @@ package final class PolicySnapshot: Sendable {
         }
     }
 
-    /// What tunnels to an authority are intercepted with, all of them or those in which TLS 1.3 is
-    /// spoken; nil: they are not.
+    /// The means of intercepting tunnels to an authority (all of them, or those with TLS 1.3);
+    /// `nil` if they are not intercepted.
     package func interception(for authority: BoundAuthority) -> InterceptionPolicy? {
         guard let interception else { return nil }
         let entry = entry(host: authority.host, port: authority.port)
@@ -153,9 +153,9 @@ package final class PolicySnapshot: Sendable {
             && configuration.intercepts(entry: entry(host: authority.host, port: authority.port))
     }
 
-    /// Whether tunnels to an authority may be relayed unseen: where they are neither intercepted
-    /// nor inspected, or its entry says so in words of what is not TLS, and of clients that keep
-    /// rejecting the certificate.
+    /// Whether tunnels to an authority may be relayed without inspection: if they are neither
+    /// intercepted nor inspected, or if its entry explicitly allows that for traffic that is not
+    /// TLS and for clients that keep rejecting the certificate.
     package func mayPass(_ authority: BoundAuthority) -> Bool {
         let entry = entry(host: authority.host, port: authority.port)
         return configuration.passesClearText(entry: entry)
@@ -174,7 +174,7 @@ package final class PolicySnapshot: Sendable {
         configuration.inspection(entry: entry(host: authority.host, port: authority.port)) != nil
     }
 
-    /// How clients speak TLS to a listener; nil: they speak clear text.
+    /// TLS with a listener's clients; `nil` for clear text.
     package func clientTLS(ofListener name: String) -> ClientTLS? { clientTLS[name] }
 
     package var timeouts: TimeoutsConfiguration { configuration.timeouts }
@@ -189,31 +189,31 @@ package final class PolicySnapshot: Sendable {
         entryIndex.map { entryTLS[$0] } ?? defaultTLS
     }
 
-    /// Reads the system's trust anchors and makes the library's context for a host, where that is
-    /// still to be done.
+    /// Reads the system's trust anchors and creates the library's context for a host, if that has
+    /// not been done yet.
     package func prepareTLS(host: String, port: UInt16) {
         tls(entryIndex: entry(host: host, port: port)).prepare()
     }
 
-    /// The same for proxies that are spoken to by TLS.
+    /// The same for proxies with TLS.
     package func prepareTLSOfProxies() { defaultTLS.prepare() }
 
-    /// What the server of a tunnel is probed with.
+    /// The context for probing the server of a tunnel.
     func probeTLS(entryIndex: Int?) -> TLSClientContext {
         entryIndex.flatMap { entryProbeTLS[$0] } ?? tls(entryIndex: entryIndex)
     }
 
-    /// The times of an authority.
+    /// The timeouts for an authority.
     func timeouts(for authority: BoundAuthority) -> TimeoutsConfiguration {
         timeouts(entryIndex: entry(host: authority.host, port: authority.port))
     }
 
-    /// The times of a host entry, or of hosts that no entry matches.
+    /// The timeouts of a host entry, or of hosts that no entry matches.
     package func timeouts(entryIndex: Int?) -> TimeoutsConfiguration {
         entryIndex.map { entryTimeouts[$0] } ?? timeouts
     }
 
-    /// What the rules of a host entry do with messages; nil: there are none.
+    /// The transformation by the rules of a host entry; `nil` if it has none.
     func transformation(entryIndex: Int?) -> RouteTransformation? {
         entryIndex.flatMap { entryTransformations[$0] }
     }
@@ -232,15 +232,16 @@ package final class PolicySnapshot: Sendable {
         entryIndex.map { entryPinsets[$0] } ?? []
     }
 
-    /// - Parameter isFixed: of a reverse listener's upstream, which no rule of access applies to.
+    /// - Parameter isFixed: whether it is a reverse listener's upstream, to which the access rules
+    ///   do not apply.
     func fingerprint(entryIndex: Int?, isFixed: Bool) -> TrustFingerprint {
         fingerprints.of(entry: entryIndex, isFixed: isFixed)
     }
 
-    /// What the server of a host has to prove.
+    /// What the server of a host must prove.
     func demand(entryIndex: Int?) -> ServerDemand { demands.of(entry: entryIndex) }
 
-    /// The state of a host, told apart by its name, and by its port where the pattern has one.
+    /// The state of a host, identified by its name, and by its port if the pattern has one.
     package func reachability(host: String, port: UInt16) -> ServerReachability? {
         guard let index = entry(host: host, port: port),
             let pattern = configuration.hosts.entries[index].match
@@ -251,7 +252,7 @@ package final class PolicySnapshot: Sendable {
         return states.server(pattern.port == nil ? host : HostText.text(host, port: port))
     }
 
-    /// The index of the host entry that applies; nil for none.
+    /// The index of the host entry that applies; `nil` if none does.
     func entry(host: String, port: UInt16) -> Int? {
         configuration.hostEntry(host: host.utf8.span, port: port)
     }
@@ -260,30 +261,30 @@ package final class PolicySnapshot: Sendable {
         configuration.access.hostMatch(host: host.utf8.span, port: port)
     }
 
-    /// What a request asks for, as far as it decides how its destination is reached.
+    /// The kind of a request, as far as it decides how its destination is reached.
     package enum Approach {
         case tunnel
-        /// An absolute URL; `isSecure`: https.
+        /// An absolute URL; `isSecure` means https.
         case request(isSecure: Bool)
-        /// A reverse listener's upstream, which no rule of access applies to.
+        /// A reverse listener's upstream, to which the access rules do not apply.
         case fixed(isSecure: Bool)
     }
 
-    /// What is known of a destination before its name is resolved.
+    /// What is known about a destination before its name is resolved.
     package struct Target {
         let entryIndex: Int?
-        /// Connected to: an upgrade may lead to another port than the one requested.
+        /// The port to connect to: an upgrade may lead to a different port than the one requested.
         let port: UInt16
-        /// TLS is spoken to it.
+        /// Whether TLS is used.
         let isSecure: Bool
         let match: DestinationRules.HostMatch
-        /// It must not be reached so: its pinsets would be gone around, its name is denied, or it
-        /// is an address that is.
+        /// Why it must not be reached in this way: its pinsets would be bypassed, or its name or
+        /// address is denied.
         let refusal: ExchangeError?
     }
 
-    /// - Parameter port: what the request names. After an upgrade a denial counts at either port,
-    ///   and a permission only at the one connected to.
+    /// - Parameter port: the port that the request names. After an upgrade, a denial applies to
+    ///   either port, and a permission only to the one connected to.
     package func target(host: String, port: UInt16, by approach: Approach) -> Target {
         let entryIndex = entry(host: host, port: port)
         var connected = port

@@ -4,10 +4,10 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-/// How requests for a URL would travel under a configuration: what the functions say that decide it
-/// in exchanges, asked before there is one.
+/// How requests for a URL would be handled under a configuration, determined by the same functions
+/// that decide it for exchanges.
 package struct RouteExplanation: Sendable {
-    /// How a request comes to the gateway.
+    /// The form in which a request comes to the gateway.
     package enum Asking: Sendable, Hashable {
         /// CONNECT with the URL's host and port, as clients do for https.
         case connect
@@ -17,41 +17,43 @@ package struct RouteExplanation: Sendable {
         case reverse(listener: String)
     }
 
-    /// How it goes on.
+    /// How it is handled.
     package enum Way: Sendable {
         case refused(ExchangeError)
-        /// The tunnel's bytes are relayed unread.
+        /// The tunnel's bytes are relayed without inspection.
         case tunnel
-        /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
+        /// They are relayed once the server's handshake has been verified; for TLS 1.3 as the mode
+        /// says.
         case inspect(TLS13TunnelMode)
-        /// The tunnel ends in the gateway, and requests in it are served like others.
+        /// The tunnel ends in the gateway, and requests in it are served like any others.
         case intercept
-        /// Intercepted; what is not TLS, and clients that reject the certificate, are relayed.
+        /// Intercepted; traffic that is not TLS, and clients that reject the certificate, are
+        /// relayed.
         case interceptOrPass
         /// Intercepted; tunnels of clients that reject the certificate are inspected.
         case interceptOrInspect(TLS13TunnelMode)
-        /// Asked in clear text, sent as TLS to this port.
+        /// Received in clear text, sent with TLS to this port.
         case upgrade(port: UInt16)
-        /// TLS, as asked for.
+        /// TLS, as requested.
         case verified
         case clearText
     }
 
-    /// What the rules of access say of a destination.
+    /// What the access rules say about a destination.
     package struct Destination: Sendable {
         package enum Verdict: String, Sendable {
             case allowed
             case refused
-            /// By its name, private networks are allowed, too; each address decides the rest.
+            /// Its name allows private networks, too; otherwise each address decides.
             case privateAllowed = "private-allowed"
             /// Each address that the name has decides.
             case byAddress = "by-address"
         }
 
         package let verdict: Verdict
-        /// What is spoken of; nil: the name.
+        /// The address concerned; `nil` for the name.
         package let address: IPAddress?
-        /// Why, for people; nil: there is nothing to say.
+        /// Why, for people; `nil` if there is nothing to explain.
         package let detail: String?
 
         package init(verdict: Verdict, address: IPAddress?, detail: String?) {
@@ -74,37 +76,38 @@ package struct RouteExplanation: Sendable {
     /// An address that the host has.
     package struct Address: Sendable {
         package let address: IPAddress
-        /// Why the gateway does not connect to it for a request that names the host; nil: it does.
+        /// Why the gateway does not connect to it for a request that names the host; `nil` if it
+        /// does.
         package let refusal: ExchangeError?
     }
 
     package let host: String
     package let port: UInt16
-    /// The index of the host entry that applies, and its label; nil: none does.
+    /// The index of the host entry that applies, and its label; `nil` if none does.
     package let entry: Int?
     package let label: String
-    /// The pattern by which it applies.
+    /// The pattern that matches.
     package let pattern: String?
-    /// The pinsets that a server is held to, in the order of evaluation.
+    /// The pinsets that apply to a server, in the order of evaluation.
     package let pinsets: [Pinset]
-    /// What is asked of the server by Certificate Transparency; nil: nothing.
+    /// The Certificate Transparency policy for the server; `nil` if there is none.
     package let transparency: TransparencyPolicy?
-    /// How each way of asking goes on; empty: no listener takes such requests.
+    /// How each form of request is handled; empty if no listener accepts such requests.
     package let ways: [(asking: Asking, way: Way)]
-    /// What the rules of access say of the destination by its name or, if that is one, its address.
+    /// What the access rules say about the destination by its name or, if it is one, its address.
     package let destination: Destination
-    /// The addresses that the host has, in the order in which they are tried.
+    /// The host's addresses, in the order in which they are tried.
     package let addresses: [Address]
-    /// Why there are none; nil: there are some.
+    /// Why there are none; `nil` if there are some.
     package let lookupFailure: ExchangeError?
-    /// Whether responses are looked up and stored; else why not.
+    /// Whether responses are looked up and stored, or why not.
     package let cacheIsUsed: Bool
     package let cacheReason: String
 
     /// - Parameters:
-    ///   - policy: the snapshot whose functions are asked.
-    ///   - target: what the requests are for.
-    ///   - found: the addresses that the host has, or what the gateway says of having found none.
+    ///   - policy: the snapshot whose functions are used.
+    ///   - target: the target of the requests.
+    ///   - found: the host's addresses, or the error for having found none.
     ///   - now: the time by which pinsets expire, in seconds since 1970.
     package init(
         _ policy: PolicySnapshot, _ target: TargetURL,
@@ -156,12 +159,12 @@ package struct RouteExplanation: Sendable {
         (cacheIsUsed, cacheReason) = Self.cache(configuration, entry)
     }
 
-    /// What the gateway says if it may connect to none of the addresses: what it found last.
+    /// The error if the gateway may connect to none of the addresses: the last one found.
     private static func refusal(of addresses: [Address]) -> ExchangeError? {
         addresses.contains { $0.refusal == nil } ? nil : addresses.last?.refusal
     }
 
-    /// What the gateway says if one of the pinsets refuses every server.
+    /// The error if one of the pinsets refuses every server.
     private static func expiry(of pinsets: [Pinset], at now: Int64) -> ExchangeError? {
         for (index, pinset) in pinsets.enumerated() {
             guard let reason = pinset.refusal(at: now) else { continue }
@@ -212,7 +215,7 @@ package struct RouteExplanation: Sendable {
             detail: "no rule names it: decided by each address that the name has")
     }
 
-    /// What the rules say of an address of the destination.
+    /// What the rules say about an address of the destination.
     private static func verdict(
         _ policy: PolicySnapshot, _ address: IPAddress, _ match: DestinationRules.HostMatch
     ) -> Destination {
@@ -237,8 +240,8 @@ package struct RouteExplanation: Sendable {
 }
 
 extension RouteExplanation.Way {
-    /// The same, or the refusal that comes later: no address may be connected to, or one of the
-    /// pinsets refuses every server.
+    /// The same, or a later refusal: no address may be connected to, or one of the pinsets refuses
+    /// every server.
     fileprivate func orRefused(
         by unreachable: ExchangeError?, _ expired: ExchangeError?
     ) -> Self {
@@ -247,7 +250,7 @@ extension RouteExplanation.Way {
         return judgesServer ? expired.map { .refused($0) } ?? self : self
     }
 
-    /// Whether nothing passes before the server has been judged.
+    /// Whether nothing is forwarded before the server has been verified.
     private var judgesServer: Bool {
         switch self {
         case .inspect, .intercept, .interceptOrInspect, .upgrade, .verified: true
@@ -257,7 +260,8 @@ extension RouteExplanation.Way {
 }
 
 extension PolicySnapshot {
-    /// A snapshot to ask, not to serve with: nothing is issued, resumed or counted under it.
+    /// Creates a snapshot for queries, not for serving: nothing is issued, resumed or counted under
+    /// it.
     package convenience init(
         asking configuration: ConfigurationSnapshot
     ) throws(TLSContextError) {
@@ -266,6 +270,6 @@ extension PolicySnapshot {
             reachability: { EntryReachability(label: $0) })
     }
 
-    /// What TLS is spoken with to servers of a host entry; nil: of none.
+    /// The TLS context for servers of a host entry; `nil` for hosts that no entry matches.
     package func context(entry: Int?) -> TLSClientContext { tls(entryIndex: entry) }
 }

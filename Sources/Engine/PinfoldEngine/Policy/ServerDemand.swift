@@ -2,11 +2,11 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-/// What a server has to prove under one configuration. It says of a connection that goes on beside
-/// a reload whether it was allowed by the same demands.
+/// What a server must prove under one configuration. After a reload, it shows whether a connection
+/// that is still open was allowed by the same demands.
 struct ServerDemand: Hashable, Sendable {
     private let digest: SHA256Digest
-    /// Where the system's roots are trusted: which of their states.
+    /// The version of the system's roots, if they are trusted.
     private let systemRoots: SystemRootsVersion?
 
     init(
@@ -14,7 +14,7 @@ struct ServerDemand: Hashable, Sendable {
     ) throws(TLSContextError) {
         var form = TrustForm()
         var proved = tls
-        // Who the gateway is, the server need not prove.
+        // The gateway's own identity is not something that the server must prove.
         proved.clientIdentity = nil
         form.add(proved)
         form.add(pinsets.count)
@@ -46,6 +46,6 @@ struct ServerDemands: Sendable {
         defaults = try ServerDemand(configuration.tls, [], systemRoots: systemRoots)
     }
 
-    /// - Parameter entry: the index of the host entry; nil where none matches.
+    /// - Parameter entry: the index of the host entry; `nil` if none matches.
     func of(entry: Int?) -> ServerDemand { entry.map { entries[$0] } ?? defaults }
 }

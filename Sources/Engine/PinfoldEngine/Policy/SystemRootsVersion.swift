@@ -1,8 +1,8 @@
 import CLinux
 import PinfoldTLS
 
-/// Tells one state of the system's trust anchors from another: an update of them is taken up by a
-/// reload, even if the configuration is the same.
+/// Identifies the state of the system's trust anchors: a reload adopts an update of them even if
+/// the configuration is the same.
 package struct SystemRootsVersion: Hashable, Sendable {
     /// Of the file and of the folder.
     private let files: FileVersions

@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// What a URL asks for, as the gateway reads it in a request.
+/// The target of a URL, as the gateway parses it in a request.
 package struct TargetURL: Sendable, Hashable {
     /// Lower case, an address without brackets.
     package let host: String
@@ -14,12 +14,12 @@ package struct TargetURL: Sendable, Hashable {
         self.isSecure = isSecure
     }
 
-    /// Reads a URL by the parser of requests. A fragment is left out, as clients do.
+    /// Parses a URL with the parser for requests. A fragment is left out, as clients do.
     ///
-    /// - Throws: what a request with this URL is refused for.
+    /// - Throws: the error for which a request with this URL would be refused.
     package init(url: String, limits: HeadLimits) throws(WireError) {
         let text = url.prefix { $0 != "#" }
-        // What would end the target early, and be read as something else.
+        // Characters that would end the target early are refused.
         guard text.utf8.allSatisfy({ $0 > 0x20 }) else { throw .malformedTarget }
         let bytes = Array("GET \(text) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
         var parser = RequestHeadParser(limits: limits)

@@ -3,13 +3,13 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-/// Names the trust and the rules of access under which a response was obtained: the SHA-256 of all
-/// that decides about them. It is the same in every process, so that what was stored before a
-/// restart is used after it exactly if nothing of that has changed.
+/// Identifies the trust and access rules under which a response was obtained: the SHA-256 of
+/// everything that determines them. It is the same in every process, so that a response stored
+/// before a restart is used after it exactly if nothing of that has changed.
 struct TrustFingerprint: Hashable, Sendable {
     /// The whole digest.
     let digest: SHA256Digest
-    /// Its first 64 bits, which the store keeps beside each response.
+    /// Its first 64 bits, which the store keeps with each response.
     var prefix: UInt64 { digest.prefix }
 
     /// The fingerprint of what has been written.
@@ -21,8 +21,8 @@ struct TrustFingerprint: Hashable, Sendable {
     }
 }
 
-/// The bytes that a fingerprint is the digest of. Each item is preceded by its length and each list
-/// by its count, so that no two configurations write the same bytes.
+/// The bytes whose digest is the fingerprint. Each item is preceded by its length and each list by
+/// its count, so that no two configurations produce the same bytes.
 struct TrustForm {
     private(set) var bytes = Array("pinfold trust 6".utf8)
 
@@ -60,23 +60,23 @@ struct TrustForm {
                 form.add(all: certificates) { $0.add($1) }
             }
         }
-        // What one client is told is not what another is.
+        // A server may respond differently to different clients.
         add(tls.clientIdentity?.chain ?? [])
         add((tls.ciphers ?? "").utf8)
         add((tls.cipherSuites ?? "").utf8)
         add(tls.ocspStapling.rawValue.utf8)
-        // A list that is issued anew, and revokes the same as before, changes nothing.
+        // A reissued list that revokes the same certificates changes nothing.
         add(all: tls.crls.flatMap(\.contents)) { $0.add($1.bytes) }
         if let transparency = tls.transparency.policy { add(transparency) }
     }
 
-    /// Nothing is added where nothing is asked, and this cannot be taken for what follows then: a
-    /// count of that many pinsets there cannot be.
+    /// Nothing is added if nothing is required. This cannot be confused with what follows then,
+    /// because there cannot be a count of that many pinsets.
     private mutating func add(_ transparency: TransparencyPolicy) {
         add(-1)
         add(transparency.minimum)
-        // Only what decides is written, so that a list that says the same in other words, or more
-        // of logs that do not count, changes nothing.
+        // Only what is decisive is written, so that a list with the same meaning in a different
+        // form, or with more logs that do not count, changes nothing.
         let logs = transparency.countingLogs.map { (id: $0.id.bytes, log: $0) }
             .sorted { $0.id.lexicographicallyPrecedes($1.id) }
         add(all: logs) { form, entry in
@@ -91,7 +91,7 @@ struct TrustForm {
         }
     }
 
-    /// What servers are held to beside that.
+    /// What servers must satisfy in addition.
     mutating func add(_ pinset: Pinset) {
         add(pinset.name.utf8)
         add(pinset.mode.rawValue.utf8)
@@ -99,8 +99,8 @@ struct TrustForm {
         add(pinset.validatesDomainName)
         add(all: pinset.anchors) { $0.add($1) }
         add(all: pinset.pins) { $0.add($1) }
-        // What lets a server pass whom the pins refuse. A pinset that refuses in the end is as
-        // strict before, however long that is.
+        // Whether a server that the pins refuse is accepted. A pinset that refuses after its expiry
+        // is equally strict before, however long that is.
         add(pinset.isEnforced)
         if pinset.isEnforced, pinset.afterExpiry == .report, let expires = pinset.expires {
             add(true)
@@ -135,14 +135,14 @@ struct TrustForm {
         add(entry.request, entry.response)
     }
 
-    /// What is asked of a server, and made of what it answers: a response that was obtained, or
-    /// made, by other rules is another one. All of the rules' properties count. Nothing is added
-    /// where there are none.
+    /// The rules for requests and responses: a response that was obtained or transformed by other
+    /// rules is a different one. All properties of the rules count. Nothing is added if there are
+    /// none.
     private mutating func add(_ request: RequestRules, _ response: ResponseRules) {
         if request != RequestRules() {
             add(-2)
             add(String(reflecting: request).utf8)
-            // Its description does not say it.
+            // Its description does not contain it.
             add((request.authorization?.fieldValue.text ?? "").utf8)
         }
         let response = response.asStored
@@ -152,15 +152,15 @@ struct TrustForm {
         }
     }
 
-    /// The trust where no host entry matches: the same as of an entry that says nothing.
+    /// The trust if no host entry matches: the same as for an empty entry.
     mutating func add(defaultsOf configuration: ConfigurationSnapshot) {
         add(configuration.tls)
         add(0)
         add(0)
     }
 
-    /// Which destinations may be reached; nil for a reverse listener's upstream, which no rule of
-    /// access applies to.
+    /// Which destinations may be reached; `nil` for a reverse listener's upstream, to which the
+    /// access rules do not apply.
     mutating func add(access: AccessConfiguration?) {
         guard let access else {
             bytes.append(0)
@@ -175,9 +175,9 @@ struct TrustForm {
 }
 
 extension ResponseRules {
-    /// What of the rules decides about what is stored. Where that is what the origin sent, what is
-    /// made of it for clients is made by the rules of the time; the form itself is named, so that
-    /// the one is never taken for the other.
+    /// The part of the rules that determines what is stored. If the origin's form is stored, it is
+    /// translated for clients by the rules of the time; the form itself is included, so that one is
+    /// never mistaken for the other.
     fileprivate var asStored: ResponseRules {
         var rules = self
         guard storesOrigin else {
@@ -221,8 +221,8 @@ struct TrustFingerprints: Sendable {
     }
 
     /// - Parameters:
-    ///   - entry: the index of the host entry; nil where none matches.
-    ///   - isFixed: of a reverse listener's upstream.
+    ///   - entry: the index of the host entry; `nil` if none matches.
+    ///   - isFixed: whether it is a reverse listener's upstream.
     func of(entry: Int?, isFixed: Bool) -> TrustFingerprint {
         guard let entry else { return isFixed ? fixedDefaults : defaults }
         return isFixed ? fixedEntries[entry] : entries[entry]

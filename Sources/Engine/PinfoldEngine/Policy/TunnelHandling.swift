@@ -1,27 +1,28 @@
 import PinfoldConfiguration
 import PinfoldTLS
 
-/// How a CONNECT goes on, as far as the host and port that it names decide it.
+/// How a CONNECT is handled, as far as the host and port that it names determine that.
 package enum TunnelHandling: Sendable {
     case refused(ExchangeError)
-    /// The tunnel's bytes are relayed unread.
+    /// The tunnel's bytes are relayed without inspection.
     case relayed
-    /// They are once the server's handshake has been judged; with TLS 1.3 as the mode says.
+    /// They are relayed once the server's handshake has been verified; for TLS 1.3 as the mode
+    /// says.
     case inspected(TLS13TunnelMode)
-    /// The tunnel ends in the gateway, which answers in this name; `mayPass`: what is not TLS is
-    /// relayed unread.
+    /// The tunnel ends in the gateway, which answers in this name; `mayPass`: traffic that is not
+    /// TLS is relayed without inspection.
     case intercepted(ReferenceIdentifier, mayPass: Bool)
 }
 
 extension PolicySnapshot {
-    /// How a CONNECT goes on: the one place that decides it, for exchanges and for who asks what
-    /// would become of one.
+    /// Decides how a CONNECT is handled, both for exchanges and for explaining what would happen to
+    /// one.
     ///
     /// - Parameters:
-    ///   - mayIntercept: whether there is an authority to issue certificates, and somebody who
-    ///     would go on with the tunnel.
-    ///   - isGivenUp: whether the client is no longer shown certificates for the host; asked only
-    ///     where interception ends for such clients.
+    ///   - mayIntercept: whether there is an authority to issue certificates, and a host to take
+    ///     over the tunnel.
+    ///   - isGivenUp: whether the client is no longer shown certificates for the host; called only
+    ///     if interception ends for such clients.
     package func tunnelHandling(
         to authority: BoundAuthority, mayIntercept: Bool, isGivenUp: () -> Bool
     ) -> TunnelHandling {
@@ -37,7 +38,7 @@ extension PolicySnapshot {
             if let refusal = tunnel.refusal { return .refused(refusal) }
             return inspection.map { .inspected($0) } ?? .relayed
         }
-        // It is judged as a request for the host by TLS.
+        // It is treated like a request for the host over TLS.
         let request = target(
             host: authority.host, port: authority.port, by: .request(isSecure: true))
         if let refusal = request.refusal { return .refused(refusal) }

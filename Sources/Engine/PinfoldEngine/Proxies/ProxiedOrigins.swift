@@ -1,8 +1,8 @@
 import HTTPCore
 
-/// An environment's origins behind proxies, and the proxies that requests are given to.
+/// An environment's origins behind proxies, and the proxies to which requests are sent.
 struct ProxiedOrigins {
-    /// What a request names, and by which way it goes.
+    /// A request's target and route.
     private struct Target: Hashable {
         let host: String
         let port: UInt16
@@ -12,11 +12,11 @@ struct ProxiedOrigins {
 
     private var servers: [Target: Origin] = [:]
     private var proxies: [UpstreamProxy: Origin] = [:]
-    /// How many there may be before those without use are looked for: twice as many as were in use
-    /// the last time.
+    /// How many there may be before unused ones are searched for: twice as many as were in use the
+    /// last time.
     private var limit = ProxiedOrigins.capacity
 
-    /// Origins kept; beyond, those that nothing uses are forgotten.
+    /// How many origins are kept; beyond that, unused ones are forgotten.
     private static let capacity = 1024
 
     var all: [Origin] { Array(servers.values) + Array(proxies.values) }
@@ -26,8 +26,8 @@ struct ProxiedOrigins {
         host: String, port: UInt16, scheme: Scheme, through route: ProxyRoute,
         _ policy: PolicySnapshot
     ) -> Origin {
-        // TLS goes through a tunnel by either route: two origins of one key would share its limit,
-        // and neither find the other's idle connections.
+        // TLS uses a tunnel by either route: two origins with the same key would share its limit,
+        // but not find each other's idle connections.
         let route = scheme == .https ? ProxyRoute(route.proxy) : route
         let target = Target(host: host, port: port, scheme: scheme, route: route)
         if let known = servers[target] { return known }
@@ -52,7 +52,7 @@ struct ProxiedOrigins {
             match: found.match, carrier: isTunnelled ? nil : self.proxy(proxy, policy))
     }
 
-    /// The proxy itself: no host entry applies to it, and so no pinset.
+    /// The origin of the proxy itself: no host entry applies to it, and therefore no pinset.
     private mutating func proxy(_ proxy: UpstreamProxy, _ policy: PolicySnapshot) -> Origin {
         if let known = proxies[proxy] { return known }
         let made = Origin(
@@ -65,7 +65,7 @@ struct ProxiedOrigins {
         return made
     }
 
-    /// What waits or runs through a carrier refers to the origin that it is for.
+    /// What waits for or uses a carrier refers to the origin that it is for.
     private mutating func forgetUnused() {
         servers.keepNeeded()
         proxies.keepNeeded()
@@ -74,13 +74,14 @@ struct ProxiedOrigins {
 }
 
 extension Origin {
-    /// What a connection to it is made to: the origin itself, or the proxy before it.
+    /// The address that connections are made to: that of the origin itself, or of the proxy in
+    /// front of it.
     var connectsTo: (host: String, port: UInt16) {
         if let tunnelProxy { (tunnelProxy.host, tunnelProxy.port) } else { (key.host, key.port) }
     }
 
-    /// Whether the rules of access apply to the addresses that are connected to: not to what the
-    /// operator has named.
+    /// Whether the access rules apply to the addresses connected to: not if the operator has named
+    /// them.
     var isSubjectToRules: Bool {
         if case .direct = key.way { !key.isFixed } else { false }
     }

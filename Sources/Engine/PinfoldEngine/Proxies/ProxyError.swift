@@ -1,26 +1,26 @@
 import HTTPCore
 import PinfoldTLS
 
-/// Why a proxy did not let a request through to its server.
+/// Why a request could not be sent through a proxy.
 package enum ProxyError: Error, Sendable {
-    /// There is no connection to it: its name, its address, or the time that it took.
+    /// It could not be connected to: its name or address failed, or it took too long.
     case unreachable(ExchangeError)
-    /// There is no trust in it, or no TLS with it.
+    /// It is not trusted, or TLS with it failed.
     case tlsFailed(TLSError)
     /// It did not open the tunnel in time.
     case timeout
-    /// It answered CONNECT by another status than 2xx.
+    /// It answered CONNECT with a status other than 2xx.
     case refused(ProxyAnswer)
     /// It ended the connection before it answered.
     case closed
-    /// What it answered is no response by the rules of HTTP.
+    /// Its answer is not a valid HTTP response.
     case badAnswer(WireError)
-    /// It answered CONNECT with interim responses without end.
+    /// It answered CONNECT with too many interim responses.
     case tooManyInterim
-    /// It sent something behind the head that opens a tunnel, before anything was sent through.
+    /// It sent data after the head that opens the tunnel, before anything was sent through it.
     case spokeUnasked
 
-    /// What its reason is in the vocabulary.
+    /// Its reason.
     var reason: ProxyReason {
         switch self {
         case .unreachable: .unreachable
@@ -31,7 +31,7 @@ package enum ProxyError: Error, Sendable {
         }
     }
 
-    /// What it has to tell beyond its reason's meaning; nil: nothing.
+    /// Details beyond the reason's meaning; `nil` if there are none.
     var detail: String? {
         switch self {
         case .unreachable(.connectFailed(let error)): return "\(error)"
@@ -41,13 +41,13 @@ package enum ProxyError: Error, Sendable {
         case .refused(let answer): return "it answered with status \(answer.status)"
         case .closed: return "it closed the connection before it answered"
         case .badAnswer(let error): return "\(error.explanation)"
-        case .tooManyInterim: return "it sent interim responses without end"
-        case .spokeUnasked: return "something follows the head that opens the tunnel"
+        case .tooManyInterim: return "it sent too many interim responses"
+        case .spokeUnasked: return "data follows the head that opens the tunnel"
         }
     }
 }
 
-/// What a proxy answered to CONNECT.
+/// A proxy's answer to CONNECT.
 package struct ProxyAnswer: Sendable, Equatable {
     package struct Field: Sendable, Equatable {
         package let name: String
@@ -55,7 +55,7 @@ package struct ProxyAnswer: Sendable, Equatable {
     }
 
     package let status: UInt16
-    /// In their order; bytes that are no UTF-8 are replaced.
+    /// In order; invalid UTF-8 is replaced.
     package let fields: [Field]
 
     init(status: UInt16, fields: [Field] = []) {
@@ -63,7 +63,7 @@ package struct ProxyAnswer: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// - Parameter bytes: of the head.
+    /// - Parameter bytes: the bytes of the head.
     init(_ head: borrowing ResponseHead, in bytes: UnsafeRawBufferPointer) {
         status = head.status
         fields = head.fields.map { field in
@@ -75,8 +75,8 @@ package struct ProxyAnswer: Sendable, Equatable {
 }
 
 extension ExchangeError {
-    /// What a fault on the way to a proxy is for an exchange: nobody's but this program's own stay
-    /// as they are.
+    /// The error of an exchange for an error on the way to a proxy. Only errors caused by this
+    /// program itself stay as they are.
     init(onTheWayToProxy fault: ExchangeError) {
         if fault.isOwn {
             self = fault

@@ -3,33 +3,33 @@ import EventLoop
 import HTTPCore
 import PinfoldTLS
 
-/// Asks a proxy for a tunnel to an origin (RFC 9110 §9.3.6), over a connection to the proxy that
-/// has just been made.
+/// Requests a tunnel to an origin from a proxy (RFC 9110 §9.3.6), over a new connection to the
+/// proxy.
 ///
 ///     securing ──► asking ──► ended
 ///        └──────────┴───────────▲
 ///
-/// Securing is TLS with the proxy itself, if it is reached so: under its own name and the roots in
-/// force, with no pinset of the origin. One deadline is for both.
+/// Securing is TLS with the proxy itself, if it uses that: with its own name and the roots in
+/// force, without the origin's pinsets. One deadline applies to both steps.
 final class ProxyTunnel: EventHandler {
-    /// What is there once the proxy has agreed. The descriptor is the caller's.
+    /// The opened tunnel. The descriptor belongs to the caller.
     struct Opened {
-        /// The session with the proxy that carries the tunnel; nil: the socket does.
+        /// The session with the proxy that carries the tunnel; `nil` if the socket does.
         let session: TLSClientConnection?
         let microseconds: Int64
     }
 
     private enum State { case securing, asking, ended }
 
-    /// Interim responses that a proxy may send.
+    /// The most interim responses that a proxy may send.
     private static let interimLimit = 8
 
     let environment: Environment
     private let origin: Origin
     private let proxy: UpstreamProxy
     private var transport: Transport
-    /// Called once, later than `start`; the connection is closed before if it is told a failure.
-    /// Not after `cancel`.
+    /// Called once, after `start` has returned; in case of a failure, after the connection has been
+    /// closed. Not called after `cancel`.
     private var completion: ((Result<Opened, ExchangeError>) -> Void)?
     private var state = State.securing
     private var output = OutputQueue()
@@ -40,7 +40,8 @@ final class ProxyTunnel: EventHandler {
     private var budget = TurnBudget()
     private let started = Clock.monotonicMicroseconds()
 
-    /// - Parameter connection: to the proxy; the tunnel's from now on until it is opened.
+    /// - Parameter connection: the connection to the proxy, which belongs to the tunnel until it is
+    ///   opened.
     init(
         environment: Environment, origin: Origin, proxy: UpstreamProxy, connection: Transport,
         completion: @escaping (Result<Opened, ExchangeError>) -> Void
@@ -53,7 +54,7 @@ final class ProxyTunnel: EventHandler {
         parser = ResponseHeadParser(limits: origin.policy.headLimits)
     }
 
-    /// Begins; the loop keeps the tunnel alive until it ends.
+    /// Starts; the loop keeps the tunnel alive until it ends.
     func start(timeoutMilliseconds: Int64) {
         do throws(Errno) {
             try environment.loop.add(self, descriptor: transport.descriptor)
@@ -77,7 +78,7 @@ final class ProxyTunnel: EventHandler {
         transport = Transport(descriptor: transport.descriptor, tls: tls)
     }
 
-    /// Nobody wants the tunnel any more.
+    /// The tunnel is no longer needed.
     func cancel() {
         guard state != .ended else { return }
         end()
@@ -96,7 +97,7 @@ final class ProxyTunnel: EventHandler {
         budget.renew(environment.loop)
         if state == .securing { shakeHands() }
         guard state == .asking else { return }
-        // Where it cannot be sent, what the proxy has said before it went is still read.
+        // If it cannot be sent, what the proxy sent before it closed is still read.
         _ = transport.flush(&output, on: environment.loop, spending: &budget)
         while state == .asking, read() {}
     }
@@ -106,7 +107,7 @@ final class ProxyTunnel: EventHandler {
         switch tls.handshake() {
         case .wantRead, .wantWrite: return
         case .wantIdentity:
-            // Nobody is asked what a proxy is to be shown.
+            // No client certificate is used with a proxy.
             tls.answer(nil)
             shakeHands()
         case .turnIsOver: environment.loop.requeue(self)
@@ -139,7 +140,7 @@ final class ProxyTunnel: EventHandler {
 
     // MARK: The answer
 
-    /// Reads once; false: there is nothing more now, or nothing more is to be read.
+    /// Reads once; returns false if nothing more can or should be read now.
     private func read() -> Bool {
         guard !budget.isSpent else {
             environment.loop.requeue(self)
@@ -162,7 +163,7 @@ final class ProxyTunnel: EventHandler {
         return false
     }
 
-    /// Reads the heads that are there whole; false: one of them was the answer.
+    /// Reads the complete heads; returns false if one of them was the answer.
     private func readHeads(_ input: Buffer) -> Bool {
         do throws(WireError) {
             while !input.isEmpty {
@@ -185,8 +186,7 @@ final class ProxyTunnel: EventHandler {
         }
     }
 
-    /// The length of a head as it was received, and its bytes as they were parsed; nil: it has not
-    /// come whole.
+    /// The length of a head as received, and its bytes as parsed; `nil` if it is incomplete.
     private func readHead(
         _ bytes: UnsafeRawBufferPointer
     ) throws(WireError) -> (length: Int, bytes: [UInt8])? {
@@ -202,8 +202,9 @@ final class ProxyTunnel: EventHandler {
         }
     }
 
-    /// - Parameter hasMore: something follows the head. It would be the server's, whom nobody has
-    ///   asked yet: whatever framing fields say, a tunnel has no content (RFC 9110 §9.3.6).
+    /// - Parameter hasMore: whether data follows the head. It would be from the server, to which
+    ///   nothing has been sent yet: whatever framing fields say, a tunnel has no content (RFC 9110
+    ///   §9.3.6).
     private func answered(_ bytes: [UInt8], hasMore: Bool) {
         guard head.status / 100 == 2 else {
             let answer = bytes.withUnsafeBytes { ProxyAnswer(head, in: $0) }

@@ -15,7 +15,7 @@ extension UpstreamPool {
         }
     }
 
-    /// Asks a proxy for a tunnel to the origin, over the connection to it.
+    /// Requests a tunnel to the origin from a proxy, over the connection to it.
     func openTunnel(
         _ origin: Origin, _ proxy: UpstreamProxy,
         _ made: EstablishedConnection, _ times: ConnectionTimes

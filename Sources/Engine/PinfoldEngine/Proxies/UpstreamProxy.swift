@@ -1,28 +1,28 @@
 import HTTPCore
 
-/// A proxy that requests are sent through, as its client sees it.
+/// A proxy that requests are sent through, as seen by its client.
 ///
-/// Two are the same if they are at the same place, are reached in the same way and are given the
-/// same credentials: then they share connections.
+/// Two are equal if they have the same address, are reached in the same way and get the same
+/// credentials: then they share connections.
 package final class UpstreamProxy: Sendable, Hashable, CustomStringConvertible {
-    /// The value of Proxy-Authorization for a request with this method and target, as the request
-    /// line has them; nil: none is sent. Called on the loop's thread.
+    /// The value of Proxy-Authorization for a request with this method and target, as in the
+    /// request line; `nil` to send none. Called on the loop's thread.
     package typealias Authorization =
         @Sendable (_ method: String, _ target: String) -> String?
 
     /// Lower case, an address without brackets.
     package let host: String
     package let port: UInt16
-    /// TLS is spoken to it.
+    /// Whether TLS is used with it.
     package let isSecure: Bool
-    /// Tells those apart that are given different credentials.
+    /// Distinguishes proxies with different credentials.
     private let identity: String
     private let authorization: Authorization?
 
     /// - Parameters:
     ///   - host: in lower case, an address without brackets.
-    ///   - identity: differs between different credentials; it is never shown.
-    ///   - authorization: asked for each CONNECT, and each request that is forwarded.
+    ///   - identity: differs between different credentials; never displayed.
+    ///   - authorization: called for each CONNECT and each forwarded request.
     package init(
         host: String, port: UInt16, isSecure: Bool, identity: String = "",
         authorization: Authorization? = nil
@@ -47,7 +47,7 @@ package final class UpstreamProxy: Sendable, Hashable, CustomStringConvertible {
         hasher.combine(identity)
     }
 
-    /// The field line with CRLF, or nothing. A value with control characters is none.
+    /// The field line with CRLF, or nothing. A value with control characters is ignored.
     func authorizationLine(_ method: String, _ target: String) -> [UInt8] {
         guard let value = authorization?(method, target)?.utf8,
             value.allSatisfy({ $0 >= 0x20 && $0 != 0x7F })
@@ -63,8 +63,8 @@ package final class UpstreamProxy: Sendable, Hashable, CustomStringConvertible {
 /// How requests are sent through a proxy.
 package struct ProxyRoute: Sendable, Hashable {
     package let proxy: UpstreamProxy
-    /// A tunnel is asked for also where clear text is spoken to the server, as for WebSocket
-    /// (RFC 6455 §4.1); else such requests are given to the proxy as they are.
+    /// Whether a tunnel is also requested for clear text to the server, as for WebSocket (RFC 6455
+    /// §4.1); otherwise such requests are sent to the proxy as they are.
     package let tunnelsClearText: Bool
 
     package init(_ proxy: UpstreamProxy, tunnelsClearText: Bool = false) {

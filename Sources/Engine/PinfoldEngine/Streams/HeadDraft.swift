@@ -1,15 +1,15 @@
 import EventLoop
 import HTTPCore
 
-/// A message head on its way to a stream: the stream has begun it with its start line, its user
+/// A message head being written to a stream: the stream begins it with its start line, the user
 /// appends field lines (name, colon, value, CRLF: the form in which heads are parsed and stored),
-/// and the stream ends it with what belongs to its protocol version.
+/// and the stream completes it as its protocol version requires.
 ///
-/// Nothing is copied between the three. A stream of a version without start lines begins with
-/// nothing, and encodes the field lines when it sends the head.
+/// Nothing is copied in between. A stream of a version without start lines begins with nothing, and
+/// encodes the field lines when it sends the head.
 package struct HeadDraft: ~Copyable {
     private let buffer: Buffer
-    /// Where field lines go.
+    /// The writer for field lines.
     package var fields: HeadWriter
 
     /// - Parameter buffer: empty, with room for all of the head.
@@ -18,7 +18,7 @@ package struct HeadDraft: ~Copyable {
         self.buffer = buffer
     }
 
-    /// Ends the head; nil when it did not fit.
+    /// Completes the head; returns `nil` if it did not fit.
     package consuming func finished() -> Buffer? {
         guard !fields.overflowed else { return nil }
         buffer.end = fields.count

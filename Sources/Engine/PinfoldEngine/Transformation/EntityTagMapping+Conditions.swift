@@ -4,7 +4,7 @@ import HTTPCore
 import Transformation
 
 extension EntityTagMapping {
-    /// The tags of ours in the If-None-Match lines of a request.
+    /// The gateway's own entity tags in the If-None-Match lines of a request.
     func conditions(in lines: Span<UInt8>) -> [[UInt8]] {
         var tags: [[UInt8]] = []
         var start = 0
@@ -24,8 +24,8 @@ extension EntityTagMapping {
         return tags
     }
 
-    /// The coding of what a server confirms: that of the tag that was asked about. Of the codings
-    /// of one representation the server knows one tag only; the first one asked about counts.
+    /// The coding of what a server confirms: that of the tag in the request. The server knows only
+    /// one tag for all codings of a representation; the first one in the request counts.
     func coding(of tag: [UInt8]?, among conditions: [[UInt8]]) -> ContentCoding {
         let confirmed = conditions.first { condition in
             guard let tag, let original = original(condition) else { return true }
@@ -36,17 +36,17 @@ extension EntityTagMapping {
 }
 
 extension Exchange {
-    /// The tag of the stored response that the request is about; nil: there is none.
+    /// The tag of the stored response that the request is about; `nil` if there is none.
     var storedTag: [UInt8]? {
         guard let stored, !stored.metadata.entityTag.isEmpty else { return nil }
         return stored.head.octets.extracting(stored.metadata.entityTag.indices)
             .withUnsafeBytes { Array($0) }
     }
 
-    /// The tag of what is stored and asked about; nil: there is none.
+    /// The tag of the stored response being validated; `nil` if there is none.
     var validatedTag: [UInt8]? { validation == nil ? nil : storedTag }
 
-    /// The same, where the rules of the route did not change it: the server knows it by this tag.
+    /// The same, if the route's rules did not change the response: the server knows it by this tag.
     var unchangedTag: [UInt8]? {
         guard let tag = validatedTag else { return nil }
         return rules?.ask.entityTags?.original(tag) == nil ? tag : nil

@@ -3,10 +3,9 @@ import EventLoop
 import HTTPCore
 import Transformation
 
-// What becomes of a response: by its head, and by its content.
+// Processes a response, by its head and by its content.
 extension ResponseFilter {
-    /// Content that is looked at on the loop's own thread at most; more of it would keep others
-    /// waiting.
+    /// The most content that is processed on the loop's own thread; more would keep others waiting.
     static let bytesAtOnce = 16 << 10
 
     /// Decides by the head.
@@ -16,7 +15,8 @@ extension ResponseFilter {
         try checks.check(status: response.status)
         let type = MessageFacts.contentType(of: response.fields, in: bytes)
         let hasContent = response.framing != .none && response.framing != .length(0)
-        // What is told of content counts for what is stored of it (RFC 9111, section 4.3.5).
+        // What a HEAD response says about content applies to the stored response (RFC 9111, section
+        // 4.3.5).
         let declaresContent = method == .head && type != nil
         try checks.check(contentType: type, hasContent: hasContent || declaresContent)
         guard hasContent else {
@@ -30,7 +30,7 @@ extension ResponseFilter {
         }
         guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
             throw TransformationFailure(
-                .responseCodingUnknown, "its Content-Encoding is none of gzip, deflate and br")
+                .responseCodingUnknown, "its Content-Encoding is not gzip, deflate or br")
         }
         if case .length(let count) = response.framing, count > UInt64(plan.maximumBytes) {
             guard plan.larger == .pass else { throw .tooLarge(plan) }
@@ -42,9 +42,9 @@ extension ResponseFilter {
                 Array(head), response, plan, codings, environment.shared.transformationWork))
     }
 
-    /// Passes on that what is stored, or what the client has, is still what it was. What the server
-    /// says of its type is no news: the checks, or the translation, have decided about it
-    /// (RFC 9110, section 15.4.5).
+    /// Passes on that the stored response, or the client's, is still valid. What the server says
+    /// about its type is not new: the checks or the translation have already handled it (RFC 9110,
+    /// section 15.4.5).
     private func confirm(_ head: UnsafeRawBufferPointer) {
         guard response.fields.contains(.contentType) else {
             return passOn(head, as: headOfNotModified(head.octets))
@@ -57,7 +57,7 @@ extension ResponseFilter {
         untyped.withUnsafeBytes { passOn($0, as: headOfNotModified($0.octets)) }
     }
 
-    /// The head of a 304 about what was changed; nil: it stays.
+    /// The head of a 304 about changed content; `nil` to leave it unchanged.
     private func headOfNotModified(_ bytes: Span<UInt8>) -> [UInt8]? {
         let tag = entityTag(bytes)
         guard let tags = rules.ask.entityTags, !confirmsUnchanged(tag),
@@ -67,13 +67,13 @@ extension ResponseFilter {
         var change = ResponseHeadChange(changesContent: true, length: nil)
         change.entityTags = tags
         change.contentEncoding = .replaced(coding)
-        // Its Vary takes the place of the one that is stored.
+        // Its Vary replaces the stored one.
         change.dependsOnAcceptEncoding = coding != .identity && response.fields.contains(.vary)
         return change.head(of: response, in: bytes)
     }
 
-    /// The head of a response without content, where that of a GET would be changed (HEAD); nil: it
-    /// stays.
+    /// The head of a response without content (HEAD), if that of a GET would be changed; `nil` to
+    /// leave it unchanged.
     private func headOfNoContent(_ type: String?, _ bytes: Span<UInt8>) -> [UInt8]? {
         guard let tags = rules.ask.entityTags, method == .head,
             !MessageFacts.noTransform(response: response, in: bytes),
@@ -88,12 +88,13 @@ extension ResponseFilter {
             return change.head(of: response, in: bytes)
         }
         guard checks.mayChange(type) else { return nil }
-        // Only the content tells, or what was made of it, if it is still that. What nobody knows is
-        // left out (RFC 9110, section 9.3.2).
+        // Only the content determines this, or what was made from it, if that is still valid. What
+        // is unknown is left out (RFC 9110, section 9.3.2).
         let tag = entityTag(bytes)
         let made = rules.storesOrigin ? nil : exchange?.storedTag
         if let made, tags.original(made) == nil, EntityTagMapping.areSame(made, tag) { return nil }
-        // What has another tag than what is stored outdates it, and nothing else is told by it.
+        // A tag that differs from the stored one outdates the stored response, and nothing else
+        // follows from it.
         change.entityTags = made == nil ? nil : tags
         change.contentEncoding = .replaced(made.flatMap(tags.coding) ?? .identity)
         return change.head(of: response, in: bytes)
@@ -105,13 +106,13 @@ extension ResponseFilter {
         }
     }
 
-    /// Tells of a head, and from now on of everything as it comes.
+    /// Passes on a head, and from now on everything as it arrives.
     private func passOn(_ head: UnsafeRawBufferPointer, as changed: [UInt8]?) {
         step = .passing
         tell(ofHead: head, response, changed: changed)
     }
 
-    /// - Parameter head: the response's; nil: `judge` has told of it.
+    /// - Parameter head: the response's head; `nil` if `judge` has passed it on.
     func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
         if let head { reportChange(head, to: exchange) }
@@ -120,8 +121,8 @@ extension ResponseFilter {
             StreamError(.transformation(failure), responseStarted: true))
     }
 
-    /// What the request has changed at the server is changed, whatever the answer is worth, and
-    /// whether anybody waits for what comes of it.
+    /// Reports what the request has changed on the server, whatever the response is worth and
+    /// whether or not anybody waits for it.
     private func reportChange(_ head: UnsafeRawBufferPointer, to exchange: Exchange?) {
         exchange?.response = response
         exchange?.invalidate(head.octets)
@@ -129,7 +130,7 @@ extension ResponseFilter {
 
     // MARK: Content
 
-    /// Takes content in. False asks to pause.
+    /// Collects content. Returns false to pause.
     func gather(
         _ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool, of held: HeldResponse
     ) -> Bool {
@@ -144,7 +145,7 @@ extension ResponseFilter {
         return true
     }
 
-    /// What is too large to be looked at goes on as it comes, after what was gathered.
+    /// Passes on content that is too large to be processed as it arrives, after what was collected.
     private func passUnchecked(
         _ held: HeldResponse, followedBy bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool
     ) -> Bool {
@@ -159,7 +160,7 @@ extension ResponseFilter {
         return exchange?.upstreamBody(bytes, owner: owner, isLast: isLast) ?? true
     }
 
-    /// The content is complete: it is checked and translated.
+    /// The content is complete: has it checked and translated.
     func work(on held: HeldResponse) {
         step = .working(held)
         let job = ResponseJob(held, accepted: accepted)
@@ -173,7 +174,7 @@ extension ResponseFilter {
         return (try? environment.loop.add(self)) != nil
     }
 
-    /// What came of it.
+    /// Handles the result.
     func worked(_ result: Result<ResponseContent, TransformationFailure>) {
         guard case .working(let held) = step else { return }
         switch result {
@@ -182,7 +183,7 @@ extension ResponseFilter {
         }
     }
 
-    /// Tells of the whole response.
+    /// Passes on the whole response.
     private func tell(of content: ResponseContent, _ held: HeldResponse) {
         guard let exchange else { return end() }
         exchange.note(response: .init(content))
@@ -211,9 +212,10 @@ extension ResponseFilter {
         _ = exchange.upstreamBody(buffer.readable, owner: buffer, isLast: true)
     }
 
-    /// Tells of a head.
-    /// - Parameter changed: what was made of it; nil: it stays. Clients are sent this, and so are
-    ///   the exchange and the store unless they keep what the server sent.
+    /// Passes on a head.
+    /// - Parameter changed: the changed head; `nil` if it stays as it is. It is sent to clients,
+    ///   and also passed to the exchange and the store, unless the store keeps what the server
+    ///   sent.
     private func tell(
         ofHead head: UnsafeRawBufferPointer, _ response: ResponseHead, changed: [UInt8]?
     ) {
@@ -231,7 +233,8 @@ extension ResponseFilter {
         exchange.upstreamHead(head, sentAs: SentHead(bytes: changed, response: parsed))
     }
 
-    /// Parses a head that was written anew; nil: it is none, and the exchange has been told.
+    /// Parses a rewritten head; returns `nil` if it is invalid, in which case the exchange has been
+    /// notified.
     private func parse(_ head: [UInt8]) -> ResponseHead? {
         do throws(WireError) {
             return try ResponseHead(rewritten: head, answering: method)
@@ -251,10 +254,10 @@ extension TransformationFailure {
     static func tooLarge(_ plan: ContentPlan) -> TransformationFailure {
         TransformationFailure(
             .responseBodyTooLarge,
-            "the content is larger than \(plan.maximumBytes) bytes, the most that is looked at")
+            "the content is larger than the maximum of \(plan.maximumBytes) bytes")
     }
 
-    /// Content that could not be decoded.
+    /// The failure for content that could not be decoded.
     init(decoding error: ContentCodingError, ofRequest: Bool) {
         let problem: TransformationProblem
         switch error {
@@ -281,8 +284,8 @@ extension ResponseHead {
 }
 
 extension HeadLimits {
-    /// Of heads that the gateway has written anew: what it adds is not held to the limits that
-    /// hold for what it is sent.
+    /// The limits for heads that the gateway has rewritten: what it adds is not subject to the
+    /// limits for received heads.
     static let rewritten = HeadLimits(
         headBytes: 1 << 24, fields: 4096, targetBytes: 1 << 23, methodBytes: 1 << 12,
         connectionOptions: 1 << 12)

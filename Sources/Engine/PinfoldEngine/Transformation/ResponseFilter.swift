@@ -4,11 +4,11 @@ import HTTPCore
 import PinfoldTLS
 import Transformation
 
-/// Stands between an exchange and its stream to the server where the route has rules for responses:
-/// what the exchange is told of has passed them. It refuses by status and type, gathers content
-/// that is looked at, lets it be checked and translated (on another thread unless it is small), and
-/// then tells of a response with the head and the content that came of it. So the store and the
-/// client see nothing of a response that is refused.
+/// Stands between an exchange and its stream to the server if the route has rules for responses:
+/// the exchange sees only what satisfies them. It refuses by status and type, collects content that
+/// must be checked, has it checked and translated (on another thread unless it is small), and then
+/// passes on a response with the resulting head and content. So neither the store nor the client
+/// sees anything of a refused response.
 ///
 ///     head ──► refused
 ///       ├────► passing ─────────────────────────────► the response's end
@@ -16,12 +16,12 @@ import Transformation
 ///                  └───────► working ──► refused, or told as a whole
 final class ResponseFilter: EventHandler, UpstreamStream {
     enum Step {
-        /// The final head is waited for.
+        /// Waiting for the final head.
         case head
-        /// Everything is passed on as it comes.
+        /// Passing everything on as it arrives.
         case passing
         case gathering(HeldResponse)
-        /// Checks or translation are under way; the stream under it has ended.
+        /// Checks or translation are in progress; the underlying stream has ended.
         case working(HeldResponse)
         case ended
     }
@@ -30,19 +30,20 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     let rules: RouteTransformation
     let checks: ResponseChecks
     let stream: any UpstreamStream
-    /// Whose responses these are; nil: nobody's any more.
+    /// The exchange that gets the responses; `nil` once it has left.
     var exchange: Exchange?
     var step = Step.head
-    /// Where the stream parses heads to.
+    /// The head that the stream parses into.
     var response = ResponseHead()
-    /// Of the request that goes out.
+    /// The method of the request.
     private(set) var method = Method.get
     private(set) var accepted = AcceptedCodings()
-    /// The tags of changed responses that the request asks about.
+    /// The tags of changed responses in the request's conditions.
     private(set) var conditions: [[UInt8]] = []
-    /// The tag of what is stored as the server sent it, which the request asks about; nil: none.
+    /// The tag of a stored response in the server's form that is in the request's conditions; `nil`
+    /// if none.
     private var originTag: [UInt8]?
-    /// The stream may be somebody else's by now.
+    /// Whether the stream has ended, and may be in use by another exchange.
     private var streamHasEnded = false
     private var requestWasSent = false
 
@@ -91,7 +92,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         return stream.sendHead(draft, of: request, upgrade: upgrade)
     }
 
-    /// Whether a 304 with this tag, or without one, is about what is stored unchanged.
+    /// Whether a 304 with this tag, or without one, is about a response that is stored unchanged.
     func confirmsUnchanged(_ tag: [UInt8]?) -> Bool {
         guard let originTag else { return false }
         return tag == nil ? conditions.isEmpty : EntityTagMapping.areSame(originTag, tag)
@@ -136,7 +137,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         exchange = consumer as? Exchange
     }
 
-    /// Lets go of everything.
+    /// Releases everything.
     func end() {
         step = .ended
         if token != .none { environment.loop.remove(self) }
@@ -145,7 +146,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         stream.cancel()
     }
 
-    // MARK: What is known of the stream
+    // MARK: Properties of the stream
 
     var connectionTimes: ConnectionTimes? { stream.connectionTimes }
 

@@ -5,7 +5,7 @@ import EventLoop
 import HTTPCore
 import Transformation
 
-/// A response while its content is looked at.
+/// A response whose content is being processed.
 final class HeldResponse {
     let head: [UInt8]
     let response: ResponseHead
@@ -29,12 +29,12 @@ final class HeldResponse {
     }
 }
 
-/// The checks and the translation of one response's content, on whatever thread.
+/// The checks and the translation of one response's content, on any thread.
 struct ResponseJob: Sendable {
     let content: [UInt8]
     let codings: [ContentCoding]
     let plan: ContentPlan
-    /// What content that changes is encoded with again.
+    /// The coding for changed content.
     let coding: ContentCoding
 
     init(_ held: HeldResponse, accepted: AcceptedCodings) {
@@ -44,7 +44,7 @@ struct ResponseJob: Sendable {
         coding = Self.coding(after: codings, accepted)
     }
 
-    /// What content is encoded with that came in these codings: again, if the client takes that.
+    /// The coding for content that arrived with these codings: the same, if the client accepts it.
     static func coding(
         after codings: [ContentCoding], _ accepted: AcceptedCodings
     ) -> ContentCoding {
@@ -52,8 +52,8 @@ struct ResponseJob: Sendable {
         return accepted.best(of: [.gzip, .identity]) ?? .identity
     }
 
-    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
-    /// is for another. What is small may still be large when decoded, or when it is taken apart.
+    /// The result, if the work takes so little time that the loop's own thread does it; `nil` if it
+    /// is for another thread. Small content may still be large when decoded or parsed.
     func runAtOnce() -> Result<ResponseContent, TransformationFailure>? {
         guard !plan.isSlow, codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else {
             return nil
@@ -65,7 +65,7 @@ struct ResponseJob: Sendable {
         return result
     }
 
-    /// - Parameter interlude: what is done now and then meanwhile.
+    /// - Parameter interlude: called from time to time during the work.
     func run(
         _ extent: WorkExtent = .full, interlude: Interlude? = nil
     ) -> Result<ResponseContent, TransformationFailure> {
@@ -118,11 +118,12 @@ struct ResponseJob: Sendable {
 }
 
 extension ResponseChecks {
-    /// What is done with the content of a response; nil: it is passed on unseen.
+    /// What is done with the content of a response; `nil` if it is forwarded without processing.
     func plan(
         for response: borrowing ResponseHead, in bytes: Span<UInt8>, answering method: Method
     ) throws(TransformationFailure) -> ContentPlan? {
-        // Of 416 it says how long the representation is of which nothing comes (RFC 9110 §14.4).
+        // In a 416 it gives the length of the representation, of which no content follows (RFC 9110
+        // §14.4).
         let hasRange = response.fields.contains(.contentRange) && response.status != 416
         return try plan(
             contentType: MessageFacts.contentType(of: response.fields, in: bytes),
@@ -133,8 +134,8 @@ extension ResponseChecks {
 }
 
 extension Environment {
-    /// Has the work on content done by another thread; what comes of it is told to the handler
-    /// with the token. False: too much waits.
+    /// Has another thread do the work on content; the result is delivered to the handler with the
+    /// token. Returns false if too much work is waiting.
     func start(_ job: ResponseJob, for token: Token, claim: TransformationWork.Claim) -> Bool {
         let mailbox = mailbox
         return shared.transformationWork.run {

@@ -6,33 +6,34 @@ import HTTPCore
 import PinfoldConfiguration
 import Transformation
 
-/// What the rules of its route have made of a request.
+/// A request as rewritten by its route's rules.
 final class RewrittenRequest {
     enum Content {
-        /// It is sent as it comes.
+        /// It is sent as it arrives.
         case passed
-        /// It is gathered, to be translated.
+        /// It is being collected for translation.
         case gathering(RequestJob.Kind)
         /// It is being translated.
         case working
     }
 
     var content = Content.passed
-    /// What was gathered of it.
+    /// What has been collected.
     var gathered: TransformationWork.Holding
-    /// Where content lies that can be sent again: what was translated, or what came with the head
-    /// that was replaced. nil: in the head's buffer, if anywhere.
+    /// Content that can be sent again: translated content, or content that arrived with the
+    /// replaced head. `nil` if it is in the head's buffer, if anywhere.
     var buffer: Buffer?
-    /// The head that was replaced first.
+    /// The original head, before the first replacement.
     var clientHead: ClientHead?
 
     init(_ work: TransformationWork) { gathered = TransformationWork.Holding(work) }
 
-    /// The content, or the response to what goes out without, has to wait for a translation.
+    /// Whether the content, or the response to a request sent without it, must wait for a
+    /// translation.
     var awaitsTranslation: Bool { if case .passed = content { false } else { true } }
 }
 
-/// The translation of one request's content, on whatever thread.
+/// The translation of one request's content, on any thread.
 struct RequestJob: Sendable {
     enum Kind: Sendable {
         /// Content becomes other content.
@@ -49,8 +50,8 @@ struct RequestJob: Sendable {
     let contentType: String?
     let codings: [ContentCoding]
 
-    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
-    /// is for another (as ``ResponseJob/runAtOnce()``).
+    /// The result, if the work takes so little time that the loop's own thread does it; `nil` if it
+    /// is for another thread (like ``ResponseJob/runAtOnce()``).
     func runAtOnce() -> Result<TranslatedRequest, TransformationFailure>? {
         guard codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else { return nil }
         let result = run(.brief)
@@ -60,7 +61,7 @@ struct RequestJob: Sendable {
         return result
     }
 
-    /// - Parameter interlude: what is done now and then meanwhile.
+    /// - Parameter interlude: called from time to time during the work.
     func run(
         _ extent: WorkExtent = .full, interlude: Interlude? = nil
     ) -> Result<TranslatedRequest, TransformationFailure> {

@@ -4,25 +4,19 @@ import HTTPCore
 import PinfoldConfiguration
 import Transformation
 
-/// What the rules of a host entry do with messages, made ready once for a policy.
+/// The transformation of messages by a host entry's rules, prepared once per policy.
 package final class RouteTransformation: Sendable {
     let requestHead: RequestHeadRules
     let requestContent: RequestTranslation?
     let requestRules: RequestRules
     let response: ResponseChecks?
-    /// What servers are asked for in place of what clients ask for.
+    /// What servers are asked for instead of what clients ask for.
     let ask: UpstreamAsk
-    /// The store keeps what servers send, and each client is sent what is made of it.
+    /// Whether the store keeps the servers' form, which is translated for each client.
     let storesOrigin: Bool
 
-    /// Nil where the entry has no rules.
-    ///
-    /// - Parameters:
-    ///   - images: what decodes images; nil: nothing can.
-    ///   - compile: compiles schemas; nil: nothing can, and no content satisfies one.
-    package init?(
-        _ entry: HostEntry, images: (any ImageTransforming)?, schemas compile: SchemaCompiling?
-    ) {
+    /// Returns `nil` if the entry has no rules.
+    package init?(_ entry: HostEntry, images: (any ImageTransforming)?) {
         requestRules = entry.request
         requestHead = RequestHeadRules(entry.request)
         requestContent = RequestTranslation(entry.request)
@@ -34,7 +28,7 @@ package final class RouteTransformation: Sendable {
             ask.looksAtContent = response.looksAtContent
             ask.entityTags =
                 entry.response.translates ? EntityTagMapping(identity: response.identity) : nil
-            // Not that alone: the route may have images, too.
+            // Not only that: the route may have images, too.
             ask.accept = entry.response.body.map { "\($0.from.mediaType), */*;q=0.5" }
         }
         self.ask = ask
@@ -42,18 +36,15 @@ package final class RouteTransformation: Sendable {
         guard !requestHead.isEmpty || requestContent != nil || response != nil else { return nil }
     }
 
-    /// Whether there are rules about more than the heads of requests: what is said in another
-    /// protocol would go around them.
+    /// Whether there are rules about more than the heads of requests, which another protocol would
+    /// bypass.
     var looksIntoMessages: Bool { requestContent != nil || response != nil }
 
-    /// What holds content to a schema. One that cannot be used was refused when the configuration
-    /// was read; should it come this far, nothing satisfies it.
-    private static func checker(
-        _ file: SchemaFile, _ compile: SchemaCompiling?
-    ) -> any JSONSchemaChecking {
-        guard let compile else { return UnusableSchema(cause: "nothing here compiles schemas") }
-        do {
-            return try compile(file.text)
+    /// The checker for a schema. A schema that cannot be used was refused when the configuration
+    /// was read; if one nevertheless gets here, no content satisfies it.
+    private static func checker(_ file: SchemaFile) -> any JSONSchemaChecking {
+        do throws(JSONSchemaError) {
+            return try JSONSchema(file.text)
         } catch {
             return UnusableSchema(cause: "\(error)")
         }
@@ -74,7 +65,7 @@ package final class RouteTransformation: Sendable {
 }
 
 extension BodyFormat {
-    /// What a server is asked for.
+    /// The media type that a server is asked for.
     fileprivate var mediaType: String {
         switch self {
         case .json: "application/json"
@@ -86,7 +77,7 @@ extension BodyFormat {
     }
 }
 
-/// In place of a schema that cannot be used.
+/// A replacement for a schema that cannot be used.
 private struct UnusableSchema: JSONSchemaChecking {
     let cause: String
 
@@ -95,40 +86,40 @@ private struct UnusableSchema: JSONSchemaChecking {
     }
 }
 
-/// What checks or translation have made of a message's content, on whatever thread.
+/// The result of checking or translating a message's content, on any thread.
 package enum TransformationOutcome: Sendable {
-    /// Of a request: its content, or the query that takes its place.
+    /// For a request: its content, or the query that replaces it.
     case request(Result<TranslatedRequest, TransformationFailure>)
-    /// Of a response.
+    /// For a response.
     case response(Result<ResponseContent, TransformationFailure>)
 }
 
-/// What came of a request's content.
+/// The result for a request's content.
 package struct TranslatedRequest: Sendable {
     var content: RequestContent
     /// How long it took.
     var microseconds: UInt64
 }
 
-/// What is sent in place of a request's content.
+/// What is sent instead of a request's content.
 package enum RequestContent: Sendable {
     case content(TranslatedContent, removesQuery: Bool)
-    /// Encoded pairs; there is no content.
+    /// Encoded pairs for the query; there is no content.
     case query(String)
 }
 
-/// What is passed on in place of a response's content.
+/// What is forwarded instead of a response's content.
 package struct ResponseContent: Sendable {
-    /// As it was received, if nothing changed; empty once it is detached.
+    /// The content, as received if nothing changed; empty once it is detached.
     private var content: [UInt8]
-    /// Bytes of it.
+    /// Its size in bytes.
     let count: Int
-    /// What changed; nil: nothing, the head stays as well.
+    /// What changed; `nil` for nothing, in which case the head stays as well.
     var change: Change?
     var steps: [String]
-    /// It in memory that a buffer takes over; nil: the loop's own thread has made it.
+    /// The content in memory that a buffer takes over; `nil` if the loop's own thread made it.
     private var detached: DetachedBytes?
-    /// What came.
+    /// The content received.
     var origin: [UInt8] = []
     /// How long it took.
     var microseconds: UInt64 = 0
@@ -140,7 +131,8 @@ package struct ResponseContent: Sendable {
         self.steps = steps
     }
 
-    /// Readies the content for a loop, on the thread that has made it: the loop copies nothing.
+    /// Prepares the content for a loop, on the thread that made it, so that the loop copies
+    /// nothing.
     func detaching() -> ResponseContent {
         var ready = self
         ready.detached = DetachedBytes(content)
@@ -148,16 +140,16 @@ package struct ResponseContent: Sendable {
         return ready
     }
 
-    /// The content in a buffer; taken once.
+    /// The content in a buffer. Call it once.
     func buffer(from pool: BufferPool) -> Buffer {
         detached.map(pool.adopting) ?? pool.holding(content)
     }
 
     struct Change: Sendable {
         var contentType: String
-        /// What it is encoded with.
+        /// Its coding.
         var coding: ContentCoding
-        /// The server sent it encoded: what it is encoded with now depends on the client.
+        /// Whether the server sent it encoded: its coding now depends on the client.
         var wasEncoded: Bool
     }
 }

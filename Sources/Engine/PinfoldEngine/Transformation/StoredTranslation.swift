@@ -4,18 +4,18 @@ import ContentCoding
 import HTTPCore
 import Transformation
 
-/// A stored response, kept as the origin sent it, on its way to become what a client is sent.
+/// A stored response in the origin's form that is being translated for a client.
 final class StoredTranslation {
     let stored: CachedResponse
     let rules: RouteTransformation
-    /// How old it is, and by whose leave it is used; its form is that of what is stored, and
-    /// applies only if nothing changes.
+    /// Its age and why it may be used. Its form is that of the stored response, and applies only if
+    /// nothing changes.
     let hit: CacheHit
-    /// What the origin has just confirmed it with; nil: the stored head applies.
+    /// The head with which the origin has just confirmed it; `nil` if the stored head applies.
     let fresh: FreshenedResponse?
     let cacheStatus: CacheStatus?
     let accepted: AcceptedCodings
-    /// The head, the plan, and what has been read of the content.
+    /// The head, the plan, and the content read so far.
     let held: HeldResponse
 
     init(
@@ -32,13 +32,13 @@ final class StoredTranslation {
         self.held = held
     }
 
-    /// A head in the form in which heads are stored, and what a decision needs to know of it.
+    /// A head in the form in which heads are stored, with what a decision needs to know about it.
     struct Head {
         let bytes: [UInt8]
         let metadata: StoredMetadata
     }
 
-    /// The head of what comes of it.
+    /// The head of the result.
     /// - Parameters:
     ///   - change: what has changed.
     ///   - length: bytes of the content.
@@ -49,7 +49,7 @@ final class StoredTranslation {
             }, options)
     }
 
-    /// As much of the head of what comes of it as a 304 says: its content is not known yet.
+    /// The part of the result's head that a 304 contains: the content is not known yet.
     func headOfNotModified(options: PolicyOptions) -> Head? {
         var change = ResponseHeadChange(changesContent: true, length: nil)
         change.entityTags = rules.ask.entityTags
@@ -70,8 +70,8 @@ final class StoredTranslation {
 }
 
 extension HeldResponse {
-    /// What is stored, as far as its content is to be changed; nil: it is sent as it is. The rules
-    /// that can refuse it have passed it when it was stored.
+    /// A stored response whose content must be changed; `nil` if it is sent unchanged. The rules
+    /// that could refuse it accepted it when it was stored.
     convenience init?(
         storedHead: [UInt8], count: UInt64, checks: ResponseChecks, _ work: TransformationWork
     ) throws(StoredTranslationError) {
@@ -98,7 +98,7 @@ extension HeldResponse {
     }
 }
 
-/// Why what is stored cannot be translated.
+/// Why a stored response cannot be translated.
 enum StoredTranslationError: Error {
     /// Its head cannot be read.
     case unreadable

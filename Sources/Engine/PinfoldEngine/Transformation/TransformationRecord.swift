@@ -1,14 +1,13 @@
 import HTTPCore
 import PinfoldMetrics
 
-/// What the rules of its route have changed of one exchange's messages, for metrics and the access
-/// log.
+/// What the route's rules have changed in one exchange's messages, for metrics and the access log.
 package final class TransformationRecord {
     /// The content of one message.
     package struct Change {
         /// What was done, as the access log names it.
         package var steps: [String]
-        /// Bytes of content that came, and that took its place, as they are sent.
+        /// The size of the received content, and of the content sent in its place.
         package var bytesIn: Int
         package var bytesOut: Int
         package var microseconds: UInt64
@@ -20,7 +19,7 @@ package final class TransformationRecord {
             self.microseconds = microseconds
         }
 
-        /// What came of a response's content.
+        /// The change to a response's content.
         init(_ content: ResponseContent) {
             self.init(
                 steps: content.steps, bytesIn: content.origin.count,
@@ -33,14 +32,14 @@ package final class TransformationRecord {
 
     init() {}
 
-    /// The steps of both, for the access log.
+    /// The steps for both messages, for the access log.
     package var text: [UInt8] {
         let steps = (request?.steps ?? []) + (response?.steps ?? [])
         return Array(steps.joined(separator: ",").utf8.prefix(200))
     }
 }
 
-/// A request's head as the client sent it, where rules have replaced it, with what the access log
+/// A request's head as the client sent it, if rules have replaced it, with what the access log
 /// shows of it.
 package struct ClientHead: Sendable {
     package let bytes: [UInt8]
@@ -59,7 +58,7 @@ package struct ClientHead: Sendable {
 }
 
 extension Exchange {
-    /// The request's head as the client sent it; nil: it is the request's.
+    /// The request's head as the client sent it; `nil` if it was not replaced.
     package var clientHead: ClientHead? { rewritten?.clientHead }
 
     /// Counts what was done, by the route.
@@ -84,9 +83,9 @@ extension Exchange {
         return made
     }
 
-    /// Notes what was done with the response's content.
+    /// Records what was done with the response's content.
     func note(response change: TransformationRecord.Change) { record.response = change }
 
-    /// Notes what was done with the request's content.
+    /// Records what was done with the request's content.
     func note(request change: TransformationRecord.Change) { record.request = change }
 }

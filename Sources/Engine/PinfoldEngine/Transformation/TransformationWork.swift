@@ -1,28 +1,29 @@
 import Synchronization
 
-/// Threads for work that would hold up the event loop, and the memory that messages may take up
-/// while they are gathered for it.
+/// Threads for work that would block the event loop, and the memory that messages may use while
+/// they are collected for it.
 package final class TransformationWork: Sendable {
-    /// Does work on another thread, sometime; false: too much of it waits.
+    /// Does work on another thread at some time. Returns false if too much is waiting.
     package typealias Runner = @Sendable (_ work: @escaping @Sendable () -> Void) -> Bool
 
     private let runner: Runner
     private let heldBytes = Atomic<Int>(0)
     private let maximumHeldBytes: Int
 
-    /// - Parameter maximumHeldBytes: of content that all messages together hold at a time.
+    /// - Parameter maximumHeldBytes: the most content that all messages together may hold at a
+    ///   time.
     package init(maximumHeldBytes: Int = 512 << 20, runner: @escaping Runner) {
         self.maximumHeldBytes = maximumHeldBytes
         self.runner = runner
     }
 
-    /// In place of threads that there are not.
+    /// A replacement if there are no threads.
     package static let none = TransformationWork(maximumHeldBytes: 64 << 20) { _ in false }
 
     func run(_ work: @escaping @Sendable () -> Void) -> Bool { runner(work) }
 
-    /// What one message holds. It counts until the last who refers to it is gone: the message, or
-    /// the work on its content, which may wait for longer.
+    /// The memory of one message. It counts until the last reference is gone: that of the message,
+    /// or of the work on its content, which may wait longer.
     final class Claim: Sendable {
         private let work: TransformationWork
         private let counted = Atomic<Int>(0)
@@ -32,12 +33,12 @@ package final class TransformationWork: Sendable {
 
         deinit { work.heldBytes.subtract(counted.load(ordering: .relaxed), ordering: .relaxed) }
 
-        /// Whether the message still waits for what comes of its content.
+        /// Whether the message still waits for the result.
         var isWanted: Bool { wanted.load(ordering: .relaxed) }
 
         fileprivate func giveUp() { wanted.store(false, ordering: .relaxed) }
 
-        /// False: all messages together hold too much.
+        /// Returns false if all messages together hold too much.
         @discardableResult
         func add(_ count: Int) -> Bool {
             counted.add(count, ordering: .relaxed)
@@ -46,15 +47,16 @@ package final class TransformationWork: Sendable {
         }
     }
 
-    /// Content that a message holds. With the value it is no longer wanted.
+    /// Content that a message holds. When the value ends, the result is no longer wanted.
     struct Holding: ~Copyable {
         let claim: Claim
         private(set) var bytes: [UInt8] = []
 
-        /// Room that is made at once for content whose length is known, before any of it is there.
+        /// Room that is reserved immediately for content whose length is known, before any has
+        /// arrived.
         private static let roomBytes = 256 << 10
 
-        /// - Parameter count: bytes that are likely to come; 0: not known.
+        /// - Parameter count: the number of bytes expected; 0 if unknown.
         init(_ work: TransformationWork, expecting count: Int = 0) {
             claim = Claim(work)
             bytes.reserveCapacity(min(count, Self.roomBytes))
@@ -62,14 +64,14 @@ package final class TransformationWork: Sendable {
 
         deinit { claim.giveUp() }
 
-        /// False: all messages together hold too much.
+        /// Returns false if all messages together hold too much.
         mutating func append(_ content: UnsafeRawBufferPointer) -> Bool {
             guard claim.add(content.count) else { return false }
             bytes.append(contentsOf: content)
             return true
         }
 
-        /// The content; it counts as long as the claim is there.
+        /// The content; it counts as long as the claim exists.
         mutating func take() -> [UInt8] {
             let taken = bytes
             bytes = []

@@ -3,13 +3,13 @@ import PinfoldTLS
 
 // Writing a queue through a TLS session.
 //
-// After a write that the full socket has stopped, the next one must begin with the same bytes, and
-// must not be shorter than the record that is under way (`TLSConnection.write`). Each write here
-// begins at the queue's front and takes as much as a record holds, or all that there is; so this
-// holds as long as nothing is taken back while `isWithinRecord`.
+// After a write that was stopped by a full socket, the next one must begin with the same bytes and
+// must not be shorter than the record in progress (`TLSConnection.write`). Each write here begins
+// at the queue's front and takes as much as fits into a record, or everything; so this is
+// guaranteed as long as nothing is withdrawn while `isWithinRecord`.
 extension TLSConnection {
-    /// Writes until the queue is empty, the socket full, or a turn's share is written: at least one
-    /// write is made, for what is charged may already have been spent on reading.
+    /// Writes until the queue is empty, the socket is full, or the turn's budget is spent. At least
+    /// one write is made, because reading may already have spent the budget.
     package func flush(
         _ output: inout OutputQueue, on loop: EventLoop, spending budget: inout TurnBudget
     ) -> OutputQueue.Flush {
@@ -35,10 +35,10 @@ extension TLSConnection {
         return .drained
     }
 
-    /// The most that one record holds (RFC 8446 §5.1).
+    /// The maximum content of one record (RFC 8446 §5.1).
     private static let recordBytes = 16 * 1024
 
-    /// Makes one write of what is at the queue's front; nil: a file is shorter than said.
+    /// Makes one write from the queue's front; returns `nil` if a file is shorter than expected.
     private func write(
         _ run: OutputQueue.Run, of output: borrowing OutputQueue, atMost limit: Int,
         from buffers: BufferPool
@@ -55,7 +55,7 @@ extension TLSConnection {
             return (write(UnsafeRawBufferPointer(part)), part.count)
         }
         if run.count < Self.recordBytes, !run.isLast {
-            // A head and a short body are one record, and one call.
+            // A head and a short body become one record, with one call.
             var buffer: Buffer? = buffers.takeSmall()
             defer { Buffer.release(&buffer) }
             guard let room = buffer?.memory else { return (nil, 0) }

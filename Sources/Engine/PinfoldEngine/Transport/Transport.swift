@@ -1,55 +1,56 @@
 import EventLoop
 import PinfoldTLS
 
-/// What moves the bytes of one connection, to a client or to a server: the socket itself, a TLS
-/// session over it, in either role, or a session inside such a session.
+/// The transport of one connection, to a client or to a server: the socket itself, a TLS session
+/// over it, in either role, or a session inside such a session.
 ///
-/// Reads say whether the socket was seen empty: after that the next edge will come, and before
-/// that reading must go on. The descriptor is the owner's to register and to close.
+/// Reads report whether the socket was empty: only after that will the next edge come; until then
+/// reading must continue. The owner registers and closes the descriptor.
 package struct Transport {
-    /// What a read brought.
+    /// The result of a read.
     package enum ReadResult {
         case bytes(Int, drained: Bool)
-        /// Nothing there. `wantsWrite`: and nothing will be before the socket takes bytes.
+        /// No data. `wantsWrite`: there will be none before the socket accepts bytes.
         case wouldBlock(wantsWrite: Bool)
-        /// Nothing yet; there may be more, but others have their turn first.
+        /// The turn's budget is spent; there may be more data.
         case turnIsOver
-        /// The peer ended its direction well.
+        /// The peer ended its direction properly.
         case endOfStream
-        /// The stream was cut: with TLS, without its end mark.
+        /// The stream was truncated: with TLS, without close_notify.
         case truncated
         case failed(TransportError)
     }
 
     package let descriptor: Int32
-    /// The session; nil: clear text.
+    /// The TLS session; `nil` for clear text.
     package let tls: TLSConnection?
 
     /// - Parameters:
     ///   - descriptor: a connected, non-blocking socket.
-    ///   - tls: the session over it, of either role, whose handshake may still be to come.
+    ///   - tls: the session over it, in either role; its handshake need not have happened yet.
     package init(descriptor: Int32, tls: TLSConnection? = nil) {
         self.descriptor = descriptor
         self.tls = tls
     }
 
-    /// What the session's own bytes go through: the socket, or the session around this one.
+    /// The transport of the session's own bytes: the socket, or the session around this one.
     package var carrier: Transport { Transport(descriptor: descriptor, tls: tls?.outer) }
 
     /// Whether what is sent is encrypted.
     package var isSecure: Bool { tls != nil }
 
-    /// The version of TLS that is spoken; nil for clear text, and before the handshake.
+    /// The TLS version in use; `nil` for clear text, and before the handshake.
     package var version: TLSVersion? { tls?.version }
 
-    /// Goes on with the handshake, of which clear text has none.
+    /// Continues the handshake. Clear text has none, and is complete.
     package func handshake() -> TLSHandshakeResult { tls?.handshake() ?? .complete }
 
     // MARK: Reading
 
-    /// - Parameter trustsShortRead: take a short read as proof that the socket is empty; not when
-    ///   the peer is known to have finished, whose end would then not be seen.
-    /// - Parameter budget: what it costs is taken from there.
+    /// - Parameter trustsShortRead: whether a short read is taken as proof that the socket is
+    ///   empty. It must not be if the peer is known to have finished, because its end would not be
+    ///   seen.
+    /// - Parameter budget: what the cost is deducted from.
     @inline(__always)
     package func read(
         into memory: UnsafeMutableRawBufferPointer, trustsShortRead: Bool = false,
@@ -90,20 +91,20 @@ package struct Transport {
         }
     }
 
-    /// Whether bytes have arrived at the socket that nobody has read yet.
+    /// Whether unread bytes have arrived at the socket.
     package var hasUnreadBytes: Bool { Transfers.hasUnreadBytes(descriptor) }
 
-    /// Whether the socket has neither bytes nor an end or error to be read.
+    /// Whether the socket has no bytes, end or error to be read.
     package var isQuiet: Bool { Transfers.isQuiet(descriptor) }
 
     // MARK: Writing
 
-    /// Writes until the queue is empty, the socket full, or a turn's share is written.
+    /// Writes until the queue is empty, the socket is full, or the turn's budget is spent.
     ///
     /// - Parameters:
-    ///   - loop: whose turn it is, and whose buffers are used.
-    ///   - budget: what encrypting costs is taken from there. Clear text is not charged: the kernel
-    ///     copies it, or sends it from the file.
+    ///   - loop: the loop whose turn it is and whose buffers are used.
+    ///   - budget: what the cost of encryption is deducted from. Clear text is not charged: the
+    ///     kernel copies it, or sends it from the file.
     @inline(__always)
     package func flush(
         _ output: inout OutputQueue, on loop: EventLoop, spending budget: inout TurnBudget
@@ -112,15 +113,15 @@ package struct Transport {
         return tls.flush(&output, on: loop, spending: &budget)
     }
 
-    /// Whether a write was stopped within a record: what waits in the queue can no longer be taken
-    /// back, for the record may be on its way.
+    /// Whether a write was stopped within a record: what is in the queue can no longer be
+    /// withdrawn, because part of the record may have been sent.
     package var isWithinRecord: Bool { tls?.isWithinRecord ?? false }
 
-    /// Closes the socket, which must be on no loop any more.
+    /// Closes the socket, which must not be registered with a loop any more.
     package func close() { Descriptors.close(descriptor) }
 
-    /// Ends the sending direction: what TLS has for it is close_notify. False: the socket is full,
-    /// call again when it is writable.
+    /// Ends the sending direction, with TLS by close_notify. Returns false if the socket is full;
+    /// call it again when the socket is writable.
     package func finishSending() -> Bool {
         if let tls { return tls.shutdown() }
         Sockets.shutdownWrite(descriptor)

@@ -3,12 +3,12 @@ import PinfoldTLS
 
 /// Why a transport is broken.
 ///
-/// What the session says is boxed: it is long, and every result of a read would be as long.
+/// The session's error is boxed: it is large, and would make every result of a read as large.
 package enum TransportError: Error, Equatable {
     /// The socket failed.
     case reset(Errno)
-    /// The session did.
+    /// The TLS session failed.
     indirect case tls(TLSError)
-    /// There was a failure before, and nothing more is known.
+    /// It failed before; nothing more is known.
     case closed
 }

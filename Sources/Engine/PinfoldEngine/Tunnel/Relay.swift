@@ -1,19 +1,20 @@
 import EventLoop
 
-/// Two connections joined byte by byte, after CONNECT or 101: what one sends the other gets, with
-/// backpressure, until both directions have ended.
+/// Two connections joined byte by byte, after CONNECT or 101: what one sends is passed to the
+/// other, with backpressure, until both directions have ended.
 ///
-/// Between two sockets the bytes stay in the kernel (splice(2) through a pipe that is taken only
+/// Between two sockets the bytes stay in the kernel (splice(2) through a pipe that is used only
 /// while it holds bytes); with TLS on a side they pass through one buffer.
 final class Relay {
     /// One of the two connections.
     final class End: EventHandler {
         let transport: Transport
-        /// Unowned, for the relay owns its ends; unsafe, for they leave the loop before it ends.
+        /// Unowned because the relay owns its ends; unsafe because they leave the loop before it
+        /// ends.
         fileprivate unowned(unsafe) let relay: Relay
         fileprivate let isClient: Bool
         fileprivate var mayRead = true
-        /// TLS has something to send before it can read on.
+        /// Whether TLS must write before it can read more.
         fileprivate var readWantsWrite = false
         fileprivate var peerFinished = false
 
@@ -28,7 +29,8 @@ final class Relay {
             if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
                 peerFinished = true
             }
-            // Nothing more is read from who has ended sending: a reset would not be noticed.
+            // Nothing more is read from an end that has finished sending: a reset would not be
+            // noticed.
             if readiness.contains(.failed), relay.hasEnded(self) {
                 return relay.close(broken: true)
             }
@@ -40,7 +42,7 @@ final class Relay {
         override func continueWork() { relay.pump() }
     }
 
-    /// Bytes on their way from one end to the other.
+    /// The bytes in transit from one end to the other.
     private struct Direction {
         var queue = OutputQueue()
         var pipe: Pipe?
@@ -50,7 +52,7 @@ final class Relay {
         /// Bytes taken from the source, and bytes that the sink's socket has accepted.
         var total: UInt64 = 0
         var accepted: UInt64 = 0
-        /// What the sink's peer takes of what its socket has accepted.
+        /// How much the sink's peer has read of what its socket has accepted.
         var progress = SendProgress()
 
         var isOver: Bool { sinkFinished }
@@ -59,9 +61,9 @@ final class Relay {
     private let environment: Environment
     private let idleMilliseconds: Int64
     private let ended: (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
-    /// What it stands on; nil: no reload ends it.
+    /// The policy basis on which it was begun; `nil` if no reload ends it.
     var basis: TunnelBasis?
-    /// Told before a reload ends it.
+    /// Called before a reload ends it.
     var superseded: (() -> Void)?
     private var client: End?
     private var upstream: End?
@@ -69,12 +71,13 @@ final class Relay {
     private var toClient = Direction()
     private var isPumping = false
     private var idleTime = IdleTime()
-    /// What it may still do in this turn, in both directions together.
+    /// What it may still do in this turn of the loop, in both directions together.
     private var budget = TurnBudget()
 
     /// - Parameters:
-    ///   - idleMilliseconds: how long neither side may take anything.
-    ///   - ended: told once how many bytes went each way, and whether that time was up.
+    ///   - idleMilliseconds: how long it may last that neither side accepts anything.
+    ///   - ended: called once with the number of bytes in each direction, and whether that time was
+    ///     exceeded.
     init(
         environment: Environment, idleMilliseconds: Int64,
         ended: @escaping (_ toUpstream: UInt64, _ toClient: UInt64, _ wasIdle: Bool) -> Void
@@ -84,8 +87,8 @@ final class Relay {
         self.ended = ended
     }
 
-    /// Joins the two. `early` holds what each side has sent already, `pending` what the client has
-    /// still to be sent first.
+    /// Joins the two connections. `early` has what each side has already sent, `pending` what must
+    /// be sent to the client first.
     func start(
         client: Transport, upstream: Transport, earlyFromClient: Buffer?,
         earlyFromUpstream: Buffer?, pendingForClient: OutputQueue
@@ -118,7 +121,7 @@ final class Relay {
         direction.queue.append(early.readable, owner: early)
     }
 
-    /// Moves what can be moved.
+    /// Moves all bytes that can be moved now.
     fileprivate func pump() {
         guard !isPumping, let client, let upstream else { return }
         isPumping = true
@@ -129,8 +132,8 @@ final class Relay {
         isPumping = false
         if one == .broken || other == .broken { return close(broken: true) }
         if toUpstream.isOver, toClient.isOver { return close(broken: false) }
-        // Bytes that were read and cannot be passed on are no progress: whoever does not read would
-        // otherwise be kept open by whoever sends.
+        // Bytes that were read but cannot be passed on are not progress: otherwise an end that
+        // sends would keep open one that does not read.
         if toUpstream.accepted &+ toClient.accepted != before {
             idleTime.note(at: environment.loop.now)
         }
@@ -197,7 +200,7 @@ final class Relay {
         return .drained
     }
 
-    /// Takes bytes from the source, with nothing left to drain.
+    /// Reads from the source, when nothing is left to drain.
     private func fill(
         _ direction: inout Direction, from source: End, to sink: End
     ) -> Transport.ReadResult {
@@ -239,8 +242,8 @@ final class Relay {
         end.isClient ? toUpstream.sourceEnded : toClient.sourceEnded
     }
 
-    /// Looks four times within the idle time whether either peer takes something: a socket may have
-    /// accepted more than its peer reads in that time.
+    /// Checks four times within the idle time whether either peer reads something: a socket may
+    /// have accepted more than its peer reads in that time.
     fileprivate func looks() {
         guard let client, let upstream else { return }
         look(&toUpstream.progress, upstream)
@@ -256,7 +259,7 @@ final class Relay {
         if let time = progress.look(delivery, at: environment.loop.now) { idleTime.note(at: time) }
     }
 
-    /// Ends it, if it would not be begun under the policy in force.
+    /// Ends the relay if it would not be begun under a policy.
     func meet(_ policy: PolicySnapshot) {
         guard client != nil, let basis, basis.isSuperseded(by: policy) else { return }
         superseded?()
@@ -307,10 +310,10 @@ final class PipePool {
     private static let kept = 16
     private var free: [Pipe] = []
 
-    /// An empty pipe; nil when there is no descriptor left, and bytes are copied instead.
+    /// An empty pipe; `nil` if descriptors have run out, in which case bytes are copied instead.
     func take() -> Pipe? { free.popLast() ?? (try? Pipe()) }
 
-    /// Gives back a pipe that is empty.
+    /// Returns an empty pipe.
     func give(_ pipe: Pipe) {
         if free.count < Self.kept { free.append(pipe) }
     }

@@ -2,13 +2,13 @@ import EventLoop
 import HTTPCore
 import PinfoldConfiguration
 
-/// What a relay stands on: the demands and rules under which it was begun. It outlives the policy
-/// itself, which a tunnel that is open for days does not keep.
+/// The basis of a relay: the server requirements and rules under which it was begun. It outlives
+/// the policy itself, which a tunnel that is open for days does not retain.
 struct TunnelBasis {
-    /// What was asked for, by which the host entry is found.
+    /// The authority requested, by which the host entry is found.
     let authority: BoundAuthority
     let approach: PolicySnapshot.Approach
-    /// The client's address; nil: it is nobody's that a rule applies to.
+    /// The client's address; `nil` if no rule applies to it.
     let client: IPAddress?
     /// The server's address.
     let endpoint: Endpoint?
@@ -16,19 +16,20 @@ struct TunnelBasis {
     let demand: ServerDemand
     let trustGeneration: UInt64
 
-    /// How the server had to prove who it is.
+    /// How the server had to prove its identity.
     enum Proof {
-        /// It did not.
+        /// Not at all.
         case none
-        /// What is relayed is its proof.
+        /// By the relayed connection itself.
         case verified
-        /// Another connection to it was verified (`tls13Tunnel: probe`).
+        /// By another connection, which was verified (`tls13Tunnel: probe`).
         case probed
     }
 
     /// - Parameters:
-    ///   - policy: by which the server was judged, or connected to.
-    ///   - generation: of the policy under which `access` let the client in, if that was another.
+    ///   - policy: the policy under which the server was verified, or connected to.
+    ///   - generation: the generation of the policy under which `access` admitted the client, if
+    ///     that was another one.
     init(
         _ authority: BoundAuthority, by approach: PolicySnapshot.Approach, from client: Endpoint?,
         at endpoint: Endpoint?, proof: Proof, under policy: PolicySnapshot,
@@ -44,14 +45,14 @@ struct TunnelBasis {
         trustGeneration = generation ?? policy.trustGeneration
     }
 
-    /// Whether the relay has to end under another policy, by the choice of the entry that applies
-    /// to its host there (`liveTunnels`).
+    /// Whether the relay must end under another policy, according to that policy's entry for its
+    /// host (`liveTunnels`).
     func isSuperseded(by policy: PolicySnapshot) -> Bool {
         guard policy.trustGeneration != trustGeneration else { return false }
         let entry = policy.entry(host: authority.host, port: authority.port)
         switch entry.map({ policy.configuration.hosts.entries[$0].liveTunnels }) ?? .auto {
         case .keep: return false
-        // Nothing was known of its server before either.
+        // Nothing was known about its server before either.
         case .auto where proof == .none: return !hasAccess(under: policy)
         case .auto, .close:
             return policy.demand(entryIndex: entry) != demand || !hasAccess(under: policy)
@@ -59,7 +60,7 @@ struct TunnelBasis {
         }
     }
 
-    /// Whether the rules of `access` would let it be begun.
+    /// Whether the rules of `access` would allow it to begin.
     private func hasAccess(under policy: PolicySnapshot) -> Bool {
         let access = policy.configuration.access
         if let client, !access.serves(client: client) { return false }
@@ -75,7 +76,7 @@ struct TunnelBasis {
         return policy.destinationRules.decide(endpoint.address, host: match) == .allowed
     }
 
-    /// Whether it could be begun as it is, where `access` lets it.
+    /// Whether it could begin as it is, if `access` allows it.
     private func isAllowed(by policy: PolicySnapshot, _ entry: Int?) -> Bool {
         guard target(under: policy).refusal == nil else { return false }
         guard case .tunnel = approach else { return policy.mayLeaveHTTP(entryIndex: entry) }

@@ -206,8 +206,7 @@ struct CounterFamily: Sendable {
             ]),
         CounterFamily(
             "pinfold_tunnels_inspected",
-            "Tunnels whose server had to prove its identity, by result (probed is weaker) and "
-                + "version.",
+            "Tunnels whose server had to prove its identity, by result and TLS version.",
             [
                 Series("result=\"verified\",version=\"1.0\"", .tunnelsVerifiedTLS10),
                 Series("result=\"verified\",version=\"1.1\"", .tunnelsVerifiedTLS11),

@@ -144,13 +144,11 @@ private struct RouteHistogram {
         [
             RouteHistogram(
                 name: "pinfold_http_request_duration_seconds", unit: "seconds",
-                help: "Time from a request's complete head to its response's last byte; streams "
-                    + "excluded.",
+                help: "Time from a request's complete head to its response's end, without streams.",
                 offset: RouteLayout.duration, buckets: .durations, inMillionths: true),
             RouteHistogram(
                 name: "pinfold_upstream_first_byte_seconds", unit: "seconds",
-                help: "Time from sending the request's head to the server to receiving the "
-                    + "response's head.",
+                help: "Time from sending a request's head to receiving the response's head.",
                 offset: RouteLayout.firstByte, buckets: .durations, inMillionths: true),
             RouteHistogram(
                 name: "pinfold_http_request_size_bytes", unit: "bytes",

@@ -183,14 +183,12 @@ extension ExpositionWriter {
     private mutating func writeCertificates(_ hosts: [HostSeries], _ now: Int64) {
         family(
             "pinfold_host_certificate_expiry_seconds", .gauge,
-            help: "Time left for the certificate that expires first of those that servers "
-                + "presented.",
+            help: "Time until the first of the certificates that servers presented expires.",
             unit: "seconds")
         writeEnds(hosts, HostLayout.certificates, now)
         family(
             "pinfold_host_chain_expiry_seconds", .gauge,
-            help: "Time left for the chain that expires first of those by which servers were "
-                + "verified.",
+            help: "Time until the first of the chains that verified servers expires.",
             unit: "seconds")
         writeEnds(hosts, HostLayout.chains, now)
     }

@@ -24,8 +24,7 @@ extension ExpositionWriter {
     private mutating func writeMatches(_ snapshot: MetricsSnapshot) {
         family(
             "pinfold_pin_matches", .counter,
-            help: "Evaluations in which a server's chain contained a pin, by pinset and the pin's "
-                + "beginning.")
+            help: "Evaluations of servers whose chain contained a pin, by pinset and pin prefix.")
         for pinset in snapshot.service.pinsets {
             // Configured pins are listed from the start: a backup that never matches is at 0.
             for pin in pinset.pins {

@@ -93,8 +93,7 @@ extension ExpositionWriter {
     private mutating func writeStore(_ service: ServiceFigures) {
         family(
             "pinfold_cache_disk_state", .gauge,
-            help: "1 for the current state of the disk "
-                + "tier.")
+            help: "1 for the disk tier's current state.")
         for state in DiskTierState.allCases {
             sample(LabelText("state", state.label), state == service.diskState ? 1 : 0)
         }
@@ -135,8 +134,7 @@ extension ExpositionWriter {
         sample(LabelText("reason=\"variants\""), disk.evictedForVariants)
         family(
             "pinfold_cache_disk_restarts", .counter,
-            help: "Times that the disk tier was recreated because it was damaged or its files were "
-                + "missing.")
+            help: "Times that the disk tier was recreated: it was damaged or files were missing.")
         sample(disk.restarts)
     }
 

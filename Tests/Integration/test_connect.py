@@ -116,7 +116,7 @@ def test_only_allowed_ports_are_tunnelled_to(gateway, scripted_origin, ports, al
 
 
 @pytest.mark.parametrize(("port", "words"), [
-    (80, ["access.connectPorts", "[443, 80]", "some clients use CONNECT for http:// URLs too"]),
+    (80, ["access.connectPorts", "[443, 80]", "some clients use CONNECT for http:// URLs, too"]),
     (8443, ["access.connectPorts", "[443, 8443]"])])
 def test_a_refused_port_says_what_to_set(gateway, port, words):
     running = gateway({"access": {"connectPorts": [443]}})

@@ -235,7 +235,7 @@ def test_a_host_that_is_no_domain_name_has_no_address(gateway, dns, name):
                  f"CONNECT {name}:443 HTTP/1.1\r\nHost: {name}:443\r\n\r\n"):
         response = running.ask(data)
         assert response.status == 502
-        assert b"neither an address nor a name" in response.body
+        assert b"neither an address nor a valid name" in response.body
     assert dns.asked("example.test") == 0
     assert dns.asked(name) == 0
 

@@ -21,7 +21,7 @@ private func withThreads(
 struct ActivityMonitorTests {
     private let monitor = ActivityMonitor(delays: delays)
 
-    /// What the owner of the timer is asked to do.
+    /// The actions requested of the timer's owner.
     private func observe() -> [ActivityActions] {
         var actions: [ActivityActions] = []
         monitor.observe { if $0 != .none { actions.append($0) } }
@@ -42,7 +42,7 @@ struct ActivityMonitorTests {
         #expect(monitor.snapshot.state == .notActive)
     }
 
-    @Test func `an exchange that ended before it was told still starts the delay`() {
+    @Test func `an exchange that ended before the update still starts the delay`() {
         monitor.begin()
         monitor.end()
         #expect(observe() == [ActivityActions(timer: .start(milliseconds: 100))])
@@ -56,7 +56,7 @@ struct ActivityMonitorTests {
         monitor.begin()
         _ = observe()
         monitor.end()
-        // Nobody tells it in this state; the timer sees the number itself.
+        // No update is needed in this state; the timer reads the number itself.
         #expect(!monitor.needsUpdate)
         #expect(monitor.timerFired() == .none)
         #expect(monitor.snapshot.state == .notActive)
@@ -73,7 +73,7 @@ struct ActivityMonitorTests {
         #expect(monitor.snapshot.state == .active)
     }
 
-    @Test func `a short exchange within the end's delay starts the delay anew`() {
+    @Test func `a short exchange within the end's delay restarts the delay`() {
         monitor.begin()
         _ = observe()
         _ = monitor.timerFired()
@@ -96,13 +96,13 @@ struct ActivityMonitorTests {
         monitor.end()
         _ = observe()
         monitor.begin()
-        // Not told yet when the timer fires: it stays shown.
+        // Not updated yet when the timer fires: it stays visible.
         let actions = monitor.timerFired()
         #expect(actions.visibilityChanged == nil)
         #expect(monitor.snapshot.state == .active)
     }
 
-    @Test func `it is told only in the states that listen`() {
+    @Test func `it needs an update only in some states`() {
         #expect(monitor.needsUpdate)
         monitor.begin()
         _ = observe()
@@ -110,7 +110,7 @@ struct ActivityMonitorTests {
         #expect(!monitor.needsUpdate)
         _ = monitor.timerFired()
         #expect(monitor.snapshot.state == .active)
-        // Busy: one exchange more or less is nothing to tell, the last one's end is.
+        // Busy: one exchange more or less needs no update, the end of the last one does.
         #expect(!monitor.needsUpdate)
         monitor.begin()
         #expect(!monitor.needsUpdate)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("What one client may have")
+@Suite("The limits of one client")
 struct ClientAccountsTests {
     private func address(_ text: String) throws -> IPAddress { try #require(IPAddress(text)) }
 

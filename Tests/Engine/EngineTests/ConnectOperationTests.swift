@@ -33,7 +33,7 @@ struct ConnectOperationTests {
         #expect(still.metrics.value(.dnsQueries) == 0)
     }
 
-    @Test func `reports a port on which nobody listens as refused`() throws {
+    @Test func `reports a port without a listener as refused`() throws {
         let nobody = try ScriptedServer(listens: false)
         let connect = ScriptedConnect(still, "127.0.0.1", nobody.port)
         still.turn(until: "it fails") { !connect.outcomes.isEmpty }
@@ -86,7 +86,7 @@ struct ConnectOperationTests {
 
     // MARK: Several addresses (RFC 8305)
 
-    @Test func `goes on to the next address at once when one fails`() throws {
+    @Test func `tries the next address at once when one fails`() throws {
         let server = try ScriptedServer()
         let connect = ScriptedConnect(still, "name.test", server.port)
         try connect.resolve(["127.0.0.2", "127.0.0.1"])
@@ -128,7 +128,7 @@ struct ConnectOperationTests {
         #expect(connect.endpoints == [server.endpoint])
     }
 
-    @Test func `takes the rest of an answer that comes before its first part`() throws {
+    @Test func `accepts the rest of an answer before its first part`() throws {
         let server = try ScriptedServer()
         let connect = ScriptedConnect(still, "name.test", server.port)
         try connect.resolveMore(["127.0.0.1"])
@@ -170,7 +170,7 @@ struct ConnectOperationTests {
 
     // MARK: Time
 
-    @Test func `gives up when its time is over, and closes what it tried`() throws {
+    @Test func `gives up at its timeout, and closes its attempts`() throws {
         let silent = try SilentServer()
         let connect = ScriptedConnect(
             still, "name.test", silent.server.port, timeoutMilliseconds: 0)
@@ -188,7 +188,7 @@ struct ConnectOperationTests {
         #expect(isOver(connect))
     }
 
-    @Test func `gives up when the answer to its question does not come in time`() throws {
+    @Test func `gives up if the lookup is not answered in time`() throws {
         let connect = ScriptedConnect(still, "name.test", 80, timeoutMilliseconds: 0)
         connect.operation.deadlineReached()
         #expect(connect.failures == [.server(.connectTimeout)])
@@ -199,7 +199,7 @@ struct ConnectOperationTests {
     enum Moment: CaseIterable { case started, resolving, racing, connected, betweenAddresses }
 
     @Test(arguments: Moment.allCases)
-    func `tells nobody and keeps no descriptor when it is cancelled`(_ moment: Moment) throws {
+    func `calls nobody and keeps no descriptor when it is cancelled`(_ moment: Moment) throws {
         let server = try ScriptedServer()
         let handlers = still.loop.handlerCount
         let isLiteral = moment == .started

@@ -5,7 +5,7 @@ import Testing
 @testable import PinfoldEngine
 @testable import PinfoldTLS
 
-@Suite("The making of TLS contexts")
+@Suite("The factory of TLS contexts")
 struct ContextFactoryTests {
     private func roots(
         _ sources: [ConfiguredRoots] = [.system],
@@ -24,7 +24,7 @@ struct ContextFactoryTests {
         #expect(first.hasReadSystem)
     }
 
-    @Test func `shares anchors with nobody who trusts others besides`() throws {
+    @Test func `shares anchors with no context that also trusts others`() throws {
         let system = try roots()
         let nobody = try roots([])
         #expect(nobody !== system && nobody.hasReadSystem)

@@ -63,7 +63,7 @@ struct EarlyResponseTests {
         #expect(still.metrics.value(.upstreamConnectionsCreated) == 1, "it is used again")
     }
 
-    @Test func `waits for what the server is slow to take, and says when it has`() throws {
+    @Test func `waits for a server that is slow to read, and reports when it has`() throws {
         let (consumer, peer) = try begun()
         let head = peer.text.utf8.count
         let part = String(repeating: "x", count: 1 << 20)
@@ -100,7 +100,7 @@ struct EarlyResponseTests {
     }
 
     @Test(arguments: [false, true])
-    func `ends the request whose content waits to be asked for, unless some of it has come`(
+    func `ends a request that waits for 100 Continue, unless some content has arrived`(
         _ hasCome: Bool
     ) throws {
         let (consumer, peer) = try begun(

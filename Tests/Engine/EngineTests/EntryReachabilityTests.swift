@@ -39,7 +39,8 @@ struct EntryReachabilityTests {
         #expect(entry.count(in: .reachable) == maximum)
     }
 
-    @Test func `a client that finds many servers down pushes out none that others have found`() {
+    @Test
+    func `a client that finds many servers down does not push out those that others have found`() {
         meet("down.test", .connectionFailed(.connect), for: others)
         for number in 0..<1000 {
             meet("down\(number).test", .connectionFailed(.connect), for: some)
@@ -84,7 +85,7 @@ struct EntryReachabilityTests {
         #expect(entry.server("held.test").state == .notReachable)
     }
 
-    @Test func `servers that come round again are counted and told once`() {
+    @Test func `servers that return are counted and reported once`() {
         for _ in 0..<4 {
             for number in 0..<(maximum + 50) {
                 let change = meet("n\(number).test", .responseReceived)
@@ -97,7 +98,7 @@ struct EntryReachabilityTests {
         #expect(meet("n0.test", .connectionFailed(.connect))?.to == .notReachable)
     }
 
-    @Test func `what nobody refers to is counted no longer`() {
+    @Test func `what nothing refers to is no longer counted`() {
         _ = entry.server("untried.test")
         #expect(counts() == [0, 0, 0])
         let held = entry.server("untried.test")
@@ -105,7 +106,7 @@ struct EntryReachabilityTests {
         #expect(held.state == .unknown)
     }
 
-    @Test func `a name that the configuration says no longer is as any other`() {
+    @Test func `a name that is no longer in the configuration is like any other`() {
         entry.add(exactly: ["a.test", "b.test"])
         meet("a.test", .connectionFailed(.connect))
         entry.keepExactly(["b.test"])

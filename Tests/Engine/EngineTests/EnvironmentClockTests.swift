@@ -37,7 +37,7 @@ struct EnvironmentClockTests {
         }
     }
 
-    /// Returns once the clock shows another microsecond, which another reading would tell.
+    /// Returns once the clock shows another microsecond, so that another reading would differ.
     private static func pass(_ microseconds: Int64) {
         while Clock.monotonicMicroseconds() == microseconds {}
     }

@@ -24,9 +24,9 @@ extension ErrorReply {
     }
 }
 
-@Suite("Replies to what went wrong")
+@Suite("Error replies")
 struct ErrorReplyTests {
-    @Test func `the text reply says status, reason, explanation and exchange`() {
+    @Test func `the text reply has status, reason, explanation and exchange`() {
         let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: false)
         #expect("\(reply.contentType)" == "text/plain; charset=utf-8")
         #expect(

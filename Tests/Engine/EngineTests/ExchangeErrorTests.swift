@@ -8,7 +8,7 @@ import Trust
 
 @testable import PinfoldEngine
 
-/// Every fault that there is, with all parts that its reason depends on.
+/// Every error, with all details that its reason depends on.
 ///
 /// `next` is a switch without default: a new case does not compile until it is here.
 enum EveryExchangeError {
@@ -138,9 +138,9 @@ enum EveryExchangeError {
         + TransformationProblem.allCases.map { .transformation(.init($0, "what was wrong")) }
 }
 
-@Suite("Faults of an exchange")
+@Suite("Errors of an exchange")
 struct ExchangeErrorTests {
-    @Test func `a refused destination is told which list decides`() {
+    @Test func `the refusal of a destination says which list decides`() {
         for refusal in DestinationRefusal.allCases {
             let text = ExchangeError.destinationRefused(refusal).explanation
             let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
@@ -275,7 +275,7 @@ struct ExchangeErrorTests {
         }
     }
 
-    @Test func `faults with parts say them`() {
+    @Test func `errors with details contain them`() {
         #expect(ExchangeError.connectPortRefused(25).explanation.contains("25"))
         #expect(ExchangeError.destinationRefused(.metadata).explanation.contains("metadata"))
         #expect(ExchangeError.nameNotResolved(.nxdomain).explanation.contains("not exist"))
@@ -308,7 +308,7 @@ struct ExchangeErrorTests {
         for error in EveryExchangeError.connectErrors {
             #expect(ExchangeError.connectFailed(error).showsAnUnreachableHost)
         }
-        // What is short on this side says nothing of the host.
+        // A shortage on this side says nothing about the host.
         let ours = ResolveFailure.allCases.filter {
             !ExchangeError.nameNotResolved($0).showsAnUnreachableHost
         }

@@ -130,14 +130,14 @@ struct ExchangeStateTests {
         Table.each { state, event, next, reaction in
             guard !reaction.isLegal else { return }
             #expect(next.name == state.name && next.content == state.content)
-            // A connection that nobody asked for is not kept.
+            // A connection that is not needed is not kept.
             if case .connected(let upstream, _, _) = event {
                 #expect(reaction.released == upstream)
             }
         }
     }
 
-    /// Trust is judged before there is a connection: nothing else brings one.
+    /// Trust is verified before there is a connection: nothing else provides one.
     @Test func `only a connection that was waited for carries a request`() {
         Table.each { state, event, next, reaction in
             guard reaction.isLegal, state.upstream == nil, next.upstream != nil else { return }
@@ -149,7 +149,7 @@ struct ExchangeStateTests {
         Table.each { state, event, next, reaction in
             guard reaction.isLegal, let upstream = state.upstream else { return }
             guard next.upstream == nil else { return #expect(reaction.released == nil) }
-            // The pool's again, or the relay's.
+            // Back in the pool, or with the relay.
             let isHandedOn = ["responseEnded", "relayed"].contains(event.name)
             #expect(reaction.released == (isHandedOn ? nil : upstream))
         }
@@ -176,7 +176,7 @@ struct ExchangeStateTests {
         }
     }
 
-    /// A head that the client has seen something of is never followed by another one.
+    /// A head that the client has partly seen is never followed by another one.
     @Test func `after a head there is no reply unless it was taken back`() {
         Table.each { state, event, _, reaction in
             guard state.headIsSent, reaction.isLegal else { return }
@@ -189,14 +189,14 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func `nobody is replied to in the background`() {
+    @Test func `in the background there is no reply`() {
         Table.each { state, _, _, reaction in
             guard !state.hasClient, state.name != "ended", reaction.isLegal else { return }
             #expect(reaction.next != .reply && reaction.next != .complete)
         }
     }
 
-    /// What the server has confirmed is of no further use there: the exchange is over.
+    /// The confirmed response is of no further use there: the exchange is over.
     @Test func `a response that is complete is the end in the background`() {
         Table.each { state, event, next, reaction in
             guard !state.hasClient, event.name == "responseEnded", reaction.isLegal else { return }
@@ -215,7 +215,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func `content goes where the state says`() {
+    @Test func `content goes where the state determines`() {
         var seen: [String: Set<String>] = [:]
         Table.each { state, event, _, reaction in
             guard event.name == "content" else { return }

@@ -3,11 +3,11 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("Who leads, follows, or goes alone among misses")
+@Suite("The table of cache misses in progress")
 struct FlightTableTests {
     private final class Flight {}
 
-    /// What a miss does, in a word.
+    /// What a miss does, as a word.
     private func enter(
         _ table: inout FlightTable<Flight>, _ flight: Flight, _ hash: UInt64, now: Int64 = 0
     ) -> String {
@@ -34,14 +34,14 @@ struct FlightTableTests {
         var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
-        // Only who leads can end it.
+        // Only the leader can end it.
         table.leave(second, hash: 3)
         #expect(enter(&table, second, 3) == "follow")
         table.leave(first, hash: 3)
         #expect(enter(&table, second, 3) == "lead")
     }
 
-    @Test func `another key in the same place goes alone while the flight lasts`() {
+    @Test func `another key in the same slot proceeds alone while the flight lasts`() {
         var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
@@ -51,7 +51,7 @@ struct FlightTableTests {
         #expect(enter(&table, second, 11) == "lead")
     }
 
-    @Test func `a key that was marked goes alone until its time`() {
+    @Test func `misses of a marked key proceed alone for a while`() {
         var table = FlightTable<Flight>(slotCount: 8)
         let flight = Flight()
         table.goAlone(hash: 3, until: 100, for: nil)
@@ -68,7 +68,7 @@ struct FlightTableTests {
         #expect(enter(&table, second, 3) == "follow")
         table.leave(first, hash: 3)
         #expect(enter(&table, second, 3) == "alone")
-        // Of the same place.
+        // In the same slot.
         #expect(enter(&table, second, 11) == "lead")
     }
 

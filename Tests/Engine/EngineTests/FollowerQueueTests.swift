@@ -3,7 +3,7 @@ import Testing
 @testable import CachePolicy
 @testable import PinfoldEngine
 
-@Suite("Waiting for another's response")
+@Suite("Followers of a request")
 struct FollowerQueueTests {
     @Test func `patience counts from what came last`() {
         let line = FollowerQueue(now: 100)
@@ -21,7 +21,7 @@ struct FollowerQueueTests {
         #expect(FollowerWait(in: line, patience: 50, now: 150).left(now: 160) == 40)
     }
 
-    @Test func `a client that holds the response up uses patience however much comes`() {
+    @Test func `a client that holds the response up uses patience, however much data arrives`() {
         let line = FollowerQueue(now: 0)
         line.hold(now: 0)
         let wait = FollowerWait(in: line, patience: 50, now: 10)
@@ -33,11 +33,11 @@ struct FollowerQueueTests {
         #expect(wait.left(now: 100) == 20)
         line.hold(now: 100)
         #expect(wait.left(now: 120) == 0)
-        // Who came later has waited less.
+        // A later follower has waited less.
         #expect(FollowerWait(in: line, patience: 50, now: 115).left(now: 120) == 45)
     }
 
-    @Test func `of those who waited in vain one of each variant is stored`() {
+    @Test func `of the followers that stopped waiting, one response per variant is stored`() {
         let (english, german) = (VaryKey(unchecked: [1]), VaryKey(unchecked: [2]))
         let line = FollowerQueue(now: 0)
         #expect(line.claim(english, sentAt: 1))
@@ -47,9 +47,9 @@ struct FollowerQueueTests {
         line.noteStored(english, at: 5)
         #expect(line.hasStored(english, since: 1))
         #expect(!line.claim(english, sentAt: 5))
-        // What is asked for afterwards may be newer than what was stored.
+        // A response requested afterwards may be newer than the stored one.
         #expect(line.claim(english, sentAt: 6))
-        // The one that would have stored it did not.
+        // The follower that would have stored it did not.
         line.release(german)
         #expect(!line.hasStored(german, since: 1))
         #expect(line.claim(german, sentAt: 1))

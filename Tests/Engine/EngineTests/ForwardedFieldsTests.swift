@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("What a reverse route's upstream is told about the client's side")
+@Suite("Fields that tell an upstream about the client's side")
 struct ForwardedFieldsTests {
     private struct Parsed: ~Copyable {
         var head = RequestHead()
@@ -54,7 +54,7 @@ struct ForwardedFieldsTests {
     ]
 
     @Test(arguments: ["192.0.2.7", "10.1.2.3"])
-    func `set writes the gateway's own, whoever asks`(peer: String) {
+    func `set writes the gateway's own values for every client`(peer: String) {
         #expect(
             written(.set, peer, spoofed) == [
                 "X-Forwarded-For: \(peer)", "X-Forwarded-Host: a.example:8080",
@@ -63,7 +63,7 @@ struct ForwardedFieldsTests {
             ])
     }
 
-    @Test func `clients that speak TLS are said to`() {
+    @Test func `clients with TLS are reported as such`() {
         #expect(
             written(.set, "10.1.2.3", spoofed, secure: true).suffix(2) == [
                 "X-Forwarded-Proto: https",
@@ -122,7 +122,7 @@ struct ForwardedFieldsTests {
             ("10.1.2.3", "X-Forwarded-Proto: https", false),
             ("10.1.2.3", "Forwarded: host=evil", true),
         ])
-    func `what the key does not tell keeps out of the cache`(
+    func `what the key does not contain bypasses the cache`(
         peer: String, line: String, keepsOut: Bool
     ) {
         let appends = fields(.append, peer)

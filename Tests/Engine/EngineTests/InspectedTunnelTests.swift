@@ -8,7 +8,7 @@ import Testing
 @testable import PinfoldEngine
 @testable import PinfoldTLS
 
-/// A tunnel between a client and a server of the test's own, examined in isolation.
+/// A tunnel between a client and a server that the test controls.
 @Suite("An inspected tunnel")
 struct InspectedTunnelTests {
     /// A client that supports at most TLS 1.2.
@@ -22,10 +22,10 @@ struct InspectedTunnelTests {
         return context
     }()
 
-    /// What the client of a tunnel speaks.
+    /// The protocol of a tunnel's client.
     private enum Speech { case clear, tls12, tls13 }
 
-    /// A tunnel to service.test that has begun, its other ends, and the results.
+    /// A tunnel to service.test, its other ends, and its result.
     private final class Begun {
         let still: StillEngine
         let client: FarEnd
@@ -37,8 +37,8 @@ struct InspectedTunnelTests {
         private var relay: Relay?
 
         /// - Parameters:
-        ///   - entry: additional keys of the host's entry, besides `match` and `tunnel`.
-        ///   - server: whether there is a server that speaks TLS; otherwise it is silent.
+        ///   - entry: members of the host's entry besides `match` and `tunnel`.
+        ///   - server: whether the server speaks TLS; otherwise it is silent.
         init(
             _ speech: Speech, _ entry: String = "", server hasServer: Bool = true,
             authority: String = "service.test"
@@ -102,7 +102,8 @@ struct InspectedTunnelTests {
 
         func run(until isDone: () -> Bool) -> Bool { still.run(client, server, until: isDone) }
 
-        /// Whether the server is left and the client receives the reason; closes the client's end.
+        /// Whether the tunnel is refused for a reason, without contacting the server; closes the
+        /// client's end.
         func isRefused(for reason: String) -> Bool {
             guard run(until: { client.end != nil && server.end != nil }) else { return false }
             client.close()
@@ -121,7 +122,7 @@ struct InspectedTunnelTests {
 
     // MARK: What passes
 
-    @Test func `lets both sides speak once the server is verified`() throws {
+    @Test func `relays both sides once the server is verified`() throws {
         let begun = try Begun(.tls12)
         #expect(begun.run { begun.client.isOpen && begun.server.isOpen && begun.isRelayed })
         begun.client.send("question")
@@ -132,7 +133,7 @@ struct InspectedTunnelTests {
         #expect(begun.still.metrics.value(.tunnelsVerifiedTLS12) == 1)
     }
 
-    @Test func `keeps no buffer while the server says nothing`() throws {
+    @Test func `keeps no buffer while the server is silent`() throws {
         let begun = try Begun(.tls12, server: false)
         #expect(begun.run { begun.server.received.count > 50 })
         // The ClientHello: for the time when the server has been judged.
@@ -160,7 +161,7 @@ struct InspectedTunnelTests {
     }
 
     @Test(arguments: ["GET / HTTP/1.1\r\n\r\n", "\u{16}\u{2}", "SSH-2.0-x\r\n"])
-    func `refuses what is not TLS without a word, and the server hears none of it`(
+    func `refuses what is not TLS silently, and the server gets none of it`(
         _ text: String
     ) throws {
         let begun = try Begun(.clear, server: false)
@@ -169,7 +170,7 @@ struct InspectedTunnelTests {
         #expect(begun.server.received.isEmpty && begun.client.received.isEmpty)
     }
 
-    @Test func `refuses a server that speaks first`() throws {
+    @Test func `refuses a server that sends data first`() throws {
         let begun = try Begun(.clear, server: false)
         begun.server.send("220 ready\r\n")
         #expect(begun.isRefused(for: "tunnel-not-tls"))
@@ -182,7 +183,7 @@ struct InspectedTunnelTests {
         #expect(!begun.server.isOpen)
     }
 
-    @Test func `tells the client of a server that closes`() throws {
+    @Test func `notifies the client of a server that closes`() throws {
         let hello = try clientHello()
         let begun = try Begun(.clear, server: false)
         begun.client.send(hello)
@@ -194,7 +195,7 @@ struct InspectedTunnelTests {
         #expect(begun.run { begun.reasons == ["upstream-closed"] })
     }
 
-    @Test func `sends the ClientHello on as it is, however it comes in`() throws {
+    @Test func `forwards the ClientHello unchanged, however it arrives`() throws {
         let hello = try clientHello()
         let begun = try Begun(.clear, server: false)
         for (index, byte) in hello.enumerated() {
@@ -215,7 +216,7 @@ struct InspectedTunnelTests {
         #expect(begun.still.loop.buffers.outstanding == 0)
     }
 
-    /// The first bytes from a TLS 1.2 client.
+    /// The first bytes of a TLS 1.2 client.
     private func clientHello() throws -> [UInt8] {
         let (near, far) = try Peer.pair()
         let transport = try Transport.client(near, Self.olderClient)

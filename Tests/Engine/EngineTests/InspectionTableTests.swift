@@ -5,7 +5,7 @@ import Trust
 
 @testable import PinfoldEngine
 
-@Suite("What inspecting tunnels has found out")
+@Suite("The ledger of inspected tunnels")
 struct InspectionTableTests {
     private static let authority = BoundAuthority(host: "a.test", port: 443)
 
@@ -48,7 +48,7 @@ struct InspectionTableTests {
         #expect(ledger.knows(try session(digest: 2), at: 1005) == nil)
     }
 
-    @Test func `as many are kept as there is room for, the latest used`() throws {
+    @Test func `as many are kept as there is room for, the most recently used`() throws {
         var table = InspectionTable(sessionLimit: 2)
         for digest in [1, 2] as [UInt8] { table.note(try session(digest: digest), until: 9) }
         #expect(table.end(of: try session(digest: 1), at: 0) == 9)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("What tunnels are intercepted with")
+@Suite("The interception policy")
 struct InterceptionPolicyTests {
     private let issuer: CertificateIssuer
     private let authority: InterceptionAuthority
@@ -78,7 +78,7 @@ struct InterceptionPolicyTests {
         #expect(without.allSatisfy { $0.interception(for: asked) == nil })
     }
 
-    @Test func `goes on through a reload that changes nothing, and through no other`() throws {
+    @Test func `continues through a reload that changes nothing, and through no other`() throws {
         let first = try policy(hosts, issuer: issuer, authority: authority)
         let same = try policy(
             hosts, generation: 2, following: first, issuer: issuer, authority: authority)

@@ -9,7 +9,7 @@ private final class Waiter: QueueMember {
     init(_ name: Int) { self.name = name }
 }
 
-@Suite("A line that one may leave anywhere")
+@Suite("A linked queue")
 struct LinkedQueueTests {
     private func line(_ count: Int) -> (LinkedQueue<Waiter>, [Waiter]) {
         let line = LinkedQueue<Waiter>()
@@ -32,21 +32,21 @@ struct LinkedQueueTests {
     }
 
     @Test(arguments: [[0], [1], [2], [0, 2], [2, 0], [1, 0], [0, 1, 2]])
-    func `whoever gives up is taken out, wherever it stands`(leaving: [Int]) {
+    func `a member can be removed anywhere`(leaving: [Int]) {
         let (line, waiters) = line(3)
         for name in leaving { line.remove(waiters[name]) }
         #expect(line.count == 3 - leaving.count)
         #expect(drained(line) == [0, 1, 2].filter { !leaving.contains($0) })
     }
 
-    @Test func `one who left may join again`() {
+    @Test func `a member that left may be added again`() {
         let (line, waiters) = line(2)
         line.remove(waiters[0])
         line.append(waiters[0])
         #expect(drained(line) == [1, 0])
     }
 
-    @Test func `nobody is kept by a line that is gone`() {
+    @Test func `a queue that is gone keeps no members alive`() {
         weak var waiter: Waiter?
         do {
             let (_, waiters) = line(3)

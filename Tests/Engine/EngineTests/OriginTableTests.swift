@@ -31,7 +31,7 @@ struct OriginTableTests {
         #expect(table.all.count == 1)
     }
 
-    @Test func `host, port and scheme tell origins apart`() throws {
+    @Test func `host, port and scheme distinguish origins`() throws {
         let policy = try testPolicy()
         let origins = [
             try table.named("a.test", 80, .http, under: policy),
@@ -78,7 +78,7 @@ struct OriginTableTests {
         #expect(table.all.count { $0.open == 1 } == 10)
     }
 
-    @Test func `an origin that comes to nothing again and again makes none be forgotten`() throws {
+    @Test func `an origin that repeatedly fails does not cause others to be forgotten`() throws {
         let policy = try testPolicy()
         try fill(100, policy)
         let failing = try table.named("down.test", under: policy)
@@ -133,7 +133,9 @@ struct OriginTableTests {
         #expect(upgraded.fingerprint == secure.fingerprint)
     }
 
-    @Test func `an upgrade that keeps the port leads to the origin of those who name TLS`() throws {
+    @Test func `an upgrade that keeps the port leads to the same origin as an https request`()
+        throws
+    {
         let policy = try testPolicy(upgrading)
         for port: UInt16 in [443, 8080] {
             let upgraded = try table.named("up.test", port, .http, under: policy)
@@ -298,7 +300,7 @@ struct OriginTableTests {
         #expect(table.all.count == capacity)
     }
 
-    @Test func `removing all gives all and leaves none`() throws {
+    @Test func `removing all returns all and leaves none`() throws {
         let (policy, next) = (try testPolicy(), try testPolicy())
         try fill(3, policy)
         let upstream = ReverseUpstream(host: "r.test", port: 80, isSecure: false)

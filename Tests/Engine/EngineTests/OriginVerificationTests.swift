@@ -5,14 +5,14 @@ import Testing
 
 @testable import PinfoldEngine
 
-/// What precedes an intercepted tunnel, and what it leaves behind.
-@Suite("Seeing that a server may be trusted")
+/// The step before an intercepted tunnel, and what it leaves behind.
+@Suite("Verifying an origin")
 struct OriginVerificationTests {
     private let server: ScriptedServer
 
     init() throws { server = try ScriptedServer() }
 
-    /// A verification that has begun, and its results.
+    /// A verification in progress, and its results.
     private final class Begun {
         private(set) var verification: OriginVerification!
         private(set) var outcomes: [Result<OriginVerification.Server, StreamError>] = []
@@ -32,7 +32,7 @@ struct OriginVerificationTests {
         }
     }
 
-    /// One that has ended well, and the server's end of the connection that it leaves.
+    /// A successful verification, and the server's end of the connection that it leaves.
     private func verified(_ still: StillEngine) throws -> (begun: Begun, peer: Peer) {
         let begun = try Begun(still, server)
         #expect(begun.outcomes.isEmpty)
@@ -72,7 +72,7 @@ struct OriginVerificationTests {
         #expect(try still.acquire(server).upstream === first.lastUpstream)
     }
 
-    @Test func `hands its place on to who waits, others like it first come first served`() throws {
+    @Test func `passes its connection on to the waiters, first come, first served`() throws {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (busy, peer) = try still.exchange(server)
         let waiting = [try Begun(still, server), try Begun(still, server)]
@@ -88,7 +88,8 @@ struct OriginVerificationTests {
     }
 
     @Test(arguments: ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "x"])
-    func `closes a connection on which the server speaks before it is asked`(said: String) throws {
+    func `closes a connection on which the server sends data before a request`(said: String) throws
+    {
         let still = try StillEngine.reachingLoopback()
         let (begun, peer) = try verified(still)
         #expect(begun.servers.count == 1)
@@ -105,7 +106,7 @@ struct OriginVerificationTests {
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
 
-    @Test func `tells once that there is no connection`() throws {
+    @Test func `reports once that there is no connection`() throws {
         let still = try StillEngine.reachingLoopback()
         let closed = try ScriptedServer(listens: false)
         let begun = try Begun(still, closed)
@@ -117,7 +118,7 @@ struct OriginVerificationTests {
         #expect(still.counts(try still.origin(closed)) == PoolCounts())
     }
 
-    @Test func `tells nobody who has given it up, and the connection is kept`() throws {
+    @Test func `does not complete once cancelled, and the connection is kept`() throws {
         let still = try StillEngine.reachingLoopback()
         let begun = try Begun(still, server)
         begun.verification.cancel()
@@ -130,7 +131,7 @@ struct OriginVerificationTests {
         #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1, idle: 1))
     }
 
-    @Test func `leaves the line when it is given up`() throws {
+    @Test func `leaves the queue when it is cancelled`() throws {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (busy, peer) = try still.exchange(server)
         let begun = try Begun(still, server)

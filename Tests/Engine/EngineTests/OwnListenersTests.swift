@@ -42,7 +42,7 @@ struct OwnListenersTests {
         Case(listener: "[::]:80", destination: "127.0.0.1:80", isOwn: false),
         Case(listener: "[::]:80", destination: "[2001:db8::8]:80", isOwn: false),
     ])
-    private func `a destination at any address of a listener is the gateway's own`(this: Case)
+    private func `a destination at any address of a listener is the gateway itself`(this: Case)
         throws
     {
         let own = OwnListeners([
@@ -53,7 +53,7 @@ struct OwnListenersTests {
         #expect(found == this.isOwn)
     }
 
-    @Test func `without listeners nothing is own`() {
+    @Test func `without listeners no destination is the gateway itself`() {
         #expect(!OwnListeners().contains(.loopbackV4, port: 80))
     }
 

@@ -3,7 +3,7 @@ import Trust
 
 @testable import PinfoldEngine
 
-@Suite("When it is told of what a pinset only reports")
+@Suite("Logging of what a pinset only reports")
 struct PinReportsTests {
     private func subject(
         _ number: Int = 0, pinset: Pinset = Pinset(name: "p")
@@ -16,7 +16,7 @@ struct PinReportsTests {
         Pinset(name: "p", mode: .publicKey, pins: [.publicKey([7])])
     }
 
-    @Test func `each subject is told of once in a period, with what came in between`() {
+    @Test func `each subject is logged once per period, with the count in between`() {
         let reports = PinReports()
         let period = PinReports.periodSeconds
         #expect(reports.note(subject(), now: 0) == 0)
@@ -36,7 +36,7 @@ struct PinReportsTests {
         #expect(reports.note(subject(1_000_000), now: 1 + PinReports.periodSeconds) == 0)
     }
 
-    @Test func `after a reload that changes the pinset it is told of at once`() {
+    @Test func `after a reload that changes the pinset it is logged at once`() {
         let reports = PinReports()
         #expect(reports.note(subject(), now: 0) == 0)
         #expect(reports.note(subject(), now: 1) == nil)

@@ -9,7 +9,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-/// What a tunnel came to.
+/// The result of a tunnel.
 private enum Outcome: Equatable {
     case opened
     case failed(String)
@@ -91,7 +91,7 @@ private final class Bench {
     }
 }
 
-/// What a proxy sends, and what comes of it.
+/// What a proxy sends, and the result.
 private let answers: [(String, Outcome)] = [
     ("HTTP/1.1 200 OK\r\n\r\n", .opened), ("HTTP/1.0 200\r\nA: b\r\n\r\n", .opened),
     ("HTTP/1.1 299 Odd\r\n\r\n", .opened), ("HTTP/1.1 200 OK\n\n", .opened),
@@ -122,14 +122,14 @@ struct ProxyTunnelTests {
             ("origin.test", "origin.test:443"), ("2001:db8::1", "[2001:db8::1]:443"),
             ("192.0.2.1", "192.0.2.1:443"), ("ORIGIN.test", "origin.test:443"),
         ])
-    func `is asked for with host and port`(host: String, authority: String) throws {
+    func `is requested with host and port`(host: String, authority: String) throws {
         let bench = try Bench()
         try bench.open(host: host)
         #expect(
             bench.received() == "CONNECT \(authority) HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
     }
 
-    @Test func `is asked for with what the proxy was promised, unless that is no field value`()
+    @Test func `is requested with the proxy's credentials, unless they are no field value`()
         throws
     {
         for value in ["Basic YTpi", "Basic a\r\nEvil: yes", nil] {
@@ -147,7 +147,7 @@ struct ProxyTunnelTests {
     }
 
     @Test(arguments: answers.indices, [true, false])
-    func `comes to what the proxy answers, whole or byte by byte`(
+    func `ends as the proxy answers, whole or byte by byte`(
         index: Int, isWhole: Bool
     ) throws {
         let (answer, expected) = answers[index]
@@ -162,7 +162,7 @@ struct ProxyTunnelTests {
         #expect(bench.environment.loop.handlers.isEmpty)
     }
 
-    @Test func `is none where something follows the head that opens it`() throws {
+    @Test func `fails if data follows the head that opens it`() throws {
         let bench = try Bench()
         try bench.open()
         bench.send("HTTP/1.1 200 OK\r\n\r\nx".utf8)
@@ -170,7 +170,7 @@ struct ProxyTunnelTests {
     }
 
     @Test(arguments: ["", "HTTP/1.1 2", "HTTP/1.1 100 Wait\r\n\r\n", "HTTP/1.1 200 OK\r\n"])
-    func `is none where the proxy ends the connection`(answer: String) throws {
+    func `fails if the proxy ends the connection`(answer: String) throws {
         let bench = try Bench()
         try bench.open()
         bench.send(answer.utf8)
@@ -192,7 +192,7 @@ struct ProxyTunnelTests {
         #expect(bench.outcome == .failed("proxy-bad-response"))
     }
 
-    @Test func `ends with its environment, and nobody is told`() throws {
+    @Test func `ends with its environment, without calling anyone`() throws {
         let bench = try Bench()
         try bench.open()
         bench.environment.closeConnections()
@@ -218,7 +218,7 @@ struct ProxiedOriginsTests {
         return try #require(found)
     }
 
-    @Test func `are told apart by proxy, credentials and way`() throws {
+    @Test func `are distinguished by proxy, credentials and route`() throws {
         let policy = try testPolicy()
         let routes = [
             ProxyRoute(proxy), ProxyRoute(proxy, tunnelsClearText: true),
@@ -278,7 +278,7 @@ struct ProxiedOriginsTests {
             _ = try named("a.test", ProxyRoute(proxy), under: policy)
         }
         #expect(table.all.count <= 1026)
-        // An exchange that holds one will ask for a connection of its proxy, which others share.
+        // An exchange that holds one will request a connection of its proxy, which others share.
         let again = try named("a.test", ProxyRoute(proxy), under: policy)
         #expect(again === held)
         #expect(table.all.contains { $0 === held.carrier })

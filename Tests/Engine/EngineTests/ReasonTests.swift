@@ -44,7 +44,7 @@ struct ReasonTests {
         }
     }
 
-    @Test func `the sides of a wire error are told apart`() {
+    @Test func `the sides of a wire error are distinguished`() {
         for error in WireError.allCases {
             let request = Reason.request(error).token
             #expect(Reason.response(error).token == "upstream-\(request)")
@@ -78,7 +78,7 @@ struct ReasonTests {
         #expect(Set(ForwardReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
     }
 
-    @Test func `the page of the documentation is the one that the enums give`() throws {
+    @Test func `the documentation's page is generated from the enums`() throws {
         #expect(
             try Checkout.page("Reasons") == ReasonsPage.markdown,
             "stale: regenerate it with `pinfold reasons --markdown`")

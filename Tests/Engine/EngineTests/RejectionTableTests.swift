@@ -25,7 +25,7 @@ private final class Ledger {
     func accepted(_ pair: RejectionTable.Pair) { table.accepted(pair) }
 }
 
-@Suite("Clients that reject the certificates of the interception")
+@Suite("Clients that reject interception certificates")
 struct RejectionTableTests {
     private static let minute: Int64 = 60_000
 
@@ -63,7 +63,7 @@ struct RejectionTableTests {
             // From another tunnel, which was open before.
             ([.alert, .alert, .alert, .request], false),
         ] as [([Event], Bool)])
-    private func `too many in a row give a client up`(events: [Event], isGivenUp: Bool) {
+    private func `a client is given up after too many in a row`(events: [Event], isGivenUp: Bool) {
         let table = Ledger(rules())
         for event in events {
             switch event {
@@ -75,13 +75,13 @@ struct RejectionTableTests {
         #expect(table.isGivenUp(pair(), at: 1) == isGivenUp)
     }
 
-    @Test func `the one too many is told, once`() {
+    @Test func `the rejection that exceeds the limit is reported, once`() {
         let table = Ledger(rules())
         let told = (0..<5).map { _ in table.note(.alert, by: pair(), at: 0) }
         #expect(told == [false, false, true, false, false])
     }
 
-    @Test func `a limit of zero is none`() {
+    @Test func `a limit of zero allows nothing`() {
         let table = Ledger(rules(alerts: 0, closes: 0))
         for sign in RejectionSign.allCases {
             for _ in 0..<100 { #expect(!table.note(sign, by: pair(), at: 0)) }
@@ -98,7 +98,7 @@ struct RejectionTableTests {
         #expect(table.note(.alert, by: pair(), at: third) == isGivenUp)
     }
 
-    @Test func `after the period the client is tried again, and counted anew`() {
+    @Test func `after the period the client is tried again, and counted from zero`() {
         let table = Ledger(rules())
         for _ in 0..<3 { table.note(.alert, by: pair(), at: 5) }
         let end = 5 + 60 * Self.minute
@@ -117,7 +117,7 @@ struct RejectionTableTests {
         #expect(table.isGivenUp(pair(), at: 0))
     }
 
-    @Test func `the pair that was asked for longest ago makes room`() {
+    @Test func `the least recently used pair makes room`() {
         let table = Ledger(rules(alerts: 1), limit: 3)
         let hosts = ["a", "b", "c", "d"]
         for host in hosts.prefix(3) { table.note(.alert, by: pair("192.0.2.1", host), at: 0) }
@@ -163,5 +163,5 @@ struct FirstBytesTests {
         #expect(bytes.withUnsafeBytes { FirstBytes($0) } == expected)
     }
 
-    @Test func `nothing says nothing`() { #expect(FirstBytes(nil) == .unknown) }
+    @Test func `no evidence changes nothing`() { #expect(FirstBytes(nil) == .unknown) }
 }

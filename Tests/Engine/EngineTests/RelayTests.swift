@@ -13,7 +13,7 @@ struct RelayTests {
 
     // MARK: Bytes
 
-    @Test func `passes bytes on in both directions, and says how many`() throws {
+    @Test func `passes bytes on in both directions, and counts them`() throws {
         let relay = try ScriptedRelay(still)
         for round in 1...3 {
             relay.client.send("question \(round);")
@@ -92,7 +92,7 @@ struct RelayTests {
     }
 
     @Test(arguments: [true, false])
-    func `notices the reset of who had ended sending before`(_ isClient: Bool) throws {
+    func `notices the reset of a peer that had finished sending`(_ isClient: Bool) throws {
         let relay = try ScriptedRelay(still)
         let (first, second) =
             isClient ? (relay.client, relay.upstream) : (relay.upstream, relay.client)
@@ -103,7 +103,7 @@ struct RelayTests {
         still.turn(until: "it ends") { !relay.endings.isEmpty }
     }
 
-    @Test func `ends when it writes to who is gone`() throws {
+    @Test func `ends when it writes to a peer that is gone`() throws {
         let relay = try ScriptedRelay(still)
         relay.client.close()
         still.turn(until: "the end arrives") { relay.upstream.hasEnded }

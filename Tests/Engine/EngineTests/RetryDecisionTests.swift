@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("Sending a request another time")
+@Suite("Sending a request again")
 struct RetryDecisionTests {
     private static let contents: [RetryDecision.Content] = [
         .none, .untouched, .partlySent, .ended(isKept: true), .ended(isKept: false),
@@ -31,7 +31,7 @@ struct RetryDecisionTests {
         }
     }
 
-    @Test func `only content that can go out in full goes out again`() {
+    @Test func `only content that can be sent in full is sent again`() {
         each { policy, _, reason in
             switch policy.content {
             case .partlySent, .ended(isKept: false): #expect(reason == nil)
@@ -134,7 +134,7 @@ struct RetryDecisionTests {
         }
     }
 
-    @Test func `a reload is a cause of its own`() {
+    @Test func `a reload is a separate cause`() {
         let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
             .superseded, responseStarted: false)
         #expect(cause == .superseded)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("What would become of a request")
+@Suite("The explanation of a route")
 struct RouteExplanationTests {
     /// Of a host with one address, which is nowhere special.
     private func explain(
@@ -20,7 +20,7 @@ struct RouteExplanationTests {
             now: now)
     }
 
-    /// A word for each way, the reason's token of a refusal.
+    /// A word for each kind of handling; for a refusal, its token.
     private func words(_ route: RouteExplanation) -> [String] {
         route.ways.map { way in
             switch way.way {
@@ -65,7 +65,7 @@ struct RouteExplanationTests {
                 ", tunnel: inspect, tls13Tunnel: probe", ["inspect probe", "verified"], ["clear"]
             ),
         ] as [(String, [String], [String])])
-    func `each way is what the policy says of it`(
+    func `each form of request is handled as the policy says`(
         entry: String, secure: [String], clear: [String]
     ) throws {
         #expect(try words(explain(text(entry))) == secure)
@@ -93,7 +93,8 @@ struct RouteExplanationTests {
         ("169.254.169.254", "refused"), ("a.test", "decided by each address"),
         ("b.lab.test", "private networks are allowed"), ("bad.test", "refused"),
     ])
-    func `the rules of access are told for names and addresses`(host: String, word: String) throws {
+    func `the access rules are explained for names and addresses`(host: String, word: String) throws
+    {
         let text = """
             access: { destinations: { allow: ["**.lab.test"], deny: [bad.test] } }
             """
@@ -101,7 +102,7 @@ struct RouteExplanationTests {
         #expect(route.destination.text.contains(word), "\(route.destination)")
     }
 
-    @Test func `the cache is told off where it is`() throws {
+    @Test func `the explanation says where the cache is disabled`() throws {
         #expect(try explain("{}").cacheIsUsed)
         #expect(try !explain("cache: { enabled: false }").cacheIsUsed)
         #expect(try !explain(text(", cache: { store: false }")).cacheIsUsed)

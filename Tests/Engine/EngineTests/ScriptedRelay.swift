@@ -4,7 +4,7 @@ import EventLoop
 
 @testable import PinfoldEngine
 
-/// A relay, and the far ends of what it joins.
+/// A relay, and the far ends of its connections.
 final class ScriptedRelay {
     struct Ending: Equatable {
         var toUpstream: UInt64
@@ -18,8 +18,9 @@ final class ScriptedRelay {
     private(set) var endings: [Ending] = []
 
     /// - Parameters:
-    ///   - early: what each side has sent already; `pending`: what the client is still to be sent.
-    ///   - descriptor: takes the place of the upstream's.
+    ///   - early: what each side has already sent; `pending`: what must still be sent to the
+    ///     client.
+    ///   - descriptor: replaces the upstream's.
     init(
         _ still: StillEngine, idleMilliseconds: Int64 = 60_000, earlyFromClient: String = "",
         earlyFromUpstream: String = "", pendingForClient: String = "",
@@ -46,7 +47,7 @@ final class ScriptedRelay {
                 earlyFromUpstream: ScriptedConsumer.buffer(earlyFromUpstream, environment),
                 pendingForClient: pending)
         } catch {
-            // It is still the caller's.
+            // It still belongs to the caller.
             Descriptors.close(nearClient)
             throw error
         }
@@ -54,7 +55,7 @@ final class ScriptedRelay {
 }
 
 /// Blocks SIGPIPE in its thread for as long as it lives: splice(2) has no flag like MSG_NOSIGNAL.
-/// The gateway blocks it for good; here other tests are about its disposition.
+/// The gateway blocks it permanently; here, other tests depend on its disposition.
 private final class BrokenPipeSignals {
     private var before = sigset_t()
 

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A limit that workers share")
 struct SharedLimitTests {
-    @Test func `as many places are taken as there are`() {
+    @Test func `no more permits are taken than there are`() {
         let limit = SharedLimit()
         #expect(limit.take(limit: 2))
         #expect(limit.take(limit: 2))
@@ -14,7 +14,7 @@ struct SharedLimitTests {
         #expect(limit.taken == 2)
     }
 
-    @Test func `a worker stands in line once`() {
+    @Test func `a worker is queued once`() {
         let limit = SharedLimit()
         #expect(limit.take(limit: 1, orWaitAs: 0, isStarved: true) == .taken)
         #expect(!limit.isWaitedFor)
@@ -26,7 +26,7 @@ struct SharedLimitTests {
         #expect(!limit.hasStarved(otherThan: 1))
     }
 
-    @Test func `a place that is given back is the first in the line's at once`() {
+    @Test func `a permit that is given back goes to the first worker in the queue at once`() {
         let limit = SharedLimit()
         _ = limit.take(limit: 1)
         _ = limit.take(limit: 1, orWaitAs: 1, isStarved: false)
@@ -38,7 +38,7 @@ struct SharedLimitTests {
         #expect(limit.taken == 0)
     }
 
-    @Test func `while more are taken than there may be nobody gets what is given back`() {
+    @Test func `while more are taken than allowed, nobody gets what is given back`() {
         let limit = SharedLimit()
         for _ in 0..<4 { _ = limit.take(limit: 4) }
         _ = limit.take(limit: 4, orWaitAs: 1, isStarved: false)
@@ -54,7 +54,7 @@ struct SharedLimitTests {
         #expect(limit.taken == 2)
     }
 
-    @Test func `unused places are wanted while there are too many`() {
+    @Test func `unused permits are wanted while too many are taken`() {
         let limit = SharedLimit()
         for _ in 0..<2 { _ = limit.take(limit: 2) }
         limit.adapt(to: 1)
@@ -74,7 +74,7 @@ struct SharedLimitTests {
         #expect(limit.giveBack(limit: 1) == 1)
     }
 
-    @Test func `who has left the line gets nothing`() {
+    @Test func `a worker that left the queue gets nothing`() {
         let limit = SharedLimit()
         _ = limit.take(limit: 1)
         _ = limit.take(limit: 1, orWaitAs: 1, isStarved: true)
@@ -90,7 +90,7 @@ struct SharedLimitTests {
         (1, 2, 0, true, true), (1, 2, 1, false, true), (1, 1, 1, false, false),
         (3, 2, 1, false, false), (3, 2, 2, false, true),
     ])
-    func `shares are equal and with fewer places than workers they take turns`(
+    func `shares are equal, and with fewer permits than workers they take turns`(
         limit: Int, workers: Int, own: Int, isStarved: Bool, givesWay: Bool
     ) {
         let share = FairShare(limit: limit, workers: workers)

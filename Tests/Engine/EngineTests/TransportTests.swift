@@ -117,7 +117,7 @@ struct TransportTests {
             near.transport.flush(&queue, on: loop, spending: &budget) == .failed(.inputOutput))
     }
 
-    @Test func `errors tell the socket's from the session's`() throws {
+    @Test func `errors distinguish the socket from the session`() throws {
         let loop = try EventLoop()
         let (near, far) = try open(on: loop)
         far.close()

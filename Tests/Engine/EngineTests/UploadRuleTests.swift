@@ -3,7 +3,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("Requests whose content has not all arrived")
+@Suite("Requests whose content has not completely arrived")
 struct UploadRuleTests {
     @Test(arguments: [
         // limit, uploads, may gather, step

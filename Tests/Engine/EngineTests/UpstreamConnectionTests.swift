@@ -18,13 +18,13 @@ struct UpstreamConnectionTests {
     }
 
     private func events(of consumer: ScriptedConsumer) -> [Event] {
-        // How content is cut in parts is the network's doing.
+        // How content is split into parts is up to the network.
         consumer.events.filter { if case .body = $0 { false } else { true } }
     }
 
     // MARK: In any parts
 
-    /// Responses with their content, their trailers, and the events they are told by.
+    /// Responses with their content, their trailers, and the events that they cause.
     static let messages: [(wire: String, statuses: [UInt16], content: String, trailers: String?)] =
         [
             ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX: y\r\n\r\nhello", [200], "hello", nil),
@@ -98,7 +98,7 @@ struct UpstreamConnectionTests {
             message.wire.hasPrefix(consumer.heads.joined()), sourceLocation: sourceLocation)
     }
 
-    @Test func `says that no content came with a head only when that is so`() throws {
+    @Test func `reports that no content came with a head only if that is so`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", from: peer)
         #expect(consumer.events == [.ready, .head(200), .headWithoutBody])
@@ -192,7 +192,7 @@ struct UpstreamConnectionTests {
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }
 
-    @Test func `writes what the server is slow to take, and says when it has`() throws {
+    @Test func `writes as fast as the server reads, and reports when it has`() throws {
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
         let (_, peer) = try still.exchange(server, for: consumer)
@@ -246,7 +246,7 @@ struct UpstreamConnectionTests {
     }
 
     @Test
-    func `asks at each part, so that one buffer at most is held for a slow consumer`() throws {
+    func `asks at each part, so that at most one buffer is held for a slow consumer`() throws {
         let (consumer, peer) = try still.exchange(server)
         consumer.takesContent = false
         peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")

@@ -15,7 +15,7 @@ struct UpstreamFailureTests {
         server = try ScriptedServer()
     }
 
-    /// What a server has sent when its connection ends, and which failure that is.
+    /// What a server has sent when its connection ends, and the resulting failure.
     static let ends: [(sent: String, reset: Bool, reason: Reason, started: Bool)] = [
         ("", false, .server(.upstreamClosed), false),
         ("", true, .server(.upstreamReset), false),
@@ -42,7 +42,7 @@ struct UpstreamFailureTests {
     ]
 
     @Test(arguments: ends.indices)
-    func `tells how far the response had come when it ended`(_ index: Int) throws {
+    func `reports how far the response had come when it ended`(_ index: Int) throws {
         let end = Self.ends[index]
         let (consumer, peer) = try still.exchange(server)
         if !end.sent.isEmpty { still.deliver(end.sent, from: peer) }
@@ -82,7 +82,7 @@ struct UpstreamFailureTests {
     }
 
     @Test(arguments: ["\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{28}", "\u{16}\u{3}\u{1}\0\u{4}"])
-    func `is told from a server that speaks TLS on its port`(_ record: String) throws {
+    func `is distinguished from a server that speaks TLS on its port`(_ record: String) throws {
         let (consumer, peer) = try still.exchange(server)
         peer.send(record)
         still.turn(until: "it fails") { consumer.isOver }
@@ -90,7 +90,7 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
-    @Test func `is closed when its consumer gives up, and tells it nothing more`() throws {
+    @Test func `is closed when its consumer gives up, without calling it again`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
         let upstream = try #require(consumer.connection)
@@ -104,7 +104,7 @@ struct UpstreamFailureTests {
 
     // MARK: Time
 
-    @Test func `gives the server its time for the response's first byte`() throws {
+    @Test func `limits the time for the response's first byte`() throws {
         let (consumer, peer) = try still.exchange(server)
         let upstream = try #require(consumer.connection)
         #expect(upstream.deadline - still.loop.now <= 60_000)
@@ -117,7 +117,7 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
-    @Test func `gives the server its time for a pause within the response`() throws {
+    @Test func `limits a pause within the response`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nfour", from: peer)
         try #require(consumer.connection).deadlineReached()
@@ -126,7 +126,7 @@ struct UpstreamFailureTests {
         #expect(peer.hasEnded)
     }
 
-    @Test func `gives an event stream a time of its own`() throws {
+    @Test func `gives an event stream its own timeout`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n", from: peer)
         let upstream = try #require(consumer.connection)
@@ -150,7 +150,7 @@ struct UpstreamFailureTests {
         #expect(consumer.content == "four!")
     }
 
-    @Test func `gives up a server that takes nothing of the request`() throws {
+    @Test func `gives up a server that reads nothing of the request`() throws {
         let still = try StillEngine.reachingLoopback("timeouts: { body: 100ms }")
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false
@@ -165,7 +165,9 @@ struct UpstreamFailureTests {
         #expect(still.loop.buffers.outstanding == 0)
     }
 
-    @Test func `begins the first byte's time anew when the last of the request is taken`() throws {
+    @Test func `restarts the time for the first byte when the end of the request is accepted`()
+        throws
+    {
         let still = try StillEngine.reachingLoopback("timeouts: { firstByte: 100ms }")
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.endsRequest = false

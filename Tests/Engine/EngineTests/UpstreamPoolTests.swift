@@ -12,7 +12,7 @@ struct UpstreamPoolTests {
 
     // MARK: Idle connections
 
-    @Test func `gives an idle connection to the next who asks, at once`() throws {
+    @Test func `gives an idle connection to the next consumer, at once`() throws {
         let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -27,7 +27,7 @@ struct UpstreamPoolTests {
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test func `makes a new connection for who wants one that carried nothing before`() throws {
+    @Test func `makes a new connection for a consumer that needs an unused one`() throws {
         let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -41,7 +41,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(permits: 2, allPermits: 2, open: 2, idle: 1))
     }
 
-    @Test func `gives the connection used last, so that the others can fall out of use`() throws {
+    @Test func `gives the most recently used connection, so that the others can expire`() throws {
         let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         let (second, other) = try still.exchange(server)
@@ -68,14 +68,14 @@ struct UpstreamPoolTests {
         let consumer = ScriptedConsumer("POST / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.mayBeRepeated = false
         try still.acquire(server, for: consumer)
-        #expect(!consumer.isReady, "the event of the end has not been told yet")
+        #expect(!consumer.isReady, "the event for the end has not been handled yet")
         let next = try still.peer(of: server)
         still.turn(until: "the request arrives") { !next.read().isEmpty }
         #expect(consumer.upstream !== first.lastUpstream)
         #expect(openConnections(toPort: server.port) == 1)
     }
 
-    @Test func `takes nothing that an idle connection's server says for a response`() throws {
+    @Test func `never takes unsolicited data on an idle connection for a response`() throws {
         let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -85,7 +85,7 @@ struct UpstreamPoolTests {
         #expect(first.events == [.ready, .head(204), .ended(trailers: nil)])
     }
 
-    @Test func `refuses a connection whose server has spoken before it was asked`() throws {
+    @Test func `refuses a connection whose server has sent data before a request`() throws {
         let still = try StillEngine.reachingLoopback()
         let consumer = try still.acquire(server)
         let peer = try still.peer(of: server)
@@ -109,7 +109,7 @@ struct UpstreamPoolTests {
 
     // MARK: Waiting
 
-    @Test func `lets who finds no place wait, first come first served`() throws {
+    @Test func `queues consumers at the limit, first come, first served`() throws {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         let waiting = try (0..<3).map { _ in try still.acquire(server) }
@@ -133,7 +133,7 @@ struct UpstreamPoolTests {
     }
 
     @Test
-    func `makes another connection for who waits when the one before cannot be kept`() throws {
+    func `makes another connection for a waiter if the previous one cannot be kept`() throws {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         let second = try still.acquire(server)
@@ -146,7 +146,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(permits: 1, allPermits: 1, open: 1))
     }
 
-    @Test func `closes an idle connection for who wants one that carried nothing`() throws {
+    @Test func `closes an idle connection for a waiter that needs an unused one`() throws {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -160,7 +160,7 @@ struct UpstreamPoolTests {
                 == PoolCounts(permits: 1, allPermits: 1, open: 1))
     }
 
-    @Test func `refuses who comes when as many wait as may`() throws {
+    @Test func `refuses consumers when the queue is full`() throws {
         let still = try StillEngine.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 1 }")
         let (first, peer) = try still.exchange(server)
@@ -174,7 +174,7 @@ struct UpstreamPoolTests {
         #expect(second.isReady)
     }
 
-    @Test func `frees the place in the line of who gives up`() throws {
+    @Test func `frees the queue position of a waiter that gives up`() throws {
         let still = try StillEngine.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 2 }")
         let origin = try still.origin(server)
@@ -193,7 +193,7 @@ struct UpstreamPoolTests {
         #expect(still.counts(origin) == PoolCounts(permits: 1, allPermits: 1, open: 1))
     }
 
-    @Test func `keeps the connection that was made for who gave up meanwhile`() throws {
+    @Test func `keeps a connection whose waiter gave up meanwhile`() throws {
         let still = try StillEngine.reachingLoopback()
         let origin = try still.origin(server)
         let consumer = try still.acquire(server)
@@ -206,7 +206,8 @@ struct UpstreamPoolTests {
         #expect(consumer.events.isEmpty)
     }
 
-    @Test func `sends those who wait back to find their origin anew when its policy goes`() throws {
+    @Test func `sends waiters back to find their origin again when its policy is replaced`() throws
+    {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 2 }")
         let origin = try still.origin(server)
         let (first, idlePeer) = try still.exchange(server)
@@ -245,7 +246,10 @@ struct UpstreamPoolTests {
                 == PoolCounts(permits: 1, allPermits: 2, open: 2, idle: 1))
     }
 
-    @Test func `connects for who waits elsewhere when a place among all comes free`() throws {
+    @Test
+    func `connects for another origin's waiter when a permit of the total limit becomes free`()
+        throws
+    {
         let still = try StillEngine.reachingLoopback("limits: { connections: 1 }")
         let other = try ScriptedServer()
         let (first, peer) = try still.exchange(server)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The queue for connections")
 struct WaiterQueueTests {
-    @Test func `an empty queue has nobody`() {
+    @Test func `an empty queue has no members`() {
         let queue = WaiterQueue()
         #expect(queue.isEmpty)
         #expect(queue.count == 0)
@@ -13,7 +13,7 @@ struct WaiterQueueTests {
         #expect(queue.takeAll().isEmpty)
     }
 
-    @Test func `who came first is served first`() {
+    @Test func `the first waiter is served first`() {
         let queue = WaiterQueue()
         let consumers = (0..<4).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: false) }
@@ -24,7 +24,7 @@ struct WaiterQueueTests {
         #expect(queue.isEmpty)
     }
 
-    @Test func `a used connection passes by who wants a fresh one`() {
+    @Test func `a used connection skips a waiter that needs a fresh one`() {
         let queue = WaiterQueue()
         let (fresh, any, another) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
         queue.append(fresh, wantsFresh: true)
@@ -36,7 +36,7 @@ struct WaiterQueueTests {
         #expect(queue.take(isFresh: true)?.consumer === another)
     }
 
-    @Test func `a used connection is for nobody when all want fresh ones`() {
+    @Test func `a used connection is given to nobody if all waiters need fresh ones`() {
         let queue = WaiterQueue()
         queue.append(IdleConsumer(), wantsFresh: true)
         queue.append(IdleConsumer(), wantsFresh: true)
@@ -44,7 +44,7 @@ struct WaiterQueueTests {
         #expect(queue.count == 2)
     }
 
-    @Test func `who gives up is not served`() {
+    @Test func `a waiter that gave up is not served`() {
         let queue = WaiterQueue()
         let (first, second, stranger) = (IdleConsumer(), IdleConsumer(), IdleConsumer())
         queue.append(first, wantsFresh: false)
@@ -57,7 +57,7 @@ struct WaiterQueueTests {
         #expect(queue.take(isFresh: true)?.consumer === second)
     }
 
-    @Test func `taking all keeps the order and leaves nobody`() {
+    @Test func `taking all keeps the order and leaves none`() {
         let queue = WaiterQueue()
         let consumers = (0..<3).map { _ in IdleConsumer() }
         for consumer in consumers { queue.append(consumer, wantsFresh: true) }
@@ -66,7 +66,7 @@ struct WaiterQueueTests {
         #expect(queue.isEmpty)
     }
 
-    @Test func `a queue keeps nobody who left`() {
+    @Test func `a queue keeps no member that has left`() {
         let queue = WaiterQueue()
         weak var weakConsumer: IdleConsumer?
         do {
@@ -79,7 +79,7 @@ struct WaiterQueueTests {
         #expect(weakConsumer == nil)
     }
 
-    @Test func `who gave up says since when it waited`() {
+    @Test func `a waiter that gave up reports since when it waited`() {
         let queue = WaiterQueue()
         let (waiting, connecting) = (IdleConsumer(), IdleConsumer())
         queue.append(waiting, wantsFresh: false, since: 7)
@@ -91,7 +91,7 @@ struct WaiterQueueTests {
         #expect(taken?.since == nil)
     }
 
-    @Test func `who leaves and returns is last`() {
+    @Test func `a waiter that leaves and returns is last`() {
         let queue = WaiterQueue()
         let (first, second) = (IdleConsumer(), IdleConsumer())
         queue.append(first, wantsFresh: false)

@@ -59,7 +59,7 @@ extension WorkerMetrics {
         hosts.forWriting(host.slot, owner: SlotOwner.of(host))
     }
 
-    /// Adds to a gauge of a host entry, and to that of all together.
+    /// Adds to a gauge of a host entry, and to the total gauge.
     package func adjust(_ gauge: HostGauge, host: LabelIndex, by change: Int64) {
         adjust(gauge.total, by: change)
         own(host)?.add(UInt64(bitPattern: change), to: gauge.rawValue)

@@ -1,15 +1,14 @@
-/// Figures that belong to the whole gateway, not to a worker: read from their owners at the moment
-/// of a scrape.
+/// Figures of the whole gateway, not of a worker, read from their owners at the moment of a scrape.
 package struct ServiceFigures: Sendable {
-    /// The memory tier of the cache; `nil` if the cache is off.
+    /// The memory tier of the cache; `nil` if the cache is disabled.
     package var memoryTier: CacheTierFigures?
-    /// Bytes of the heap in which the memory tier's larger entries lie, holes included; 0 without.
+    /// Bytes of the heap for the memory tier's larger entries, including holes; 0 if there is none.
     package var memoryHeapBytes: UInt64 = 0
     /// The disk tier of the cache; `nil` if none is configured.
     package var diskTier: CacheTierFigures?
     /// The disk tier's files and what happened to them; `nil` without a disk tier.
     package var disk: DiskFigures?
-    /// What waits for the store thread; `nil` without a disk tier.
+    /// The queue of the store thread; `nil` without a disk tier.
     package var storeQueue: StoreQueueFigures?
     /// The state of the disk tier, one of `DiskTierState`.
     package var diskState: DiskTierState = .off
@@ -27,48 +26,48 @@ package struct ServiceFigures: Sendable {
     package var reachability: [ReachabilityFigures] = []
     /// The pinsets of the configuration in force.
     package var pinsets: [PinsetFigures] = []
-    /// The certificates that the gateway itself shows.
+    /// The certificates that the gateway itself presents.
     package var ownCertificates: [OwnCertificateFigures] = []
-    /// The number of the configuration in force: 1 at the start, one more by each reload.
+    /// The number of the configuration in force: 1 at the start, incremented by each reload.
     package var configurationGeneration: UInt64 = 1
-    /// Whether the latest reload was taken over, and no file that is watched is unusable; `true`
-    /// before the first.
+    /// Whether the latest reload succeeded and no watched file is unusable; `true` before the
+    /// first.
     package var lastReloadSucceeded = true
-    /// The files that are taken up when they change, each once.
+    /// The watched files, each once.
     package var watchedFiles: [WatchedFileFigures] = []
-    /// How often such files had changed and could not be used.
+    /// How often watched files had changed but could not be used.
     package var fileRefusals: UInt64 = 0
-    /// When the configuration in force was taken over, in milliseconds since 1970.
+    /// When the configuration in force was loaded, in milliseconds since 1970.
     package var configurationLoadedMilliseconds: UInt64 = 0
     /// The moment of the scrape, in seconds since 1970.
     package var wallSeconds: Int64 = 0
-    /// `limits.upstreamPerHost`: connections to one server at most; nil before the start.
+    /// `limits.upstreamPerHost`: the limit on connections to one server; `nil` before the start.
     package var connectionLimit: UInt64?
-    /// `limits.pending`: exchanges that may wait for a connection to one server.
+    /// `limits.pending`: the limit on exchanges waiting for a connection to one server.
     package var waitingLimit: UInt64?
-    /// Whether the gateway takes new work: its listeners are up and it is not draining.
+    /// Whether the gateway accepts new work: its listeners are up and it is not draining.
     package var isReady = true
 
     /// Figures at zero, to be filled in.
     package init() {}
 }
 
-/// A certificate that the gateway itself shows, or issues with.
+/// A certificate that the gateway itself presents, or issues with.
 package struct OwnCertificateFigures: Sendable, Equatable {
-    /// Whom it is shown to; the label value.
+    /// To what it is presented: the label value.
     package enum Use: String, Sendable {
         /// The clients of a listener.
         case listener
-        /// Nobody directly: it issues the certificates for intercepted tunnels.
+        /// Not presented: it issues the certificates for intercepted tunnels.
         case authority
-        /// Servers that ask for one.
+        /// Servers that request one.
         case client
     }
 
     package var use: Use
     /// The absolute path of its file.
     package var file: String
-    /// When it ends, in seconds since 1970.
+    /// When it expires, in seconds since 1970.
     package var notAfter: Int64
 
     /// A certificate of these figures.
@@ -79,13 +78,13 @@ package struct OwnCertificateFigures: Sendable, Equatable {
     }
 }
 
-/// What is in force of a file that is taken up when it changes.
+/// The state of a watched file.
 package enum WatchedFileState: UInt8, Sendable, CaseIterable {
-    /// The file as it is on disk.
+    /// The file's current content is in force.
     case current
-    /// Something newer that the file held before, and does not hold any more.
+    /// A newer content that the file had before is in force.
     case outdated
-    /// What it held before: as it is on disk it cannot be used.
+    /// Its previous content is in force: the current one cannot be used.
     case unusable
 
     /// The label value: `current`, `outdated`, `unusable`.
@@ -98,7 +97,7 @@ package enum WatchedFileState: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// A file that is taken up when it changes.
+/// A watched file.
 package struct WatchedFileFigures: Sendable, Equatable {
     /// Its absolute path.
     package var path: String
@@ -114,13 +113,13 @@ package struct WatchedFileFigures: Sendable, Equatable {
 package struct PinsetFigures: Sendable, Equatable {
     /// Its label.
     package var label: String
-    /// Its pins, each once; the last may stand for all that are not told apart.
+    /// Its pins, each once; the last may stand for all pins without a counter of their own.
     package var pins: [PinFigure]
     /// Whether a server that no pin matches is refused.
     package var isEnforced: Bool
-    /// When its time is over, in seconds since 1970; nil: never.
+    /// When it expires, in seconds since 1970; `nil` if never.
     package var expires: Int64?
-    /// Whether its pins are only reported once its time is over.
+    /// Whether its pins are only reported once it has expired.
     package var isReportedAfter: Bool
 
     /// A pinset of these figures.
@@ -138,11 +137,11 @@ package struct PinsetFigures: Sendable, Equatable {
 
 /// One tier of the cache.
 package struct CacheTierFigures: Sendable, Equatable {
-    /// Bytes that the entries take up.
+    /// Bytes used by the entries.
     package var bytes: UInt64 = 0
     /// The configured limit of `bytes`.
     package var limitBytes: UInt64 = 0
-    /// How many entries there are.
+    /// The number of entries.
     package var entries: UInt64 = 0
     /// Entries removed to make room, since the start.
     package var evictions: UInt64 = 0
@@ -172,14 +171,14 @@ package struct DiskFigures: Sendable, Equatable {
     package var evictedForEntries: UInt64 = 0
     /// Responses removed because there were too many variants of one URL.
     package var evictedForVariants: UInt64 = 0
-    /// Times that the database was begun anew: it was damaged, or its files were gone.
+    /// Times that the database was recreated: it was damaged, or its files were missing.
     package var restarts: UInt64 = 0
 
     /// Figures at zero, to be filled in.
     package init() {}
 }
 
-/// What waits for the thread that writes the disk tier.
+/// The queue of the thread that writes the disk tier.
 package struct StoreQueueFigures: Sendable, Equatable {
     /// Bytes queued now.
     package var bytes: UInt64 = 0
@@ -209,7 +208,7 @@ package enum DiskTierState: UInt8, Sendable, CaseIterable {
     case opening
     /// Reads and writes.
     case on
-    /// Turned off after a failure: the disk is full, or the file is locked or damaged.
+    /// Disabled after a failure: the disk is full, or the file is locked or damaged.
     case failed
 
     /// The label value: `off`, `opening`, `on`, `failed`.
@@ -225,15 +224,15 @@ package enum DiskTierState: UInt8, Sendable, CaseIterable {
 
 /// Certificates for intercepted tunnels. All but the first two count since the start.
 package struct InterceptionFigures: Sendable, Equatable {
-    /// Certificates kept now.
+    /// Certificates currently kept.
     package var kept: UInt64 = 0
-    /// Names that wait for theirs now.
+    /// Names currently waiting for a certificate.
     package var waiting: UInt64 = 0
     /// Certificates issued.
     package var issued: UInt64 = 0
-    /// Handshakes that were given a certificate that was kept.
+    /// Handshakes that got a cached certificate.
     package var hits: UInt64 = 0
-    /// Handshakes that shared the signature that another one waited for.
+    /// Handshakes that shared a signature with another one.
     package var coalesced: UInt64 = 0
     /// Handshakes that got no certificate.
     package var failures: UInt64 = 0
@@ -242,7 +241,7 @@ package struct InterceptionFigures: Sendable, Equatable {
     package init() {}
 }
 
-/// What became of the access log's lines, since the start.
+/// The access log's lines since the start, by result.
 package struct AccessLogFigures: Sendable, Equatable {
     /// Lines written.
     package var written: UInt64 = 0
@@ -256,13 +255,13 @@ package struct AccessLogFigures: Sendable, Equatable {
     }
 }
 
-/// What became of the operational log's lines, since the start.
+/// The operational log's lines since the start, by result.
 package struct OperationalLogFigures: Sendable, Equatable {
     /// Lines written.
     package var written: UInt64 = 0
     /// Lines dropped: the queue was full, or writing failed.
     package var dropped: UInt64 = 0
-    /// Messages not written because there were too many like them; their number was written.
+    /// Messages not written because there were too many similar ones; their number was written.
     package var suppressed: UInt64 = 0
 
     /// These numbers of lines.
@@ -273,7 +272,7 @@ package struct OperationalLogFigures: Sendable, Equatable {
     }
 }
 
-/// A state machine as metrics: one gauge per state, of which one is 1, and a counter per state
+/// A state machine as metrics: one gauge per state, one of which is 1, and a counter per state
 /// entered.
 package struct StateFigure: Sendable, Equatable {
     /// One state: its label value, and how often it was entered.
@@ -292,7 +291,7 @@ package struct StateFigure: Sendable, Equatable {
 
     /// The states, in the order in which they are listed.
     package var states: [Entry]
-    /// The index of the state now.
+    /// The index of the current state.
     package var current: Int
 
     /// A machine in the state `current` of `states`.
@@ -308,7 +307,7 @@ package struct ReachabilityFigures: Sendable {
     package struct State: Sendable {
         /// The label value.
         package var label: StaticString
-        /// Servers that are in it now.
+        /// Servers currently in this state.
         package var servers: UInt64
         /// How often servers have entered it from another one.
         package var transitions: UInt64
@@ -326,7 +325,7 @@ package struct ReachabilityFigures: Sendable {
     /// All states, in the order in which they are listed.
     package var states: [State]
 
-    /// The figures of what is named `label`.
+    /// The figures of the host entry named `label`.
     package init(label: String, states: [State]) {
         self.label = label
         self.states = states

@@ -135,7 +135,7 @@ package final class WorkerMetrics: Sendable {
         }
     }
 
-    /// A route's block; that of `other` for a name whose slot has been given to another one.
+    /// A route's block; that of `other` for a name whose slot has been reassigned.
     @inline(__always)
     func block(ofRoute route: RouteIndex) -> CounterCells {
         if let lastRoute, lastRoute.route == route { return lastRoute.block }

@@ -5,16 +5,16 @@ import HTTPCore
 
 @testable import PinfoldEngine
 
-/// A client's connection as the simulation plays it: it sends what its script says, and takes what
-/// it is sent when the world lets it. Calls that a stream must never see are violations.
+/// A simulated client connection: it sends what its script says, and reads what it is sent when the
+/// world allows it. Calls that a stream must never receive are violations.
 final class ScriptedClient: DownstreamStream {
-    /// A request's content on its way.
+    /// A request's content in transit.
     private final class Upload {
         var sent = 0
         var isPaused = true
     }
 
-    /// Something that waits to be written; the bytes are read when they are.
+    /// Output that waits to be written; the bytes are read at that time.
     private enum Piece {
         case bytes(UnsafeRawBufferPointer, AnyObject)
         case file(Int32, offset: Int, count: Int, AnyObject)
@@ -32,13 +32,13 @@ final class ScriptedClient: DownstreamStream {
 
     // What was sent to it.
     private var head: ReceivedHead?
-    /// The status line's phrase, if it was given one.
+    /// The reason phrase of the status line, if any.
     private var phrase = ""
     private var received: [UInt8] = []
     private var given = 0
     private var hasEnd = false
     private var writtenBeforeHead: UInt64?
-    /// After a 101 it is given the server's connection itself.
+    /// After a 101 it gets the server's connection itself.
     private(set) var takesProtocols = false
     private var hasServer = false
     private var responseBytes: UInt64 = 0
@@ -70,7 +70,7 @@ final class ScriptedClient: DownstreamStream {
         received.removeAll(keepingCapacity: true)
         (given, hasEnd, responseBytes, contentBytes) = (0, false, 0, 0)
         writtenBeforeHead = nil
-        // By no chance of its own: the worlds of seeds that are known stay as they were.
+        // Not by an additional random choice: the worlds of known seeds must stay the same.
         takesProtocols = request.asksForUpgrade && request.number.isMultiple(of: 2)
         hasServer = false
         let bytes = request.head.count + request.bytesWithHead
@@ -97,7 +97,7 @@ final class ScriptedClient: DownstreamStream {
         exchange.route(at: world.ingresses[request.ingress])
     }
 
-    /// One step of its own; false when there is none to take.
+    /// Makes one step; returns false if there is none to make.
     func step() -> Bool {
         guard let exchange else { return false }
         let canSend = upload.map { !$0.isPaused } ?? false
@@ -143,7 +143,7 @@ final class ScriptedClient: DownstreamStream {
         gone?.clientGone()
     }
 
-    /// Sends content until it is asked to pause, or for a while.
+    /// Sends content until asked to pause, or for a while.
     private func drive() {
         guard !isDriving else { return }
         isDriving = true
@@ -179,7 +179,7 @@ final class ScriptedClient: DownstreamStream {
         world.note("sends content", index, count)
         let goesOn = exchange.content(content, owner: buffer, isLast: isLast)
         upload.isPaused = !goesOn
-        // Its buffer is read into again.
+        // Its buffer is reused for reading.
         if goesOn, !isLast, !isWithHead {
             buffer.memory.initializeMemory(as: UInt8.self, repeating: 0xEE)
         }
@@ -319,7 +319,7 @@ final class ScriptedClient: DownstreamStream {
         if let request, let head { world.checkReply(head.status, phrase, request) }
         world.ended(cut ? .cut : head?.hasID ?? false ? .complete : .ownReply)
         output.removeAll()
-        // The next request may be there already.
+        // The next request may already be there.
         if !isDriving, world.random.chance(30) { world.beginNext(on: self) }
     }
 

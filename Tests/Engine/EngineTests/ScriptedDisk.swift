@@ -1,13 +1,13 @@
 @testable import CacheStore
 
-/// What has happened on simulated disks, to be counted.
+/// Events on simulated disks, for counting.
 enum ScriptedDiskEvent: Int, CaseIterable {
     case loaded, notFound, chunkRead, chunkFailed, written, noRoom, evicted, rotted, wentOff
     case cameBack, waitedForWriter
 }
 
 /// The disk of a world: the store's real index, queues, reader and writer, without their threads.
-/// What they are asked is done when the world's seed says so, with rows in memory.
+/// Their work is done when the world's seed says so, with rows in memory.
 final class ScriptedDisk: @unchecked Sendable {
     private final class WeakChunk {
         weak var bytes: ChunkBytes?
@@ -19,13 +19,13 @@ final class ScriptedDisk: @unchecked Sendable {
     let rows = ScriptedRows()
     private let writer: RowWriter
     private let reader: DiskReader<ScriptedRows>
-    /// Taken from the writer's queue, and not carried out yet.
+    /// Taken from the writer's queue, but not carried out yet.
     private var operations: [DiskOperation] = []
-    /// Taken from the readers' queue, and not answered yet.
+    /// Taken from the readers' queue, but not answered yet.
     private var asked: [ReadRequest] = []
     private var isBusy = false
     private var hasLostRemovals = false
-    /// Rows have gone in a way that no reader is kept from noticing.
+    /// Rows have disappeared in a way that readers may notice.
     private var hasLostRows = false
     private var hadFate = false
     private var chunks: [WeakChunk] = []
@@ -44,7 +44,7 @@ final class ScriptedDisk: @unchecked Sendable {
     // MARK: What happens
 
     func step() {
-        // What goes on meanwhile is not the disk's.
+        // What happens meanwhile does not concern the disk.
         guard !isBusy else { return }
         isBusy = true
         defer { isBusy = false }
@@ -62,7 +62,7 @@ final class ScriptedDisk: @unchecked Sendable {
         }
     }
 
-    /// Does all that is asked, well.
+    /// Does all pending work successfully.
     func settle() {
         if !rows.isOpen { open() }
         repeat {
@@ -72,7 +72,7 @@ final class ScriptedDisk: @unchecked Sendable {
         collectGarbage()
     }
 
-    /// The database is opened, with what was left in it.
+    /// The database is opened, with its previous content.
     private func open() {
         world.note("disk on", 0, rows.tables.entries.count)
         for body in rows.tables.incomplete { rows.insert(garbage: body...body) }
@@ -138,7 +138,8 @@ final class ScriptedDisk: @unchecked Sendable {
         return fate
     }
 
-    /// Answers one of those who wait, as one of several readers might; false: nobody does.
+    /// Answers one of the waiting reads, as one of several readers might; returns false if none is
+    /// waiting.
     @discardableResult
     private func answerOne() -> Bool {
         while tier.reads.count > 0 {
@@ -187,7 +188,7 @@ final class ScriptedDisk: @unchecked Sendable {
         if case .operations(let taken) = tier.queue.take(until: 0) { operations += taken }
     }
 
-    /// Carries out some of what is queued, in one transaction.
+    /// Carries out part of the queue, in one transaction.
     private func write() {
         takeOperations()
         guard !operations.isEmpty, rows.isOpen else { return }
@@ -255,7 +256,7 @@ final class ScriptedDisk: @unchecked Sendable {
 
     // MARK: At the end of a world
 
-    /// What is wrong when everything is over and has been written down.
+    /// What is wrong when everything has ended and been written.
     func violationAtEnd() -> String? {
         if let violation = rows.violation { return violation }
         if !asked.isEmpty || tier.reads.count > 0 { return "a read is not answered" }

@@ -73,7 +73,7 @@ private final class BrokenPipeSignals {
 
     deinit {
         var signals = Self.brokenPipe
-        // What is pending would be delivered now.
+        // A pending signal would be delivered now.
         var wait = timespec()
         while sigtimedwait(&signals, nil, &wait) == SIGPIPE {}
         if sigismember(&before, SIGPIPE) == 0 { pthread_sigmask(SIG_UNBLOCK, &signals, nil) }

@@ -3,8 +3,8 @@ import HTTPCore
 
 @testable import PinfoldResolver
 
-/// The resolver of a world: the real one without its thread. Names are answered, in parts or not at
-/// all for a while, when the world's seed says so.
+/// The resolver of a world: the real one without its thread. Lookups are answered when the world's
+/// seed says so, in parts or not at all for a while.
 final class ScriptedResolver: @unchecked Sendable {
     weak var world: SimulatedWorld!
     let resolver: Resolver
@@ -23,7 +23,7 @@ final class ScriptedResolver: @unchecked Sendable {
 
     func add(_ name: SimulatedName) { names[name.host] = name }
 
-    /// Answers one question, or a part of it; false: there is none.
+    /// Answers one lookup, or a part of it; returns false if there is none.
     @discardableResult
     func step() -> Bool {
         asked += core.takeWork().names.map { ($0, false) }
@@ -55,7 +55,7 @@ final class ScriptedResolver: @unchecked Sendable {
         return true
     }
 
-    /// Some of a name's addresses, IPv6 ones first as DNS answers are put together.
+    /// Some of a name's addresses, IPv6 first, as in combined DNS answers.
     private func answer(
         _ name: SimulatedName, isComplete: Bool, expiresAt: Int64
     ) -> ResolvedAnswer {
@@ -70,7 +70,7 @@ final class ScriptedResolver: @unchecked Sendable {
             expiresAtMilliseconds: expiresAt)
     }
 
-    /// What is wrong when everything is over.
+    /// What is wrong when everything has ended.
     func violationAtEnd() -> String? {
         let figures = core.statistics()
         if figures.pending > 0 || figures.waiting > 0 || !asked.isEmpty {

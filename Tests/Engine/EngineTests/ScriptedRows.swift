@@ -28,16 +28,16 @@ final class ScriptedRows: ReadableRows, WritableRows, RowSource, @unchecked Send
         var garbage: [Int64: Int64] = [:]
     }
 
-    /// What comes of reading a row.
+    /// The result of reading a row.
     enum Fate: Equatable { case read, damaged, missing, busy, failed }
 
     var tables = Tables()
     private var saved: Tables?
     /// The database is open.
     var isOpen = false
-    /// Asked before each read.
+    /// Called before each read.
     var drawFate: () -> Fate = { .read }
-    /// A row was not found where one must have been, or was written twice.
+    /// A row was missing, or was written twice.
     private(set) var violation: String?
 
     /// SQLITE_BUSY, SQLITE_IOERR.

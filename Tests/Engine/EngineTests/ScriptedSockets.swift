@@ -4,13 +4,13 @@ import HTTPCore
 
 @testable import PinfoldEngine
 
-/// Where the connections of a world go to: each is one end of a pair of sockets, which the kernel
-/// reports as not writable until the script says how the attempt has ended.
+/// The destinations of a world's connections: each is one end of a socket pair, which the kernel
+/// reports as not writable until the script decides how the attempt ends.
 final class ScriptedSockets: SocketSource {
     private final class Attempt {
         let near: Int32
         let far: Int32
-        /// How it has ended: nil while it has not.
+        /// How it has ended; `nil` while it has not.
         var outcome: Outcome?
 
         init(near: Int32, far: Int32) {
@@ -26,7 +26,7 @@ final class ScriptedSockets: SocketSource {
 
     weak var world: SimulatedWorld?
     private var attempts: [Attempt] = []
-    /// The far end of the connection that was reported last, until somebody takes it.
+    /// The far end of the connection that was reported last, until it is taken.
     private var latest: Int32 = -1
     private var signalsBefore = sigset_t()
 
@@ -41,8 +41,8 @@ final class ScriptedSockets: SocketSource {
         return signals
     }
 
-    /// Blocks SIGPIPE in its thread for as long as it lives, as the process does for good: that a
-    /// connection is gone is told by errno, also by splice(2).
+    /// Blocks SIGPIPE in its thread for as long as it lives, as the process does permanently: errno
+    /// shows that a connection is gone, also for splice(2).
     init() {
         var signals = Self.brokenPipe
         pthread_sigmask(SIG_BLOCK, &signals, &signalsBefore)
@@ -50,7 +50,7 @@ final class ScriptedSockets: SocketSource {
 
     deinit {
         var signals = Self.brokenPipe
-        // What is pending would be delivered now.
+        // A pending signal would be delivered now.
         var wait = timespec()
         while sigtimedwait(&signals, nil, &wait) == SIGPIPE {}
         if sigismember(&signalsBefore, SIGPIPE) == 0 {
@@ -65,7 +65,7 @@ final class ScriptedSockets: SocketSource {
             throw world.random.pick(Self.failures + [Errno(code: EMFILE)])
         }
         guard let (near, far) = Self.pair() else { throw Errno(code: EMFILE) }
-        // So small that a part of it in use makes it full: an attempt is not writable.
+        // So small that using a part of it fills it: an attempt is not writable.
         var size: Int32 = 4096
         setsockopt(near, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         let filling = [UInt8](repeating: 0, count: 2048)
@@ -75,8 +75,7 @@ final class ScriptedSockets: SocketSource {
         return near
     }
 
-    /// Two connected sockets that do not block, and that programs which other tests start do not
-    /// keep open.
+    /// Two connected, non-blocking sockets that programs started by other tests do not keep open.
     static func pair() -> (Int32, Int32)? {
         var ends: [Int32] = [-1, -1]
         let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
@@ -114,7 +113,7 @@ final class ScriptedSockets: SocketSource {
         latest = -1
     }
 
-    /// Ends one attempt that is under way; false: there is none.
+    /// Ends one attempt in progress; returns false if there is none.
     @discardableResult
     func step() -> Bool {
         dropAbandoned()
@@ -135,7 +134,7 @@ final class ScriptedSockets: SocketSource {
         while recv(attempt.far, &bytes, bytes.count, 0) > 0 {}
     }
 
-    /// Lets go of those that the gateway has closed.
+    /// Releases those that the gateway has closed.
     ///
     /// - Parameter milliseconds: how long that may take to show: between fork and exec a program
     ///   has all descriptors.
@@ -150,7 +149,7 @@ final class ScriptedSockets: SocketSource {
         }
     }
 
-    /// What is wrong when everything is over.
+    /// What is wrong when everything has ended.
     func violationAtEnd() -> String? {
         dropAbandoned(waitingAtMost: 5000)
         let left = attempts.count

@@ -4,8 +4,8 @@ import PinfoldTLS
 
 @testable import PinfoldEngine
 
-/// A stream to a server of the simulation: it keeps what it is sent, compares it with what the
-/// client sent, and answers as its server's script says.
+/// A simulated stream to a server: it keeps what it is sent, compares it with what the client sent,
+/// and responds as its server's script says.
 final class ScriptedStream: UpstreamStream {
     private enum Part { case request, head, body, over }
 
@@ -19,11 +19,11 @@ final class ScriptedStream: UpstreamStream {
 
     private let source: ScriptedUpstreams
     private var world: SimulatedWorld { source.world }
-    /// Who is told of it; nil: nobody any more.
+    /// The consumer; `nil` once there is none any more.
     private(set) var consumer: (any UpstreamConsumer)?
     /// Whose it is.
     private(set) var exchange: Exchange?
-    /// What the client sent; nil for an exchange in the background.
+    /// What the client sent; `nil` for an exchange in the background.
     let request: SimulatedRequest?
     let number: Int
     private let handedOut: SimulatedAttempt
@@ -38,7 +38,7 @@ final class ScriptedStream: UpstreamStream {
     private var content: [UInt8] = []
     private var requestHasEnded = false
 
-    // What it answers.
+    // Its response.
     private var answer: Representation?
     private var bytesLeft = 0
     private var isPaused = false
@@ -60,7 +60,7 @@ final class ScriptedStream: UpstreamStream {
         number = request?.number ?? -1
     }
 
-    /// Whether its server can do something now.
+    /// Whether its server can act now.
     var canGoOn: Bool { !isPaused && part != .over && part != .request || !output.isEmpty }
 
     // MARK: What it is sent
@@ -153,7 +153,7 @@ final class ScriptedStream: UpstreamStream {
     }
 
     func cancel() {
-        // One that has failed is let go of, which does nothing more.
+        // Cancelling one that has failed does nothing more.
         check(consumer != nil || hasFailed, "a stream given up twice, or behind its end")
         hasFailed = false
         world.note("stream given up", 0, number)
@@ -198,7 +198,7 @@ final class ScriptedStream: UpstreamStream {
         switch part {
         case .request, .over: return
         case .head:
-            // Some answer before they have read all.
+            // Some respond before they have read everything.
             guard requestIsSent || world.random.chance(world.isSettling ? 2 : 10) else { return }
             if asksForUpgrade, world.random.chance(60) {
                 world.note("switches protocols", 0, number)
@@ -243,7 +243,7 @@ final class ScriptedStream: UpstreamStream {
         }
     }
 
-    /// Parses a head as a connection does, and gives it to the consumer; its memory is used again.
+    /// Parses a head as a connection does, and passes it to the consumer; its memory is reused.
     private func send(head text: String, to consumer: any UpstreamConsumer) {
         var bytes = Array(text.utf8)
         var parser = ResponseHeadParser()
@@ -296,7 +296,7 @@ final class ScriptedStream: UpstreamStream {
         guard self.consumer === consumer else { return }
         if isLast { return end(consumer) }
         isPaused = !goesOn
-        // Its buffer is read into again.
+        // Its buffer is reused for reading.
         if goesOn { buffer.memory.initializeMemory(as: UInt8.self, repeating: 0xEE) }
     }
 

@@ -4,14 +4,14 @@ import HTTPCore
 
 @testable import PinfoldEngine
 
-/// Where the exchanges of a simulated world get their streams: it hands them out at once, later or
-/// never, and knows who waits and who has one.
+/// The source of streams of a simulated world: it hands them out immediately, later or never, and
+/// knows which exchanges wait and which have one.
 final class ScriptedUpstreams: UpstreamSource {
     final class Wait {
         let origin: Origin
         let consumer: Exchange
         let fresh: Bool
-        /// The connection that is made for it; nil: it gets a stream without one.
+        /// The connection that is made for it; `nil` if it gets a stream without one.
         var operation: ConnectOperation?
 
         init(_ origin: Origin, _ consumer: Exchange, fresh: Bool) {
@@ -29,7 +29,7 @@ final class ScriptedUpstreams: UpstreamSource {
 
     init(_ world: SimulatedWorld) { self.world = world }
 
-    /// Nothing is taken of any limit.
+    /// No permits are taken.
     var limitsAreFree: Bool {
         limits.allSatisfy { $0.limit.uploads.load(ordering: .relaxed) == 0 }
     }
@@ -65,7 +65,7 @@ final class ScriptedUpstreams: UpstreamSource {
         }
     }
 
-    /// Has a connection made for one who waits, as the pool does.
+    /// Makes a connection for a waiter, as the pool does.
     private func connect(_ wait: Wait) {
         let (origin, key) = (wait.origin, wait.origin.key)
         let operation = ConnectOperation(
@@ -104,7 +104,7 @@ final class ScriptedUpstreams: UpstreamSource {
         waits.remove(at: index).operation?.cancel()
     }
 
-    /// Answers one who waits; false: nobody does.
+    /// Answers one waiter; returns false if there is none.
     func step() -> Bool {
         let free = waits.indices.filter { waits[$0].operation == nil }
         guard !free.isEmpty else { return false }
@@ -117,7 +117,7 @@ final class ScriptedUpstreams: UpstreamSource {
         return true
     }
 
-    /// One stream goes on; false: none can.
+    /// Advances one stream; returns false if none can advance.
     func stepStream() -> Bool {
         guard !streams.isEmpty else { return false }
         let first = world.random.below(streams.count)
@@ -152,7 +152,7 @@ final class ScriptedUpstreams: UpstreamSource {
         }
     }
 
-    /// Another policy is in force: who waits under one that trusts others finds its origin anew.
+    /// Another policy is in force: waiters under one with different trust find their origin again.
     func supersede() {
         let generation = world.environment.policy.trustGeneration
         let outdated = waits.filter { $0.origin.policy.trustGeneration != generation }
@@ -163,7 +163,8 @@ final class ScriptedUpstreams: UpstreamSource {
         }
     }
 
-    /// Who is told that there is no stream gives its wait up, which is over by then.
+    /// A consumer that is notified that there is no stream gives up its wait, which has already
+    /// ended.
     private func refuse(_ exchange: Exchange, _ failure: StreamError) {
         world.note("no stream for", 0, world.number(of: exchange))
         refused = exchange

@@ -2,8 +2,8 @@ import CachePolicy
 
 @testable import PinfoldEngine
 
-/// Sees to it that the cache keys of a world have places of their own where keys share places by
-/// their hashes: those differ from process to process, and a seed must not.
+/// Ensures that the cache keys of a world use separate slots where keys share slots by their
+/// hashes: hashes differ from process to process, but a seed must always give the same world.
 struct SimulatedKeys {
     private var flights: Set<Int> = []
 

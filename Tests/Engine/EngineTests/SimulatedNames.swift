@@ -1,8 +1,8 @@
 import HTTPCore
 import TestSupport
 
-/// An address of the simulation, and under which policies it may be connected to: a table, so that
-/// the rules under test are not what they are judged by.
+/// An address of the simulation, and the policies under which it may be connected to: a table, so
+/// that the rules under test are not compared with themselves.
 struct SimulatedAddress {
     let address: IPAddress
     /// By the trust of the policy (`SimulationPolicies`).
@@ -25,12 +25,12 @@ struct SimulatedAddress {
         SimulatedAddress($0, [true, false])
     }
 
-    /// Nobody may go there: not global, and not named.
+    /// Never allowed: not global, and not named.
     static let bad = [
         "127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fe80::1", "::ffff:127.0.0.1", "0.0.0.0",
     ].map { SimulatedAddress($0, [false, false]) }
 
-    /// Where the gateway itself listens, at the port of tunnels.
+    /// The gateway's own listener, at the port of tunnels.
     static let own = SimulatedAddress("203.0.113.77", [true, true])
 }
 
@@ -45,7 +45,7 @@ struct SimulatedName {
 
     static let deniedHost = "denied.test"
 
-    /// A name of a server that is mostly reached.
+    /// A name of a server that is usually reached.
     init(_ host: String, _ random: inout SeededRandom) {
         self.host = host
         var addresses: [SimulatedAddress] = []

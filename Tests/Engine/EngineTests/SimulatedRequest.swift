@@ -2,7 +2,7 @@ import HTTPCore
 
 @testable import PinfoldEngine
 
-/// A request of the simulation, and what has become of it.
+/// A request of the simulation, and its progress.
 final class SimulatedRequest {
     let number: Int
     let url: Int
@@ -14,7 +14,7 @@ final class SimulatedRequest {
     var isServed = true
     /// How long a tunnel may be idle under the policy of that time.
     var tunnelMilliseconds: Int64 = 0
-    /// How the exchange came in, as an index of the world's ingresses.
+    /// The exchange's ingress, as an index of the world's ingresses.
     let ingress: Int
     private(set) var head: [UInt8] = []
     private(set) var content: [UInt8] = []
@@ -29,16 +29,16 @@ final class SimulatedRequest {
     private(set) var tag: String?
     private(set) var hasRange = false
     private(set) var asksForTrailers = false
-    /// It asks to leave HTTP.
+    /// Whether it asks to leave HTTP.
     private(set) var asksForUpgrade = false
-    /// What answers it may not be given to others.
+    /// Its response must not be given to others.
     private(set) var isPrivate = false
 
     /// The step in which it began.
     var began = 0
-    /// How often the configuration had been loaded anew by then.
+    /// How often the configuration had been reloaded by then.
     var reloads = 0
-    /// What its own streams brought.
+    /// What its own streams received.
     var brought: [Int] = []
     /// A server has answered 304 although it was not asked on a condition.
     var gotOddNotModified = false
@@ -180,7 +180,7 @@ struct SimulatedURL {
     var invalidated = -1
 }
 
-/// What a server answers with, the same bytes each time.
+/// A server's response, the same bytes each time.
 final class Representation {
     let number: Int
     let url: Int
@@ -188,9 +188,9 @@ final class Representation {
     let body: [UInt8]
     let framing: BodyFraming
     let fields: String
-    /// It is for the one who asked only.
+    /// It is only for the client that requested it.
     let isPrivate: Bool
-    /// The variant that it is chosen for; nil: all.
+    /// The variant that it is chosen for; `nil` for all.
     let variant: Int?
     let trailers: TrailerSection?
     /// It has an entity tag.

@@ -6,8 +6,8 @@ import Trust
 
 @testable import PinfoldEngine
 
-/// The rules of a simulated configuration, by which images become others: what the content's first
-/// byte says becomes of it is the same every time, so that what a client gets can be checked.
+/// The rules of a simulated configuration, which change images: the result depends only on the
+/// content's first byte, so that what a client gets can be checked.
 enum SimulatedRules {
     /// What rules that write a type make of content.
     enum Outcome { case refused, unchanged, changed }
@@ -15,7 +15,7 @@ enum SimulatedRules {
     static func outcome(of content: [UInt8], to type: ImageType) -> Outcome {
         guard let first = content.first else { return .unchanged }
         switch first {
-        // Some rules refuse what passes others: it may be stored by then.
+        // Some rules refuse what others accept: it may be stored by then.
         case 0..<8: return .refused
         case 8..<100: return type == .jpeg ? .refused : .changed
         case 100..<120: return .unchanged
@@ -23,7 +23,7 @@ enum SimulatedRules {
         }
     }
 
-    /// What is put behind content that changes.
+    /// The suffix of changed content.
     static func mark(_ type: ImageType) -> UInt8 { type == .jpeg ? 0x24 : 0x23 }
 
     static let types: [ImageType] = [.png, .jpeg]
@@ -86,7 +86,7 @@ struct SimulatedImages: ImageTransforming {
     }
 }
 
-/// What has become of content in worlds with rules, to be counted.
+/// The results for content in worlds with rules, for counting.
 enum SimulatedTranslation: Int, CaseIterable {
     case translated, translatedFromStore, partTranslated, confirmed, abandoned, overloaded
     case refusedFromStore
@@ -107,7 +107,7 @@ final class SimulatedWork: @unchecked Sendable {
         return true
     }
 
-    /// One piece is done; false: none waits.
+    /// Does one piece; returns false if none is waiting.
     func step() -> Bool {
         guard let world, !waiting.isEmpty else { return false }
         world.note("a piece of work is done", 0, waiting.count)

@@ -2,8 +2,8 @@ import CLinux
 
 @testable import PinfoldEngine
 
-/// Both far ends of a tunnel, or of a switched protocol: what one sends the other must get, whole
-/// and in order, unless one of them breaks off.
+/// Both far ends of a tunnel, or of a switched protocol: what one sends the other must receive,
+/// completely and in order, unless one of them breaks off.
 final class SimulatedTunnel {
     private final class End {
         let descriptor: Int32
@@ -35,7 +35,7 @@ final class SimulatedTunnel {
     /// Which one it is of; others may follow in the same object.
     private weak var exchange: Exchange?
     private let exchangeID: UInt64
-    /// One of them did not end well, or nothing moved for too long.
+    /// One of them did not end properly, or nothing moved for too long.
     private var isBroken = false
     /// Its connection was told to be closed.
     private(set) var isClosed = false
@@ -44,7 +44,7 @@ final class SimulatedTunnel {
     /// the other takes, a relay does not see.
     private var passedAt: Int64
     private let idleMilliseconds: Int64
-    /// Whether not every policy lets it be.
+    /// Whether some policies end it.
     private let isDoubtful: Bool
     /// How often the configuration had been loaded when the request began.
     private let reloads: Int
@@ -105,7 +105,7 @@ final class SimulatedTunnel {
         }
     }
 
-    /// What happens to an exchange whose state machine was told what is impossible.
+    /// What happens to an exchange whose state machine got an impossible event.
     private func cutOff() {
         guard let exchange, exchange.id == exchangeID else {
             return world.fail("tunnel \(number) is open, and its exchange is over")

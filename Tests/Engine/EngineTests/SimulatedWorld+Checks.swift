@@ -36,7 +36,7 @@ enum SimulatedState: Int, CaseIterable {
 
 // What must hold: after each step, at the end of each response, and at the end of a world.
 extension SimulatedWorld {
-    /// Who has a stream is in a state that has one, and the other way round.
+    /// An exchange with a stream is in a state that has one, and vice versa.
     func checkStep() {
         dropTunnels()
         for held in exchanges {
@@ -130,7 +130,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// What the rules in force have made of a response is what they should have, and is named so.
+    /// The rules in force have changed a response correctly, and its tag says so.
     private func checkTranslation(
         of sent: Representation, _ head: ReceivedHead, _ request: SimulatedRequest
     ) -> [UInt8] {
@@ -206,7 +206,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// Everything is over: what was taken has been given back.
+    /// Everything has ended: everything taken has been given back.
     func checkEnd() {
         if account?.exchanges.load(ordering: .relaxed) != 0 { fail("exchanges are still counted") }
         if !upstreams.limitsAreFree { fail("uploads are still counted") }

@@ -5,10 +5,10 @@ import PinfoldMetrics
 
 @testable import PinfoldEngine
 
-// Where connections may go, what CONNECT is answered, and tunnels.
+// Where connections may go, the responses to CONNECT, and tunnels.
 extension SimulatedWorld {
-    /// Somebody who is connecting must have a name that resolves to the address, and a policy that
-    /// allows it.
+    /// An operation that is connecting must have a name that resolves to the address, and a policy
+    /// that allows it.
     func checkMayConnect(_ endpoint: Endpoint) {
         for client in clients {
             guard let exchange = client.exchange, case .opening = exchange.state.step,

@@ -96,7 +96,7 @@ extension SimulatedWorld {
         case .chunked: head += "Transfer-Encoding: chunked\r\n"
         case .none, .untilClose: break
         }
-        // Without a validator a HEAD would be taken for news about whatever is stored.
+        // Without a validator, a HEAD response would update whatever is stored.
         if method == .head, !content.hasTag { head += "ETag: \"\(content.number)\"\r\n" }
         return SimulatedReply(status: content.status, head: head + "\r\n", content: content)
     }

@@ -9,7 +9,7 @@ import TestSupport
 @testable import CacheStore
 @testable import PinfoldEngine
 
-/// How what a client asked for ended.
+/// How a client's request ended.
 enum SimulatedEnding: Int, CaseIterable {
     case complete, ownReply, cut, clientWent, switched, givenServer
 }
@@ -67,7 +67,7 @@ final class SimulatedWorld {
     private(set) var stepNumber = 0
     /// How often another configuration was loaded.
     private(set) var reloads = 0
-    /// Nothing new begins, and nothing goes wrong any more: what has begun must come to its end.
+    /// Nothing new begins and nothing fails any more: everything that has begun must end.
     private(set) var isSettling = false
     private(set) var violation: String?
     private(set) var journal = Journal()
@@ -245,7 +245,7 @@ final class SimulatedWorld {
 
     func count(_ translation: SimulatedTranslation) { translations[translation.rawValue] += 1 }
 
-    /// Something that must never be was seen.
+    /// Something impossible was observed.
     func fail(_ what: String) {
         guard violation == nil else { return }
         violation = what

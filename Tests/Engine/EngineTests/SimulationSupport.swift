@@ -25,7 +25,7 @@ extension [UInt8] {
     }
 }
 
-/// What happened last in a world, in a form that costs next to nothing until it is read.
+/// The latest events in a world, in a form that costs almost nothing until it is read.
 struct Journal {
     private struct Line {
         var what: StaticString = ""
@@ -53,7 +53,7 @@ struct Journal {
     }
 }
 
-/// Tells what an exchange is about to trap for: in a debug build nobody else can.
+/// Reports what an exchange is about to trap for: in a debug build nothing else can.
 struct CriticalLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel: Logger.Level = .critical
@@ -135,6 +135,6 @@ enum SimulationPolicies {
 }
 
 extension PolicySnapshot {
-    /// Which of the two sets of rules it has: that of `SimulatedAddress.isAllowed`.
+    /// Which of the two sets of rules it has, as in `SimulatedAddress.isAllowed`.
     var trust: Int { trustGeneration == 1 ? 0 : 1 }
 }

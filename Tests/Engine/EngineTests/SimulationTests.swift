@@ -14,7 +14,7 @@ import Testing
 struct SimulationTests {
     private static let requestsPerWorld = 40
 
-    /// What a number of worlds came to.
+    /// The results of a number of worlds.
     private struct Summary {
         var worlds = 0
         var steps = 0
@@ -58,7 +58,7 @@ struct SimulationTests {
         }
     }
 
-    /// Plays the world of a seed. What is wrong with it, if anything is.
+    /// Plays the world of a seed. Returns what is wrong with it, if anything.
     private func play(_ seed: UInt64, into summary: inout Summary) throws -> String? {
         var found: String?
         weak var environment: Environment?

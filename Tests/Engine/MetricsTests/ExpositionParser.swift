@@ -151,7 +151,7 @@ struct ParsedExposition {
             guard isOpenMetrics || !isCounter || family.name.hasSuffix("_total") else {
                 throw Violation(description: "\(family.name): a counter without _total")
             }
-            // No name may stand for two families, with or without a suffix.
+            // No name may be used by two families, with or without a suffix.
             for name in Set(family.samples.map(\.name) + [family.name]) {
                 if let other = names.updateValue(family.name, forKey: name) {
                     throw Violation(description: "\(name) in \(other) and \(family.name)")

@@ -44,7 +44,7 @@ enum Sample {
             build: BuildFigures(version: "1.2.3"))
     }
 
-    /// Everything that can be shown is there.
+    /// Everything that can be shown is present.
     static func full(routes count: Int = 3) -> MetricsSnapshot {
         let hosts = LabelTable((0..<count).map { "route \"\($0)\"" })
         let pinsets = LabelTable(["payments"])
@@ -218,7 +218,7 @@ struct ExpositionTests {
         let removed = Sample.index("a", in: hosts)
         worker.recordExchange(Sample.exchange(removed))
         hosts.putInForce(["b"])
-        // It was still under way.
+        // It was still in progress.
         worker.recordExchange(Sample.exchange(removed))
         let samples = try parse(Sample.snapshot([worker], hosts)).families.flatMap(\.samples)
         #expect(!samples.contains { $0.labels["host"] == "a" })

@@ -79,7 +79,7 @@ struct LabelTableTests {
         #expect(index.use == first.use + 1)
         #expect(table[first] == "other")
         #expect(table[index] != "first")
-        // And the name gets another place when it comes back.
+        // The name gets another slot when it returns.
         let again = table.indexes(for: ["first"])[0]
         #expect(again != first)
         #expect(table[again] == "first")

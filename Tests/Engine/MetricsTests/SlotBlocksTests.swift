@@ -48,7 +48,7 @@ struct SlotBlocksTests {
             metrics.adjust(.open, host: former, by: 1)
             metrics.recordPinEvaluation(pinset: former, result: .passed)
         }
-        // Nothing was counted for it yet: what lies there is not its own.
+        // Nothing was counted for it yet: the block there is not its own.
         #expect(count(metrics, successor) == nil)
         #expect(metrics.rejections(host: successor) == 0)
         metrics.recordExchange(record(successor))

@@ -1,4 +1,4 @@
-/// The decoded part of chunked content received so far.
+/// Decodes chunked content, as far as it has arrived.
 package func unchunked(_ text: some StringProtocol) -> String {
     var rest = Array(text.utf8)[...]
     var content: [UInt8] = []

@@ -13,7 +13,7 @@ import Trust
 package enum TestRoots {
     /// The sample certificate.
     package static let one = SampleCertificate.der
-    /// The same with another signature byte: other roots, as far as comparisons here are concerned.
+    /// The same with a different signature byte: different roots for the purposes of comparison.
     package static let two: [UInt8] = {
         var bytes = one
         bytes[bytes.count - 1] ^= 1
@@ -63,7 +63,7 @@ package func testPolicy(_ text: String = "{}") throws -> PolicySnapshot {
     try testPolicy(try testConfiguration(text))
 }
 
-/// A consumer that records nothing: for queues.
+/// A consumer that records nothing, for queues.
 package final class IdleConsumer: UpstreamConsumer {
     package var mayBeRepeated: Bool { true }
     package var clientNetwork: IPNetwork? { nil }

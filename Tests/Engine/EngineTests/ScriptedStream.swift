@@ -147,7 +147,7 @@ final class ScriptedStream: UpstreamStream {
         if world.random.chance(50) { drive() }
     }
 
-    func tell(_ consumer: any UpstreamConsumer) {
+    func setConsumer(_ consumer: any UpstreamConsumer) {
         check(self.consumer != nil && part == .request, "handed on when it is in use")
         self.consumer = consumer
     }

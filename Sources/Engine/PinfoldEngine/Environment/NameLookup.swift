@@ -32,12 +32,12 @@ package enum NameLookup {
         let resolver = try Resolver(options: ResolverOptions(configuration))
         defer { resolver.close() }
         let latest = Monitor<ResolveResult?>(nil)
-        let tell: @Sendable (ResolveResult) -> Void = { result in
+        let complete: @Sendable (ResolveResult) -> Void = { result in
             latest.withLock { $0 = result }
             latest.signal()
         }
         resolver.resolve(
-            name: host, later: { tell(.resolved($0)) }, completion: tell)
+            name: host, later: { complete(.resolved($0)) }, completion: complete)
         let end = Clock.monotonicMicroseconds() * 1000 + milliseconds * 1_000_000
         let result: ResolveResult = latest.wait { result in
             switch result {

@@ -23,7 +23,7 @@ package final class RouteLabels: Sendable {
     /// The counters for matches of a pinset's pins, by the index in evaluations (`PinMatches`): the
     /// pins with their own counters, followed by one for all others. A pin keeps its counter over
     /// reloads, wherever in the list it is.
-    package func pinCounters(pinset: String, toldApart texts: [String]) -> [PinCounter] {
+    package func pinCounters(pinset: String, pins texts: [String]) -> [PinCounter] {
         pins.withLock { pins in
             let padding = [String](repeating: "", count: PinMatches.toldApart + 1 - texts.count)
             return (texts + padding).map { text in

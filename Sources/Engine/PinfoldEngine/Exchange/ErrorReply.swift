@@ -78,7 +78,7 @@ struct ErrorReply {
         }
         if case .tlsFailed(let error) = fault, let alert = error.receivedAlert {
             var name = alert.name
-            if case .alertReceived(_, let told) = error { name = told }
+            if case .alertReceived(_, let text) = error { name = text }
             parameters["alert-id"] = .integer(Int64(alert.code))
             parameters["alert-message"] = .string(ascii(name, limit: 64))
         }

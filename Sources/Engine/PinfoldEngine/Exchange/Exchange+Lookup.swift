@@ -168,8 +168,8 @@ extension Exchange {
     /// Serves the response that it has waited for.
     private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
         cacheResult = .collapsed
-        let told = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
-        serve(response, hit, as: nil, cacheStatus: .forwarded(told))
+        let forwarded = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        serve(response, hit, as: nil, cacheStatus: .forwarded(forwarded))
     }
 
     /// No stored response can be used.

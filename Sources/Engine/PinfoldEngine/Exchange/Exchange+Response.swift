@@ -208,7 +208,7 @@ extension Exchange {
                 confirmed.stored, confirmed.hit, as: confirmed.freshened,
                 cacheStatus: confirmed.cacheStatus)
         case .forwardAgain(let reason): sendAgain(reason)
-        case .reply: tell(.upstreamClosed)
+        case .reply: replyOrServeStale(.upstreamClosed)
         case .end(let cut):
             removeOutdated()
             end(cut: cut)

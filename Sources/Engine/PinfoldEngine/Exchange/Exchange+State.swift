@@ -61,7 +61,7 @@ extension Exchange {
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
         switch handle(.failed(State.FailureInfo(cause: cause, headWithdrawn: withdrawn))) {
         case .forwardAgain(let reason): sendAgain(reason)
-        case .reply: tell(fault, attempts)
+        case .reply: replyOrServeStale(fault, attempts)
         case .end(let cut):
             self.fault = fault
             failedAttempts = attempts
@@ -73,7 +73,7 @@ extension Exchange {
     }
 
     /// Replies with an error, or with a stored response in its place.
-    func tell(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
+    func replyOrServeStale(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
         failedAttempts = attempts
         reply(with: fault, closing: !contentHasEnded)

@@ -63,7 +63,7 @@ extension Exchange {
             return
         }
         notStoredReason = notStored
-        let told = CacheStatus.forwarded(
+        let forwarded = CacheStatus.forwarded(
             .init(
                 reason: forwardReason ?? .stale, status: 304, isStored: notStored == nil,
                 notStored: notStored))
@@ -74,7 +74,7 @@ extension Exchange {
         }
         confirmed = ConfirmedResponse(
             stored: current, freshened: freshened,
-            hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: told)
+            hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: forwarded)
         handle(.answered(.discarded(then: .serveConfirmed)))
     }
 

@@ -103,7 +103,7 @@ package final class PolicySnapshot: Sendable {
         let pinsets = labels.pinsetIndexes(configuration.pinsets.map(\.pinset.name))
         entryPinsets = configuration.hosts.entries.map { $0.pinsets.map { pinsets[$0] } }
         pinCounters = configuration.pinsets.map {
-            labels.pinCounters(pinset: $0.pinset.name, toldApart: $0.pinset.distinguishedPins)
+            labels.pinCounters(pinset: $0.pinset.name, pins: $0.pinset.distinguishedPins)
         }
         entryTimeouts = configuration.hosts.entries.map {
             configuration.timeouts.replaced(by: $0.timeouts)

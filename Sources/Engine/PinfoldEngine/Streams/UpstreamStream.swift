@@ -73,7 +73,7 @@ package protocol UpstreamStream: AnyObject {
     /// The consumer accepts content of the response again.
     func resume()
     /// Replaces the consumer, on behalf of the one that the stream was handed to.
-    func tell(_ consumer: any UpstreamConsumer)
+    func setConsumer(_ consumer: any UpstreamConsumer)
     /// The consumer gives up; it is not called any more.
     func cancel()
     /// The consumer sends nothing: another one may use the connection.

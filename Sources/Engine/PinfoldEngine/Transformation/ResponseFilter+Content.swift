@@ -109,7 +109,7 @@ extension ResponseFilter {
     /// Passes on a head, and from now on everything as it arrives.
     private func passOn(_ head: UnsafeRawBufferPointer, as changed: [UInt8]?) {
         step = .passing
-        tell(ofHead: head, response, changed: changed)
+        deliver(head: head, response, changed: changed)
     }
 
     /// - Parameter head: the response's head; `nil` if `judge` has passed it on.
@@ -179,12 +179,12 @@ extension ResponseFilter {
         guard case .working(let held) = step else { return }
         switch result {
         case .failure(let failure): refuse(failure)
-        case .success(let content): tell(of: content, held)
+        case .success(let content): deliver(content, held)
         }
     }
 
     /// Passes on the whole response.
-    private func tell(of content: ResponseContent, _ held: HeldResponse) {
+    private func deliver(_ content: ResponseContent, _ held: HeldResponse) {
         guard let exchange else { return end() }
         exchange.note(response: .init(content))
         exchange.wasGatheredToTheEnd = held.response.framing.endsWithConnection
@@ -195,14 +195,14 @@ extension ResponseFilter {
                     of: held.response, in: $0.octets, change, length: content.count)
             }
         }
-        held.head.withUnsafeBytes { tell(ofHead: $0, held.response, changed: changed) }
-        tell(ofContent: content)
+        held.head.withUnsafeBytes { deliver(head: $0, held.response, changed: changed) }
+        deliverBody(content)
         let listener = self.exchange.take()
         end()
         listener?.upstreamEnded(trailers: content.change == nil ? held.trailers : nil)
     }
 
-    private func tell(ofContent content: ResponseContent) {
+    private func deliverBody(_ content: ResponseContent) {
         guard let exchange else { return }
         let buffer = content.buffer(from: environment.loop.buffers)
         guard content.change == nil || !rules.storesOrigin else {
@@ -216,8 +216,8 @@ extension ResponseFilter {
     /// - Parameter changed: the changed head; `nil` if it stays as it is. It is sent to clients,
     ///   and also passed to the exchange and the store, unless the store keeps what the server
     ///   sent.
-    private func tell(
-        ofHead head: UnsafeRawBufferPointer, _ response: ResponseHead, changed: [UInt8]?
+    private func deliver(
+        head: UnsafeRawBufferPointer, _ response: ResponseHead, changed: [UInt8]?
     ) {
         guard let exchange else { return }
         guard let changed else {

@@ -57,7 +57,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         self.checks = checks
         environment = exchange.environment
         super.init()
-        stream.tell(self)
+        stream.setConsumer(self)
     }
 
     // MARK: The request
@@ -133,7 +133,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         return stream.handOver()
     }
 
-    func tell(_ consumer: any UpstreamConsumer) {
+    func setConsumer(_ consumer: any UpstreamConsumer) {
         exchange = consumer as? Exchange
     }
 

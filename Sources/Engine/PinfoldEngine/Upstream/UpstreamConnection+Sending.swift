@@ -203,7 +203,7 @@ extension UpstreamConnection: UpstreamStream {
         drive()
     }
 
-    package func tell(_ consumer: any UpstreamConsumer) { self.consumer = consumer }
+    package func setConsumer(_ consumer: any UpstreamConsumer) { self.consumer = consumer }
 
     package func cancel() {
         consumer = nil

@@ -78,5 +78,5 @@ def test_a_limit_beyond_the_open_files_is_warned_of(gateway, tmp_path, connectio
 
     running = gateway({"limits": {"connections": connections}, "workers": 1}, preexec=few)
     running.stop()
-    warned = "limits.connections: so many connections and as many to servers need 1200" in running.log()
+    warned = "limits.connections: this many connections and as many to servers need 1200" in running.log()
     assert warned == (connections == 600), running.log()

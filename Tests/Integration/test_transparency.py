@@ -255,7 +255,7 @@ def test_a_new_list_is_in_force_without_a_reload(gateway, origin, pki, workspace
     running.wait_log("is not a list of logs at")
     assert state("unusable") == 1
     log_list(file, ONE.entry(), TWO.entry("retired", since=9))
-    running.wait_log("2 is more than the list has logs")
+    running.wait_log("2 exceeds the number of usable logs")
     assert running.metric("pinfold_config_file_refusals_total") == 2
     assert running.metric("pinfold_config_last_reload_successful") == 0
     assert get(running, there.port).status == 200

@@ -109,10 +109,10 @@ struct AuthorizationTests {
     }
 
     @Test(arguments: [
-        ("{}", ": names no credentials; expected one of basic, bearer"),
+        ("{}", ": has no credentials; expected one of basic, bearer"),
         (
             "{ basic: { user: a, passwordVariable: P }, bearer: { tokenVariable: P } }",
-            ": names two credentials; expected one of basic, bearer"
+            ": has both basic and bearer; expected one of basic, bearer"
         ),
         (
             "{ basic: { passwordVariable: P } }",
@@ -130,14 +130,14 @@ struct AuthorizationTests {
         ),
         (
             "{ basic: { user: a } }",
-            ".basic: names no password; expected one of passwordFile, passwordVariable"
+            ".basic: has no password; expected one of passwordFile, passwordVariable"
         ),
         (
-            "{ bearer: }", ".bearer: names no token; expected one of tokenFile, tokenVariable"
+            "{ bearer: }", ".bearer: has no token; expected one of tokenFile, tokenVariable"
         ),
         (
             "{ bearer: { tokenFile: a, tokenVariable: P } }",
-            ".bearer: names two sources of the token; expected one of tokenFile, tokenVariable"
+            ".bearer: has two sources for the token; expected one of tokenFile, tokenVariable"
         ),
         (
             "{ bearer: { tokenVariable: NONE } }",
@@ -227,7 +227,7 @@ struct AuthorizationTests {
                 of: text("{ basic: { user: a, passwordFile: secret } }"), folder: folder)
             #expect(
                 found == [
-                    "\(place).basic.passwordFile: \"\(folder)/secret\" holds no password; "
+                    "\(place).basic.passwordFile: \"\(folder)/secret\" has no valid password; "
                         + "expected UTF-8 text without control characters in its first line"
                 ])
         }
@@ -243,8 +243,8 @@ struct AuthorizationTests {
                 guard isWarned else { continue }
                 #expect(
                     found.first?.hasSuffix(
-                        "may be read or written by others than its owner and group (mode 0644); "
-                            + "chmod 640 makes it a secret") == true)
+                        "is accessible to users other than its owner and group (mode 0644); "
+                            + "protect it with chmod 640") == true)
             }
         }
     }

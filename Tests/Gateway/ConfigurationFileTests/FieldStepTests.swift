@@ -12,25 +12,25 @@ private let place = "gateway.yaml:1: hosts[0].request"
 @Suite("Steps for fields and parameters together")
 struct FieldStepTests {
     @Test(arguments: [
-        ("remove: [X-A, x-a]", "remove[1]: \"x-a\" stands in remove more than once"),
-        ("remove: [X-A], set: { x-a: b }", "set.x-a: \"x-a\" stands in remove and in set"),
-        ("remove: [X-A], add: { X-A: b }", "add.X-A: \"X-A\" stands in remove and in add"),
+        ("remove: [X-A, x-a]", "remove[1]: \"x-a\" appears more than once in remove"),
+        ("remove: [X-A], set: { x-a: b }", "set.x-a: \"x-a\" appears in both remove and set"),
+        ("remove: [X-A], add: { X-A: b }", "add.X-A: \"X-A\" appears in both remove and add"),
         (
             "remove: [X-A], defaults: { X-A: b }",
-            "defaults.X-A: \"X-A\" stands in remove and in defaults"
+            "defaults.X-A: \"X-A\" appears in both remove and defaults"
         ),
         (
             "remove: [X-A], rename: { X-A: X-B }",
-            "rename.X-A: \"X-A\" stands in remove and in rename"
+            "rename.X-A: \"X-A\" appears in both remove and rename"
         ),
-        ("set: { X-A: b, x-A: c }", "set.x-A: \"x-A\" stands in set more than once"),
+        ("set: { X-A: b, x-A: c }", "set.x-A: \"x-A\" appears more than once in set"),
         (
             "set: { X-A: b }, defaults: { X-A: c }",
-            "defaults.X-A: \"X-A\" stands in set and in defaults"
+            "defaults.X-A: \"X-A\" appears in both set and defaults"
         ),
         (
             "rename: { X-A: X-B }, set: { X-A: c }",
-            "set.X-A: \"X-A\" stands in rename and in set"
+            "set.X-A: \"X-A\" appears in both rename and set"
         ),
     ])
     func `a field may appear in one step only`(steps: String, problem: String) {
@@ -43,11 +43,11 @@ struct FieldStepTests {
     @Test(arguments: [
         (
             "rename: { X-A: X-B, X-B: X-C }",
-            "rename.X-A: \"X-B\" is renamed itself"
+            "rename.X-A: \"X-B\" is itself renamed"
         ),
         (
             "rename: { X-A: X-B }, set: { x-b: c }",
-            "rename.X-A: \"X-B\" is set, so that what is renamed to it is lost"
+            "rename.X-A: \"X-B\" is also set, which discards the renamed value"
         ),
     ])
     func `a new name may not be renamed or set by another step`(steps: String, problem: String) {
@@ -69,7 +69,7 @@ struct FieldStepTests {
         #expect(errors(of: hosts("{ query: { remove: [a], set: { A: b } } }")) == [])
         #expect(
             errors(of: hosts("{ query: { remove: [a], set: { a: b } } }")) == [
-                "\(place).query.set.a: \"a\" stands in remove and in set; "
+                "\(place).query.set.a: \"a\" appears in both remove and set; "
                     + "expected each name once, in a single step"
             ])
     }

@@ -122,7 +122,7 @@ struct HostsTests {
             "1: hosts[0].pinsets[0]: there is no pinset \"b\"; expected a key of pinsets"),
         Wrong(
             "hosts: [{ match: [a], pinsets: [b, b] }]\npinsets: { b: { mode: none } }",
-            "1: hosts[0].pinsets[1]: the pinset \"b\" is named twice; expected each pinset once"),
+            "1: hosts[0].pinsets[1]: the pinset \"b\" is listed twice; expected each pinset once"),
         // The pinset has an error; the reference to it does not.
         Wrong(
             "hosts: [{ match: [a], pinsets: [b] }]\npinsets: { b: { mode: key } }",

@@ -137,8 +137,8 @@ struct InterceptionTests {
             let octal = String(mode, radix: 8)
             #expect(
                 warnings.first?.text.hasSuffix(
-                    "may be read or written by others than its owner (mode 0\(octal)); "
-                        + "chmod 600 makes it a secret") == true, "\(warnings)")
+                    "is accessible to users other than its owner (mode 0\(octal)); "
+                        + "protect it with chmod 600") == true, "\(warnings)")
         }
     }
 

@@ -120,7 +120,7 @@ struct KeyErrorTests {
                 + "expected a duration in s, m, h or d"),
         Wrong(
             "resolver: { minimumTTL: 2m, maximumTTL: 1m }",
-            "1: resolver.minimumTTL: is more than maximumTTL (1m); expected at most maximumTTL"),
+            "1: resolver.minimumTTL: exceeds maximumTTL (1m); expected at most maximumTTL"),
         Wrong(
             "resolver: { servers: none }",
             "1: resolver.servers: \"none\" is not a list; "

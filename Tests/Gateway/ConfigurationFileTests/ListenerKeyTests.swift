@@ -49,8 +49,8 @@ struct ListenerKeyTests {
         #expect(found.map(\.key) == ["listeners[0].tls.key"])
         #expect(
             found.first?.text.hasSuffix(
-                "0.key\" may be read or written by others than its owner and group "
-                    + "(mode 0\(String(mode, radix: 8))); chmod 640 makes it a secret") == true,
+                "0.key\" is accessible to users other than its owner and group "
+                    + "(mode 0\(String(mode, radix: 8))); protect it with chmod 640") == true,
             "\(found)")
     }
 

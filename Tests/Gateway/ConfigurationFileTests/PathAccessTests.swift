@@ -82,8 +82,8 @@ struct PathAccessTests {
             #expect(try warnings("cache: { path: a/b, disk: 1MiB }") == [])
             let told = try warnings("cache: { path: a/b, disk: 1000TiB }")
             #expect(told.count == 1)
-            let start = "\(folder)/gateway.yaml:1: cache.disk: 1000TiB is more than its file system"
-            #expect(told.first?.hasPrefix(start + " holds") ?? false)
+            let start = "\(folder)/gateway.yaml:1: cache.disk: 1000TiB exceeds the size of its file"
+            #expect(told.first?.hasPrefix(start + " system, ") ?? false)
             #expect(try warnings("cache: { path: a/b, disk: 1000TiB, enabled: false }") == [])
         }
         // A file system without any space.
@@ -95,9 +95,9 @@ struct PathAccessTests {
         #expect(SnapshotReader.problem(of: 10 << 30, in: room) == nil)
         #expect(
             SnapshotReader.problem(of: 11 << 30, in: room)
-                == "is more than its file system has free, 10GiB")
+                == "exceeds the free space of its file system, 10GiB")
         #expect(
             SnapshotReader.problem(of: 101 << 30, in: room)
-                == "is more than its file system holds, 100GiB")
+                == "exceeds the size of its file system, 100GiB")
     }
 }

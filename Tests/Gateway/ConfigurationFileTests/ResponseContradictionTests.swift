@@ -14,15 +14,15 @@ struct ResponseContradictionTests {
     @Test(arguments: [
         Wrong(
             hosts("{ validate: json, body: { from: plist, to: json } }"),
-            "\(key).validate: is json, and what body takes is plist; "
+            "\(key).validate: is json, but body translates from plist; "
                 + "expected validate: plist, the format that the server sends"),
         Wrong(
             hosts("{ validate: image, body: { from: xml, to: json } }"),
-            "\(key).validate: is image, and what body takes is xml; "
+            "\(key).validate: is image, but body translates from xml; "
                 + "expected validate: xml, the format that the server sends"),
         Wrong(
             hosts("{ body: { from: plist, to: json, propertyList: binary } }"),
-            "\(key).body.propertyList: is about property lists, and to is json; "
+            "\(key).body.propertyList: applies to property lists only, but to is json; "
                 + "expected to: plist"),
         Wrong(
             hosts("{ image: {}, body: { from: xml, to: json } }"),
@@ -136,7 +136,7 @@ struct ResponseContradictionTests {
             #expect(found.count == 1)
             #expect(
                 found.first?.hasPrefix(
-                    "gateway.yaml:\(key).schema: \"\(folder)/schema.json\" is no JSON Schema: ")
+                    "gateway.yaml:\(key).schema: \"\(folder)/schema.json\" is not a JSON Schema: ")
                     == true)
             #expect(
                 found.first?.hasSuffix("; expected a JSON Schema of draft-04, draft-06 or draft-07")

@@ -183,16 +183,17 @@ struct ResponseRulesTests {
             "\(key).body.to: is missing; expected one of json, plist, xml"),
         Wrong(
             hosts("{ body: { from: json, to: xml, maximum: 2MiB }, maximum: 2MiB }"),
-            "\(key).body.maximum: says the same as response.maximum of this entry; "
-                + "expected one of the two"),
+            "\(key).body.maximum: means the same as response.maximum of this entry; expected "
+                + "only one of the two"),
         Wrong(
             hosts("{ body: { from: json, to: xml, larger: pass }, larger: refuse }"),
-            "\(key).body.larger: says the same as response.larger of this entry; "
-                + "expected one of the two"),
+            "\(key).body.larger: means the same as response.larger of this entry; expected "
+                + "only one of the two"),
         Wrong(
             hosts("{ body: { from: json, to: xml, noTransform: pass }, noTransform: pass }"),
-            "\(key).body.noTransform: says the same as response.noTransform of this entry; "
-                + "expected one of the two"),
+            "\(key).body.noTransform: means the same as response.noTransform of this entry; "
+                + "expected "
+                + "only one of the two"),
         Wrong(
             hosts("{ validate: json, maximum: 1000 }"),
             "\(key).maximum: 1000 is out of range; expected a size from 1KiB to 256MiB, in bytes "
@@ -212,14 +213,14 @@ struct ResponseRulesTests {
                 + "expected one of image/png, image/jpeg"),
         Wrong(
             hosts("{ image: { convert: { image/png: image/png } } }"),
-            "\(key).image.convert.\"image/png\": is turned into itself; expected another type"),
+            "\(key).image.convert.\"image/png\": is converted to itself; expected another type"),
         Wrong(
             hosts("{ image: { maximumPixels: 0, scale: { width: 16385 } } }"),
             "\(key).image.maximumPixels: 0 is out of range; "
                 + "expected a whole number from 1 to 67108864",
             "\(key).image.scale.width: 16385 is out of range; "
                 + "expected a whole number from 1 to 16384",
-            "\(key).image.scale.height: is missing; expected pixels"),
+            "\(key).image.scale.height: is missing; expected a number of pixels"),
     ])
     func `a wrong value is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)

@@ -96,7 +96,7 @@ struct RuleFileTests {
             let lines = next.problems.map(\.description)
             #expect(
                 lines[0].hasPrefix(
-                    "hosts[0].response.schema: \"\(folder)/schema.json\" is no JSON Schema: "))
+                    "hosts[0].response.schema: \"\(folder)/schema.json\" is not a JSON Schema: "))
             #expect(
                 lines[1]
                     == "hosts[1].request.authorization: \"\(folder)/secret\" has no valid token; "

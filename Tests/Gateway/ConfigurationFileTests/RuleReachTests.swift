@@ -144,7 +144,7 @@ struct RuleReachTests {
     @Test(arguments: ["returnCacheElseLoad", "returnCacheDontLoad"])
     func `cache policies that need stored responses require a cache`(policy: String) {
         let rules = "request: { cachePolicy: \(policy) }"
-        let place = "gateway.yaml:1: hosts[0].request.cachePolicy: \(policy) needs "
+        let place = "gateway.yaml:1: hosts[0].request.cachePolicy: \(policy) requires "
         for cache in ["enabled: false", "memory: 0, disk: 0"] {
             #expect(
                 found("tunnel: auto", rules: rules, rest: "cache: { \(cache) }").errors == [

@@ -137,7 +137,7 @@ struct WarningTests {
     {
         let found = try hostWarnings(
             "- { match: ['**.example:8443'], tunnel: pass, clearText: allow }")
-        let way = "hosts that hosts[1] pins go around their pinsets"
+        let way = "hosts that hosts[1] pins bypass their pinsets"
         #expect(
             found == [
                 "gateway.yaml:2: hosts[0].tunnel: lets tunnels to \(way)",
@@ -198,15 +198,15 @@ struct WarningTests {
             ("limits: { connections: 400 }", nil),
             (
                 "limits: { connections: 600 }",
-                "limits.connections: so many connections and as many to"
+                "limits.connections: this many connections and as many to"
             ),
             (
                 "limits: { upstreamPerHost: 2000 }",
-                "limits.upstreamPerHost: so many connections need"
+                "limits.upstreamPerHost: this many connections need"
             ),
             (
                 "limits: { connections: 400, perClient: { connections: 1001 } }",
-                "limits.perClient.connections: so many connections need 1001 open files"
+                "limits.perClient.connections: this many connections need 1001 open files"
             ),
             // The defaults were not chosen by the user.
             ("limits: { fields: 100 }", nil), ("{}", nil),

@@ -78,7 +78,7 @@ def test_a_challenge_that_cannot_be_read_is_an_error_for_whoever_has_an_answer(
     there = origin(lambda request: reply(b"who?", "401 Who", f"WWW-Authenticate: {challenge}"))
     done = run(BINARY, "get", there.url(), "--user", "ann:secret")
     assert done.returncode == 94
-    assert b"the challenge cannot be read" in done.stderr and challenge.encode() in done.stderr
+    assert b"the challenge cannot be parsed" in done.stderr and challenge.encode() in done.stderr
     assert [request.get("authorization") for request in there.requests] == [""]
     assert run(BINARY, "get", there.url()).returncode == 22, "else it is a response like others"
 
@@ -108,7 +108,7 @@ def test_a_challenge_of_a_proxy_that_cannot_be_read_is_its_407(origin: Callable)
     done = run(BINARY, "get", "https://origin.test/", "--proxy", proxy)
     assert done.returncode == 97
     assert b"proxy-authentication-required" in done.stderr
-    assert b"the challenge cannot be read" in done.stderr
+    assert b"the challenge cannot be parsed" in done.stderr
 
 
 def test_of_two_redirects_in_one_none_is_followed(origin: Callable) -> None:

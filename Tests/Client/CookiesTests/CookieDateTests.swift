@@ -33,7 +33,7 @@ struct CookieDateTests {
             "1 Jan 1970 00:00", "1 Jan 1970 000:00:00", "1 Jan 197 00:00:00",
             "1 Jan 19700 00:00:00", "1 Jan 1970 00x:00:00",
         ])
-    func `are none where a part is missing or does not exist`(text: String) {
+    func `are invalid if a part is missing or out of range`(text: String) {
         #expect(CookieDate.parse(text) == nil)
     }
 }

@@ -31,13 +31,13 @@ struct CookieFileTests {
         return jar
     }
 
-    @Test func `keeps what goes with the session where that is asked for`() throws {
+    @Test func `keeps session cookies on request`() throws {
         try withFolder { folder in
             let path = folder + "/cookies.txt"
             try CookieFile.write(filled, to: path, at: now + 9, includesSession: true)
             let read = try #require(try CookieFile.read(path, at: now + 9))
             #expect(read.cookies == filled.cookies)
-            // Again, long after, but for those that have ended.
+            // Written again long after, when some have expired.
             try CookieFile.write(read, to: path, at: now + 9999, includesSession: true)
             #expect(try CookieFile.read(path, at: now + 9999)?.cookies.map(\.name) == ["session"])
         }
@@ -53,7 +53,7 @@ struct CookieFileTests {
             #expect(read.cookies.count == 4)
             let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions]
             #expect(mode as? Int == 0o600)
-            // Written over, and nothing else is left in the folder.
+            // Overwritten, with nothing else left in the folder.
             read.removeAll { $0.name != "a" }
             try CookieFile.write(read, to: path, at: now + 9)
             #expect(try CookieFile.read(path, at: now + 9)?.cookies.map(\.name) == ["a"])
@@ -118,7 +118,7 @@ struct CookieFileTests {
             ("x\tTRUE\t/\tTRUE\t-1\ta\tb", "the expiry time is not a number of seconds"),
         ])
     func `says which line is damaged, and how`(line: String, text: String) {
-        #expect(throws: CookieFileError(path: "c.txt", problem: .line(3, text))) {
+        #expect(throws: CookieFileError(path: "c.txt", reason: .line(3, text))) {
             try jar("# a comment\n\n\(line)\n")
         }
     }
@@ -130,7 +130,7 @@ struct CookieFileTests {
     }
 
     @Test func `keeps names and values that are not UTF-8`() throws {
-        // As curl writes them, comments included.
+        // As curl writes them, including comments.
         let latin: [UInt8] = Array("# caf".utf8) + [0xE9, 0x0A]
         let columns = "x.test\tFALSE\t/\tFALSE\t1900000000\tn"
         let line = Array(columns.utf8) + [0xFF, 0x09, 0xE9, 0x0A]
@@ -142,9 +142,9 @@ struct CookieFileTests {
         #expect(written.suffix(line.count) == line[...])
     }
 
-    @Test func `says what the system says`() throws {
+    @Test func `has the system's message`() throws {
         try withFolder { folder in
-            let error = CookieFileError(path: folder, problem: .system(EISDIR))
+            let error = CookieFileError(path: folder, reason: .system(EISDIR))
             #expect("\(error)" == "\(folder): Is a directory")
             #expect(throws: error) { try CookieFile.read(folder, at: now) }
             #expect(throws: error) { try CookieFile.write(CookieJar(), to: folder, at: now) }
@@ -156,7 +156,7 @@ struct CookieFileTests {
         }
     }
 
-    /// A file that is no regular one stays what it is.
+    /// A file that is not a regular file is left unchanged.
     private func mode(_ path: String) -> mode_t {
         var status = stat()
         return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
@@ -165,7 +165,7 @@ struct CookieFileTests {
     @Test func `may be a device that forgets everything, and stays one`() throws {
         try withFolder { folder in
             let path = folder + "/null"
-            // Only root may make a device; to others, a link to one does no harm.
+            // Only root may create a device; for others, a link to one does no harm.
             let isRoot = geteuid() == 0
             let made = isRoot ? mknod(path, S_IFCHR | 0o666, 0x103) : symlink("/dev/null", path)
             try #require(made == 0)
@@ -181,7 +181,7 @@ struct CookieFileTests {
         try withFolder { folder in
             let path = folder + "/pipe"
             try #require(mkfifo(path, 0o600) == 0)
-            let error = CookieFileError(path: path, problem: .kind("a pipe"))
+            let error = CookieFileError(path: path, reason: .kind("a pipe"))
             #expect("\(error)" == "\(path): a pipe; expected a regular file")
             #expect(throws: error) { try CookieFile.write(filled, to: path, at: now) }
             #expect(mode(path) == S_IFIFO)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// A time; none of these tests looks at a clock.
+/// A time: none of these tests reads a clock.
 private let now: Int64 = 1_700_000_000
 
 private func request(
@@ -13,7 +13,7 @@ private func request(
 
 @Suite("A cookie jar")
 struct CookieJarTests {
-    /// What a jar answers for one request after another's response has set one cookie.
+    /// The Cookie field of a request after the response to another one has set a cookie.
     private func field(
         _ setCookie: String, from: CookieRequest, to: CookieRequest, after: Int64 = 0
     ) -> String? {
@@ -27,7 +27,7 @@ struct CookieJarTests {
         let asked = request("x.test")
         let field = Array("a=caf".utf8) + [0xE9] + Array("; Path=/".utf8)
         #expect(jar.store(setCookie: field, from: asked, at: now) == .stored)
-        // Another name, though both are the same text.
+        // A different name, although both have the same text.
         #expect(jar.store(setCookie: [0xFF] + Array("=1".utf8), from: asked, at: now) == .stored)
         #expect(jar.store(setCookie: [0xFE] + Array("=2".utf8), from: asked, at: now) == .stored)
         #expect(
@@ -49,7 +49,7 @@ struct CookieJarTests {
         let found = jar.field(for: asked, at: now + 2)
         let field = try #require(found)
         #expect(field.utf8.count <= 8190)
-        // The first ones in order, and what fits behind them.
+        // The first ones in order, and what fits after them.
         #expect(field.split(separator: "; ").map { $0.prefix(3) } == ["c10", "c11", "id="])
         #expect(jar.cookies(for: asked, at: now + 2).count == 21)
     }
@@ -76,7 +76,7 @@ struct CookieJarTests {
 
     @Test(
         arguments: [
-            ("", CookieRefusal.empty), (" ; Secure", .empty), ("=", .empty),
+            ("", CookieError.empty), (" ; Secure", .empty), ("=", .empty),
             ("a=b\u{0}", .controlCharacter), ("a=b\r\nX: y", .controlCharacter),
             ("a=b\tc", .controlCharacter), ("a=b; Path=/\u{7F}", .controlCharacter),
             ("a=" + String(repeating: "x", count: 4096), .tooLong),
@@ -86,8 +86,8 @@ struct CookieJarTests {
             ("__Host-a=b; Secure; Path=/c", .namePrefix),
             ("__Host-a=b; Secure; Path=/; Domain=x.test", .namePrefix),
             ("__Secure-", .namePrefix), ("=__Host-a=b; Secure; Path=/", .namePrefix),
-        ] as [(String, CookieRefusal)])
-    func `says why it refuses`(setCookie: String, reason: CookieRefusal) {
+        ] as [(String, CookieError)])
+    func `says why it refuses`(setCookie: String, reason: CookieError) {
         var jar = CookieJar()
         let outcome = jar.store(setCookie: setCookie, from: request("x.test"), at: now)
         #expect(outcome == .refused(reason))
@@ -125,7 +125,7 @@ struct CookieJarTests {
         #expect((field(setCookie, from: request(from), to: request(to)) != nil) == isSent)
     }
 
-    @Test func `takes an address for nobody's domain`() {
+    @Test func `does not treat an address as a domain`() {
         var jar = CookieJar()
         for (domain, host) in [("0.0.1", "127.0.0.1"), ("1", "127.1"), ("1", "x.1")] {
             let set = "a=b; Domain=\(domain)"
@@ -215,7 +215,7 @@ struct CookieJarTests {
         jar.store(setCookie: "two=2; Path=/a/b", from: from, at: now + 1)
         jar.store(setCookie: "three=3; Path=/a", from: from, at: now + 2)
         jar.store(setCookie: "four=4; Path=/", from: from, at: now + 2)
-        // In place of the first one, which keeps the time of its making.
+        // It replaces the first one, and keeps its creation time.
         jar.store(setCookie: "one=5; Path=/", from: from, at: now + 3)
         #expect(jar.field(for: from, at: now + 4) == "two=2; three=3; one=5; four=4")
     }
@@ -233,7 +233,7 @@ struct CookieJarTests {
             ("Strict", Cookie.SameSite.strict), ("lax", .lax), ("NONE", .none),
             ("other", .unspecified), ("", .unspecified),
         ])
-    func `keeps what SameSite says`(text: String, sameSite: Cookie.SameSite) {
+    func `keeps the SameSite attribute`(text: String, sameSite: Cookie.SameSite) {
         var jar = CookieJar()
         jar.store(setCookie: "a=1; SameSite=\(text)", from: request("x.test"), at: now)
         #expect(jar.cookies.map(\.sameSite) == [sameSite])

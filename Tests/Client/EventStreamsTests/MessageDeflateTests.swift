@@ -25,7 +25,7 @@ struct MessageDeflateTests {
                 0xC1, 0x0D, 0xF2, 0x48, 0x05, 0x00, 0x00, 0x00, 0xFF, 0xFF, 0xCA, 0xC9, 0xC9, 0x07,
                 0x00,
             ],
-            // A message that is not compressed is allowed.
+            // An uncompressed message is allowed.
             [0x81, 0x05, 0x48, 0x65, 0x6C, 0x6C, 0x6F],
         ] as [[UInt8]])
     func `has the examples of RFC 7692`(bytes: [UInt8]) {
@@ -37,7 +37,7 @@ struct MessageDeflateTests {
 
     @Test(
         arguments: [
-            // It needs what the message before it said.
+            // It refers to the content of the previous message.
             ([0xC1, 0x05, 0xF2, 0x00, 0x11, 0x00, 0x00], WebSocketError.corruptCompression),
             ([0xC1, 0x03, 0xF2, 0x48, 0xCD], .corruptCompression),
             ([0xC1, 0x02, 0xFF, 0xFF], .corruptCompression),
@@ -46,7 +46,7 @@ struct MessageDeflateTests {
             ([0xC9, 0x00], .reservedBits), ([0xC0, 0x00], .reservedBits),
             ([0xA1, 0x00], .reservedBits), ([0x91, 0x00], .reservedBits),
         ] as [([UInt8], WebSocketError)])
-    func `is refused where it is used wrongly`(bytes: [UInt8], error: WebSocketError) {
+    func `is rejected if it is used incorrectly`(bytes: [UInt8], error: WebSocketError) {
         var client = Self.connection()
         #expect(client.receive(bytes) == [.failed(error)])
         #expect(client.isClosed)

@@ -5,7 +5,7 @@ import Testing
 struct ServerSentEventTests {
     private typealias Event = ServerSentEvent
 
-    /// The same stream whole, byte by byte, and cut in two at every place.
+    /// Parses a stream as a whole, byte by byte, and split in two at every position.
     private func parse(_ bytes: [UInt8]) throws -> [ServerSentEvent] {
         var whole = ServerSentEventParser()
         var events: [ServerSentEvent] = []
@@ -32,7 +32,7 @@ struct ServerSentEventTests {
             ("data:  a\r\n\r\n", [Event(data: " a")]),
             ("data: a\r\n\n", [Event(data: "a")]), ("data: a\n\r\n", [Event(data: "a")]),
             ("data: a\r\n\r\ndata: b\r\n\r\n", [Event(data: "a"), Event(data: "b")]),
-            // The four streams of the specification.
+            // The four streams in the specification.
             (
                 "data: YHOO\ndata: +2\ndata: 10\n\n", [Event(data: "YHOO\n+2\n10")]
             ),
@@ -75,7 +75,7 @@ struct ServerSentEventTests {
             ("retry: -1\n", nil), ("retry: 1\nretry: x\n", 1), ("retry: ٣\n", nil),
             ("retry: 99999999999999999999\n", .max), ("retry: 5", nil),
         ] as [(String, Int64?)])
-    func `say when to come back`(text: String, milliseconds: Int64?) throws {
+    func `say when to reconnect`(text: String, milliseconds: Int64?) throws {
         var parser = ServerSentEventParser()
         var events: [ServerSentEvent] = []
         try parser.parse(text.utf8, into: &events)
@@ -103,10 +103,10 @@ struct ServerSentEventTests {
             ("1234567890\ndata:1\n\n", ["1"], nil), ("12345678901", [], .lineTooLong),
             ("data:1234\ndata:5\n\n", ["1234\n5"], nil),
             ("data:1234\ndata:56\n\n", [], .eventTooLarge),
-            // What came before is there.
+            // The events before the error are delivered.
             ("data:1\n\ndata:2\n\ndata:123456", ["1", "2"], .lineTooLong),
             ("data:1\n\ndata:1234\ndata:56\n\ndata:3\n\n", ["1"], .eventTooLarge),
-            // Comments are not kept, and the next event begins at nothing.
+            // Comments are not stored, and the next event starts from nothing.
             (": 1234567890123\ndata:12345\n\ndata:67890\n\n", ["12345", "67890"], nil),
         ] as [(String, [String], ServerSentEventError?)])
     func `are bounded, and lost only from there on`(

@@ -16,7 +16,7 @@ struct WebSocketConnectionTests {
             maskingKey: { 0x37FA_213D })
     }
 
-    /// The same bytes whole and byte by byte.
+    /// Receives bytes as a whole and byte by byte.
     private func receive(
         _ bytes: [UInt8], _ connection: WebSocketConnection = connection()
     ) -> (events: [WebSocketConnection.Event], output: [UInt8]) {
@@ -43,14 +43,15 @@ struct WebSocketConnectionTests {
                 ]
             ),
             ([0x81, 0x00, 0x82, 0x00, 0x8A, 0x00], [.text(""), .binary([]), .pong([])]),
-            // A ping among the parts of a message, one of them empty, one cut in a character.
+            // A ping among the fragments of a message, one of them empty, one ending within a
+            // character.
             (
                 [0x01, 0x01, 0xC3, 0x00, 0x00, 0x89, 0x00, 0x80, 0x01, 0xA9],
                 [.ping([]), .text("é")]
             ),
             ([0x88, 0x00], [.closed(code: nil, reason: "")]),
             ([0x88, 0x04, 0x03, 0xE8, 0x6F, 0x6B], [.closed(code: 1000, reason: "ok")]),
-            // Nothing follows an end.
+            // Nothing follows the end.
             ([0x88, 0x00, 0x81, 0x00, 0xFF], [.closed(code: nil, reason: "")]),
         ] as [([UInt8], [WebSocketConnection.Event])])
     func `reads frames in any chunks`(bytes: [UInt8], events: [WebSocketConnection.Event]) {
@@ -71,7 +72,7 @@ struct WebSocketConnectionTests {
             ([0x88, 0x02, 0x07, 0xD0], .badClose, 1002),
             ([0x88, 0x02, 0x03, 0xF7], .badClose, 1002),
             ([0x88, 0x03, 0x03, 0xE8, 0xFF], .notUTF8, 1007), ([0x81, 0x01, 0xFF], .notUTF8, 1007),
-            // At the byte that is wrong, the message's end or not.
+            // At the byte that is wrong, whether or not it ends the message.
             ([0x01, 0x7D, 0xED, 0xA0], .notUTF8, 1007), ([0x81, 0x01, 0xC3], .notUTF8, 1007),
             ([0x01, 0x01, 0xC3, 0x80, 0x01, 0x41], .notUTF8, 1007),
             ([0x82, 0x7E, 0x03, 0xE9], .tooLarge, 1009),
@@ -146,7 +147,7 @@ struct WebSocketConnectionTests {
         #expect(!client.close() && !client.ping() && !client.send(text: "x"))
         #expect(server.receive(client.takeOutput()) == [.closed(code: 4000, reason: "done")])
         #expect(server.isClosed && !server.send(text: "x"))
-        // What was under way is received, then the answer.
+        // Messages in progress are received, then the answer.
         #expect(
             client.receive(server.takeOutput())
                 == [.text("late"), .closed(code: 4000, reason: "")])
@@ -155,7 +156,7 @@ struct WebSocketConnectionTests {
     }
 
     @Test(arguments: [0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65_535] as [UInt16])
-    func `closes with no code that means that there was none`(code: UInt16) {
+    func `does not close with a code that means that there was none`(code: UInt16) {
         var client = Self.connection()
         #expect(client.close(code) == false)
         #expect(client.isOpen && client.takeOutput().isEmpty)

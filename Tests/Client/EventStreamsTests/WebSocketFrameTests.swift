@@ -36,7 +36,7 @@ struct WebSocketFrameTests {
         #expect(throws: error) { try WebSocketFrameHead.parse(bytes) }
     }
 
-    @Test func `are masked from any place on`() {
+    @Test func `are masked from any offset`() {
         let plain = (0..<100).map { UInt8($0) }
         var whole = plain
         WebSocketFrameHead.mask(&whole, from: 0, key: 0x37FA_213D, offset: 0)
@@ -52,7 +52,7 @@ struct WebSocketFrameTests {
     @Test func `have text that is checked as the standard library does`() {
         var check = UTF8Check()
         #expect(check.isComplete)
-        // All sequences of two and three bytes of interest.
+        // All sequences of two and three of these bytes.
         let edges: [UInt8] = [
             0x00, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1,
             0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xFF,

@@ -34,7 +34,7 @@ struct AuthenticatorTests {
             excluding: excluded, using: &generator)
     }
 
-    /// What a decision has the request made again with.
+    /// The answer with which a decision repeats the request.
     private func answer(_ decision: Authenticator.Decision) throws -> Authenticator.Answer {
         guard case .answer(let answer) = decision else {
             throw UnexpectedDecision(decision: decision)
@@ -98,7 +98,7 @@ struct AuthenticatorTests {
         #expect(try decide(&authenticator, "Basic realm=r") == .notSupported(["basic"]))
     }
 
-    @Test func `tells wrong credentials from an old nonce`() throws {
+    @Test func `distinguishes wrong credentials from a stale nonce`() throws {
         var authenticator = filled()
         let fields = ["nonce=n", "nonce=m, stale=TRUE", "nonce=o"].map {
             "Digest realm=r, qop=auth, \($0)"
@@ -122,7 +122,7 @@ struct AuthenticatorTests {
         authenticator.set(other, for: Self.offer(.basic).space)
         let second = try answer(decide(&authenticator, "Basic realm=r", sent: sent))
         #expect(second.value == "Basic dTpx")
-        // What belongs to another realm says nothing of these, either.
+        // What belongs to another realm does not affect this one either.
         #expect(
             try decide(&authenticator, "Basic realm=r", sent: second)
                 == .rejected(Self.offer(.basic), other))
@@ -152,7 +152,7 @@ struct AuthenticatorTests {
                 == .staysStale(Self.offer(.digest)))
         // The credentials may be right: the next request tries them.
         _ = try answer(decide(&authenticator, "Digest realm=r, qop=auth, nonce=x"))
-        // A nonce that is stale and offered again is no new one.
+        // A stale nonce that is offered again is not a new one.
         sent = try answer(decide(&authenticator, "Digest realm=r, qop=auth, nonce=x"))
         #expect(
             try decide(
@@ -170,8 +170,7 @@ struct AuthenticatorTests {
                 == .rejected(Self.offer(.basic), Self.user))
     }
 
-    @Test func `begins with a nonce's first request where its answer is not sent as it is`() throws
-    {
+    @Test func `begins with a nonce's first request if its answer is not sent unchanged`() throws {
         var authenticator = filled()
         let challenges = try HTTPChallenge.parse("Digest realm=r, qop=auth, nonce=n")
         var generator = SeededRandom(seed: 1)
@@ -187,7 +186,7 @@ struct AuthenticatorTests {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, qop=auth, nonce=n")
         let sent = try authenticator.authorization(for: request())
-        // The server does not say that it is stale, but has taken the credentials.
+        // The server does not say that it is stale, but had accepted the credentials.
         let second = try answer(
             decide(&authenticator, "Digest realm=r, qop=auth, nonce=m", sent: sent))
         #expect(second.value.contains("nonce=\"m\"") && second.value.contains("nc=00000001"))
@@ -196,7 +195,7 @@ struct AuthenticatorTests {
                 == .rejected(Self.offer(.digest), Self.user))
     }
 
-    @Test func `sends Basic along below the path that asked`() throws {
+    @Test func `sends Basic preemptively below the challenged path`() throws {
         var authenticator = filled()
         #expect(try authenticator.authorization(for: request()) == nil)
         #expect(try answer(decide(&authenticator, "Basic realm=r")).value == Self.basic)
@@ -220,7 +219,7 @@ struct AuthenticatorTests {
         #expect(try authenticator.authorization(for: request("/z"))?.value == Self.basic)
     }
 
-    @Test func `sends Basic along with all requests to a proxy`() throws {
+    @Test func `sends Basic preemptively with all requests to a proxy`() throws {
         let proxy = Authenticator.Origin(scheme: "http", host: "p", port: 8080, isProxy: true)
         var authenticator = filled(origin: proxy)
         _ = try decide(&authenticator, "Basic realm=r", target: "http://x.test/a/b", origin: proxy)
@@ -236,7 +235,7 @@ struct AuthenticatorTests {
             ("domain=\"https://x.test.evil/\"", "/", false),
             ("domain=\"http://x.test/\"", "/", false),
         ])
-    func `sends Digest along where its domain says`(
+    func `sends Digest preemptively within its domain`(
         domain: String, target: String, isSent: Bool
     ) throws {
         var authenticator = filled()

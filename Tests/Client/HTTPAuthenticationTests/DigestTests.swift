@@ -38,7 +38,7 @@ struct DigestTests {
                 """)
     }
 
-    @Test func `takes a list of no protections for none, as RFC 2069 has it`() throws {
+    @Test func `treats an empty list of protections as none, as in RFC 2069`() throws {
         for list in ["", " , "] {
             var session = DigestSession(
                 try challenge("realm=\"r\", nonce=\"n\", qop=\"\(list)\""), clientNonce: "c")
@@ -46,7 +46,7 @@ struct DigestTests {
                 method: "GET", target: "/", credentials: UserCredentials(user: "u", password: "p"))
             #expect(!value.contains("qop") && !value.contains("cnonce"))
         }
-        // What it lists, and we cannot give, is no reason to give less.
+        // An unsupported option in the list is no reason to do less.
         let unknown = try HTTPChallenge.parse("Digest realm=r, nonce=n, qop=auth-conf")
         #expect(DigestChallenge(unknown[0]) == nil)
     }
@@ -96,8 +96,8 @@ struct DigestTests {
         #expect(value.hasSuffix("userhash=true"))
     }
 
-    /// RFC 2617, section 3.5, and what the same is without qop (RFC 2069), by its formula.
-    @Test func `answers servers of old`() throws {
+    /// RFC 2617, section 3.5, and the same without qop (RFC 2069), according to its formula.
+    @Test func `answers servers without qop`() throws {
         let old = UserCredentials(user: "Mufasa", password: "Circle Of Life")
         let parameters = """
             realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093"
@@ -128,7 +128,7 @@ struct DigestTests {
         #expect(third.contains("nonce=\"d\"") && third.contains("nc=00000001"))
         session.take(info: ["nextnonce": "d"])
         #expect(try next().contains("nc=00000002"))
-        // The secret of a session is that of its first nonce.
+        // The secret of a session is derived from its first nonce.
         let algorithm = DigestAlgorithm.md5Session
         let user = try algorithm.hexadecimal("Mufasa:a:Circle of Life")
         let secret = try algorithm.hexadecimal("\(user):b:c")
@@ -137,7 +137,7 @@ struct DigestTests {
         #expect(third.contains("response=\"\(response)\""))
     }
 
-    @Test func `protects content where that is asked for`() throws {
+    @Test func `protects content if required`() throws {
         var session = DigestSession(
             try challenge("realm=a, nonce=b, qop=auth-int, algorithm=SHA-256"), clientNonce: "c")
         let empty = try session.authorization(method: "PUT", target: "/", credentials: mufasa)

@@ -84,7 +84,7 @@ struct HTTPChallengeTests {
             ("Basic realm=\"x\"z; y", ["realm": "x"]),
             ("Basic \"my, realm\"", [:]), ("Basic x y", [:]),
             ("Basic \"my\", realm=\"x\"", ["realm": "x"]),
-            // Of two schemes without a comma between them the first counts.
+            // Of two schemes without a comma between them, the first one counts.
             ("Basic realm=\"a\" Digest realm=\"b\", nonce=\"c\", qop=\"auth\"", ["realm": "a"]),
             ("Basic realm=\"a\" Digest nonce=\"c\", realm=\"b, c\"", ["realm": "a"]),
         ] as [(String, [String: String])])
@@ -96,7 +96,7 @@ struct HTTPChallengeTests {
             try HTTPChallenge.parse(field) == [
                 HTTPChallenge(scheme: scheme, parameters: parameters)
             ])
-        // What follows behind a comma is a challenge of its own.
+        // After a comma there is a separate challenge.
         let found = try HTTPChallenge.parse("A x=y, \(field), Other z=w")
         #expect(found.map(\.scheme) == ["a", scheme.lowercased(), "other"])
         #expect(found[1].parameters == parameters)
@@ -115,7 +115,7 @@ struct HTTPChallengeTests {
             ("A x=\"y\" B z=w", .unexpected(at: 8)), ("A x=y\u{1}", .unexpected(at: 5)),
             ("A x=\"y", .unendedString), ("A x=\"y\\", .unendedString),
             ("A x=\"y\u{1}\"", .unexpected(at: 6)),
-            // Whose credentials to send is not guessed, be the comma missing or the quotes.
+            // Whose credentials to send is never guessed, even if a comma or quotes are missing.
             ("Basic realm=a, Realm=b", .duplicate("realm")),
             ("Basic realm=\"a\"; realm=\"b\"", .duplicate("realm")),
             ("Basic realm=\"a", .unendedString), ("Basic; realm=\"a\"", .unexpected(at: 5)),
@@ -123,7 +123,7 @@ struct HTTPChallengeTests {
             ("Basic realm=a Digest realm=b, nonce=c", .duplicate("realm")),
             ("A x y", .unexpected(at: 2)), ("A é", .unexpected(at: 2)),
         ])
-    func `are refused with the place`(field: String, error: ChallengeError) {
+    func `are rejected with the position`(field: String, error: ChallengeError) {
         #expect(throws: error) { try HTTPChallenge.parse(field) }
     }
 
@@ -149,7 +149,7 @@ struct HTTPChallengeTests {
             for _ in 0..<Int.random(in: 0...20, using: &generator) {
                 text.unicodeScalars.append(letters.randomElement(using: &generator) ?? " ")
             }
-            // Either challenges or the typed error; each challenge has a scheme.
+            // The result is either challenges, each with a scheme, or the typed error.
             if let found = try? HTTPChallenge.parse(text) {
                 #expect(found.allSatisfy { !$0.scheme.isEmpty }, "\(text.debugDescription)")
             }
@@ -184,7 +184,9 @@ struct BasicTests {
             ("a\u{7F}", "b", .controlCharacter),
             (String(repeating: "a", count: 8193), "b", .tooLong),
         ])
-    func `refuses what it cannot say`(user: String, password: String, error: AuthenticationError) {
+    func `rejects what it cannot represent`(
+        user: String, password: String, error: AuthenticationError
+    ) {
         #expect(throws: error) { try UserCredentials(user: user, password: password).basic() }
     }
 }

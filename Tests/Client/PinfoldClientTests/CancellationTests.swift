@@ -6,13 +6,14 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Where a task is when it is cancelled.
+/// The stage at which a task is cancelled.
 enum CancelledStage: CaseIterable, Sendable {
     case queued, connecting, sending, awaitingHead, inContent, inRedirectHook, inChallengeHook
     case waitingToRetry, suspendedBefore, suspendedInContent
 
-    /// Connections that are kept for other requests: the last response is complete. One that is
-    /// being made is gone on with for as long as the connect time-out allows.
+    /// The number of connections that are kept for other requests, because the last response is
+    /// complete. A connection that is being established is completed, if the connect timeout
+    /// allows.
     func keptConnections(_ rounds: Int) -> Int {
         switch self {
         case .inRedirectHook, .inChallengeHook, .waitingToRetry: 1
@@ -22,44 +23,44 @@ enum CancelledStage: CaseIterable, Sendable {
     }
 }
 
-/// By what it is cancelled.
+/// How a task is cancelled.
 enum CancellingWay: CaseIterable, Sendable {
     case caller, handle, progress, session, invalidation
 }
 
-/// How a task is begun.
+/// How a task is started.
 private enum Beginning: CaseIterable {
     case data, response, completion
 }
 
-/// A task that was begun.
+/// A task that was started.
 private struct BegunTask: Sendable {
     let handle: TaskHandle
     let progress: TransferProgress
-    /// What whoever began it cancels.
+    /// Cancels the task as its caller would.
     let cancel: @Sendable () -> Void
-    /// Its error; nil: it came to a good end.
+    /// Its error, or `nil` if it succeeded.
     let outcome: @Sendable () async -> ClientError?
 }
 
-/// What is looked at when tasks have been cancelled.
+/// What is checked after tasks have been cancelled.
 private final class Traces: Sendable {
     private struct Held { weak var handle: TaskHandle? }
 
     private let handles = Locked<[Held]>([])
-    /// Calls of completion handlers, and how many there should be.
+    /// The number of completion handler calls, and how many are expected.
     let calls = Locked<(made: Int, expected: Int)>((0, 0))
 
     func follow(_ handle: TaskHandle) {
         handles.withLock { $0.append(Held(handle: handle)) }
     }
 
-    /// Tasks that are still in memory, be it for a timer.
+    /// The number of tasks that are still in memory, even if only for a timer.
     var tasks: Int { handles.withLock { $0.count { $0.handle != nil } } }
 }
 
 extension ClientRuntime {
-    /// Descriptors and deadlines on the loop.
+    /// The number of descriptors and deadlines on the loop.
     fileprivate var handlerCount: Int {
         get async {
             await withCheckedContinuation { continuation in
@@ -71,11 +72,11 @@ extension ClientRuntime {
 
 @Suite("A task that is cancelled", .serialized)
 struct CancellationTests {
-    /// For each stage and way; a stage has a thousand.
+    /// Per stage and way; a stage has a thousand.
     private static let rounds = 1000 / CancellingWay.allCases.count
 
     private let traces = Traces()
-    /// Hooks that were asked.
+    /// The number of hooks called.
     private let asked = Locked(0)
 
     private static let answer: TestServer.Answer = { connection, request in
@@ -119,7 +120,7 @@ struct CancellationTests {
             let sessions = way == .invalidation ? Self.rounds : 1
             for _ in 0..<sessions {
                 let session = try session(on: runtime)
-                // Holds the one place, where that is the stage.
+                // Occupies the only slot, if that is the stage.
                 var blocker: BegunTask?
                 if stage == .queued {
                     let seen = server.requests.count
@@ -191,7 +192,7 @@ struct CancellationTests {
         }
     }
 
-    /// A request that comes as far as a stage, and no further.
+    /// A request that gets as far as a stage, and no further.
     private func request(
         _ stage: CancelledStage, _ beginning: Beginning, _ server: TestServer
     ) throws -> (HTTPRequest, RequestContent?, RequestOptions) {
@@ -213,7 +214,7 @@ struct CancellationTests {
             return proposal.next
         }
         let progress = TransferProgress()
-        // One with a completion handler would not begin at all; it is suspended later.
+        // One with a completion handler would not start at all; it is suspended later.
         if stage == .suspendedBefore, beginning != .completion { progress.pause() }
         options.progress = progress
         guard stage == .sending else { return (try HTTPRequest(.get, url), nil, options) }
@@ -221,7 +222,7 @@ struct CancellationTests {
         return (try HTTPRequest(.put, url), .stream(endless), options)
     }
 
-    /// Nil: it was over before it was seen.
+    /// `nil` if it ended before it was noticed.
     private func begin(
         _ beginning: Beginning, _ request: HTTPRequest, _ content: RequestContent?,
         _ options: RequestOptions, _ session: SessionManager
@@ -293,7 +294,7 @@ struct CancellationTests {
                     beginning, HTTPRequest(.get, server.url + path), nil, options, session)
                 guard let task = begun else { continue }
                 for _ in 0..<(round % 67) { await Task.yield() }
-                // From several sides at once, with the loop's own.
+                // From several threads at once, and from the loop's own.
                 await withTaskGroup(of: Void.self) { group in
                     group.addTask { task.handle.suspend() }
                     group.addTask { task.handle.resume() }
@@ -311,9 +312,9 @@ struct CancellationTests {
         }
     }
 
-    // MARK: What is left
+    // MARK: Cleanup
 
-    /// Looks as often as it takes what was cancelled to be cleared away, within reason.
+    /// Checks repeatedly, within reason, until what was cancelled has been released.
     private func turns(_ runtime: ClientRuntime, until isDone: () async -> Bool) async {
         for _ in 0..<100_000 {
             if await isDone() { return }
@@ -345,7 +346,7 @@ struct CancellationTests {
 }
 
 extension TestServer {
-    /// Descriptors of this process that are connected to it.
+    /// The number of this process's descriptors that are connected to it.
     fileprivate var openClients: Int {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
         return names.count { name in

@@ -16,7 +16,7 @@ struct CertificateChallengeTests {
         var connections = 0
     }
 
-    /// Asks a server twice that wants a certificate of ``known``.
+    /// Sends two requests to a server that requires a certificate of ``known``.
     private func ask(
         _ hook: @escaping ChallengeHook,
         _ change: (inout SessionConfiguration) throws -> Void = {
@@ -51,12 +51,12 @@ struct CertificateChallengeTests {
         try ClientCertificate(certificates: pem, key: pem, hosts: hosts)
     }
 
-    /// Trusts every server, and answers a challenge for a certificate.
+    /// Trusts every server, and responds to a challenge for a certificate.
     private func showing(_ disposition: ChallengeDisposition) -> ChallengeHook {
         { $0.method == .clientCertificate ? disposition : .performDefaultHandling }
     }
 
-    @Test func `comes once for a connection, behind that of the server's trust`() async throws {
+    @Test func `comes once for a connection, after the one for the server's trust`() async throws {
         let log = HookLog()
         let certificate = try certificate()
         let outcome = try await ask(log.hook(showing(.useCertificate(certificate))))
@@ -77,7 +77,9 @@ struct CertificateChallengeTests {
         ChallengeDisposition.performDefaultHandling, .rejectProtectionSpace,
         .useCredential(Credential(user: "u", password: "p")),
     ])
-    func `shows none where the hook has none`(disposition: ChallengeDisposition) async throws {
+    func `presents no certificate if the hook has none`(disposition: ChallengeDisposition)
+        async throws
+    {
         let outcome = try await ask(showing(disposition))
         #expect(outcome.error?.reason == .clientCertificateRequired)
         #expect(outcome.requests == 0)
@@ -89,33 +91,33 @@ struct CertificateChallengeTests {
         #expect(outcome.error?.reason == .clientCertificateRequired)
     }
 
-    @Test func `says that the server does not know the certificate`() async throws {
+    @Test func `reports that the server does not know the certificate`() async throws {
         let certificate = try certificate(Self.unknown)
         let outcome = try await ask(showing(.useCertificate(certificate)))
         #expect(outcome.error?.reason == .clientCertificateRejected)
     }
 
-    @Test func `ends the connection where the hook cancels`() async throws {
+    @Test func `ends the connection if the hook cancels`() async throws {
         let outcome = try await ask(showing(.cancel))
         #expect(outcome.error?.reason == .secureConnectionFailed)
         #expect(outcome.requests == 0)
     }
 
-    @Test func `does not come where the hook refuses the server`() async throws {
+    @Test func `does not come if the hook rejects the server`() async throws {
         let log = HookLog()
         let outcome = try await ask(log.hook { _ in .cancel })
         #expect(outcome.error?.token == "server-trust-refused" && outcome.requests == 0)
         #expect(log.challenges.map(\.method) == [.serverTrust])
     }
 
-    @Test func `does not come where the policy refuses the server`() async throws {
+    @Test func `does not come if the policy rejects the server`() async throws {
         let log = HookLog()
         let outcome = try await ask(log.hook { _ in .performDefaultHandling }) { _ in }
         #expect(outcome.error?.reason == .secureConnectionFailed)
         #expect(log.challenges.isEmpty)
     }
 
-    @Test func `does not come where the session has a certificate for the host`() async throws {
+    @Test func `does not come if the session has a certificate for the host`() async throws {
         let log = HookLog()
         let outcome = try await ask(log.hook { _ in .performDefaultHandling }) {
             $0.securityPolicy = try TestAuthority.policy()
@@ -140,7 +142,7 @@ struct CertificateChallengeTests {
         }
     }
 
-    @Test func `is no longer asked about when the session ends`() async throws {
+    @Test func `is no longer reviewed when the session ends`() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let context = try TestAuthority.server(

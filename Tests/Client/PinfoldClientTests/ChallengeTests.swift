@@ -4,11 +4,11 @@ import Testing
 
 @testable import PinfoldClient
 
-/// What the hooks of tests are asked, and what they answer.
+/// Records the challenges that hooks in tests receive, and answers them.
 final class HookLog: Sendable {
     private let asked = Locked<[AuthenticationChallenge]>([])
 
-    /// Those about credentials.
+    /// The challenges for credentials.
     var challenges: [AuthenticationChallenge] { asked.withLock { $0 } }
 
     func hook(
@@ -34,7 +34,7 @@ struct ChallengeTests {
     private static let right = Credential(user: "Aladdin", password: "open sesame")
     private static let field = "Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="
 
-    /// Asks for one user's Basic credentials.
+    /// Requires a user's Basic credentials.
     private static func guarding(
         _ challenge: String = "Basic realm=\"cave\""
     ) -> TestServer.Answer {
@@ -48,7 +48,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `ask the hook once, and later requests take the answer along`() async throws {
+    @Test func `call the hook once, and later requests carry the answer`() async throws {
         let log = HookLog()
         try await withServer(Self.guarding()) { server, runtime in
             let session = try SessionManager(
@@ -57,7 +57,7 @@ struct ChallengeTests {
             let first = try await session.data(for: try HTTPRequest(.get, "\(server.url)/a/b"))
             #expect(first.text == "GET /a/b HTTP/1.1 ")
             #expect(first.metrics.transactions.map(\.status) == [401, 200])
-            // What a task shows of itself has no credentials.
+            // The request that a task exposes has no credentials.
             #expect(first.request.headerFields[.authorization] == nil)
             let second = try await session.data(for: try HTTPRequest(.get, "\(server.url)/a/c"))
             #expect(second.metrics.transactions.map(\.status) == [200])
@@ -96,7 +96,7 @@ struct ChallengeTests {
             let response = try await session.data(for: try HTTPRequest(.get, server.url))
             #expect(response.head.status.code == 401)
             #expect(response.text == "who?")
-            // A credential that was refused is not sent again.
+            // A rejected credential is not sent again.
             #expect(server.requests.count == 2)
             #expect(log.challenges.map(\.previousFailureCount) == [0, 1])
             #expect(log.challenges.map(\.refusedCredential) == [nil, wrong])
@@ -122,7 +122,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `end where every nonce is stale`() async throws {
+    @Test func `end if every nonce is stale`() async throws {
         let nonces = Locked(0)
         try await withServer { connection, _ in
             let number = nonces.withLock { nonces in
@@ -138,7 +138,7 @@ struct ChallengeTests {
             let response = try await session.data(for: try HTTPRequest(.get, "\(server.url)/a?b"))
             #expect(response.head.status.code == 401)
             #expect(server.requests.count == 4)
-            // The target is the one of the request line.
+            // The target is that of the request line.
             #expect(server.requests[1].field("authorization")?.contains("uri=\"/a?b\"") ?? false)
         }
     }
@@ -246,7 +246,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `are asked again for a credential of one task`() async throws {
+    @Test func `are prompted for again if the credential is for one task`() async throws {
         let log = HookLog()
         var credential = Self.right
         credential.persistence = .none
@@ -264,12 +264,12 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `let go of the hook when the last task that waits is cancelled`() async throws {
+    @Test func `cancel the hook when the last waiting task is cancelled`() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         let hook: ChallengeHook = { _ in
             begin.yield()
-            // Until it is cancelled.
+            // Waits until it is cancelled.
             for await _ in AsyncStream<Void>.makeStream().stream {}
             end.yield()
             return .cancel
@@ -313,7 +313,7 @@ struct ChallengeTests {
                 let session = try SessionManager(configuration: .patient, runtime: runtime)
                 session.credentials.set(
                     Self.right, for: try ProtectionSpace(server.url, realm: "cave"))
-                // A realm of the same name is another one.
+                // A realm with the same name is a different one.
                 session.credentials.set(
                     Credential(user: "x", password: "y"),
                     for: try ProtectionSpace(server.url, realm: "other"))
@@ -325,7 +325,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `of where a redirect leads are the hook's, too, and told apart by their space`()
+    @Test func `of redirect targets reach the hook, too, and are distinguished by their space`()
         async throws
     {
         let log = HookLog()

@@ -10,7 +10,7 @@ struct ClientCertificateTests {
     private static let known = TestAuthority.makePEM(name: "known")
     private static let unknown = TestAuthority.makePEM(name: "unknown")
 
-    /// Asks a server that wants a certificate of ``known``.
+    /// Sends a request to a server that requires a certificate of ``known``.
     private func ask(_ certificates: [ClientCertificate]) async throws -> ClientError? {
         var error: ClientError?
         let context = try TestAuthority.server(
@@ -68,7 +68,7 @@ struct ClientCertificateTests {
         #expect(dumped.utf8.count < 200)
     }
 
-    @Test func `say what is wrong with them`() throws {
+    @Test func `report what is wrong with them`() throws {
         let folder = TemporaryFolder()
         func text(_ make: () throws -> ClientCertificate) -> String {
             do {
@@ -122,7 +122,7 @@ struct ServerTrustTests {
         return result
     }
 
-    @Test func `is asked about once for a connection, with the verified chain`() async throws {
+    @Test func `is reviewed once for a connection, with the verified chain`() async throws {
         let log = HookLog()
         let (error, requests) = try await ask(
             try TestAuthority.policy(), log.hook { _ in .performDefaultHandling })
@@ -145,7 +145,7 @@ struct ServerTrustTests {
         ChallengeDisposition.cancel, .rejectProtectionSpace,
         .useCredential(Credential(user: "u", password: "p")),
     ])
-    func `ends before anything is sent, where the hook does not confirm it`(
+    func `ends before anything is sent, if the hook does not confirm it`(
         disposition: ChallengeDisposition
     ) async throws {
         let (error, requests) = try await ask(try TestAuthority.policy()) { _ in disposition }
@@ -154,7 +154,7 @@ struct ServerTrustTests {
         #expect(requests == 0)
     }
 
-    @Test func `cannot be given by a hook where the policy has none`() async throws {
+    @Test func `cannot be granted by a hook if the policy does not grant it`() async throws {
         let log = HookLog()
         let (error, requests) = try await ask(
             .default, log.hook { _ in .performDefaultHandling })
@@ -163,7 +163,7 @@ struct ServerTrustTests {
         #expect(requests == 0 && log.challenges.isEmpty)
     }
 
-    @Test func `is the hook's alone where the policy says so`() async throws {
+    @Test func `is decided by the hook alone if the policy says so`() async throws {
         var policy = SecurityPolicy()
         policy.allowsInvalidCertificates = true
         policy.validatesDomainName = false
@@ -175,7 +175,7 @@ struct ServerTrustTests {
         #expect(try await ask(policy) { _ in .cancel }.requests == 0)
     }
 
-    @Test func `is no longer asked about when the session ends`() async throws {
+    @Test func `is no longer reviewed when the session ends`() async throws {
         let (begun, begin) = AsyncStream.makeStream(of: Void.self)
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
         try await withServer(secure: true) { _, _ in

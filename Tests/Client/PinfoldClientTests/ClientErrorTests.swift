@@ -28,13 +28,13 @@ struct ClientErrorTests {
         #expect(ClientError(.invalidRequest, "", url: url).url == shown)
     }
 
-    @Test func `does not speak of a gateway where descriptors are wanting`() {
-        let error = ClientError(ExchangeError.descriptorsExhausted)
-        #expect(error.explanation == "the process has no file descriptor left")
+    @Test func `does not mention a gateway if descriptors are exhausted`() {
+        let error = ClientError(ExchangeFault.descriptorsExhausted)
+        #expect(error.explanation == "the process has no file descriptors left")
         #expect(error.token == "descriptors-exhausted")
     }
 
-    /// Words of whoever runs a gateway, and marks of its file's keys.
+    /// Terms of gateway operators, and signs of configuration keys.
     private static let foreign = [
         "gateway", "entry", "pinset", "listener", "configuration", "reload", "upgrade:", "tunnel:",
         "mode:", "clearText", "`", "access.", "timeouts.", "limits.", "tls.", "cache.", "resolver.",
@@ -66,9 +66,9 @@ struct ClientErrorTests {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
-    @Test func `has the system's error where the server may speak TLS`() {
-        let broken = ClientError(ExchangeError.upstreamUnanswered(.connectionReset))
-        let reset = ClientError(ExchangeError.upstreamReset(.connectionReset))
+    @Test func `has the system's error if the server may speak TLS`() {
+        let broken = ClientError(ExchangeFault.upstreamUnanswered(.connectionReset))
+        let reset = ClientError(ExchangeFault.upstreamReset(.connectionReset))
         #expect(reset.explanation.contains("104"))
         #expect(broken.explanation.hasPrefix(reset.explanation))
         #expect(broken.explanation.hasSuffix("port, expected an https URL"))

@@ -8,7 +8,7 @@ import Testing
 struct ContentDecodingTests {
     private static let text = String(repeating: "hello world ", count: 20_000)
 
-    /// Answers with content under the codings that the path names, in one part or byte by byte.
+    /// Answers with content in the codings named by the path, in one part or byte by byte.
     private static let answer: TestServer.Answer = { connection, request in
         let words = request.path.split(separator: "/").map(String.init)
         let codings = words.first?.split(separator: ",").map { Array($0.utf8) } ?? []
@@ -47,12 +47,12 @@ struct ContentDecodingTests {
             #expect(response.head.headerFields[.contentLength] == nil)
             #expect(response.head.headerFields[.eTag] == "\"1\"")
             #expect(server.requests.first?.field("accept-encoding") == "gzip, deflate, br")
-            // What moved, not what came out.
+            // The number of bytes transferred, not decoded.
             #expect((response.metrics.transactions.first?.receivedBytes ?? 0) < 20_000)
         }
     }
 
-    @Test func `are left where they cannot be undone`() async throws {
+    @Test func `are kept if they cannot be decoded`() async throws {
         try await withSession { url, server, session in
             for (path, method) in [("gzip/206", HTTPRequest.Method.get), ("gzip", .head)] {
                 let request = try HTTPRequest(
@@ -64,14 +64,14 @@ struct ContentDecodingTests {
             let unknown = try await session.data(for: try HTTPRequest(.get, "\(url)/zstd"))
             #expect(unknown.head.headerFields[.contentEncoding] == "zstd")
             #expect(unknown.text == Self.text)
-            // A range is one of the coded content.
+            // A range refers to the encoded content.
             #expect(
                 server.requests.map { $0.field("accept-encoding") }
                     == ["identity", "identity", "gzip, deflate, br"])
         }
     }
 
-    @Test func `are left where nobody wants them undone`() async throws {
+    @Test func `are kept if decoding is disabled`() async throws {
         try await withSession(decodes: false) { url, server, session in
             let request = try HTTPRequest(.get, "\(url)/gzip")
             let response = try await session.data(for: request)
@@ -86,7 +86,7 @@ struct ContentDecodingTests {
     }
 
     @Test(arguments: ["gzip/cut", "gzip/broken", "br/cut", "deflate/cut", "gzip,gzip,gzip"])
-    func `that are not what they say are an error`(path: String) async throws {
+    func `that are invalid are an error`(path: String) async throws {
         try await withSession { url, _, session in
             let error = await failure {
                 _ = try await session.data(for: try HTTPRequest(.get, "\(url)/\(path)"))
@@ -96,7 +96,7 @@ struct ContentDecodingTests {
         }
     }
 
-    @Test func `count by what comes out where the content is collected`() async throws {
+    @Test func `count after decoding if the content is collected`() async throws {
         try await withSession { url, _, session in
             var options = RequestOptions()
             options.maximumContentBytes = Self.text.utf8.count - 1

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A session's cookies")
 struct CookieTests {
-    /// Says what Cookie field it was sent; `/set` sets one and leads to `/`.
+    /// Returns the Cookie field that it received; `/set` sets a cookie and redirects to `/`.
     private static let echo: TestServer.Answer = { connection, request in
         let cookie = request.field("cookie") ?? "none"
         switch request.path {
@@ -36,14 +36,14 @@ struct CookieTests {
             #expect(try await text("/") == "none")
             #expect(try await text("/set") == "a=1")
             #expect(try await text("/c/d") == "c=3; a=1")
-            // Of a challenge, too.
+            // In a challenge, too.
             session.credentials.set(
                 Credential(user: "u", password: "p"),
                 for: try ProtectionSpace(server.url, realm: "r"))
             _ = try await text("/who")
             let last = server.requests.suffix(2)
             #expect(last.map { $0.field("cookie") } == ["a=1", "a=1; b=a=1"])
-            // One field for all (RFC 6265, section 5.4).
+            // One field for all cookies (RFC 6265, section 5.4).
             #expect(last.allSatisfy { $0.head.ranges(of: "Cookie:").count <= 1 })
             let store = try #require(session.configuration.cookies)
             #expect(Set(store.cookies.map(\.name)) == ["a", "b", "c"])
@@ -63,7 +63,7 @@ struct CookieTests {
         }
     }
 
-    @Test func `are left alone where a request or a session says so`() async throws {
+    @Test func `are disabled for a request or a session`() async throws {
         try await withServer(Self.echo) { server, runtime in
             let first = try session(runtime)
             first.configuration.cookies?.set(Cookie(name: "a", value: "1", domain: "127.0.0.1"))
@@ -109,7 +109,7 @@ struct CookieTests {
         }
         try receive("https://www.example.com/", "a=1; Domain=example.com")
         try receive("https://login.other.example/", "b=1")
-        // The cache's were taken when they came.
+        // Cookies in cached responses were stored when they first arrived.
         try receive("https://www.example.com/", "c=1", .hit)
         #expect(store.cookies.map(\.name) == names)
         let next = try HTTPRequest(.get, "https://api.example.com/")

@@ -7,11 +7,11 @@ import Testing
 @testable import PinfoldClient
 
 extension TestConnection {
-    /// The head of a stream of events, which ends with the connection.
+    /// The head of an event stream that ends with the connection.
     static let eventStream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
 }
 
-/// What an iterator has done, in words.
+/// The states of an iterator, as text.
 private final class States: Sendable {
     private let words = Locked<[String]>([])
 
@@ -32,7 +32,7 @@ private final class States: Sendable {
 
 @Suite("A stream of events")
 struct EventSourceTests {
-    /// Options that come back at once.
+    /// Options that reconnect immediately.
     private static var eager: EventSourceOptions {
         var options = EventSourceOptions()
         options.reconnectionTime = .milliseconds(1)
@@ -80,12 +80,12 @@ struct EventSourceTests {
         }
     }
 
-    @Test func `goes on behind the last event, and ends with 204`() async throws {
+    @Test func `continues after the last event, and ends with 204`() async throws {
         let states = States()
         try await withServer { connection, request in
             switch request.connection {
             case 0: connection.send(TestConnection.eventStream + "retry: 2\nid: 1\ndata: a\n\n")
-            // No event: the ID stays.
+            // Not an event: the ID stays.
             case 1: connection.send(TestConnection.eventStream + "retry: 999999\nid: x\n")
             default: connection.respond("204 No Content")
             }
@@ -108,12 +108,12 @@ struct EventSourceTests {
 
     @Test(
         arguments: [
-            ("404 Not Found", "text/event-stream", UnexpectedResponse.Problem.status),
+            ("404 Not Found", "text/event-stream", UnexpectedResponseError.Reason.status),
             ("500 No", "text/event-stream", .status), ("201 Made", "text/event-stream", .status),
             ("200 OK", "text/plain", .contentType("text/plain")),
         ])
     func `is nothing else`(
-        status: String, type: String, problem: UnexpectedResponse.Problem
+        status: String, type: String, reason: UnexpectedResponseError.Reason
     ) async throws {
         try await withServer { connection, _ in
             connection.respond(status, ["Content-Type: \(type)", "X-A: b"], "data: a\n\n")
@@ -123,8 +123,8 @@ struct EventSourceTests {
             let source = session.events(for: try HTTPRequest(.get, server.url), options: Self.eager)
             let error = await failure { _ = try await events(source) }
             #expect(error?.reason == .unexpectedResponse)
-            let response = try #require(error?.underlying as? UnexpectedResponse)
-            #expect(response.problem == problem)
+            let response = try #require(error?.underlying as? UnexpectedResponseError)
+            #expect(response.reason == reason)
             #expect(response.head.headerFields[.init("X-A")!] == "b")
             #expect(error?.url == "\(server.url)/")
         }
@@ -170,10 +170,10 @@ struct EventSourceTests {
         #expect(states.all.last == "closed")
     }
 
-    @Test func `comes back where the connection breaks off`() async throws {
+    @Test func `reconnects if the connection is interrupted`() async throws {
         try await withServer { connection, request in
             switch request.connection {
-            // Nothing at all, then a stream that is cut off.
+            // Nothing at all, then a stream that is interrupted.
             case 0: return false
             case 1:
                 connection.send(
@@ -196,7 +196,7 @@ struct EventSourceTests {
             "Transfer-Encoding: chunked\r\n\r\n5\r\nid: ",
             "Content-Encoding: gzip\r\n\r\n\u{1F}",
         ])
-    func `comes back where its content breaks off in the midst of its framing or coding`(
+    func `reconnects if its content is interrupted within its framing or coding`(
         rest: String
     ) async throws {
         try await withServer { connection, request in
@@ -221,8 +221,8 @@ struct EventSourceTests {
             (.proxy(.tooManyInterim), false), (.upstreamClosed, true),
             (.response(.malformedStatusLine), false),
         ])
-    func `is asked for again after what may go better`(
-        fault: ExchangeError, expected: Bool
+    func `is requested again after a temporary failure`(
+        fault: ExchangeFault, expected: Bool
     ) {
         var reconnection = Reconnection(Self.eager, isRepeated: true)
         var generator = SystemRandom()
@@ -234,7 +234,7 @@ struct EventSourceTests {
         #expect(expected)
     }
 
-    @Test func `is asked for once with POST`() async throws {
+    @Test func `is requested once with POST`() async throws {
         try await withServer { connection, request in
             connection.send(TestConnection.eventStream + "data: \(request.text)\n\n")
             return false
@@ -254,7 +254,7 @@ struct EventSourceTests {
         }
     }
 
-    @Test func `is asked for anew at its own URL after a redirect`() async throws {
+    @Test func `is requested again at its own URL after a redirect`() async throws {
         try await withServer { connection, request in
             if request.path == "/a" {
                 connection.respond("307 There", ["Location: /b"])
@@ -317,7 +317,7 @@ struct EventSourceTests {
     }
 
     @Test func `may be idle for as long as its options say`() async throws {
-        let mayGoOn = Monitor(false)
+        let canContinue = Monitor(false)
         try await withServer { connection, request in
             if request.path == "/never" {
                 connection.waitForEnd()
@@ -326,7 +326,7 @@ struct EventSourceTests {
                 connection.waitForEnd()
             } else {
                 connection.send(TestConnection.eventStream + "data: a\n\n")
-                mayGoOn.wait { $0 ? .done(()) : .signal }
+                canContinue.wait { $0 ? .done(()) : .signal }
                 connection.send("data: b\n\n")
             }
             return false
@@ -336,19 +336,19 @@ struct EventSourceTests {
             configuration.resourceTimeout = .milliseconds(300)
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             defer {
-                mayGoOn.withLock { $0 = true }
-                mayGoOn.broadcast()
+                canContinue.withLock { $0 = true }
+                canContinue.broadcast()
             }
             var iterator = session.events(
                 for: try HTTPRequest(.get, server.url), options: Self.eager
             ).makeAsyncIterator()
             #expect(try await iterator.next()?.data == "a")
-            // The loop's clock passes the times that hold for requests.
+            // The loop's clock passes the timeouts for requests.
             let never = try HTTPRequest(.get, "\(server.url)/never")
             let error = await failure { _ = try await session.data(for: never) }
             #expect(error?.reason == .timedOut)
-            mayGoOn.withLock { $0 = true }
-            mayGoOn.broadcast()
+            canContinue.withLock { $0 = true }
+            canContinue.broadcast()
             #expect(try await iterator.next()?.data == "b")
 
             var options = Self.eager

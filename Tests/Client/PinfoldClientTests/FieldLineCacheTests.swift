@@ -7,9 +7,11 @@ import Testing
 struct FieldLineCacheTests {
     private let lines = FieldLineCache()
 
-    private func read(_ text: [String], areEngines: Bool = false) -> HTTPFields {
+    private func read(_ text: [String], includesEngineFields: Bool = false) -> HTTPFields {
         let bytes = Array(text.map { $0 + "\r\n" }.joined().utf8)
-        return bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: areEngines) }.fields
+        return bytes.withUnsafeBytes {
+            lines.fields(of: $0, includesEngineFields: includesEngineFields)
+        }.fields
     }
 
     @Test(arguments: [
@@ -41,8 +43,8 @@ struct FieldLineCacheTests {
         }
     }
 
-    @Test func `tell lines apart that differ in any byte`() {
-        // Of every length up to one that is kept no more.
+    @Test func `are distinguished by every byte`() {
+        // Of every length up to one that is no longer cached.
         for count in 1..<(FieldLineCache.longestKept + 8) {
             let value = String(repeating: "a", count: count)
             for index in [0, count / 2, count - 1] {
@@ -60,7 +62,7 @@ struct FieldLineCacheTests {
         #expect(lines.readCount == 2)
     }
 
-    @Test func `make the same fields only where all of them are the same`() {
+    @Test func `make the same fields only if all of them are the same`() {
         let heads = [
             ["Server: a", "Age: 1"], ["Server: a", "Age: 2"], ["Age: 1", "Server: a"],
             ["Server: a"], ["Server: a", "Age: 1", "Age: 1"], ["Server: a", "X-Token: 1"],
@@ -95,7 +97,7 @@ struct FieldLineCacheTests {
         "Authentication-Info: nextnonce=1", "Authorization: Basic eA==", "X-Token: 1",
         "Link: </a>", "Content-Location: /a",
     ])
-    func `that may say a secret are not kept`(line: String) {
+    func `that may contain a secret are not cached`(line: String) {
         for _ in 0..<3 { #expect(read([line]).count == 1) }
         #expect(lines.readCount == 3)
     }
@@ -106,16 +108,18 @@ struct FieldLineCacheTests {
             "Cache-Status: own; fwd=miss",
         ]
         for _ in 0..<3 {
-            #expect(read(text, areEngines: true).map(\.value) == ["1.1 far", "far; hit", "x"])
+            #expect(
+                read(text, includesEngineFields: true).map(\.value) == ["1.1 far", "far; hit", "x"])
             #expect(read(text).count == 5)
-            #expect(read(["Server: x"], areEngines: true).count == 1)
-            #expect(read(["Cache-Status: own", "Via: own"], areEngines: true).isEmpty)
+            #expect(read(["Server: x"], includesEngineFields: true).count == 1)
+            #expect(read(["Cache-Status: own", "Via: own"], includesEngineFields: true).isEmpty)
         }
     }
 
     @Test func `are marked if they need action, in any order and letter case`() {
         func marks(_ text: String) -> FieldMarks {
-            Array(text.utf8).withUnsafeBytes { lines.fields(of: $0, areEngines: false) }.marks
+            Array(text.utf8).withUnsafeBytes { lines.fields(of: $0, includesEngineFields: false) }
+                .marks
         }
         for _ in 0..<3 {
             #expect(marks("Server: x\r\nDate: y\r\nX-Set-Cookie: a=b\r\n") == [])
@@ -132,16 +136,18 @@ struct FieldLineCacheTests {
     @Test func `keep bytes that are not of UTF-8 as they are`() throws {
         let bytes = Array("Server: ".utf8) + [0xE9, 0xFF, 13, 10]
         for _ in 0..<3 {
-            let fields = bytes.withUnsafeBytes { lines.fields(of: $0, areEngines: false).fields }
+            let fields = bytes.withUnsafeBytes {
+                lines.fields(of: $0, includesEngineFields: false).fields
+            }
             let field = try #require(fields.first)
             #expect(field.withUnsafeBytesOfValue { Array($0) } == [0xE9, 0xFF])
         }
     }
 
     @Test(arguments: ["", "no colon\r\n", "Server: no end", ": no name\r\n", "a b: c\r\n"])
-    func `that are none are left out`(text: String) {
+    func `that are invalid are left out`(text: String) {
         let fields = Array(text.utf8).withUnsafeBytes {
-            lines.fields(of: $0, areEngines: false).fields
+            lines.fields(of: $0, includesEngineFields: false).fields
         }
         #expect(fields.isEmpty)
     }

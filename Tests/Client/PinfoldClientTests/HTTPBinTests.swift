@@ -6,7 +6,7 @@ import Testing
 
 @Suite("httpbin, asked by a session", .enabled(if: TestProgram.python != nil), .serialized)
 struct HTTPBinTests {
-    /// How it is reached.
+    /// How the server is reached.
     enum Way: Sendable, CaseIterable {
         case clearText
         case nginxWithTLS
@@ -39,7 +39,7 @@ struct HTTPBinTests {
     @Test(arguments: Way.allCases)
     func `takes Basic and Digest credentials`(way: Way) async throws {
         try await ask(way, Credential(user: "user", password: "secret")) { session, url in
-            /// Of each response, the last one the task's.
+            /// The status of each response; the last one is the task's.
             func statuses(_ path: String) async throws -> [Int?] {
                 try await session.data(for: try HTTPRequest(.get, url + path)).metrics
                     .transactions.map(\.status)
@@ -54,7 +54,7 @@ struct HTTPBinTests {
                     #expect(try await statuses(path).last == 200, "\(path)")
                 }
             }
-            // Each nonce is good for one request, and a cookie counts them.
+            // Each nonce is valid for one request, and a cookie counts them.
             for _ in 0..<3 {
                 let path = "/digest-auth/auth/user/secret/MD5/1"
                 #expect(try await statuses(path).last == 200)
@@ -93,7 +93,7 @@ struct HTTPBinTests {
     }
 
     @Test(arguments: Way.allCases)
-    func `is told what is sent, in every method`(way: Way) async throws {
+    func `receives what is sent, with every method`(way: Way) async throws {
         try await ask(way) { session, url in
             for method in [HTTPRequest.Method.post, .put, .patch, .delete] {
                 let path = method.rawValue.lowercased()

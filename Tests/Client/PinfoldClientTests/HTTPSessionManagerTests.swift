@@ -13,7 +13,7 @@ extension DocumentValue {
 
 @Suite("A session of one service")
 struct HTTPSessionManagerTests {
-    /// Says what it was asked, as JSON.
+    /// Returns the request as JSON.
     private static let echo: TestServer.Answer = { connection, request in
         let method = request.startLine.prefix { $0 != " " }
         let type = request.field("content-type") ?? ""
@@ -28,7 +28,7 @@ struct HTTPSessionManagerTests {
             ("/v1", "/users", "/users"), ("/v1?a=b", "?c=d", "/v1/?c=d"), ("/v1/", "", "/v1/"),
             ("/v1/", "../x y", "/x%20y"),
         ])
-    func `asks for URLs relative to its base`(
+    func `requests URLs relative to its base`(
         base: String, url: String, path: String
     ) async throws {
         try await withServer(Self.echo) { server, runtime in
@@ -40,7 +40,7 @@ struct HTTPSessionManagerTests {
         }
     }
 
-    @Test func `has a call for each method, with parameters where the method has them`()
+    @Test func `has a call for each method, with parameters if the method has them`()
         async throws
     {
         try await withServer(Self.echo) { server, runtime in
@@ -67,7 +67,7 @@ struct HTTPSessionManagerTests {
         }
     }
 
-    @Test func `sends fields of the call in place of the serializer's`() async throws {
+    @Test func `sends the call's fields instead of the serializer's`() async throws {
         try await withServer(Self.echo) { server, runtime in
             var api = try HTTPSessionManager(
                 baseURL: server.url, configuration: .patient, runtime: runtime,
@@ -130,7 +130,7 @@ struct HTTPSessionManagerTests {
         }
     }
 
-    @Test func `tells what its serializer refuses, with the response`() async throws {
+    @Test func `reports what its serializer rejects, with the response`() async throws {
         try await withServer { connection, _ in
             connection.respond("404 Not Found", ["Content-Type: application/json"], "[\"no\"]")
             return true
@@ -146,7 +146,7 @@ struct HTTPSessionManagerTests {
         }
     }
 
-    @Test func `tells parameters that cannot be sent before anything is`() async throws {
+    @Test func `reports parameters that cannot be sent before sending anything`() async throws {
         try await withServer(Self.echo) { server, runtime in
             var api = try HTTPSessionManager(
                 baseURL: server.url, configuration: .patient, runtime: runtime,
@@ -186,12 +186,12 @@ struct SessionTaskTests {
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
             let session = try SessionManager(configuration: configuration, runtime: runtime)
-            let (results, told) = AsyncStream.makeStream(of: String.self)
+            let (results, continuation) = AsyncStream.makeStream(of: String.self)
             var tasks: [SessionTask<DataResponse>] = []
             for number in 0..<20 {
                 tasks.append(
                     session.dataTask(for: try HTTPRequest(.get, "\(server.url)/\(number)")) {
-                        told.yield((try? $0.get())?.text ?? "failed")
+                        continuation.yield((try? $0.get())?.text ?? "failed")
                     })
             }
             for task in tasks { task.resume() }
@@ -211,9 +211,9 @@ struct SessionTaskTests {
             false
         } _: { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
-            let (results, told) = AsyncStream.makeStream(of: ClientError.Reason?.self)
+            let (results, continuation) = AsyncStream.makeStream(of: ClientError.Reason?.self)
             let task = session.dataTask(for: try HTTPRequest(.get, server.url)) { result in
-                if case .failure(let error) = result { told.yield(error.reason) }
+                if case .failure(let error) = result { continuation.yield(error.reason) }
             }
             #expect(task.state == .ready)
             task.cancel()
@@ -224,18 +224,18 @@ struct SessionTaskTests {
         }
     }
 
-    /// Says when nobody holds it any more.
+    /// Reports when its last reference is released.
     private final class Witness: Sendable {
-        let told: AsyncStream<Void>.Continuation
+        let continuation: AsyncStream<Void>.Continuation
 
-        init(_ told: AsyncStream<Void>.Continuation) { self.told = told }
+        init(_ continuation: AsyncStream<Void>.Continuation) { self.continuation = continuation }
 
-        deinit { told.finish() }
+        deinit { continuation.finish() }
     }
 
-    @Test func `do not run on where they are begun and cancelled at once`() async throws {
+    @Test func `do not continue if they are started and cancelled immediately`() async throws {
         let request = try HTTPRequest(.get, "http://127.0.0.1/")
-        let (callbacks, missed) = (CallbackLine(.serial), Locked(0))
+        let (callbacks, missed) = (CallbackQueue(.serial), Locked(0))
         let registry = TaskRegistry(callbacks, nil, nil) {}
         for _ in 0..<2000 {
             let (gone, whenGone) = AsyncStream.makeStream(of: Void.self)
@@ -255,14 +255,14 @@ struct SessionTaskTests {
             await begun
             opened.finish()
             _ = await called.first { true }
-            // The work has run, or never will.
+            // The work has been done, or never will be.
             for await _ in gone {}
             #expect(task.state == .completed)
         }
         #expect(missed.withLock { $0 } == 0)
     }
 
-    @Test func `tell how far they are`() async throws {
+    @Test func `report their progress`() async throws {
         let content = [UInt8](repeating: 1, count: 500_000)
         try await withServer { connection, request in
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: \(request.content.count)\r\n\r\n")
@@ -319,7 +319,7 @@ struct CodableSessionTests {
         }
     }
 
-    @Test func `no content where a value is asked for is an error`() async throws {
+    @Test func `no content is an error if a value is required`() async throws {
         try await withServer(Self.echo) { server, runtime in
             let api = try HTTPSessionManager(
                 baseURL: server.url, configuration: .patient, runtime: runtime,

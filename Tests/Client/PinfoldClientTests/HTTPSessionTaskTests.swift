@@ -10,7 +10,7 @@ struct HTTPSessionTaskTests {
     private typealias Manager = HTTPSessionManager<JSONResponseSerializer>
     private typealias Outcome = Result<Manager.Reply, ClientError>
 
-    /// Says what it was asked, as JSON.
+    /// Returns the request as JSON.
     private static let echo: TestServer.Answer = { connection, request in
         let method = request.startLine.prefix { $0 != " " }
         let type = (request.field("content-type") ?? "").prefix { $0 != ";" }
@@ -37,8 +37,8 @@ struct HTTPSessionTaskTests {
         async throws
     {
         try await with { server, api in
-            let (results, told) = AsyncStream.makeStream(of: Outcome.self)
-            let done: Manager.Completion = { told.yield($0) }
+            let (results, continuation) = AsyncStream.makeStream(of: Outcome.self)
+            let done: Manager.Completion = { continuation.yield($0) }
             var next = results.makeAsyncIterator()
             func value() async throws -> DocumentValue? { try await next.next()?.get().value }
             func said(_ texts: String...) -> DocumentValue { .array(texts.map { .string($0) }) }
@@ -64,7 +64,7 @@ struct HTTPSessionTaskTests {
         }
     }
 
-    @Test func `begins when it is resumed, and tells its progress, the end last`() async throws {
+    @Test func `begins when it is resumed, and reports its progress, the end last`() async throws {
         let runs = Locked(0)
         var configuration = SessionConfiguration.patient
         configuration.callbacks = .custom { handler in
@@ -72,16 +72,16 @@ struct HTTPSessionTaskTests {
             handler()
         }
         try await with(configuration) { server, api in
-            let (told, tell) = AsyncStream.makeStream(of: TransferProgress.Value?.self)
+            let (values, continuation) = AsyncStream.makeStream(of: TransferProgress.Value?.self)
             let task = try api.dataTask(.post, "x", parameters: ["a": "b"]) { value in
-                tell.yield(value)
+                continuation.yield(value)
             } completion: { _ in
-                tell.yield(nil)
+                continuation.yield(nil)
             }
             #expect(task.state == .ready && server.connections == 0)
             task.resume()
             var last: TransferProgress.Value?
-            for await value in told {
+            for await value in values {
                 guard let value else { break }
                 last = value
             }
@@ -91,7 +91,7 @@ struct HTTPSessionTaskTests {
         }
     }
 
-    @Test func `is none where its parameters cannot be sent, and nobody is called back`()
+    @Test func `is not created if its parameters cannot be sent, and no handler is called`()
         async throws
     {
         try await with { server, api in
@@ -112,7 +112,7 @@ struct HTTPSessionTaskTests {
             }
             #expect(form?.reason == .serialization)
             #expect(api.session.tasks.isEmpty)
-            // Whoever was called back would have been before this one.
+            // Any callback would have come before this response.
             _ = try await api.get("x")
             #expect(begun.withLock { $0 } == 0)
             #expect(server.requests.count == 1)
@@ -121,8 +121,8 @@ struct HTTPSessionTaskTests {
 
     @Test func `is given the error of a response that its serializer refuses`() async throws {
         try await with { _, api in
-            let (results, told) = AsyncStream.makeStream(of: Outcome.self)
-            try api.get("none") { told.yield($0) }
+            let (results, continuation) = AsyncStream.makeStream(of: Outcome.self)
+            try api.get("none") { continuation.yield($0) }
             guard case .failure(let error) = await results.first(where: { _ in true }) else {
                 Issue.record("it did not fail")
                 return
@@ -135,8 +135,8 @@ struct HTTPSessionTaskTests {
 
     @Test func `can be cancelled, and is called back once`() async throws {
         try await with { server, api in
-            let (results, told) = AsyncStream.makeStream(of: Outcome.self)
-            let task = try api.dataTask(.get, "x") { told.yield($0) }
+            let (results, continuation) = AsyncStream.makeStream(of: Outcome.self)
+            let task = try api.dataTask(.get, "x") { continuation.yield($0) }
             task.cancel()
             task.resume()
             guard case .failure(let error) = await results.first(where: { _ in true }) else {

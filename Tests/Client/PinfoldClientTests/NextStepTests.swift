@@ -4,9 +4,9 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Always takes the whole of a delay.
+/// Always chooses the longest delay.
 private struct Greatest: RandomNumberGenerator {
-    // ThreadSanitizer follows `inout` arguments by their address, which an empty value does not
+    // ThreadSanitizer tracks `inout` arguments by their address, which an empty value does not
     // have.
     private let value = UInt64.max
 
@@ -15,7 +15,7 @@ private struct Greatest: RandomNumberGenerator {
 
 @Suite("The step after an attempt")
 struct NextStepTests {
-    /// What a step is, in a word or two.
+    /// A step in a word or two.
     private func step(
         _ outcome: Result<HTTPResponse, ClientError>, _ method: HTTPRequest.Method = .get,
         fields: HTTPFields = [:], isRepeatable: Bool = true,
@@ -82,14 +82,14 @@ struct NextStepTests {
         #expect(try step(.failure(ClientError(reason, "")), method) == expected)
     }
 
-    @Test func `knows that nothing was sent where there was no connection`() throws {
-        for fault in [ExchangeError.connectTimeout, .tlsTimeout] {
+    @Test func `knows that nothing was sent without a connection`() throws {
+        for fault in [ExchangeFault.connectTimeout, .tlsTimeout] {
             #expect(try step(.failure(ClientError(fault)), .post) == "retry 500")
         }
         #expect(try step(.failure(ClientError(.upstreamBodyTimeout)), .post) == "fail timedOut")
     }
 
-    @Test func `sends a method that is not idempotent again where the caller says so`() throws {
+    @Test func `repeats a method that is not idempotent if the caller says so`() throws {
         let lost = ClientError(.connectionLost, "")
         let fields: HTTPFields = [try #require(HTTPField.Name("Idempotency-Key")): "\"1\""]
         #expect(try step(.failure(lost), .post, fields: fields) == "retry 500")
@@ -149,7 +149,7 @@ struct NextStepTests {
                 == "fail cannotConnect")
         let challenge = response(401, [.wwwAuthenticate: "Basic"])
         #expect(try step(challenge, .put, isRepeatable: false) == "finish")
-        // Whether the content goes along is seen when the hook has chosen the next request.
+        // Whether the content is sent again is decided when the hook has chosen the next request.
         #expect(
             try step(response(307, [.location: "/x"]), .put, isRepeatable: false)
                 == "redirect http://a.test/x")

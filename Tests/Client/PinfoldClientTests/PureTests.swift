@@ -18,7 +18,7 @@ struct URIReferenceTests {
             ("./../g", "http://a/b/g"), ("g/./h", "http://a/b/c/g/h"),
             ("g?y/../x", "http://a/b/c/g?y/../x"), ("https:/x", "https:/x"),
         ])
-    func `are resolved as RFC 3986 says`(text: String, result: String) throws {
+    func `are resolved according to RFC 3986`(text: String, result: String) throws {
         let base = try #require(URIReference("http://a/b/c/d;p?q"))
         #expect(try #require(URIReference(text)).resolved(against: base).description == result)
     }
@@ -41,12 +41,12 @@ struct URIReferenceTests {
     func `have names of hosts in A-labels`(text: String, url: String) throws {
         let request = try HTTPRequest(.get, text)
         #expect(request.url == url)
-        #expect(request.canBeAsked)
+        #expect(request.hasHTTPURL)
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         let target = try #require(
             try RedirectRule.target(of: response, after: HTTPRequest(.get, "http://a.test/")))
         #expect(target.request.url == url)
-        #expect(target.request.canBeAsked)
+        #expect(target.request.hasHTTPURL)
     }
 
     @Test(arguments: [
@@ -58,13 +58,13 @@ struct URIReferenceTests {
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         let target = try #require(
             try RedirectRule.target(of: response, after: HTTPRequest(.get, "http://a.test/")))
-        #expect(!target.request.canBeAsked)
+        #expect(!target.request.hasHTTPURL)
     }
 
     @Test func `that are put together with a host outside of ASCII are refused`() {
         let request = HTTPRequest(
             method: .get, scheme: "https", authority: "bücher.example", path: "/")
-        #expect(!request.canBeAsked)
+        #expect(!request.hasHTTPURL)
     }
 
     @Test(arguments: ["a.test/x", "ftp://a.test/", "http:///x", "http://u:p@a.test/", "http://a\n"])
@@ -78,7 +78,7 @@ struct URIReferenceTests {
             ("http", "a.test", "/ü b?\"{}"), ("http", "[::1]", "?#"), ("http", "a.test", "/\u{7F}"),
             ("ftp", "a.test", "//"), ("h p", "a.test", "/x"), ("http", "a.test", "/\r\n"),
         ])
-    func `are told of requests as they are read`(
+    func `are reported for requests as they were parsed`(
         scheme: String, authority: String, path: String
     ) throws {
         let request = HTTPRequest(
@@ -93,14 +93,14 @@ struct URIReferenceTests {
             ("user:secret@a.test", "***@a.test"), ("ftp://a.test/@x", "ftp://a.test/@x"),
             ("//secret@", "//***@"),
         ])
-    func `are told in errors without credentials`(text: String, told: String) throws {
+    func `appear in errors without credentials`(text: String, told: String) throws {
         let error = #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
         #expect(error?.url == told)
         let request = try HTTPRequest(.get, "http://a.test/")
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         guard text.contains("secret") else { return }
         let target = try #require(try RedirectRule.target(of: response, after: request))
-        #expect(!target.request.canBeAsked)
+        #expect(!target.request.hasHTTPURL)
     }
 
     @Test(
@@ -120,12 +120,12 @@ struct URIReferenceTests {
         "a:65536", "a:99999999999999999999", "a:+80", "a:-1", "a:8 0", "a:x", "[::1]:x",
         "a:\u{664}",
     ])
-    func `name no origin with a port that is none`(authority: String) {
+    func `name no origin if the port is not valid`(authority: String) {
         #expect(RequestOrigin(scheme: "http", authority: authority) == nil)
     }
 }
 
-/// A queue that expectations may change.
+/// A queue that can be modified within expectations.
 private final class Queue {
     private var queue: RequestQueue
 
@@ -245,7 +245,7 @@ struct RequestQueueTests {
             for place in 0..<3 {
                 let count = active.values.count { $0 == place }
                 #expect(count <= 2)
-                // None waits that may begin.
+                // No request that may begin is waiting.
                 #expect(active.count == 3 || count == 2 || !waiting.values.contains(place))
             }
             #expect(active.count <= 3 && active.keys.allSatisfy { queue.isActive($0) })
@@ -254,7 +254,7 @@ struct RequestQueueTests {
         #expect(waiting.isEmpty && queue.isEmpty)
     }
 
-    @Test func `gives one that comes back the place of its age`() throws {
+    @Test func `queues one that returns according to its age`() throws {
         let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
         let a = try origin("a")
         for number in 1...4 { _ = queue.add(UInt64(number), to: a, priority: .normal) }
@@ -320,9 +320,9 @@ struct RedirectRuleTests {
             ("https://user@a.test/", "https://user@a.test/"),
             ("http:///w", "http:///w"), ("mailto:a@b.test", "a@b.test"), ("1:2", "1:2"),
         ])
-    func `to what cannot be asked for is known as such`(location: String, url: String) throws {
+    func `to a URL that cannot be requested is recognized`(location: String, url: String) throws {
         let next = try #require(try next(.get, 302, to: location))
-        #expect(!next.request.canBeAsked)
+        #expect(!next.request.hasHTTPURL)
         #expect(next.request.url == url)
     }
 
@@ -349,7 +349,7 @@ struct TaskClockTests {
         #expect(clock.elapsed(at: 201) == 111)
     }
 
-    @Test func `stands where the task begins suspended`() {
+    @Test func `does not run if the task starts suspended`() {
         var clock = TaskClock()
         clock.suspend(at: 5)
         clock.begin(at: 10)
@@ -379,7 +379,7 @@ struct RequestPropertiesTests {
         let options = RequestOptions(properties)
         #expect(options.timeout == .seconds(5) && options.cachePolicy == .returnCacheDontLoad)
         #expect(!options.handlesCookies)
-        // There is none that nothing is made of.
+        // There is no property that has no effect.
         let names = Mirror(reflecting: properties).children.compactMap(\.label)
         #expect(names == ["timeout", "cachePolicy", "handlesCookies", "serviceType"])
     }
@@ -398,7 +398,7 @@ struct CachePolicyFieldsTests {
             (.returnCacheElseLoad, ["No-Cache"], "max-stale"),
             (.returnCacheDontLoad, ["no-transform"], "no-transform, only-if-cached, max-stale"),
         ] as [(RequestProperties.CachePolicy, [String], String?)])
-    func `takes the place of what they say about the same`(
+    func `replaces the corresponding directives`(
         policy: RequestProperties.CachePolicy, given: [String], expected: String?
     ) {
         var fields = HTTPFields()

@@ -4,10 +4,10 @@ import Testing
 
 @testable import PinfoldClient
 
-/// A WebSocket server of Python's `websockets`, from the environment that `deploy/venv` makes.
+/// A WebSocket server using Python's `websockets`, from the environment created by `deploy/venv`.
 private final class PythonWebSocketServer: Sendable {
-    /// Sends back what comes, but for a few commands. Its argument is a PEM of its certificate and
-    /// key, or nothing.
+    /// Echoes messages, except for a few commands. Its argument is a PEM file with its certificate
+    /// and key, or nothing.
     private static let script = """
         \(TestProgram.hearsSignals)
         import asyncio, ssl, sys
@@ -40,7 +40,7 @@ private final class PythonWebSocketServer: Sendable {
     let url: String
     private let program: TestProgram
 
-    /// Returns when it listens.
+    /// Returns once it is listening.
     init(certificate: String?) throws {
         let python = try #require(TestProgram.python)
         program = try TestProgram(

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// 110 bytes, slowly, once they are ordered.
+/// Delivers 110 bytes slowly, once they are requested.
 private struct SlowSource: ByteSource {
     let isOrdered: Locked<Bool>
     private var count = 0
@@ -15,7 +15,7 @@ private struct SlowSource: ByteSource {
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
         while !isOrdered.withLock({ $0 }) { _ = poll(nil, 0, 5) }
         guard count < 110 else { return 0 }
-        // The pace of the content, which the server must bear.
+        // The pace of the content, which the server has to bear.
         _ = poll(nil, 0, 75)
         count += 1
         buffer[0] = 0x78
@@ -25,9 +25,9 @@ private struct SlowSource: ByteSource {
 
 @Suite("A request that waits for its turn")
 struct QueueTimeoutTests {
-    /// A server with responses of many kinds, by their paths.
+    /// A server with responses of many kinds, according to their paths.
     ///
-    /// - Parameter goesOn: whether the slow one sends its content.
+    /// - Parameter goesOn: Whether the slow one sends its content.
     private func withResponses(
         goesOn: Locked<Bool> = Locked(true),
         _ body: (TestServer, ClientRuntime) async throws -> Void
@@ -35,7 +35,7 @@ struct QueueTimeoutTests {
         try await withServer { connection, request in
             switch request.path {
             case "/unread":
-                // More than waits for a reader: then no time runs against the server.
+                // More than is buffered for a reader, so that the server's time does not run.
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n")
                 connection.send([UInt8](repeating: 7, count: 1 << 20))
             case "/silent": break
@@ -50,7 +50,7 @@ struct QueueTimeoutTests {
                 while !goesOn.withLock({ $0 }) { _ = poll(nil, 0, 5) }
                 for _ in 0..<110 {
                     connection.send(isChunked ? "1\r\nx\r\n" : "x")
-                    // The pace of the content, which the client must bear.
+                    // The pace of the content, which the client has to bear.
                     _ = poll(nil, 0, 75)
                 }
                 if isChunked { connection.send("0\r\n\r\n") }
@@ -73,8 +73,8 @@ struct QueueTimeoutTests {
         }
     }
 
-    /// The same, and the body has a thread of its own: time runs in these tests, and the threads
-    /// that all tests share are held by others for minutes.
+    /// The same with a separate thread for the body: time matters in these tests, and the threads
+    /// that all tests share may be blocked by others for minutes.
     private func withResponsesOnOwnThread(
         goesOn: Locked<Bool> = Locked(true),
         _ body: (TestServer, ClientRuntime, ReadingThread) async throws -> Void
@@ -94,18 +94,18 @@ struct QueueTimeoutTests {
         try await session.response(for: try HTTPRequest(.get, "\(server.url)\(path)"))
     }
 
-    /// Why a request fails that should have had its turn.
+    /// The error of a request that should have become active.
     private func failure(
         _ server: TestServer, _ session: SessionManager, _ options: RequestOptions
-    ) async throws -> (error: ClientError, timeout: QueueTimeout) {
+    ) async throws -> (error: ClientError, timeout: QueueTimeoutError) {
         let error = try await #require(throws: ClientError.self) {
             try await session.data(
                 for: try HTTPRequest(.get, "\(server.url)/last"), options: options)
         }
-        return (error, try #require(error.underlying as? QueueTimeout))
+        return (error, try #require(error.underlying as? QueueTimeoutError))
     }
 
-    /// Whose time is the one that counts.
+    /// The setting that determines the timeout.
     enum Setting: CaseIterable { case session, request, requestsTimeout, sessionsTimeout }
 
     @Test(arguments: Setting.allCases)
@@ -119,7 +119,7 @@ struct QueueTimeoutTests {
             case .request: options.queueTimeout = waited
             case .requestsTimeout: options.timeout = waited
             case .sessionsTimeout:
-                // Which those ahead of it have to keep, too.
+                // Those ahead of it have to observe it, too.
                 waited = .seconds(4)
                 configuration.requestTimeout = waited
             }
@@ -132,7 +132,7 @@ struct QueueTimeoutTests {
             #expect(timeout.waited == waited && timeout.unreadResponses == 6)
             #expect(error.explanation.contains("6 requests to \(server.url)"))
             #expect(!server.requests.contains { $0.path == "/last" })
-            // Whoever lets go of one gives its place to the next.
+            // Releasing one gives its slot to the next.
             held.removeAll()
             let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
             #expect(next.text == "/next")
@@ -163,7 +163,7 @@ struct QueueTimeoutTests {
     }
 
     @Test(arguments: ["/slow", "/chunks"])
-    func `goes on waiting while those ahead come nearer to their end`(path: String) async throws {
+    func `continues to wait while those ahead make progress`(path: String) async throws {
         let isOrdered = Locked(false)
         try await withResponsesOnOwnThread(goesOn: isOrdered) { server, runtime, thread in
             defer { isOrdered.withLock { $0 = true } }
@@ -186,7 +186,7 @@ struct QueueTimeoutTests {
         }
     }
 
-    @Test func `goes on waiting while content of unknown length is sent`() async throws {
+    @Test func `continues to wait while content of unknown length is sent`() async throws {
         try await withResponsesOnOwnThread { server, runtime, _ in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1
@@ -207,7 +207,7 @@ struct QueueTimeoutTests {
         }
     }
 
-    @Test func `fails behind a stream without end, whose length nobody knows`() async throws {
+    @Test func `fails behind an endless stream of unknown length`() async throws {
         try await withResponsesOnOwnThread { server, runtime, thread in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 2
@@ -238,7 +238,7 @@ struct QueueTimeoutTests {
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let stream = try await response("/stream", server, session)
             var options = RequestOptions()
-            // Ten times as long the head's taking may count, which a busy machine delays.
+            // The reading of the head, which a busy machine delays, may count ten times as long.
             options.queueTimeout = .seconds(2)
             let timeout = try await failure(server, session, options).timeout
             #expect(timeout.unreadResponses == 1 && timeout.unendingResponses == 0, "\(timeout)")
@@ -270,12 +270,12 @@ struct QueueTimeoutTests {
                 #expect(try await iterator.next()?.data == "a")
                 iterators.append(iterator)
             }
-            // Whoever reads them, and by what.
+            // Whoever reads them, and with whatever interface.
             var plain: [StreamedResponse] = []
             for _ in 0..<4 { plain.append(try await response("/events", server, session)) }
             let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))
             #expect(next.text == "/next")
-            // Nor does a stream of events wait for its turn.
+            // An event stream does not wait in the queue either.
             let held = [
                 try await response("/unread", server, session),
                 try await response("/unread", server, session),
@@ -300,7 +300,7 @@ struct QueueTimeoutTests {
             let error = await #expect(throws: ClientError.self) { try await third.next() }
             #expect(error?.reason == .outOfResources)
             #expect(error?.explanation == "2 event streams are open already")
-            // One that is read as any response counts as a request under way instead.
+            // One that is read like any response counts as an active request instead.
             let plain = try await response("/events", server, session)
             // One that has ended makes room.
             iterators.removeLast()

@@ -1,8 +1,8 @@
 import Locking
 import Threads
 
-/// Runs tasks on a thread of its own: what they read is read in time, however many other tests wait
-/// on the threads that all tasks share.
+/// Runs tasks on a separate thread, so that data is read in time, however many other tests wait on
+/// the threads that all tasks share.
 final class ReadingThread: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []
@@ -37,7 +37,7 @@ final class ReadingThread: TaskExecutor {
         }
     }
 
-    /// Ends; to be called when the tasks on it have ended.
+    /// Ends the thread. Must be called after the tasks on it have ended.
     func close() {
         state.withLock { $0.isClosed = true }
         state.signal()

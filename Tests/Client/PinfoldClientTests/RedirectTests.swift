@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A session's redirects")
 struct RedirectTests {
-    /// `/N` leads to `/N-1`, `/0` is there.
+    /// `/N` redirects to `/N-1`, and `/0` is found.
     private static func counting(_ status: String) -> TestServer.Answer {
         { connection, request in
             let number = Int(request.path.dropFirst()) ?? 0
@@ -32,7 +32,7 @@ struct RedirectTests {
     @Test(arguments: [
         ("307 Temporary", "POST /0 HTTP/1.1 text"), ("303 Other", "GET /0 HTTP/1.1 "),
     ])
-    func `send the content again where they keep the method`(
+    func `send the content again if they keep the method`(
         status: String, expected: String
     ) async throws {
         try await withServer(Self.counting(status)) { server, runtime in
@@ -53,7 +53,7 @@ struct RedirectTests {
             response.headerFields.append(HTTPField(name: .location, value: location))
             let target = try #require(try RedirectRule.target(of: response, after: request))
             #expect(target.request.url == "http://a.test\(url)")
-            #expect(target.request.canBeAsked)
+            #expect(target.request.hasHTTPURL)
         }
     }
 
@@ -141,7 +141,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `are responses where none is followed, wherever they lead`() async throws {
+    @Test func `are responses if none is followed, wherever they lead`() async throws {
         try await withServer { connection, _ in
             connection.respond("302 Found", ["Location: ftp://a.test/"], "moved")
             return true

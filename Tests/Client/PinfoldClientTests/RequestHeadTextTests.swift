@@ -19,7 +19,7 @@ struct RequestHeadTextTests {
     }
 
     @Test func `has every byte of a field's value, however long`() throws {
-        // Around the room that is taken at first, and around what it grows to.
+        // Around the initial capacity, and around the sizes to which it grows.
         for count in Array(400...700) + Array(1000...1200) + [4096, 8190, 70_000] {
             let value = String(repeating: "v", count: count)
             #expect(try text([("X-Long", value)]) == Self.start + "X-Long: \(value)\r\n\r\n")

@@ -7,14 +7,14 @@ import Testing
 
 @Suite("A request whose kept connection is closed without an answer")
 struct ResendTests {
-    /// The first connection carries one request, and is closed on whatever `/closed` asks there.
+    /// The first connection carries one request, and is closed when `/closed` is requested on it.
     private static let closing: TestServer.Answer = { connection, request in
         guard request.connection > 0 || request.path != "/closed" else { return false }
         connection.respond("200 OK", [], request.text + "!")
         return true
     }
 
-    /// - Parameter uses: Requests that the first connection has carried before.
+    /// - Parameter uses: The number of requests that the first connection has carried before.
     private func withKeptConnection(
         resends: Bool, uses: Int = 1, _ answer: @escaping TestServer.Answer = closing,
         _ body: (TestServer, SessionManager) async throws -> Void
@@ -31,7 +31,7 @@ struct ResendTests {
         }
     }
 
-    @Test func `is sent again on a new connection, where that is wanted`() async throws {
+    @Test func `is sent again on a new connection, if configured`() async throws {
         let long = String(repeating: "x", count: 200_000)
         for text in ["x", long] {
             try await withKeptConnection(resends: true) { server, session in
@@ -46,7 +46,7 @@ struct ResendTests {
         }
     }
 
-    @Test func `fails otherwise, and says that nobody knows what became of it`() async throws {
+    @Test func `fails otherwise, and says that its fate is unknown`() async throws {
         #expect(!SessionConfiguration().resendsUnanswered)
         try await withKeptConnection(resends: false) { server, session in
             let request = try HTTPRequest(.post, "\(server.url)/closed")
@@ -64,7 +64,7 @@ struct ResendTests {
     }
 
     @Test(arguments: [HTTPRequest.Method.delete, .put, .get])
-    func `was processed, perhaps, where only its second connection fails`(
+    func `may have been processed if only its second connection fails`(
         method: HTTPRequest.Method
     ) async throws {
         let server = Locked<TestServer?>(nil)
@@ -85,13 +85,13 @@ struct ResendTests {
             #expect(error?.reason == .cannotConnect)
             #expect(error?.wasNotProcessed == false)
             #expect(error?.explanation.hasSuffix("whether it was processed is not known") == true)
-            // For a policy of retries it has been sent, too.
+            // For a retry policy, it has been sent, too.
             #expect(error?.retryFailure == .noResponse)
             #expect(listener.requests.map(\.path) == ["/first", "/closed"])
         }
     }
 
-    @Test func `is not taken for one of TLS where the server has answered before`() async throws {
+    @Test func `is not taken for a TLS error if the server has answered before`() async throws {
         try await withServer { connection, request in
             guard request.path == "/first" else { return false }
             connection.respond()
@@ -140,7 +140,7 @@ struct ResendTests {
         }
     }
 
-    @Test func `was not processed where no attempt had a connection`() async throws {
+    @Test func `was not processed if no attempt had a connection`() async throws {
         let port = ClosedPort()
         let leading: TestServer.Answer = { connection, _ in
             connection.respond("307 Over there", ["Location: http://\(port.place)/"])

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A session's retries")
 struct RetryTests {
-    /// Without waits.
+    /// A policy without delays.
     private static let policy = RetryPolicy(
         maximumAttempts: 3, firstDelayMilliseconds: 0, maximumElapsedMilliseconds: 3_600_000)
 
@@ -23,7 +23,7 @@ struct RetryTests {
         }
     }
 
-    /// Answers with a status so often, then well.
+    /// Answers with a status a number of times, then successfully.
     private static func failing(
         _ times: Int, _ status: String, _ fields: [String] = []
     ) -> TestServer.Answer {
@@ -42,7 +42,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `send the same request again, and say so`() async throws {
+    @Test func `send the same request again, and report it`() async throws {
         try await withSession(Self.failing(2, "503 No", ["Retry-After: 0"])) { server, session in
             let response = try await session.data(
                 for: try HTTPRequest(.put, server.url), content: .text("x"))
@@ -56,7 +56,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `use another connection where the server has nothing to do with the request`()
+    @Test func `use another connection for a misdirected request`()
         async throws
     {
         try await withSession(Self.failing(1, "421 Misdirected Request")) { server, session in
@@ -76,7 +76,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `are made for no request unless asked for`() async throws {
+    @Test func `are made for no request by default`() async throws {
         #expect(SessionConfiguration().retries == .never)
         try await withSession(retries: .never, Self.failing(1, "503 No")) { server, session in
             let request = try HTTPRequest(.get, server.url)
@@ -98,7 +98,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `are made where no response came`() async throws {
+    @Test func `are made if there was no response`() async throws {
         let count = Locked(0)
         try await withSession { connection, request in
             let isFirst = count.withLock { count in
@@ -115,8 +115,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `are made for content that broke off, unless somebody has read of it`() async throws
-    {
+    @Test func `are made for interrupted content, unless some of it was read`() async throws {
         let count = Locked(0)
         try await withSession { connection, request in
             let isOdd = count.withLock { count in
@@ -140,7 +139,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `read content anew that can be made anew`() async throws {
+    @Test func `read repeatable content again`() async throws {
         let made = Locked(0)
         try await withSession(Self.failing(1, "503 No")) { server, session in
             let content = RequestContent.stream(repeating: {
@@ -159,7 +158,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `are not made where the content is gone`() async throws {
+    @Test func `are not made if the content is not repeatable`() async throws {
         try await withSession(Self.failing(1, "503 No")) { server, session in
             let parts = AsyncStream<[UInt8]> { $0.finish() }
             let response = try await session.data(
@@ -168,7 +167,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `tell content that cannot be made anew`() async throws {
+    @Test func `report content that cannot be created again`() async throws {
         struct Gone: Error {}
         try await withSession(Self.failing(1, "503 No")) { server, session in
             let made = Locked(0)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Content of which nothing is given; tells when it is closed.
+/// Content that never provides a part. It reports when it is closed.
 private final class WatchedFeed: ContentFeed {
     private let closed = Locked(false)
     private let whenClosed: @Sendable () -> Void
@@ -21,7 +21,7 @@ private final class WatchedFeed: ContentFeed {
     }
 }
 
-/// A sequence that refers to an object, which shows whether anybody still holds it.
+/// A sequence that refers to an object, which shows whether it is still referenced.
 private struct WatchedParts: AsyncSequence, Sendable {
     final class Witness: Sendable {}
 
@@ -49,7 +49,7 @@ struct RuntimeTests {
             channel: TransferChannel(number, on: runtime, progress: nil))
     }
 
-    @Test func `refuses what is asked of it while it closes`() async throws {
+    @Test func `refuses requests while it is closing`() async throws {
         let late = Locked<TransferChannel?>(nil)
         try await withServer { connection, _ in
             connection.waitForEnd()
@@ -57,7 +57,7 @@ struct RuntimeTests {
         } _: { server, runtime in
             let request = try HTTPRequest(.post, server.url)
             let session = try SessionManager(configuration: .patient, runtime: runtime)
-            // It is closed on the loop, while that ends its sessions.
+            // It is closed on the loop, while the loop ends its sessions.
             let feed = WatchedFeed { [unowned runtime] in
                 late.withLock { late in
                     let session = try? SessionManager(configuration: .patient, runtime: runtime)
@@ -74,7 +74,7 @@ struct RuntimeTests {
             runtime.close()
             #expect(feed.isClosed)
             let channel = try #require(late.withLock { $0 })
-            // What has ended stays as it ended.
+            // The first result stays.
             channel.cancel()
             let error = await failure { _ = try await channel.head() }
             #expect(error?.reason == .sessionInvalidated)
@@ -122,7 +122,7 @@ struct RuntimeTests {
     }
 
     @Test(arguments: [false, true])
-    func `lets go of a sequence that is not sent`(isClosed: Bool) async throws {
+    func `releases a sequence that is not sent`(isClosed: Bool) async throws {
         let runtime = try ClientRuntime()
         let session = try SessionManager(configuration: .patient, runtime: runtime)
         if isClosed { runtime.close() } else { session.invalidate() }

@@ -21,7 +21,7 @@ struct SecurityPolicyTests {
                 #expect(response.text == "secret")
                 #expect((response.metrics.transactions[0].handshake != nil) == secure)
             }
-            // Nothing is sent to whom it does not trust.
+            // Nothing is sent to a server that is not trusted.
             #expect(server.requests.count == (error == nil ? 1 : 0))
         }
         return error
@@ -48,7 +48,7 @@ struct SecurityPolicyTests {
         #expect(try await ask(try TestAuthority.policy()) == nil)
     }
 
-    @Test func `trusts nobody else`() async throws {
+    @Test func `trusts no other server`() async throws {
         let error = try await ask(.default)
         #expect(error?.reason == .secureConnectionFailed)
         #expect(error?.host == "127.0.0.1")
@@ -85,7 +85,7 @@ struct SecurityPolicyTests {
         #expect(try await ask(policy, secure: false) == nil)
     }
 
-    @Test func `that lets nobody pass is refused at once`() throws {
+    @Test func `that would reject every server is refused immediately`() throws {
         var configuration = SessionConfiguration.patient
         configuration.securityPolicy = SecurityPolicy(mode: .publicKey)
         let runtime = try ClientRuntime()

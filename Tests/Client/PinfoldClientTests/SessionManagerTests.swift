@@ -6,7 +6,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// A runtime and a server for one test, which end with it.
+/// Runs a test with a runtime and a server.
 func withServer(
     secure: Bool = false, context: TLSServerContext? = nil, _ answer: @escaping TestServer.Answer,
     _ body: (TestServer, ClientRuntime) async throws -> Void
@@ -20,7 +20,7 @@ func withServer(
     try await body(server, runtime)
 }
 
-/// The reason for which a call fails; nil: it does not.
+/// The error of a call, or `nil` if it succeeds.
 func failure(_ body: () async throws -> Void) async -> ClientError? {
     do {
         try await body()
@@ -52,7 +52,7 @@ struct SessionManagerTests {
             #expect(seen.startLine == "GET /a?b HTTP/1.1")
             #expect(seen.field("accept") == "text/*")
             #expect(seen.field("host") == String(server.url.dropFirst(7)))
-            // It is no gateway: nothing says so, on either side.
+            // It is not a gateway, and nothing on either side says so.
             #expect(seen.field("via") == nil)
             #expect(response.head.headerFields[.init("Via")!] == "1.1 other")
             #expect(response.head.headerFields[.init("Cache-Status")!] == nil)
@@ -150,7 +150,7 @@ struct SessionManagerTests {
             var count = 0
             for try await bytes in response.content {
                 count += bytes.count
-                // What the kernel holds for both sides, and the channel.
+                // What the kernel buffers on both sides, and the channel.
                 #expect(sent.withLock { $0 } * part.count <= count + (24 << 20))
             }
             #expect(count == part.count * parts)
@@ -172,7 +172,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `tells a response that breaks off`() async throws {
+    @Test func `reports an interrupted response`() async throws {
         try await withServer { connection, _ in
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
             return false
@@ -186,7 +186,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `tells that nobody listens`() async throws {
+    @Test func `reports that nothing listens`() async throws {
         let port = ClosedPort()
         let request = try HTTPRequest(.get, "http://\(port.place)")
         let runtime = try ClientRuntime()
@@ -197,7 +197,7 @@ struct SessionManagerTests {
         #expect(error?.host == "127.0.0.1")
     }
 
-    @Test func `tells that nothing moves for too long`() async throws {
+    @Test func `reports an idle timeout`() async throws {
         try await withServer { connection, _ in
             connection.waitForEnd()
             return false

@@ -22,15 +22,17 @@ struct SingleFieldTests {
         #expect(try response(.location, values).headerFields.single(.location) == value)
     }
 
-    @Test func `is an error where its lines differ`() throws {
+    @Test func `is an error if its lines differ`() throws {
         let fields = response(.location, ["/one", "/two", "/one"]).headerFields
-        let error = #expect(throws: ConflictingFieldLines.self) { try fields.single(.location) }
+        let error = #expect(throws: ConflictingFieldLinesError.self) {
+            try fields.single(.location)
+        }
         #expect(error?.values == ["/one", "/two"])
         #expect(error.map { "\($0)" } == "2 different Location fields (/one, /two)")
-        // What a reader of logs is shown has an end.
+        // The text for logs is limited.
         let long = (0..<9).map { "\($0)" + String(repeating: "x", count: 5000) }
         let many = response(.location, long).headerFields
-        let shown = #expect(throws: ConflictingFieldLines.self) { try many.single(.location) }
+        let shown = #expect(throws: ConflictingFieldLinesError.self) { try many.single(.location) }
         #expect(shown.map { "\($0)".count < 500 } ?? false)
     }
 
@@ -45,7 +47,7 @@ struct SingleFieldTests {
         }
     }
 
-    @Test func `says what content is once`() {
+    @Test func `names one content type`() {
         let json = "application/json; charset=utf-8"
         let serializer = JSONResponseSerializer()
         for (values, isAccepted) in [
@@ -73,15 +75,15 @@ struct SingleFieldTests {
         #expect(RangeValidator(twice, now: 1_700_000_000) == nil)
     }
 
-    @Test func `tells which bytes a part has only if it is one`() throws {
+    @Test func `identifies the bytes of a part only if there is one value`() throws {
         let resume = ResumeData(
             url: "http://a.test/f", responseURL: "http://a.test/f", fields: [:],
             validator: .entityTag("\"a\""), receivedBytes: 10, expectedBytes: 20,
             partialFile: "/tmp/f.part", boot: "b")
-        let question = DownloadStep.Question(offset: 10, resume: resume)
+        let asked = DownloadStep.RangeRequest(offset: 10, resume: resume)
         func step(_ ranges: [String]) -> DownloadStep {
             DownloadStep(
-                question, response(.contentRange, ranges, status: 206), from: "http://a.test/f")
+                asked, response(.contentRange, ranges, status: 206), from: "http://a.test/f")
         }
         let range = "bytes 10-19/20"
         #expect(step([range]) == .take(from: 10, count: 10, total: 20))

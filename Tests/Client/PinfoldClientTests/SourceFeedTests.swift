@@ -8,17 +8,17 @@ import Threads
 
 @testable import PinfoldClient
 
-/// A source that gives nothing until it is opened, and then its end.
+/// A source that blocks until it is opened, and then ends.
 private final class StuckSource: ByteSource, Sendable {
     private let isOpen = Monitor(false)
-    private let (reads, told) = AsyncStream.makeStream(of: Void.self)
+    private let (reads, continuation) = AsyncStream.makeStream(of: Void.self)
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
-        told.yield()
+        continuation.yield()
         return isOpen.wait { $0 ? .done(0) : .signal }
     }
 
-    /// Waits until so many more reads have begun.
+    /// Waits until this number of further reads have begun.
     func reads(_ count: Int = 1) async {
         for _ in 0..<count { _ = await reads.first { true } }
     }
@@ -29,7 +29,7 @@ private final class StuckSource: ByteSource, Sendable {
     }
 }
 
-/// What ps(1) shows of the calling thread.
+/// The name of the calling thread in ps(1).
 func nameOfThread() -> String {
     var name = [UInt8](repeating: 0, count: 16)
     let file = fopen("/proc/thread-self/comm", "r")
@@ -38,7 +38,7 @@ func nameOfThread() -> String {
     return String(decoding: name[..<count], as: UTF8.self).filter { !$0.isNewline }
 }
 
-/// One byte of a source, and then its end.
+/// A source of a single byte.
 private struct FirstByte: ByteSource {
     private var source: (any ByteSource)?
 
@@ -52,7 +52,7 @@ private struct FirstByte: ByteSource {
 
 @Suite("Content from a source that gives nothing")
 struct SourceFeedTests {
-    @Test func `holds one thread, and none besides when it is closed`() async {
+    @Test func `occupies one thread, and no other when it is closed`() async {
         let pool = ThreadPool(name: "test", threads: 2, niceness: 0, limit: 16)
         let source = StuckSource()
         defer {
@@ -75,7 +75,7 @@ struct SourceFeedTests {
             })
     }
 
-    @Test func `is let go of when its read returns after it was closed`() async {
+    @Test func `is released when its read returns after it was closed`() async {
         final class Held: ByteSource {
             let stuck: StuckSource
             let whenGone: @Sendable () -> Void

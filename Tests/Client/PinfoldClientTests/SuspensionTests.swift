@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A task that is suspended")
 struct SuspensionTests {
-    /// Other requests of the session come and go meanwhile.
+    /// Other requests of the session are served in the meantime.
     private func pass(_ session: SessionManager, _ server: TestServer) async throws {
         for _ in 0..<20 {
             _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/other"))
@@ -42,7 +42,7 @@ struct SuspensionTests {
         }
     }
 
-    @Test func `reads no further, and goes on`() async throws {
+    @Test func `stops reading, and continues`() async throws {
         let part = [UInt8](repeating: 7, count: 1 << 20)
         let (parts, sent) = (64, Locked(0))
         try await withServer { connection, request in
@@ -73,7 +73,7 @@ struct SuspensionTests {
             #expect(handle.state == .suspended)
             try await pass(session, server)
             #expect(count.withLock { $0 } == 0)
-            // What the kernel holds for both sides, and the channel.
+            // What the kernel buffers on both sides, and the channel.
             #expect(sent.withLock { $0 } * part.count <= 24 << 20)
             handle.resume()
             handle.resume()
@@ -83,7 +83,7 @@ struct SuspensionTests {
         }
     }
 
-    @Test func `sends no further content, and goes on`() async throws {
+    @Test func `stops sending content, and continues`() async throws {
         try await withServer { connection, request in
             connection.respond("200 OK", [], "\(request.content.count)")
             return true
@@ -107,7 +107,7 @@ struct SuspensionTests {
                 options: options)
             while asked.withLock({ $0 }) < 3 { await Task.yield() }
             try await pass(session, server)
-            // The one that was asked for already, which is not sent.
+            // The part that had already been requested, which is not sent.
             #expect(asked.withLock { $0 } <= 4)
             #expect(progress.value.sent <= 3000)
             progress.resume()
@@ -124,8 +124,8 @@ struct SuspensionTests {
             connection.waitForEnd()
             return false
         } _: { server, runtime in
-            // The one that is held has to get as far as its response, and to be suspended, before
-            // its time is over: on a slow machine only one that has more time does.
+            // The suspended one has to get as far as its response, and be suspended, before its
+            // time is over: on a slow machine only one with more time does.
             for seconds in [2, 8, 32] {
                 var configuration = SessionConfiguration.patient
                 if !idle { configuration.resourceTimeout = .seconds(seconds) }
@@ -138,7 +138,7 @@ struct SuspensionTests {
         }
     }
 
-    /// Holds a response beyond its time. False: it has ended before it was suspended.
+    /// Suspends a response beyond its timeout. Returns `false` if it ended before it was suspended.
     private func isHeld(
         by session: SessionManager, _ options: RequestOptions, _ server: TestServer,
         _ runtime: ClientRuntime
@@ -159,13 +159,13 @@ struct SuspensionTests {
         #expect(await runtime.transferCount == 1)
         #expect(handle.state == .suspended)
         handle.resume()
-        // And to them again when it goes on.
+        // And the timeout applies again when it continues.
         let error = await failure { for try await _ in response.content {} }
         #expect(error?.reason == .timedOut)
         return true
     }
 
-    @Test func `gives its place in the queue to others`() async throws {
+    @Test func `gives up its slot in the queue`() async throws {
         let gate = try AnswerGate()
         try await withServer { connection, request in
             connection.wait(at: gate)

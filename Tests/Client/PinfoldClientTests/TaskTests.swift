@@ -5,7 +5,7 @@ import Testing
 @testable import PinfoldClient
 
 extension SessionEvent {
-    /// What it is, in a word or two.
+    /// The event in a word or two.
     fileprivate var word: String {
         switch self {
         case .didResume: "resumed"
@@ -27,16 +27,16 @@ struct TaskTests {
         return true
     }
 
-    @Test func `tell what happens to them, in order`() async throws {
+    @Test func `report what happens to them, in order`() async throws {
         try await withServer(Self.hello) { server, runtime in
-            let (told, tell) = AsyncStream.makeStream(of: String.self)
+            let (values, continuation) = AsyncStream.makeStream(of: String.self)
             var configuration = SessionConfiguration.patient
-            configuration.observer = { tell.yield($0.word) }
+            configuration.observer = { continuation.yield($0.word) }
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let events = session.events()
             let request = try HTTPRequest(.get, server.url)
             let task = session.dataTask(for: request) { result in
-                tell.yield("called")
+                continuation.yield("called")
                 if case .failure(let error) = result { Issue.record(error) }
             }
             #expect(session.tasks.isEmpty)
@@ -45,7 +45,7 @@ struct TaskTests {
             #expect(task.state == .ready)
             task.resume()
             var seen: [String] = []
-            for await word in told {
+            for await word in values {
                 seen.append(word)
                 if word == "called" { break }
             }
@@ -56,7 +56,7 @@ struct TaskTests {
             session.invalidate(cancelling: true)
             let words = await events.reduce(into: [String]()) { $0.append($1.word) }
             #expect(words == ["resumed", "completed 200 well", "invalidated as asked"])
-            // Later ones end at once.
+            // Later sequences end immediately.
             #expect(await session.events().first { _ in true } == nil)
         }
     }
@@ -92,7 +92,7 @@ struct TaskTests {
             #expect(await failure { for try await _ in cut.content {} }?.reason == .connectionLost)
             #expect(await next() == "resumed")
             #expect(await next() == "completed 200 connectionLost")
-            // One that is not read is over as soon as it is cancelled.
+            // An unread response has ended as soon as it is cancelled.
             let unread = try await response("/held")
             session.cancelAll()
             #expect(await next() == "resumed")
@@ -102,7 +102,7 @@ struct TaskTests {
         }
     }
 
-    @Test func `under way go on when their session is invalidated`() async throws {
+    @Test func `that are active continue when their session is invalidated`() async throws {
         try await withServer { connection, request in
             if request.path == "/" {
                 connection.respond("302 Found", ["Location: /there"])
@@ -149,23 +149,23 @@ struct TaskTests {
         #expect(await iterator.next() == nil)
     }
 
-    @Test func `tell their progress where handlers are called, the end last`() async throws {
+    @Test func `report their progress where handlers are called, the end last`() async throws {
         try await withServer { connection, request in
             connection.respond("200 OK", [], request.text)
             return true
         } _: { server, runtime in
-            let (told, tell) = AsyncStream.makeStream(of: TransferProgress.Value?.self)
+            let (values, continuation) = AsyncStream.makeStream(of: TransferProgress.Value?.self)
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let content = String(repeating: "x", count: 300_000)
             session.uploadTask(
                 for: try HTTPRequest(.put, server.url), content: .text(content)
             ) { value in
-                tell.yield(value)
+                continuation.yield(value)
             } completion: { _ in
-                tell.yield(nil)
+                continuation.yield(nil)
             }.resume()
             var last: TransferProgress.Value?
-            for await value in told {
+            for await value in values {
                 guard let value else { break }
                 last = value
             }
@@ -178,7 +178,7 @@ struct TaskTests {
     }
 
     @Test(arguments: ["OPTIONS", "TRACE"])
-    func `ask the server whatever Max-Forwards says`(method: String) async throws {
+    func `contact the server whatever Max-Forwards says`(method: String) async throws {
         try await withServer(Self.hello) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             for count in ["0", "3"] {

@@ -9,19 +9,19 @@ import Threads
 
 @testable import PinfoldClient
 
-/// A request as a test's server has read it.
+/// A request received by a test server.
 struct TestRequest: Sendable {
-    /// Start line and fields, without the empty line.
+    /// The start line and the fields, without the empty line.
     var head: String
     var content: [UInt8]
-    /// Of its connection, from 0.
+    /// The number of its connection, from 0.
     var connection: Int
 
     var text: String { String(decoding: content, as: UTF8.self) }
     var startLine: String { String(head.split(whereSeparator: \.isNewline).first ?? "") }
     var path: String { startLine.split(separator: " ").dropFirst().first.map(String.init) ?? "" }
 
-    /// The value of a field; nil where there is none.
+    /// Returns the value of a field, or `nil` if there is none.
     func field(_ name: String) -> String? {
         for line in head.split(whereSeparator: \.isNewline).dropFirst() {
             let parts = line.split(separator: ":", maxSplits: 1)
@@ -32,10 +32,10 @@ struct TestRequest: Sendable {
     }
 }
 
-/// A server on this host's loopback, which answers by a function: in clear text, or by TLS as
+/// A server on the loopback interface that answers with a closure: in clear text, or by TLS as
 /// `127.0.0.1`.
 final class TestServer: Sendable {
-    /// Answers one request; false: the connection is closed.
+    /// Answers a request. If it returns `false`, the connection is closed.
     typealias Answer = @Sendable (TestConnection, TestRequest) -> Bool
 
     private let descriptor: Int32
@@ -49,7 +49,7 @@ final class TestServer: Sendable {
     private let refuses = Locked(false)
     private let seen = Locked<[TestRequest]>([])
 
-    /// - Parameter context: what TLS is spoken with; nil: that of `127.0.0.1`.
+    /// - Parameter context: The TLS context, or `nil` for that of `127.0.0.1`.
     init(
         secure: Bool = false, context: TLSServerContext? = nil, _ answer: @escaping Answer
     ) throws {
@@ -69,14 +69,14 @@ final class TestServer: Sendable {
         threads.withLock { $0.append(thread) }
     }
 
-    /// Ends; no connection is answered any more.
+    /// Ends the server and its connections.
     func close() {
         Descriptors.signal(end)
         for thread in threads.withLock({ $0 }) { thread.join() }
         Descriptors.close(descriptor)
     }
 
-    /// From now on its port refuses connections; those that there are go on.
+    /// Refuses new connections from now on. Existing ones continue.
     func refuse() {
         refuses.withLock { $0 = true }
         _ = shutdown(descriptor, Int32(SHUT_RDWR))
@@ -104,7 +104,7 @@ final class TestServer: Sendable {
     }
 }
 
-/// What answers of a test's server wait for, until it is opened or the server is closed.
+/// A gate at which the answers of a test server wait until it is opened or the server is closed.
 final class AnswerGate: Sendable {
     fileprivate let opened: Int32
     fileprivate let arrivals: AsyncStream<Void>.Continuation
@@ -118,16 +118,16 @@ final class AnswerGate: Sendable {
 
     deinit { Descriptors.close(opened) }
 
-    /// Lets through what waits, and whatever comes later.
+    /// Lets through everything that waits, and everything that comes later.
     func open() { Descriptors.signal(opened) }
 
-    /// Waits until so many more requests have come to it.
+    /// Waits until this number of further requests have arrived.
     func arrival(of count: Int = 1) async {
         for _ in 0..<count { _ = await arrived.first { true } }
     }
 }
 
-/// Waits for something to read; false: the end has come.
+/// Waits for something to read. Returns `false` if the server has been closed.
 private func waits(for descriptor: Int32, orUntil end: Int32, toWrite: Bool = false) -> Bool {
     var asked = [
         pollfd(fd: descriptor, events: Int16(toWrite ? POLLOUT : POLLIN), revents: 0),
@@ -137,14 +137,14 @@ private func waits(for descriptor: Int32, orUntil end: Int32, toWrite: Bool = fa
     return asked[1].revents == 0
 }
 
-/// A connection of a test's server: each call waits, until the server is closed.
+/// A connection of a test server. Each call blocks until the server is closed.
 final class TestConnection {
     private let descriptor: Int32
     private let end: Int32
     private let tls: TLSServerConnection?
     private var input: [UInt8] = []
 
-    /// Nil where the handshake fails.
+    /// Returns `nil` if the handshake fails.
     fileprivate init?(_ descriptor: Int32, _ end: Int32, _ context: TLSServerContext?) {
         self.descriptor = descriptor
         self.end = end
@@ -177,7 +177,7 @@ final class TestConnection {
     @discardableResult
     func send(_ text: String) -> Bool { send(Array(text.utf8)) }
 
-    /// Sends all of it, if the client takes it; false: it does not.
+    /// Sends all bytes. Returns `false` if the client does not accept them.
     @discardableResult
     func send(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
@@ -200,23 +200,23 @@ final class TestConnection {
         return true
     }
 
-    /// A whole response.
+    /// Sends a complete response.
     func respond(_ status: String = "200 OK", _ fields: [String] = [], _ content: String = "") {
         let lines = ["HTTP/1.1 \(status)", "Content-Length: \(content.utf8.count)"] + fields
         send(lines.joined(separator: "\r\n") + "\r\n\r\n" + content)
     }
 
-    /// Whatever comes next, that is no request; nil at the end.
+    /// Returns the next bytes, which are not a request, or `nil` at the end.
     func receive() -> [UInt8]? {
         guard !input.isEmpty || read() else { return nil }
         defer { input = [] }
         return input
     }
 
-    /// Waits until the client has closed the connection; what it sends meanwhile is dropped.
+    /// Waits until the client has closed the connection, discarding anything that it sends.
     func waitForEnd() { while read() { input = [] } }
 
-    /// Moves bytes to a server and back until one side ends, as a proxy does in a tunnel.
+    /// Relays bytes to and from a server until one side ends, as a proxy does in a tunnel.
     func relay(to endpoint: Endpoint) {
         guard let server = try? Sockets.connect(to: endpoint) else { return }
         defer { Descriptors.close(server) }
@@ -242,7 +242,7 @@ final class TestConnection {
         tls = nil
     }
 
-    /// What is there; nil: the other side has ended.
+    /// Returns the available bytes, or `nil` if the other side has ended.
     private func readNow() -> [UInt8]? {
         defer { input = [] }
         if !input.isEmpty { return input }
@@ -261,7 +261,7 @@ final class TestConnection {
 
     fileprivate func finish() { _ = tls?.shutdown() }
 
-    /// Reads once; false at the end.
+    /// Reads once. Returns `false` at the end.
     private func read() -> Bool {
         var buffer = [UInt8](repeating: 0, count: 1 << 16)
         while true {
@@ -327,11 +327,11 @@ final class TestConnection {
     }
 }
 
-/// An identity for `127.0.0.1`, which trusts itself; made once, by OpenSSL's tool.
+/// A self-signed identity for `127.0.0.1`, created once by the openssl command.
 enum TestAuthority {
     private static let pem = makePEM(name: "client.test")
 
-    /// A key and a certificate for `127.0.0.1` that is its own authority, in PEM.
+    /// Creates a key and a self-signed certificate for `127.0.0.1`, in PEM.
     static func makePEM(name: String, alternatives: String = "IP:127.0.0.1") -> [UInt8] {
         let command =
             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
@@ -347,7 +347,7 @@ enum TestAuthority {
     /// The certificate in PEM, without the key.
     static var certificate: [UInt8] { certificate(of: pem) }
 
-    /// The certificate of a PEM that has its key, too.
+    /// Returns the certificate in a PEM file that also has its key.
     static func certificate(of pem: [UInt8]) -> [UInt8] {
         let text = String(decoding: pem, as: UTF8.self)
         let start = text.firstRange(of: "-----BEGIN CERTIFICATE-----")?.lowerBound
@@ -361,14 +361,14 @@ enum TestAuthority {
         return context
     }()
 
-    /// The same server, which asks its clients for a certificate of one authority.
+    /// The same server, requesting client certificates of an authority.
     static func server(askingForClientsOf authority: [UInt8]) throws -> TLSServerContext {
         let identity = try TLSServerIdentity(chainPEM: pem, keyPEM: pem)
         let roots = try TrustRoots([.file(name: "clients", contents: authority)])
         return try TLSServerContext(source: TLSIdentityList([identity]), clientRoots: roots)
     }
 
-    /// A policy that trusts it and nobody else.
+    /// A policy that trusts only this server.
     static func policy() throws -> SecurityPolicy {
         var policy = SecurityPolicy()
         policy.trustsSystem = false
@@ -378,8 +378,8 @@ enum TestAuthority {
 }
 
 extension SessionConfiguration {
-    /// With time-outs that do not end anything: the tests of all suites share a few threads, and
-    /// what a test awaits may come after minutes.
+    /// A configuration whose timeouts never expire: the tests of all suites share a few threads, so
+    /// what a test waits for may take minutes.
     static var patient: SessionConfiguration {
         var configuration = SessionConfiguration()
         configuration.proxies = .direct

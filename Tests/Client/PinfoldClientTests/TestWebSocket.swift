@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// The server's end of a WebSocket: each call waits.
+/// The server's end of a WebSocket. Each call blocks.
 final class TestWebSocket {
     let connection: TestConnection
     let request: TestRequest
@@ -15,7 +15,7 @@ final class TestWebSocket {
         frames = WebSocketConnection(role: .server, compresses: compresses)
     }
 
-    /// The head of the 101 that a request asks for, without its empty line.
+    /// The head of the 101 response to a request, without its empty line.
     static func head(_ request: TestRequest, accept: String? = nil) -> String {
         let key = request.field("sec-websocket-key") ?? ""
         let accept = accept ?? (try? WebSocketHandshake.accept(for: key)) ?? ""
@@ -23,7 +23,7 @@ final class TestWebSocket {
             + "Sec-WebSocket-Accept: \(accept)\r\n"
     }
 
-    /// What comes next; nil: the client has ended the connection.
+    /// Returns the next event, or `nil` if the client has closed the connection.
     func receive() -> WebSocketConnection.Event? {
         while events.isEmpty {
             guard let bytes = connection.receive() else { return nil }
@@ -58,7 +58,7 @@ final class TestWebSocket {
         if !bytes.isEmpty { connection.send(bytes) }
     }
 
-    /// What comes until the client has closed, or its connection has ended.
+    /// Returns all events until the client has closed, or its connection has ended.
     func receiveAll() -> [WebSocketConnection.Event] {
         var all: [WebSocketConnection.Event] = []
         while let event = receive() {
@@ -71,7 +71,7 @@ final class TestWebSocket {
         return all
     }
 
-    /// Sends back what comes, until the client closes.
+    /// Echoes messages until the client closes.
     func echo() {
         while let event = receive() {
             switch event {
@@ -84,11 +84,11 @@ final class TestWebSocket {
     }
 }
 
-/// A server of WebSockets and a session, for one test.
+/// Runs a test with a WebSocket server and a session.
 ///
 /// - Parameters:
-///   - fields: Of the 101, beside those that there must be.
-///   - serve: What is done on each connection after the handshake, until it is closed.
+///   - fields: Additional fields of the 101 response.
+///   - serve: Called for each connection after the handshake, which is closed afterwards.
 func withWebSocketServer(
     secure: Bool = false, compresses: Bool = false, fields: [String] = [],
     configuration: SessionConfiguration = .patient,

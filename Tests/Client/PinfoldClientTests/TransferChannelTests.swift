@@ -18,7 +18,7 @@ struct TransferChannelTests {
                 runtime.nextNumber(), on: runtime, progress: progress?.begins(sending: nil)))
     }
 
-    /// What a call throws in a task that is cancelled before it.
+    /// The error of a call in a task that was cancelled before.
     private func failureWhenCancelled(
         _ body: @escaping @Sendable () async throws -> Void
     ) async -> ClientError? {
@@ -71,7 +71,7 @@ struct TransferChannelTests {
     }
 
     @Test(arguments: [0, 1, 1 << 20])
-    func `hands out content at once that has come in one part`(bytes: Int) async throws {
+    func `delivers content immediately that has arrived in one part`(bytes: Int) async throws {
         let content = [UInt8](repeating: 3, count: bytes)
         try await withChannel { channel in
             var times = TransferTimes()
@@ -95,16 +95,16 @@ struct TransferChannelTests {
             _ = channel.push(Self.head, [[1]])
             #expect(channel.wholePart(atMost: 9) == nil)
         }
-        // It has come in two.
+        // It has arrived in two parts.
         try await withChannel { channel in
             channel.finish(TransferTimes(), Self.head, [[1], [2]])
             #expect(channel.wholePart(atMost: 9) == nil)
             let part = try await channel.part()
             #expect(part == [1])
-            // The first one was taken out.
+            // The first part was taken out.
             #expect(channel.wholePart(atMost: 9) == nil)
         }
-        // It broke off.
+        // It was interrupted.
         try await withChannel { channel in
             channel.fail(ClientError(.connectionLost, "x"), TransferTimes(), Self.head, [[1]])
             #expect(channel.wholePart(atMost: 9) == nil)
@@ -147,7 +147,7 @@ struct TransferChannelTests {
         }
     }
 
-    @Test func `is not asked for by a task that is cancelled`() async throws {
+    @Test func `is not requested by a task that is cancelled`() async throws {
         try await withServer { connection, _ in
             connection.respond()
             return true
@@ -158,12 +158,12 @@ struct TransferChannelTests {
             let error = await failureWhenCancelled { _ = try await session.data(for: request) }
             #expect(error?.reason == .cancelled)
             #expect(error?.url == "\(server.url)/")
-            // No transfer was made in between.
+            // No transfer was created in between.
             #expect(runtime.nextNumber() == number + 1)
         }
     }
 
-    @Test func `has no gap where the transfer is cancelled`() async throws {
+    @Test func `has no gap if the transfer is cancelled`() async throws {
         try await withChannel { channel in
             let part = [UInt8](repeating: 1, count: TransferChannel.fullBytes)
             #expect(!channel.push(Self.head, [part]))

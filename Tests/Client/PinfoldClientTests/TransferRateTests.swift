@@ -17,7 +17,7 @@ struct TransferRateTests {
     }
 
     @Test(arguments: [Int64(1), 5, 40, 199, 200, 201, 1000], [Int64(2), 3, 10, 100])
-    func `is that of bytes that move steadily, however often they are noted`(
+    func `is steady for steady transfers, however often they are recorded`(
         step: Int64, count: Int64
     ) {
         #expect(rate((0..<count).map { ($0 * step, $0 * step * 3) }) == 3000)
@@ -30,7 +30,7 @@ struct TransferRateTests {
         #expect(rate(fast + slow) == 100)
     }
 
-    @Test func `falls where nothing moves`() {
+    @Test func `falls if nothing is transferred`() {
         #expect(rate([(0, 0), (100, 1000), (2000, 1000)]) == 500)
     }
 }

@@ -12,7 +12,7 @@ private struct Trouble: Error {}
 
 @Suite("A call with the caller's own types")
 struct TypedCallTests {
-    /// A service, asked by a manager that reads JSON.
+    /// A service, and a manager that reads JSON.
     private func withService(
         _ answer: @escaping TestServer.Answer,
         _ body: (HTTPSessionManager<JSONResponseSerializer>, TestServer) async throws -> Void
@@ -50,7 +50,7 @@ struct TypedCallTests {
             #expect(sent.firstName == "Ada")
             lenient.responses.limits.bytes = 3
             await #expect(throws: ClientError.self) { try await lenient.get("x", as: Item.self) }
-            // Another format's types are none of JSON; its statuses count.
+            // The types of another format are not those of JSON, but its statuses apply.
             var plain = api.reading(HTTPResponseSerializer())
             plain.responses.acceptance.statusCodes = nil
             await #expect(throws: ClientError.self) { try await plain.get("x", as: Item.self) }
@@ -80,7 +80,7 @@ struct TypedCallTests {
     }
 
     @Test(arguments: ["204 No Content", "200 OK"])
-    func `gives nil for no content where the type is optional`(status: String) async throws {
+    func `returns nil for no content if the type is optional`(status: String) async throws {
         let answer: TestServer.Answer = { connection, _ in
             guard status.hasPrefix("204") else {
                 connection.respond(status, ["Content-Type: application/json"])

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Tasks that a loop wakes", .timeLimit(.minutes(2)))
 struct WakeBatchTests {
-    /// Tasks that wait, and how many of them were woken.
+    /// Waiting tasks, and the number of them that were resumed.
     private final class Sleepers: Sendable {
         private let waiting = Locked<[Waiter]>([])
         private let woken = Locked(0)
@@ -37,7 +37,7 @@ struct WakeBatchTests {
 
     @Test func `wake at the end of its turn, together`() async throws {
         let loop = try EventLoop()
-        let wakes = WakeBatch(of: loop, in: WakeLine())
+        let wakes = WakeBatch(of: loop, in: WakeQueue())
         let sleepers = Sleepers()
         await sleepers.sleep(6)
         for round in 1...2 {
@@ -48,9 +48,9 @@ struct WakeBatchTests {
         }
     }
 
-    @Test func `wake sooner where there are many`() async throws {
+    @Test func `wake sooner if there are many`() async throws {
         let loop = try EventLoop()
-        let wakes = WakeBatch(of: loop, in: WakeLine())
+        let wakes = WakeBatch(of: loop, in: WakeQueue())
         let sleepers = Sleepers()
         await sleepers.sleep(WakeBatch.most + 1)
         for _ in 0..<WakeBatch.most { wakes.add(try #require(sleepers.next())) }
@@ -59,12 +59,12 @@ struct WakeBatchTests {
         #expect(sleepers.wokenCount == WakeBatch.most)
         wakes.wake()
         await sleepers.areWoken(WakeBatch.most + 1)
-        // The turn after finds nobody.
+        // The next turn finds none.
         loop.turn(waitingAtMost: 0)
     }
 
     @Test func `are woken one for each call`() async throws {
-        let line = WakeLine()
+        let line = WakeQueue()
         let sleepers = Sleepers()
         await sleepers.sleep(5)
         #expect(!line.wakeNext())
@@ -100,13 +100,13 @@ struct WakeBatchTests {
     }
 
     @Test func `are each woken exactly once, whoever wakes them`() async throws {
-        let line = WakeLine()
+        let line = WakeQueue()
         let sleepers = Sleepers()
         let count = 500
         await sleepers.sleep(count)
         var waiters: [Waiter] = []
         while let waiter = sleepers.next() { waiters.append(waiter) }
-        // Tests are built for debugging: a waiter that is resumed twice ends the process then.
+        // Tests are debug builds, in which a waiter that is resumed twice ends the process.
         await withTaskGroup(of: Void.self) { group in
             for _ in 0..<4 {
                 group.addTask { for _ in 0..<count { line.wakeNext() } }

@@ -8,7 +8,7 @@ import Testing
 struct WebSocketEndTests {
     private typealias Event = WebSocketConnection.Event
 
-    /// What a server's end has received, once its connection is over.
+    /// What a server has received, once its connection has ended.
     private final class Log: Sendable {
         private let events = Locked<[WebSocketConnection.Event]>([])
         private let (ended, whenEnded) = AsyncStream.makeStream(of: Void.self)
@@ -28,7 +28,7 @@ struct WebSocketEndTests {
     }
 
     @Test(arguments: [1000, 1001, 4321, nil] as [UInt16?])
-    func `is told to the server`(code: UInt16?) async throws {
+    func `is reported to the server`(code: UInt16?) async throws {
         let log = Log()
         try await withWebSocketServer {
             log.read($0)
@@ -62,7 +62,7 @@ struct WebSocketEndTests {
     }
 
     @Test(arguments: [1000, 1011, 4000, nil] as [UInt16?])
-    func `is told by the server`(code: UInt16?) async throws {
+    func `is reported by the server`(code: UInt16?) async throws {
         let log = Log()
         try await withWebSocketServer { socket in
             socket.send("last")
@@ -110,7 +110,7 @@ struct WebSocketEndTests {
         }
     }
 
-    /// What Autobahn's test suite sends.
+    /// Cases from Autobahn's test suite.
     @Test(
         arguments: [
             ([0x81, 0x80, 0, 0, 0, 0], WebSocketError.wrongMasking),
@@ -127,8 +127,8 @@ struct WebSocketEndTests {
             ([0x82, 0x7E, 0x03, 0xE9], .tooLarge),
             ([0x02, 0x01, 0, 0x80, 0x7E, 0x03, 0xE8], .tooLarge),
         ] as [([UInt8], WebSocketError)])
-    func `comes where the server breaks the rules`(
-        bytes: [UInt8], problem: WebSocketError
+    func `comes if the server violates the protocol`(
+        bytes: [UInt8], reason: WebSocketError
     ) async throws {
         let log = Log()
         try await withWebSocketServer { socket in
@@ -142,16 +142,16 @@ struct WebSocketEndTests {
             #expect(try await socket.receive() == .text("before"))
             let error = await failure { _ = try await socket.receive() }
             #expect(
-                error?.reason == (problem == .tooLarge ? .contentTooLong : .protocolViolation))
-            #expect(error?.underlying as? WebSocketError == problem)
-            let closed = Event.closed(code: problem.closeCode, reason: "")
+                error?.reason == (reason == .tooLarge ? .contentTooLong : .protocolViolation))
+            #expect(error?.underlying as? WebSocketError == reason)
+            let closed = Event.closed(code: reason.closeCode, reason: "")
             #expect(await log.all == [closed])
         }
     }
 
     @Test(
         arguments: [
-            // No deflate at all, and a block that is cut off.
+            // Not deflate data at all, and a truncated block.
             ([0xC1, 0x03, 0xFF, 0xFF, 0xFF], WebSocketError.corruptCompression),
             ([0xC2, 0x01, 0x02], .corruptCompression),
             // 64 KiB of zeros in 70 bytes.
@@ -161,11 +161,11 @@ struct WebSocketEndTests {
                     0x6D, 0x0F, 0x07, 0x14,
                 ] + [UInt8](repeating: 0, count: 55), .corruptCompression
             ),
-            // A control frame, and a part behind the first.
+            // A control frame, and a fragment after the first.
             ([0xC9, 0x00], .reservedBits), ([0x01, 0x00, 0xC0, 0x00], .reservedBits),
         ] as [([UInt8], WebSocketError)])
-    func `comes where the compression is broken`(
-        bytes: [UInt8], problem: WebSocketError
+    func `comes if the compression is invalid`(
+        bytes: [UInt8], reason: WebSocketError
     ) async throws {
         let log = Log()
         try await withWebSocketServer(compresses: true) { socket in
@@ -175,12 +175,12 @@ struct WebSocketEndTests {
             let socket = try await session.webSocket(url, options: .patient)
             let error = await failure { _ = try await socket.receive() }
             #expect(error?.reason == .protocolViolation)
-            #expect(error?.underlying as? WebSocketError == problem)
-            #expect(await log.all == [.closed(code: problem.closeCode, reason: "")])
+            #expect(error?.underlying as? WebSocketError == reason)
+            #expect(await log.all == [.closed(code: reason.closeCode, reason: "")])
         }
     }
 
-    @Test func `comes where a compressed message is too large`() async throws {
+    @Test func `comes if a compressed message is too large`() async throws {
         let log = Log()
         try await withWebSocketServer(compresses: true) { socket in
             socket.send([UInt8](repeating: 0, count: 1 << 20))
@@ -194,7 +194,7 @@ struct WebSocketEndTests {
         }
     }
 
-    @Test func `comes with that of its session`() async throws {
+    @Test func `comes with the end of its session`() async throws {
         let log = Log()
         try await withWebSocketServer {
             log.read($0)
@@ -224,7 +224,7 @@ struct WebSocketEndTests {
         }
     }
 
-    @Test func `comes when nobody holds it any more`() async throws {
+    @Test func `comes when it is released`() async throws {
         let log = Log()
         try await withWebSocketServer {
             log.read($0)

@@ -27,13 +27,13 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `waits where the server does not read`() async throws {
+    @Test func `waits if the server does not read`() async throws {
         let mayRead = Monitor(false)
         let messages = 100
         let part = [UInt8](repeating: 7, count: 1 << 18)
         try await withWebSocketServer { socket in
             mayRead.wait { $0 ? .done(()) : .signal }
-            // Less than all of it waits between the two.
+            // Not all of it fits into the buffers between the two.
             while let event = socket.receive() {
                 if case .binary(let bytes) = event { socket.send("\(bytes.count)") }
             }
@@ -56,7 +56,7 @@ struct WebSocketFlowTests {
             // One task waits behind the other: it is cancelled, and its message is not sent.
             let late = Task {
                 while sent.withLock({ $0 }) < 3 { await Task.yield() }
-                // There may be room for many of these until the server's side is full.
+                // There may be space for many of these until the server's buffers are full.
                 return await failure { while true { try await socket.send("late") } }
             }
             while sent.withLock({ $0 }) < 3 { await Task.yield() }
@@ -75,7 +75,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `waits where nobody receives`() async throws {
+    @Test func `waits if nobody receives`() async throws {
         let count = 100
         let sent = Locked(0)
         try await withWebSocketServer { socket in
@@ -89,7 +89,7 @@ struct WebSocketFlowTests {
             var options = WebSocketOptions.patient
             options.receivedMessages = 4
             let socket = try await session.webSocket(url, options: options)
-            // More than may wait has come, and the server's socket is full.
+            // More than is buffered has arrived, and the server's socket is full.
             while sent.withLock({ $0 }) < 5 { await Task.yield() }
             #expect(sent.withLock { $0 } < count)
             var next = 0
@@ -111,7 +111,7 @@ struct WebSocketFlowTests {
             var options = WebSocketOptions.patient
             options.receivedMessages = 1
             let socket = try await session.webSocket(url, options: options)
-            // Nobody receives: what there is no room for is let go of.
+            // Nobody receives: what does not fit is discarded.
             #expect(try await socket.close().code == 1000)
             #expect(try await socket.receive() == .text("waits"))
         }
@@ -162,16 +162,16 @@ struct WebSocketFlowTests {
     enum Call: CaseIterable { case receive, ping, close }
 
     @Test(arguments: Call.allCases)
-    func `stays where a task that waits is cancelled`(call: Call) async throws {
-        let mayGoOn = Monitor(false)
+    func `stays open if a waiting task is cancelled`(call: Call) async throws {
+        let canContinue = Monitor(false)
         try await withWebSocketServer { socket in
-            mayGoOn.wait { $0 ? .done(()) : .signal }
+            canContinue.wait { $0 ? .done(()) : .signal }
             socket.send("hello")
             socket.echo()
         } _: { session, url, _ in
             defer {
-                mayGoOn.withLock { $0 = true }
-                mayGoOn.broadcast()
+                canContinue.withLock { $0 = true }
+                canContinue.broadcast()
             }
             let socket = try await session.webSocket(url, options: .patient)
             let (begun, begin) = AsyncStream.makeStream(of: Void.self)
@@ -188,14 +188,14 @@ struct WebSocketFlowTests {
             for await _ in begun { break }
             task.cancel()
             #expect(await task.value?.reason == .cancelled)
-            mayGoOn.withLock { $0 = true }
-            mayGoOn.broadcast()
+            canContinue.withLock { $0 = true }
+            canContinue.broadcast()
             #expect(try await socket.receive() == .text("hello"))
             #expect(try await socket.close(code: 4001).code != nil)
         }
     }
 
-    @Test func `ends at once where it is cancelled`() async throws {
+    @Test func `ends immediately if it is cancelled`() async throws {
         try await withWebSocketServer {
             while $0.receive() != nil {}
         } _: { session, url, _ in

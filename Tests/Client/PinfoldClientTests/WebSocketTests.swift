@@ -5,7 +5,7 @@ import Testing
 @testable import PinfoldClient
 
 extension WebSocketOptions {
-    /// With time-outs that end nothing.
+    /// Options whose timeouts never expire.
     static var patient: WebSocketOptions {
         var options = WebSocketOptions()
         options.closeTimeout = .seconds(3600)
@@ -56,7 +56,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func `asks as the protocol demands`() async throws {
+    @Test func `sends the request that the protocol requires`() async throws {
         let fields = ["Sec-WebSocket-Protocol: b"]
         try await withWebSocketServer(fields: fields) {
             $0.echo()
@@ -84,7 +84,7 @@ struct WebSocketTests {
         arguments: [
             (
                 "HTTP/1.1 403 No\r\nX-A: b\r\nContent-Length: 2\r\n\r\nno",
-                UnexpectedResponse.Problem.status
+                UnexpectedResponseError.Reason.status
             ),
             ("HTTP/1.1 200 OK\r\nX-A: b\r\nContent-Length: 0\r\n\r\n", .status),
             ("HTTP/1.1 302 There\r\nX-A: b\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n", .status),
@@ -99,14 +99,14 @@ struct WebSocketTests {
             ),
             ("X-A: b\r\nSec-WebSocket-Protocol: c\r\n\r\n", .handshake(.unknownProtocol)),
             ("X-A: b\r\nSec-WebSocket-Extensions: x\r\n\r\n", .handshake(.unknownExtension)),
-            // A window that goes on was not offered.
+            // Context takeover was not offered.
             (
                 "X-A: b\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
                 .handshake(.unknownExtension)
             ),
         ])
-    func `is none without the handshake`(
-        answer: String, problem: UnexpectedResponse.Problem
+    func `is not opened without the handshake`(
+        answer: String, reason: UnexpectedResponseError.Reason
     ) async throws {
         let (gone, whenGone) = AsyncStream.makeStream(of: Void.self)
         try await withServer { connection, request in
@@ -122,17 +122,17 @@ struct WebSocketTests {
                 _ = try await session.webSocket(url, protocols: ["a", "b"])
             }
             #expect(error?.reason == .unexpectedResponse)
-            let response = try #require(error?.underlying as? UnexpectedResponse)
-            #expect(response.problem == problem)
+            let response = try #require(error?.underlying as? UnexpectedResponseError)
+            #expect(response.reason == reason)
             #expect(response.head.headerFields[.init("X-A")!] == "b")
             session.invalidate()
             for await _ in gone { break }
         }
     }
 
-    /// What the server's words say is checked, not what the engine would write.
+    /// The server's own fields are checked, not those that the engine would write.
     @Test(arguments: ["Upgrade: websocket\r\n", "Connection: Upgrade\r\n"])
-    func `is none with half a handshake`(field: String) async throws {
+    func `is not opened with half a handshake`(field: String) async throws {
         try await withServer { connection, request in
             let key = request.field("sec-websocket-key") ?? ""
             let accept = (try? WebSocketHandshake.accept(for: key)) ?? ""
@@ -141,13 +141,13 @@ struct WebSocketTests {
         } _: { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let error = await failure { _ = try await session.webSocket(server.url) }
-            let problem = (error?.underlying as? UnexpectedResponse)?.problem
-            // Without Upgrade it is no response at all (RFC 9110 section 7.8).
-            #expect(error?.reason == .badResponse || problem == .handshake(.noUpgrade))
+            let reason = (error?.underlying as? UnexpectedResponseError)?.reason
+            // Without Upgrade it is not a valid response at all (RFC 9110 section 7.8).
+            #expect(error?.reason == .badResponse || reason == .handshake(.noUpgrade))
         }
     }
 
-    @Test func `follows redirects where it is told to`() async throws {
+    @Test func `follows redirects if configured`() async throws {
         try await withServer { connection, request in
             guard request.path == "/b" else {
                 connection.respond("307 There", ["Location: /b"])

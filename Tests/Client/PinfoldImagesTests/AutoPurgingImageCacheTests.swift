@@ -1,7 +1,7 @@
 import PinfoldImages
 import Testing
 
-/// Bytes in place of an image.
+/// Numbers of bytes instead of images.
 private typealias Cache = AutoPurgingImageCache<Int>
 
 @Suite("The auto-purging image cache")
@@ -35,7 +35,7 @@ struct AutoPurgingImageCacheTests {
         for index in 0..<10 { cache.add(10, for: key("\(index)")) }
         #expect(cache.image(for: key("0")) == 10)
         #expect(cache.image(for: key("5")) == 10)
-        // Being asked about is no access.
+        // Checking for an image does not count as use.
         #expect(cache.contains(key("1")))
         #expect(cache.add(10, for: key("10")) == [1, 2, 3, 4, 6].map { key("\($0)") })
         #expect(cache.image(for: key("1")) == nil)
@@ -51,7 +51,7 @@ struct AutoPurgingImageCacheTests {
         #expect(cache.memoryUsage == 0 && cache.count == 1)
     }
 
-    @Test func `tells filters of one URL apart`() {
+    @Test func `distinguishes filters of a URL`() {
         var cache = cache()
         cache.add(1, for: key("a"))
         cache.add(2, for: key("a", "circle"))
@@ -68,13 +68,13 @@ struct AutoPurgingImageCacheTests {
         cache.add(10, for: key("a"))
         cache.add(10, for: key("b"))
         #expect(cache.add(101, for: key("b")).isEmpty)
-        // The one that it replaces is gone all the same.
+        // The one that it replaces is removed nevertheless.
         #expect(cache.contains(key("a")) && !cache.contains(key("b")))
         #expect(cache.add(95, for: key("c")) == [key("a"), key("c")])
         #expect(cache.memoryUsage == 0 && cache.count == 0)
     }
 
-    @Test func `is emptied where memory runs short`() {
+    @Test func `is emptied under memory pressure`() {
         var cache = cache()
         cache.add(10, for: key("a"))
         cache.removeAll()

@@ -7,7 +7,7 @@ import Testing
 @testable import PinfoldClient
 @testable import PinfoldImages
 
-/// Gives one pixel, or an error.
+/// Returns a single pixel, or an error.
 private struct OwnDecoder: ImageDecoding {
     var failure: ImageError?
 
@@ -26,7 +26,7 @@ struct ImageResponseTests {
             status: .init(code: status), headerFields: type.map { [.contentType: $0] } ?? [:])
     }
 
-    /// 24 × 16 pixels in four fields, the first of them red.
+    /// 24 × 16 pixels in four quarters, the first of which is red.
     private func sample(_ name: String) throws -> [UInt8] {
         try Checkout.bytes("Tests/Platform/ImageCodecsTests/Images/\(name)")
     }
@@ -89,7 +89,7 @@ struct ImageResponseTests {
         }
     }
 
-    @Test func `an image has the scale that is asked for`() throws {
+    @Test func `an image has the requested scale`() throws {
         let result = ImageResponseSerializer(scale: 2)
             .serialize(response(200, "image/png"), content: try png(30, 20))
         let image = try #require(result.value)
@@ -130,7 +130,7 @@ struct ImageResponseTests {
         #expect((animated?.frames ?? 0) > 1)
     }
 
-    @Test func `the formats that are read are decoded, whatever the type says`() throws {
+    @Test func `supported formats are decoded, whatever the content type is`() throws {
         for (format, content) in try samples() {
             let result = ImageResponseSerializer()
                 .serialize(response(200, "image/x-icon"), content: content)

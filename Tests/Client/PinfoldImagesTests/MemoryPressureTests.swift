@@ -15,7 +15,7 @@ struct MemoryPressureTests {
         #expect(!MemoryEvents(text).isShort(since: MemoryEvents(text)))
     }
 
-    @Test func `is told when the events have grown since they were read`() throws {
+    @Test func `is reported when the events have increased`() throws {
         let file = FileManager.default.temporaryDirectory
             .appendingPathComponent("pinfold-events-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }
@@ -30,7 +30,7 @@ struct MemoryPressureTests {
         #expect(try !source.acknowledge())
     }
 
-    @Test func `is watched by the kernel where that lets us`() throws {
+    @Test func `is watched by the kernel if it allows that`() throws {
         do throws(MemoryPressureError) {
             let source = try MemoryPressureSource()
             #expect(fcntl(source.descriptor, F_GETFD) & FD_CLOEXEC != 0)
@@ -41,7 +41,7 @@ struct MemoryPressureTests {
         }
     }
 
-    @Test func `says why it cannot be watched`() {
+    @Test func `reports why it cannot be watched`() {
         for origin in [
             MemoryPressureSource.Origin.events(path: "/nonexistent"),
             .stalls(path: "/nonexistent", stallMilliseconds: 1, windowMilliseconds: 2000),

@@ -41,7 +41,7 @@ struct NetlinkMessageTests {
                 message(24, route(1, attribute(1, [127, 0, 0, 1]) + attribute(4, Int32(7).bytes))),
                 [.route(NetlinkMessage.Route(type: 1, interface: 7))]
             ),
-            // A number that is too short is none.
+            // A number that is too short is ignored.
             (
                 message(24, route(7, attribute(4, [7, 0]))),
                 [.route(NetlinkMessage.Route(type: 7))]
@@ -49,7 +49,7 @@ struct NetlinkMessageTests {
             (message(25, []), [.routeGone]), (message(2, Int32(-101).bytes), [.error(101)]),
             (message(2, Int32(0).bytes), [.error(0)]), (message(3, []), [.done]),
             (message(4, []), [.overrun]), (message(99, [1]), [.other(type: 99)]),
-            // The second begins at a multiple of four.
+            // The second one begins at a multiple of four.
             (message(99, [1]) + [0, 0, 0] + message(3, []), [.other(type: 99), .done]),
         ] as [([UInt8], [NetlinkMessage])])
     func `are read from a datagram`(bytes: [UInt8], messages: [NetlinkMessage]) throws {
@@ -65,7 +65,7 @@ struct NetlinkMessageTests {
             message(24, route(1, attribute(4, [], length: 5))),
             message(16, link("x") + attribute(3, [], length: .max)),
         ] as [[UInt8]])
-    func `are refused where they are cut off or lie about their length`(bytes: [UInt8]) {
+    func `are rejected if they are truncated or have a wrong length`(bytes: [UInt8]) {
         #expect(throws: NetlinkError.malformed) { try NetlinkMessage.parse(bytes) }
     }
 
@@ -111,13 +111,13 @@ struct NetlinkMessageTests {
 
     @Test func `ask in the words of rtnetlink`() {
         #expect(
-            NetlinkQuestion.route(to: [127, 0, 0, 1], sequence: 9)
+            NetlinkRequest.route(to: [127, 0, 0, 1], sequence: 9)
                 == UInt32(36).bytes + UInt16(26).bytes + UInt16(1).bytes + UInt32(9).bytes
                 + [0, 0, 0, 0, 2, 32, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
                 + UInt16(8).bytes + UInt16(1).bytes + [127, 0, 0, 1])
         #expect(
-            NetlinkQuestion.route(to: [UInt8](repeating: 0, count: 16), sequence: 1).count == 48)
-        #expect(NetlinkQuestion.link(7, sequence: 1).count == 32)
+            NetlinkRequest.route(to: [UInt8](repeating: 0, count: 16), sequence: 1).count == 48)
+        #expect(NetlinkRequest.link(7, sequence: 1).count == 32)
     }
 }
 

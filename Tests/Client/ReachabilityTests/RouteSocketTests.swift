@@ -3,18 +3,18 @@ import Testing
 
 @testable import PinfoldClient
 
-/// What a thread does in a network namespace of its own, where there is only a loopback interface,
-/// and that one down.
+/// Runs code on a thread in a separate network namespace, in which there is only a loopback
+/// interface, which is down.
 private enum Namespace {
     private static let newNetwork: Int32 = 0x4000_0000
 
-    /// Nil: this process may not make one.
+    /// Returns `nil` if this process may not create one.
     static func run<Result: Sendable>(
         _ body: @escaping @Sendable () -> Result
     ) -> Result? {
         let done = DispatchSemaphore(value: 0)
         let box = Box<Result>()
-        // It ends with the thread.
+        // The namespace ends with the thread.
         let thread = Thread {
             if unshare(newNetwork) { box.value = body() }
             done.signal()
@@ -32,7 +32,7 @@ private enum Namespace {
         return unsafeBitCast(symbol, to: Call.self)(flags) == 0
     }
 
-    /// Has the loopback interface up or down.
+    /// Sets the loopback interface up or down.
     static func setLoopback(up: Bool) -> Bool {
         let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         defer { close(socket) }
@@ -61,24 +61,24 @@ struct RouteSocketTests {
         #expect(throws: NetlinkError.noAddress) { try RouteSocket.status(of: text) }
     }
 
-    @Test func `has nothing to tell where nothing changes`() throws {
+    @Test func `has nothing to report if nothing changes`() throws {
         let socket = try RouteSocket()
         #expect(fcntl(socket.descriptor, F_GETFD) & FD_CLOEXEC != 0)
         #expect(fcntl(socket.descriptor, F_GETFL) & O_NONBLOCK != 0)
-        // What others do meanwhile on this machine may be told; it is taken then.
+        // Changes made by others on this machine may be reported; they are read here.
         _ = try socket.takeChanges()
     }
 
-    /// A change of an address (RTM_NEWADDR), and the end of an answer.
+    /// A change of an address (RTM_NEWADDR), and the end of a reply.
     @Test(
         arguments: [
             ([], false), (UInt32(16).bytes + UInt16(3).bytes + filler, false),
             (UInt32(16).bytes + UInt16(20).bytes + filler, true),
-            // Cut off, and lying about its length.
+            // Truncated, and with a wrong length.
             ([16, 0], true), (UInt32(9).bytes + UInt16(3).bytes + filler, true),
         ] as [([UInt8], Bool)])
     func `takes what it cannot read for a change`(bytes: [UInt8], isChange: Bool) {
-        #expect(RouteSocket.tellsOfChange(bytes) == isChange)
+        #expect(RouteSocket.reportsChange(bytes) == isChange)
     }
 
     private static let filler = [UInt8](repeating: 0, count: 10)
@@ -89,7 +89,7 @@ struct RouteSocketTests {
             (EPERM, false), (ENOBUFS, false), (0, false),
         ])
     func `knows what errors mean that there is no way`(code: Int32, isNoWay: Bool) {
-        #expect(RouteSocket.meansNoWay(code) == isNoWay)
+        #expect(RouteSocket.meansUnreachable(code) == isNoWay)
     }
 
     @Test func `answers for the Internet, whether there is a way or not`() throws {
@@ -114,7 +114,7 @@ struct RouteSocketTests {
     }
 
     @Test(.enabled(if: Namespace.isAllowed, "this process may not make network namespaces"))
-    func `takes it for a change where the kernel has told more than there is room for`() throws {
+    func `reports a change if the kernel's reports overflow`() throws {
         let seen = Namespace.run { () -> Result<([Bool], NetworkStatus), any Error> in
             Result {
                 let socket = try RouteSocket()
@@ -140,7 +140,7 @@ struct RouteSocketTests {
     }
 
     @Test(.enabled(if: Namespace.isAllowed, "this process may not make network namespaces"))
-    func `sees at once that a route is lost and found`() throws {
+    func `notices immediately that a route is lost or found`() throws {
         let seen = Namespace.run { () -> Result<Seen, any Error> in
             Result {
                 var seen = Seen()

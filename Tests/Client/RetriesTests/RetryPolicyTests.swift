@@ -2,7 +2,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// The numbers of SplitMix64 from one seed on.
+/// The sequence of SplitMix64 from a seed.
 private struct Seeded: RandomNumberGenerator {
     var state: UInt64
 
@@ -20,7 +20,7 @@ struct RetryPolicyTests {
     private let now: Int64 = 784_111_777
 
     private func decide(
-        _ failure: RetryPolicy.Failure, _ attempt: RetryPolicy.Attempt,
+        _ failure: RetryPolicy.FailureReason, _ attempt: RetryPolicy.Attempt,
         _ policy: RetryPolicy = RetryPolicy(), seed: UInt64 = 1
     ) -> RetryPolicy.Decision {
         var generator = Seeded(state: seed)
@@ -28,7 +28,7 @@ struct RetryPolicyTests {
     }
 
     private func isRetried(
-        _ failure: RetryPolicy.Failure, _ attempt: RetryPolicy.Attempt
+        _ failure: RetryPolicy.FailureReason, _ attempt: RetryPolicy.Attempt
     ) -> Bool {
         if case .retry = decide(failure, attempt) { true } else { false }
     }
@@ -49,7 +49,7 @@ struct RetryPolicyTests {
         #expect(isRetried(.status(503, retryAfter: nil), attempt) == isIdempotent)
         #expect(isRetried(.status(503, retryAfter: "1"), attempt) == isIdempotent)
         for failure in [
-            RetryPolicy.Failure.notConnected, .status(408, retryAfter: nil),
+            RetryPolicy.FailureReason.notConnected, .status(408, retryAfter: nil),
             .status(421, retryAfter: nil), .status(425, retryAfter: nil),
         ] {
             #expect(isRetried(failure, attempt), "\(failure)")
@@ -65,8 +65,8 @@ struct RetryPolicyTests {
             (.status(501, retryAfter: nil), .finalStatus), (.responseCutOff, .responseBegun),
             (.status(503, retryAfter: "61"), .retryAfterTooLong(61_000)),
             (.status(429, retryAfter: "99999999999999999999"), .retryAfterTooLong(.max)),
-        ] as [(RetryPolicy.Failure, RetryPolicy.Reason)])
-    func `says why it gives up`(failure: RetryPolicy.Failure, reason: RetryPolicy.Reason) {
+        ] as [(RetryPolicy.FailureReason, RetryPolicy.Reason)])
+    func `says why it gives up`(failure: RetryPolicy.FailureReason, reason: RetryPolicy.Reason) {
         #expect(decide(failure, RetryPolicy.Attempt(method: "GET")) == .giveUp(reason))
     }
 
@@ -74,7 +74,7 @@ struct RetryPolicyTests {
         let attempt = RetryPolicy.Attempt(method: "PUT", canRepeatContent: false)
         #expect(decide(.noResponse, attempt) == .giveUp(.contentGone))
         #expect(decide(.status(408, retryAfter: nil), attempt) == .giveUp(.contentGone))
-        // Nothing of it was taken yet.
+        // Nothing of it had been delivered yet.
         #expect(isRetried(.notConnected, attempt))
     }
 
@@ -110,7 +110,7 @@ struct RetryPolicyTests {
                 }
                 delays.append(delay)
             }
-            // The whole of it is used, and one seed always gives the same.
+            // The whole range is used, and a seed always gives the same result.
             let bound = policy.bound(ofDelay: number)
             #expect(delays.allSatisfy { (0...bound).contains($0) })
             let middle = delays.reduce(0, +) / 1000
@@ -125,7 +125,7 @@ struct RetryPolicyTests {
 
     @Test func `waits as long as Retry-After says, and a little more`() {
         for seed in 0..<100 {
-            let failure = RetryPolicy.Failure.status(503, retryAfter: "2")
+            let failure = RetryPolicy.FailureReason.status(503, retryAfter: "2")
             let decision = decide(
                 failure, RetryPolicy.Attempt(method: "GET"), seed: UInt64(seed))
             guard case .retry(let delay) = decision else {
@@ -136,7 +136,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `takes another connection at once where that is all it needs`() {
+    @Test func `uses another connection immediately if that is sufficient`() {
         #expect(
             decide(.status(421, retryAfter: nil), RetryPolicy.Attempt(method: "POST"))
                 == .retry(afterMilliseconds: 0))

@@ -39,8 +39,8 @@ struct CodableTests {
             (#"[{"name":"a","tags":["b",null]}]"#, "[0].tags[1]", "expected String, found null"),
             (#"{}"#, "", "expected Array<Any>"),
         ] as [(String, String, String)])
-    func `a value of another shape is an error that says where and what was expected`(
-        text: String, path: String, problem: String
+    func `a value of another type is an error with its path and the expected type`(
+        text: String, path: String, reason: String
     ) throws {
         let error = try #require(decode(text).error)
         guard case .value(let mismatch) = error.reason else {
@@ -49,7 +49,7 @@ struct CodableTests {
         }
         #expect(mismatch.expected == "Array<User>")
         #expect(mismatch.path == path)
-        #expect(mismatch.problem == problem)
+        #expect(mismatch.reason == reason)
     }
 
     @Test(arguments: [#"[{"name":"a","name":"b","tags":[]}]"#, "[1", "[\"\u{1}\"]", "[NaN]"])
@@ -88,14 +88,14 @@ struct CodableTests {
         #expect(sent.head.headerFields[.contentType] == "application/json")
     }
 
-    @Test func `a type that the request says itself stays`() throws {
+    @Test func `a content type set by the request is kept`() throws {
         var request = HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/")
         request.headerFields[.contentType] = "application/vnd.user+json"
         let sent = try EncodableRequestSerializer().serialize(request, json: [1])
         #expect(sent.head.headerFields[.contentType] == "application/vnd.user+json")
     }
 
-    @Test func `a value that JSON cannot say is an error that says where`() throws {
+    @Test func `a value that JSON cannot represent is an error with its path`() throws {
         let request = HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/")
         let error = try #require(throws: RequestSerializationError.self) {
             try EncodableRequestSerializer().serialize(request, json: ["a": [1, Double.infinity]])
@@ -201,7 +201,7 @@ struct CodableTests {
         #expect(error.description.hasSuffix("(a.b[1])"))
     }
 
-    @Test func `parameters are encoded as what they say`() throws {
+    @Test func `parameters are encoded as their values`() throws {
         let parameters: RequestParameters = [
             "a": [1, -2.5, nil, true, "x"], "s": .set([1]),
             "n": .number(DocumentNumber(UInt64.max)),

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Multipart content of files")
 struct MultipartFileTests {
-    /// Calls `body` with a new folder, and takes it away.
+    /// Calls `body` with a new folder, and deletes it afterwards.
     private func withFolder(_ body: (String) throws -> Void) throws {
         let url = FileManager.default.temporaryDirectory
             .appendingPathComponent("multipart-\(UUID().uuidString)")
@@ -47,7 +47,7 @@ struct MultipartFileTests {
         #expect(FileTypes.contentType(of: name) == type ?? "application/octet-stream")
     }
 
-    @Test func `no file, and what is no file, is an error at once`() throws {
+    @Test func `a missing file, or one that is not regular, is an immediate error`() throws {
         try withFolder { folder in
             var form = MultipartForm()
             #expect(throws: MultipartError.file(path: folder + "/none", errno: ENOENT)) {

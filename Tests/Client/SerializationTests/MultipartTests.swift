@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Gives bytes in parts of a few, and then says that it has ended.
+/// Provides bytes a few at a time, and then reports the end.
 private struct Trickle: ByteSource {
     var bytes: [UInt8]
     var step = 3
@@ -102,7 +102,7 @@ struct MultipartTests {
         #expect(bytes == whole)
     }
 
-    @Test func `each reader begins anew`() throws {
+    @Test func `each reader starts from the beginning`() throws {
         var form = try form()
         try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
             Trickle(bytes: [1, 2, 3])
@@ -123,7 +123,7 @@ struct MultipartTests {
     }
 
     @Test(arguments: [-1, Int64.min, Int64.max])
-    func `what no stream can be as long as is an error at once`(length: Int64) throws {
+    func `an impossible stream length is an immediate error`(length: Int64) throws {
         var form = try form()
         #expect(throws: MultipartError.length(expected: length, found: 0)) {
             try form.append(length: length, name: "s", fileName: "s", contentType: "x/y") {

@@ -23,12 +23,12 @@ struct RequestParametersTests {
         parameters["page"] = nil
         #expect(parameters == ["name": "Bob", "on": true, "ratio": 1.5, "null": nil])
         #expect(RequestParameters("text")["name"] == nil)
-        // Of members with the same key the last counts, and one is left.
+        // Of members with the same key, the last one counts, and only one is left.
         var twice: RequestParameters = ["a": 1, "b": 2, "a": 3]
         #expect(twice["a"] == 3)
         twice["a"] = 4
         #expect(twice == ["a": 4, "b": 2])
-        // Null is a value; nil takes out.
+        // Null is a value; nil removes the member.
         twice["a"] = .some(.null)
         #expect(twice == ["a": nil, "b": 2])
         #expect(twice["a"] == .some(.null))
@@ -91,7 +91,7 @@ struct RequestParametersTests {
         #expect(request.head.path == "/?" + escaped)
     }
 
-    @Test func `sets are told by their names, wherever they are`() throws {
+    @Test func `sets are identified by their names, at any depth`() throws {
         let parameters: RequestParameters = [
             "a": [["n": .set(["y", "x"])]], "b": ["c": .set([2, 1])],
         ]

@@ -177,7 +177,7 @@ struct RequestSerializerTests {
             (["a": [["b": .init(Double.nan)]]], "a[0].b", "the number nan"),
             (["a": .set([.init(-Double.infinity)])], "a", "a set"),
         ] as [(RequestParameters, String, String)])
-    func `what JSON cannot say is an error that says where`(
+    func `a value that JSON cannot represent is an error with its path`(
         parameters: RequestParameters, path: String, kind: String
     ) throws {
         let error = try #require(throws: RequestSerializationError.self) {
@@ -235,7 +235,7 @@ struct RequestSerializerTests {
         #expect(try PropertyListReader.value(of: bytes) == parameters.document)
     }
 
-    @Test func `a property list cannot say null`() {
+    @Test func `a property list cannot represent null`() {
         #expect {
             try PropertyListRequestSerializer().serialize(request(.post), parameters: ["a": nil])
         } throws: { error in

@@ -79,7 +79,7 @@ struct ResponseSerializerTests {
         let decoded = DecodableResponseSerializer([String: Int].self)
             .serialize(response(200, type), content: content)
         #expect((decoded.value == ["a": 1]) == isJSON)
-        // Not where the caller names the types.
+        // Not if the caller names the types.
         var strict = JSONResponseSerializer()
         strict.acceptance.contentTypes = ["application/json"]
         #expect(strict.serialize(response(200, type), content: content).value == nil)
@@ -129,7 +129,7 @@ struct ResponseSerializerTests {
         (#"{"a":null,"b":{"c":null,"d":[null,{"e":null}]}}"#, #"{"b":{"d":[{}]}}"#),
         ("[null,1]", "[1]"), ("null", "null"), (#"{"a":[[null]]}"#, #"{"a":[[]]}"#),
     ])
-    func `null is taken out at any depth where that is asked for`(
+    func `null is removed at any depth on request`(
         content: String, expected: String
     ) throws {
         let answer = response(200, "application/json")
@@ -178,7 +178,7 @@ struct ResponseSerializerTests {
             ("text/xml;Charset=\"UTF-8\"", [0xC3, 0xA9]),
             ("text/xml", [0xC3, 0xA9]),
         ] as [(String, [UInt8])])
-    func `XML is in the encoding that the response says`(type: String, letter: [UInt8]) throws {
+    func `XML has the encoding named by the response`(type: String, letter: [UInt8]) throws {
         let content = bytes("<a>") + letter + bytes("</a>")
         let document = XMLDocumentResponseSerializer().serialize(
             response(200, type), content: content)
@@ -191,7 +191,7 @@ struct ResponseSerializerTests {
                 .map { $0.filter { $0 != "\"" }.lowercased() })
     }
 
-    @Test func `a byte order mark counts more than what the response says`() {
+    @Test func `a byte order mark takes precedence over the response's encoding`() {
         let content: [UInt8] = [0xEF, 0xBB, 0xBF] + bytes("<a>é</a>")
         let document = XMLDocumentResponseSerializer().serialize(
             response(200, "text/xml; charset=iso-8859-1"), content: content)

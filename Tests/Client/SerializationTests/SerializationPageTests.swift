@@ -23,7 +23,7 @@ struct SerializationPageTests {
         return named
     }
 
-    @Test func `names tests that there are`() throws {
+    @Test func `names existing tests`() throws {
         let named = try Self.named()
         #expect(named.count > 30)
         for (suite, test) in named {

@@ -69,9 +69,9 @@ public struct ClientCertificate: Sendable, Hashable {
         do throws(TLSIdentityError) {
             _ = try TLSClientIdentity(chainPEM: identity.chain, keyPEM: identity.key)
         } catch {
-            let place = identity.path.isEmpty ? "" : "\(identity.path): "
+            let prefix = identity.path.isEmpty ? "" : "\(identity.path): "
             throw ClientError(
-                .invalidClientCertificate, "\(place)\(error)", underlying: error)
+                .invalidClientCertificate, "\(prefix)\(error)", underlying: error)
         }
         self.hosts = hosts
         self.patterns = patterns

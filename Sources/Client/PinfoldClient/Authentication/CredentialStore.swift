@@ -7,7 +7,7 @@ import Locking
 /// server rejects are removed. The store holds at most 1024 spaces and ignores any more.
 public final class CredentialStore: Sendable {
     /// What a hook is asked for. Equal prompts are shared.
-    struct Question: Hashable, Sendable {
+    struct Prompt: Hashable, Sendable {
         /// The missing credentials.
         var offer: Authenticator.Offer
         /// The credentials that were sent and rejected, or `nil` if there were none.
@@ -15,14 +15,14 @@ public final class CredentialStore: Sendable {
     }
 
     /// An unanswered prompt, and the number of tasks waiting for it.
-    private struct OpenQuestion {
-        let shared: SharedQuestion
-        var askers: Int
+    private struct OpenPrompt {
+        let shared: SharedPrompt
+        var waitingTasks: Int
     }
 
     private struct State {
         var authenticator = Authenticator()
-        var questions: [Question: OpenQuestion] = [:]
+        var prompts: [Prompt: OpenPrompt] = [:]
     }
 
     private let state = Locked(State())
@@ -45,13 +45,13 @@ public final class CredentialStore: Sendable {
         state.withLock { $0.authenticator.credentials(for: space.space) }.map { Credential($0) }
     }
 
-    // MARK: For tasks
+    // MARK: Used by tasks
 
     /// The result of processing challenges.
     enum Outcome: Sendable {
         case decided(Authenticator.Decision)
         /// The hook was called, for this task or for others.
-        case asked(Question, ChallengeDisposition)
+        case asked(Prompt, ChallengeDisposition)
         case cancelled
     }
 
@@ -61,7 +61,9 @@ public final class CredentialStore: Sendable {
     }
 
     /// Whether any request may be authenticated preemptively.
-    var answersUnasked: Bool { state.withLock { $0.authenticator.answersUnasked } }
+    var authenticatesPreemptively: Bool {
+        state.withLock { $0.authenticator.authenticatesPreemptively }
+    }
 
     /// Returns the credentials to send with a request preemptively, or `nil` if there are none.
     func authorization(
@@ -88,7 +90,7 @@ public final class CredentialStore: Sendable {
         _ challenges: [HTTPChallenge],
         for request: Authenticator.Request, sent: Authenticator.Answer?,
         excluding excluded: Set<Authenticator.Offer>,
-        ask: (@Sendable (Question) async -> ChallengeDisposition)?
+        ask: (@Sendable (Prompt) async -> ChallengeDisposition)?
     ) async throws(AuthenticationError) -> Outcome {
         // Whether there are credentials, and whether a prompt for them is open, is checked under
         // one lock: otherwise, an answer given in between would be prompted for again.
@@ -102,64 +104,64 @@ public final class CredentialStore: Sendable {
                 ask != nil
             else { return (decision, nil) }
             let refused = sent?.space == offer.space ? sent?.credentials : nil
-            return (decision, Self.join(Question(offer: offer, refused: refused), &state))
+            return (decision, Self.join(Prompt(offer: offer, refused: refused), &state))
         }
         guard let joined, let ask else { return .decided(decision) }
         if joined.isFirst {
             joined.shared.begin { [self] in
-                finish(joined.question, joined.shared, await ask(joined.question))
+                finish(joined.prompt, joined.shared, await ask(joined.prompt))
             }
         }
         guard let answer = await joined.shared.answer() else {
-            leave(joined.question, joined.shared)
+            leave(joined.prompt, joined.shared)
             return .cancelled
         }
-        return .asked(joined.question, answer)
+        return .asked(joined.prompt, answer)
     }
 
     /// A prompt that a task waits for.
     private struct Joined: Sendable {
-        let question: Question
-        let shared: SharedQuestion
+        let prompt: Prompt
+        let shared: SharedPrompt
         /// Whether the hook has to be called.
         let isFirst: Bool
     }
 
-    private static func join(_ question: Question, _ state: inout State) -> Joined {
-        var open = state.questions[question]
-        let shared = open?.shared ?? SharedQuestion()
+    private static func join(_ prompt: Prompt, _ state: inout State) -> Joined {
+        var open = state.prompts[prompt]
+        let shared = open?.shared ?? SharedPrompt()
         defer {
-            open = OpenQuestion(shared: shared, askers: (open?.askers ?? 0) + 1)
-            state.questions[question] = open
+            open = OpenPrompt(shared: shared, waitingTasks: (open?.waitingTasks ?? 0) + 1)
+            state.prompts[prompt] = open
         }
-        return Joined(question: question, shared: shared, isFirst: open == nil)
+        return Joined(prompt: prompt, shared: shared, isFirst: open == nil)
     }
 
     /// The hook has answered. From now on, tasks find the credential in the store.
     private func finish(
-        _ question: Question, _ shared: SharedQuestion, _ answer: ChallengeDisposition
+        _ prompt: Prompt, _ shared: SharedPrompt, _ answer: ChallengeDisposition
     ) {
         state.withLock { state in
-            guard state.questions[question]?.shared === shared else { return }
-            state.questions[question] = nil
+            guard state.prompts[prompt]?.shared === shared else { return }
+            state.prompts[prompt] = nil
             if case .useCredential(let credential) = answer, credential.persistence == .forSession,
-                credential.credentials != question.refused
+                credential.credentials != prompt.refused
             {
-                state.authenticator.set(credential.credentials, for: question.offer.space)
+                state.authenticator.set(credential.credentials, for: prompt.offer.space)
             }
         }
         shared.answered(answer)
     }
 
     /// A waiting task was cancelled.
-    private func leave(_ question: Question, _ shared: SharedQuestion) {
+    private func leave(_ prompt: Prompt, _ shared: SharedPrompt) {
         let isAbandoned = state.withLock { state in
-            guard var open = state.questions[question], open.shared === shared else {
+            guard var open = state.prompts[prompt], open.shared === shared else {
                 return false
             }
-            open.askers -= 1
-            state.questions[question] = open.askers == 0 ? nil : open
-            return open.askers == 0
+            open.waitingTasks -= 1
+            state.prompts[prompt] = open.waitingTasks == 0 ? nil : open
+            return open.waitingTasks == 0
         }
         if isAbandoned { shared.abandon() }
     }

@@ -56,20 +56,22 @@ final class TaskAuthentication: Sendable {
     /// The field for a proxy is added by the engine, which knows whether a tunnel is needed.
     func prepared(_ request: HTTPRequest, _ content: RequestContent?) -> HTTPRequest {
         var prepared = request
-        let (next, ownAnswers) = state.withLock { state in
+        let (next, isOwnPreemptive) = state.withLock { state in
             state.request = request
             if !state.sent.isEmpty || !state.next.isEmpty {
                 state.sent = state.next.filter { $0.key }
             }
-            return (state.next.isEmpty ? nil : takeNext(&state), state.own.answersUnasked)
+            return (
+                state.next.isEmpty ? nil : takeNext(&state), state.own.authenticatesPreemptively
+            )
         }
         // Most requests need no credentials.
-        guard next != nil || ownAnswers || store.answersUnasked,
-            let asker = request.origin.map({ Asker($0, isProxy: false) }),
-            !request.headerFields.contains(asker.field),
-            let answer = next ?? unasked(asker.question(request, content))
+        guard next != nil || isOwnPreemptive || store.authenticatesPreemptively,
+            let source = request.origin.map({ ChallengeSource($0, isProxy: false) }),
+            !request.headerFields.contains(source.field),
+            let answer = next ?? preemptiveAnswer(source.request(request, content))
         else { return prepared }
-        prepared.headerFields.append(HTTPField(name: asker.field, value: answer.bytes))
+        prepared.headerFields.append(HTTPField(name: source.field, value: answer.bytes))
         state.withLock { $0.sent[false] = answer }
         return prepared
     }
@@ -80,30 +82,30 @@ final class TaskAuthentication: Sendable {
     }
 
     /// Whether this task has credentials for a proxy that differ from those of other tasks.
-    func hasOwn(for proxy: Asker) -> Bool {
+    func hasOwn(for proxy: ChallengeSource) -> Bool {
         state.withLock { $0.ownProxies.contains(proxy.origin) }
     }
 
     /// Returns the credentials to send preemptively. If none can be created, for example because a
     /// nonce has been used up, the request waits for a challenge.
-    func unasked(_ question: Authenticator.Request) -> Authenticator.Answer? {
-        let own = state.withLock { try? $0.own.authorization(for: question) }
-        return own ?? (try? store.authorization(for: question)) ?? nil
+    func preemptiveAnswer(_ request: Authenticator.Request) -> Authenticator.Answer? {
+        let own = state.withLock { try? $0.own.authorization(for: request) }
+        return own ?? (try? store.authorization(for: request)) ?? nil
     }
 
     /// Processes a response with Authentication-Info, which the next answer depends on.
     func received(_ response: HTTPResponse) {
-        guard let asker = request.origin.map({ Asker($0, isProxy: false) }),
-            let info = asker.info(of: response)
+        guard let source = request.origin.map({ ChallengeSource($0, isProxy: false) }),
+            let info = source.info(of: response)
         else { return }
         let isOwn = state.withLock { state in
             guard let sent = state.sent[false],
                 state.own.credentials(for: sent.space) == sent.credentials
             else { return false }
-            state.own.take(info: info, from: asker.origin)
+            state.own.take(info: info, from: source.origin)
             return true
         }
-        if !isOwn { store.take(info: info, from: asker.origin) }
+        if !isOwn { store.take(info: info, from: source.origin) }
     }
 }
 
@@ -129,16 +131,20 @@ extension TaskAuthentication {
         to response: HTTPResponse, _ content: RequestContent?, proxy: Proxy?
     ) async throws(ClientError) -> HTTPRequest? {
         let request = state.withLock { $0.request }
-        guard let asker = proxy?.asker ?? request.origin.map({ Asker($0, isProxy: false) })
+        guard
+            let source = proxy?.challengeSource
+                ?? request.origin.map({ ChallengeSource($0, isProxy: false) })
         else { return nil }
         // The field set by the caller was rejected, which the caller has to handle. A field for a
         // proxy that the caller has set is not sent at all: the engine treats it as hop-by-hop.
-        guard asker.isProxy || !request.headerFields.contains(asker.field) else { return nil }
+        guard source.isProxy || !request.headerFields.contains(source.field) else { return nil }
         let challenges: [HTTPChallenge]
-        do throws(UnreadableChallenges) { challenges = try asker.challenges(of: response) } catch {
+        do throws(UnreadableChallengesError) {
+            challenges = try source.challenges(of: response)
+        } catch {
             // If the task could not have answered anyway, it gets the response. It also does if the
             // challenge came from a proxy: the 407 says what is missing.
-            guard !asker.isProxy, error.isAnswerable, hasCredentials(for: asker) else {
+            guard !source.isProxy, error.isAnswerable, hasCredentials(for: source) else {
                 return nil
             }
             throw ClientError(
@@ -146,11 +152,11 @@ extension TaskAuthentication {
                 "credentials are required (\(response.status.code)), but \(error)", of: request,
                 underlying: error.error)
         }
-        if let proxy { useCredentials(of: proxy, asker, challenges) }
+        if let proxy { useCredentials(of: proxy, source, challenges) }
         for _ in 0..<Self.maximumDecisions {
-            switch try await step(challenges, asker, response, request, content) {
+            switch try await step(challenges, source, response, request, content) {
             case .answer(let answer):
-                state.withLock { $0.next[asker.isProxy] = answer }
+                state.withLock { $0.next[source.isProxy] = answer }
                 return request
             case .again: continue
             case .none: return nil
@@ -160,45 +166,45 @@ extension TaskAuthentication {
     }
 
     /// Whether there are credentials for any realm of an origin.
-    private func hasCredentials(for asker: Asker) -> Bool {
-        answersOrigin?(asker.space) == true || store.hasCredentials(for: asker.origin)
-            || state.withLock { $0.own.hasCredentials(for: asker.origin) }
+    private func hasCredentials(for source: ChallengeSource) -> Bool {
+        answersOrigin?(source.space) == true || store.hasCredentials(for: source.origin)
+            || state.withLock { $0.own.hasCredentials(for: source.origin) }
     }
 
     /// Uses the user and password of the proxy's URL for Digest, too, if the proxy requires it. For
     /// Basic they have already been sent.
     private func useCredentials(
-        of proxy: Proxy, _ asker: Asker,
+        of proxy: Proxy, _ source: ChallengeSource,
         _ challenges: [HTTPChallenge]
     ) {
         guard let user = proxy.user, let password = proxy.password else { return }
         state.withLock { state in
-            guard state.ownProxies.insert(asker.origin).inserted else { return }
+            guard state.ownProxies.insert(source.origin).inserted else { return }
             for challenge in challenges where challenge.scheme == "digest" {
                 state.own.set(
                     UserCredentials(user: user, password: password),
-                    for: .init(origin: asker.origin, realm: challenge.realm ?? ""))
+                    for: .init(origin: source.origin, realm: challenge.realm ?? ""))
             }
         }
     }
 
     private func step(
-        _ challenges: [HTTPChallenge], _ asker: Asker,
+        _ challenges: [HTTPChallenge], _ source: ChallengeSource,
         _ response: HTTPResponse, _ request: HTTPRequest, _ content: RequestContent?
     ) async throws(ClientError) -> Step {
-        let question = asker.question(request, content)
+        let authenticated = source.request(request, content)
         let outcome: CredentialStore.Outcome
         do throws(AuthenticationError) {
-            let (sent, rejected) = state.withLock { ($0.sent[asker.isProxy], $0.rejected) }
+            let (sent, rejected) = state.withLock { ($0.sent[source.isProxy], $0.rejected) }
             let own = try state.withLock { (state) throws(AuthenticationError) in
                 var generator = SystemRandom()
                 return try state.own.decide(
-                    challenges, for: question, sent: sent, excluding: rejected,
-                    sends: !asker.isProxy, using: &generator)
+                    challenges, for: authenticated, sent: sent, excluding: rejected,
+                    sends: !source.isProxy, using: &generator)
             }
             if case .answer(let answer) = own { return .answer(answer) }
             outcome = try await store.decide(
-                challenges, for: question, sent: sent, excluding: rejected,
+                challenges, for: authenticated, sent: sent, excluding: rejected,
                 ask: hook.map { asking($0, response, request) })
         } catch {
             throw ClientError(
@@ -210,21 +216,21 @@ extension TaskAuthentication {
         case .decided(.rejected): return .again
         case .decided: return .none
         case .cancelled: throw ClientError.cancelled().about(request)
-        case .asked(let question, let disposition):
-            return try step(after: disposition, to: question, request)
+        case .asked(let prompt, let disposition):
+            return try step(after: disposition, to: prompt, request)
         }
     }
 
     private func step(
-        after disposition: ChallengeDisposition, to question: CredentialStore.Question,
+        after disposition: ChallengeDisposition, to prompt: CredentialStore.Prompt,
         _ request: HTTPRequest
     ) throws(ClientError) -> Step {
-        state.withLock { if question.refused != nil { $0.failures += 1 } }
+        state.withLock { if prompt.refused != nil { $0.failures += 1 } }
         switch disposition {
         case .useCredential(let credential):
-            guard credential.credentials != question.refused else { return .none }
+            guard credential.credentials != prompt.refused else { return .none }
             if credential.persistence == .none {
-                let space = question.offer.space
+                let space = prompt.offer.space
                 state.withLock { state in
                     state.own.set(credential.credentials, for: space)
                     if space.origin.isProxy { state.ownProxies.insert(space.origin) }
@@ -234,25 +240,25 @@ extension TaskAuthentication {
         case .performDefaultHandling, .useCertificate: return .none
         case .cancel:
             throw ClientError(
-                .cancelled, "the challenge for \(question.offer.space.realm) was cancelled",
+                .cancelled, "the challenge for \(prompt.offer.space.realm) was cancelled",
                 of: request)
         case .rejectProtectionSpace:
-            state.withLock { _ = $0.rejected.insert(question.offer) }
+            state.withLock { _ = $0.rejected.insert(prompt.offer) }
             return .again
         }
     }
 
     private func asking(
         _ hook: @escaping ChallengeHook, _ response: HTTPResponse, _ request: HTTPRequest
-    ) -> @Sendable (CredentialStore.Question) async -> ChallengeDisposition {
+    ) -> @Sendable (CredentialStore.Prompt) async -> ChallengeDisposition {
         let failures = state.withLock { $0.failures }
-        return { question in
+        return { prompt in
             await hook(
                 AuthenticationChallenge(
-                    space: ProtectionSpace(question.offer.space),
-                    method: .init(question.offer.scheme),
-                    previousFailureCount: failures + (question.refused == nil ? 0 : 1),
-                    refusedCredential: question.refused.map { Credential($0) },
+                    space: ProtectionSpace(prompt.offer.space),
+                    method: .init(prompt.offer.scheme),
+                    previousFailureCount: failures + (prompt.refused == nil ? 0 : 1),
+                    refusedCredential: prompt.refused.map { Credential($0) },
                     response: response, request: request, serverTrust: nil))
         }
     }

@@ -94,13 +94,13 @@ public enum CookieFile {
             }
             let isComment = text.hasPrefix("#") && !text.hasPrefix(httpOnly)
             guard !text.isEmpty, !isComment else { continue }
-            do throws(Damage) {
+            do throws(LineError) {
                 let cookie = try cookie(bare, extras)
                 if !cookie.isExpired(at: now) {
                     jar.put(cookie, accessed: extras.accessed, at: now)
                 }
             } catch {
-                throw CookieFileError(path: path, problem: .line(index + 1, error.text))
+                throw CookieFileError(path: path, reason: .line(index + 1, error.text))
             }
             extras = Extras(created: now, accessed: now)
         }
@@ -108,26 +108,26 @@ public enum CookieFile {
     }
 
     /// What is wrong with a line.
-    private struct Damage: Error { var text: String }
+    private struct LineError: Error { var text: String }
 
     private static func cookie(
         _ line: ArraySlice<UInt8>, _ extras: Extras
-    ) throws(Damage) -> Cookie {
+    ) throws(LineError) -> Cookie {
         let isHTTPOnly = line.starts(with: httpOnly.utf8)
         let parts = line.dropFirst(isHTTPOnly ? httpOnly.utf8.count : 0)
             .split(separator: tab, omittingEmptySubsequences: false)
         let columns = parts.map { String(decoding: $0, as: UTF8.self) }
         // curl omits the last column if the value is empty.
         guard (6...7).contains(columns.count) else {
-            throw Damage(text: "\(columns.count) tab-separated columns; expected 7")
+            throw LineError(text: "\(columns.count) tab-separated columns; expected 7")
         }
         let domain = columns[0].hasPrefix(".") ? columns[0].dropFirst() : columns[0][...]
-        guard !domain.isEmpty else { throw Damage(text: "the domain is empty") }
+        guard !domain.isEmpty else { throw LineError(text: "the domain is empty") }
         guard columns[2].hasPrefix("/") else {
-            throw Damage(text: "the path does not begin with /")
+            throw LineError(text: "the path does not begin with /")
         }
         guard let end = Int64(columns[4]), end >= 0 else {
-            throw Damage(text: "the expiry time is not a number of seconds")
+            throw LineError(text: "the expiry time is not a number of seconds")
         }
         let includesBelow = try flag(columns[1], "second")
         return Cookie(
@@ -137,11 +137,11 @@ public enum CookieFile {
             sameSite: extras.sameSite, expires: end == 0 ? nil : end, created: extras.created)
     }
 
-    private static func flag(_ text: String, _ column: String) throws(Damage) -> Bool {
+    private static func flag(_ text: String, _ column: String) throws(LineError) -> Bool {
         switch text.lowercasedASCII {
         case "true": true
         case "false": false
-        default: throw Damage(text: "the \(column) column is neither TRUE nor FALSE")
+        default: throw LineError(text: "the \(column) column is neither TRUE nor FALSE")
         }
     }
 
@@ -175,7 +175,7 @@ public enum CookieFile {
 /// An error in reading or writing a cookie file.
 public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertible {
     /// What is wrong with the file.
-    public enum Problem: Hashable, Sendable {
+    public enum Reason: Hashable, Sendable {
         /// A malformed line: its number, counted from 1, and what is wrong with it.
         case line(Int, String)
         /// The file has more than ``CookieFile/maximumBytes``.
@@ -189,14 +189,14 @@ public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertibl
     /// The file's path.
     public var path: String
     /// What is wrong with the file.
-    public var problem: Problem
+    public var reason: Reason
 
     /// Creates an error for the file at a path.
-    public init(path: String, problem: Problem) { (self.path, self.problem) = (path, problem) }
+    public init(path: String, reason: Reason) { (self.path, self.reason) = (path, reason) }
 
     /// `PATH:LINE: what is wrong`, ready to be shown to the user.
     public var description: String {
-        switch problem {
+        switch reason {
         case .line(let line, let text): "\(path):\(line): \(text)"
         case .tooLarge: "\(path): more than \(CookieFile.maximumBytes) bytes"
         case .system(let code): "\(path): \(String(cString: strerror(code)))"

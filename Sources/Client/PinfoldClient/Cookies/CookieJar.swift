@@ -30,7 +30,7 @@ public struct CookieJar: Sendable {
         ) {
             precondition(
                 cookiesPerSite > 0 && cookies > 0 && cookiesPerRequest > 0 && bytesPerRequest > 0,
-                "a jar without room")
+                "all limits must be positive")
             (self.cookiesPerSite, self.cookies) = (cookiesPerSite, cookies)
             (self.cookiesPerRequest, self.bytesPerRequest) = (cookiesPerRequest, bytesPerRequest)
         }
@@ -44,7 +44,7 @@ public struct CookieJar: Sendable {
         /// The cookie has already expired, so the existing cookie that it replaces was removed.
         case removed
         /// Nothing has changed, for the given reason.
-        case refused(CookieRefusal)
+        case refused(CookieError)
     }
 
     private struct Entry: Sendable {
@@ -129,7 +129,7 @@ public struct CookieJar: Sendable {
     public mutating func store(
         setCookie field: [UInt8], from request: CookieRequest, at now: Int64
     ) -> Outcome {
-        do throws(CookieRefusal) {
+        do throws(CookieError) {
             let cookie = try Self.cookie(SetCookie(field), from: request, at: now)
             return try store(cookie, from: request, at: now)
         } catch {
@@ -173,7 +173,7 @@ extension CookieJar {
     /// cookies.
     private static func cookie(
         _ field: SetCookie, from request: CookieRequest, at now: Int64
-    ) throws(CookieRefusal) -> Cookie {
+    ) throws(CookieError) -> Cookie {
         var domain = field.domain ?? ""
         guard domain.utf8.allSatisfy({ $0 < 0x80 }) else { throw .foreignDomain }
         if HostName.isPublicSuffix(domain), !domain.isEmpty {
@@ -200,7 +200,7 @@ extension CookieJar {
     /// to a server.
     private static func check(
         prefixOf cookie: Cookie, hasPath: Bool
-    ) throws(CookieRefusal) {
+    ) throws(CookieError) {
         let name = (cookie.name.isEmpty ? cookie.value : cookie.name).lowercasedASCII
         let isHost = name.utf8.starts(with: "__host-".utf8)
         guard isHost || name.utf8.starts(with: "__secure-".utf8) else { return }
@@ -212,7 +212,7 @@ extension CookieJar {
 
     private mutating func store(
         _ cookie: Cookie, from request: CookieRequest, at now: Int64
-    ) throws(CookieRefusal) -> Outcome {
+    ) throws(CookieError) -> Outcome {
         for entry in sites[HostName.site(of: cookie.domain)] ?? [] {
             let other = entry.cookie
             guard other.nameBytes == cookie.nameBytes, !other.isExpired(at: now) else { continue }

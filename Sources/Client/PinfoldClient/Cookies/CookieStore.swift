@@ -128,7 +128,7 @@ public final class CookieStore: Sendable {
         state.withLock { $0.jar.removeAll(where: isRemoved) }
     }
 
-    // MARK: For tasks
+    // MARK: Used by tasks
 
     /// Returns the Cookie field of a request, or `nil` if it has none.
     func field(for request: HTTPRequest) -> [UInt8]? {

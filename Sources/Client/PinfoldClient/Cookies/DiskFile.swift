@@ -20,9 +20,9 @@ enum DiskFile {
             let code = __errno_location().pointee
             guard code != ENOENT else { return nil }
             guard code != ENXIO else {
-                throw CookieFileError(path: path, problem: .kind("a socket or a missing device"))
+                throw CookieFileError(path: path, reason: .kind("a socket or a missing device"))
             }
-            throw CookieFileError(path: path, problem: .system(code))
+            throw CookieFileError(path: path, reason: .system(code))
         }
         defer { close(descriptor) }
         var status = stat()
@@ -37,7 +37,7 @@ enum DiskFile {
             if count == 0 { return bytes }
             bytes += chunk[..<count]
             guard bytes.count <= most else {
-                throw CookieFileError(path: path, problem: .tooLarge)
+                throw CookieFileError(path: path, reason: .tooLarge)
             }
         }
     }
@@ -60,23 +60,23 @@ enum DiskFile {
         do throws(FileError) {
             try DurableFile.replace(target, by: bytes, mode: mode)
         } catch {
-            throw CookieFileError(path: path, problem: .system(error.code))
+            throw CookieFileError(path: path, reason: .system(error.code))
         }
     }
 
     private static func kind(
         _ status: stat, _ path: String
     ) throws(CookieFileError) -> Kind {
-        let problem: CookieFileError.Problem
+        let reason: CookieFileError.Reason
         switch Int32(status.st_mode) & S_IFMT {
         case S_IFREG: return .file
         case S_IFCHR: return .characterDevice
-        case S_IFDIR: problem = .system(EISDIR)
-        case S_IFIFO: problem = .kind("a pipe")
-        case S_IFSOCK: problem = .kind("a socket")
-        default: problem = .kind("a device")
+        case S_IFDIR: reason = .system(EISDIR)
+        case S_IFIFO: reason = .kind("a pipe")
+        case S_IFSOCK: reason = .kind("a socket")
+        default: reason = .kind("a device")
         }
-        throw CookieFileError(path: path, problem: problem)
+        throw CookieFileError(path: path, reason: reason)
     }
 
     private static func write(
@@ -108,14 +108,14 @@ enum DiskFile {
             guard count > 0 else { return path }
             let bytes = buffer[..<count].map { UInt8(bitPattern: $0) }
             guard let link = String(validating: bytes, as: UTF8.self) else {
-                throw CookieFileError(path: path, problem: .system(EILSEQ))
+                throw CookieFileError(path: path, reason: .system(EILSEQ))
             }
             path = link.hasPrefix("/") ? link : "\(Folder.of(path))/\(link)"
         }
-        throw CookieFileError(path: path, problem: .system(ELOOP))
+        throw CookieFileError(path: path, reason: .system(ELOOP))
     }
 
     private static func lastError(_ path: String) -> CookieFileError {
-        CookieFileError(path: path, problem: .system(__errno_location().pointee))
+        CookieFileError(path: path, reason: .system(__errno_location().pointee))
     }
 }

@@ -27,7 +27,7 @@ struct SetCookie: Equatable {
     /// The Max-Age attribute, in seconds. It takes precedence over Expires.
     var maximumAge: Int64?
 
-    init(_ bytes: [UInt8]) throws(CookieRefusal) {
+    init(_ bytes: [UInt8]) throws(CookieError) {
         // A tab would end a column of the file (``CookieFile``). curl rejects it as well.
         guard !bytes.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
             throw .controlCharacter
@@ -105,7 +105,7 @@ struct SetCookie: Equatable {
 }
 
 /// The reason why a cookie was not stored.
-public enum CookieRefusal: Error, Hashable, Sendable {
+public enum CookieError: Error, Hashable, Sendable {
     /// The field contains a control character.
     case controlCharacter
     /// Both name and value are empty.

@@ -15,13 +15,13 @@ extension Download {
     ///   - count: The length of the content, if it is known.
     mutating func take(
         _ response: StreamedResponse, from offset: Int64?, _ count: Int64?, of total: Int64?
-    ) async throws(Stop) {
+    ) async throws(StopError) {
         try await choose(response)
         if let offset {
             // What this call has downloaded itself does not count as resumed.
             resumedBytes = resumedBytes ?? offset
-            try await change { file throws(DownloadProblem) in
-                try file.goOn(from: offset, of: total)
+            try await change { file throws(DownloadError.Reason) in
+                try file.continueWriting(from: offset, of: total)
             }
         } else {
             resumedBytes = 0
@@ -30,7 +30,7 @@ extension Download {
                 of: session.completed(request, options.request), response.head,
                 from: response.request.url, in: partialPath, boot: FilePaths.boot,
                 isStored: response.isStored)
-            try await change { file throws(DownloadProblem) in try file.reset(data) }
+            try await change { file throws(DownloadError.Reason) in try file.reset(data) }
         }
         var batch: [[UInt8]] = []
         var (waiting, arrived, written) = (0, Int64(0), Clock.monotonicMilliseconds())
@@ -44,7 +44,7 @@ extension Download {
             guard let part else { break }
             arrived += Int64(part.count)
             if let count, arrived > count {
-                throw .problem(.length(expected: count, found: arrived))
+                throw .reason(.length(expected: count, found: arrived))
             }
             batch.append(part)
             waiting += part.count
@@ -57,16 +57,16 @@ extension Download {
         }
         if let count, arrived != count {
             try await write(batch)
-            throw .problem(.length(expected: count, found: arrived))
+            throw .reason(.length(expected: count, found: arrived))
         }
         try await write(batch, isLast: offset == nil && (count == total || total == nil))
     }
 
     private mutating func write(
         _ batch: [[UInt8]], isLast: Bool = false
-    ) async throws(Stop) {
+    ) async throws(StopError) {
         guard !batch.isEmpty else { return }
-        try await change { file throws(DownloadProblem) in
+        try await change { file throws(DownloadError.Reason) in
             try file.write(batch, isLast: isLast)
         }
     }

@@ -59,8 +59,8 @@ struct Download {
     }
 
     /// Why the download stops.
-    enum Stop: Error {
-        case problem(DownloadProblem)
+    enum StopError: Error {
+        case reason(DownloadError.Reason)
         /// The request failed.
         case request(ClientError)
         /// The response's content was interrupted. What had arrived is written.
@@ -69,7 +69,7 @@ struct Download {
 
     mutating func run() async throws(ClientError) -> DownloadResponse {
         handle.begin()
-        do throws(Stop) {
+        do throws(StopError) {
             let response = try await download()
             await close()
             complete(nil)
@@ -78,7 +78,7 @@ struct Download {
             let data = await leave(after: error)
             let error =
                 switch error {
-                case .problem(let problem): ClientError(problem, of: request, head, data)
+                case .reason(let reason): ClientError(reason, of: request, head, data)
                 case .request(let error), .content(let error): error.failing(head, data)
                 }
             complete(error)
@@ -93,11 +93,11 @@ struct Download {
                 metrics: metrics ?? TaskMetrics(task: handle.identifier)))
     }
 
-    private mutating func download() async throws(Stop) -> DownloadResponse {
+    private mutating func download() async throws(StopError) -> DownloadResponse {
         try await begin()
         var asked = 0
         while asked < Self.maximumRequests {
-            do throws(Stop) {
+            do throws(StopError) {
                 if let response = try await ask() { return response }
                 asked += 1
             } catch {
@@ -105,21 +105,21 @@ struct Download {
                 try await retry(after: failure)
             }
         }
-        throw .problem(.range("too little: more than \(Self.maximumRequests) requests"))
+        throw .reason(.range("too little: more than \(Self.maximumRequests) requests"))
     }
 
     // MARK: Files
 
     /// Opens the file if that is possible before there is a response.
-    private mutating func begin() async throws(Stop) {
+    private mutating func begin() async throws(StopError) {
         let hasOwnRange = request.headerFields.contains(.range)
         if options.resumes || given != nil, hasOwnRange {
-            throw .problem(
+            throw .reason(
                 .options("the request has a Range field, and the download is to be resumed"))
         }
         switch destination {
         case .path(let path):
-            try await settle(on: path)
+            try await setDestination(path)
         case .chosen:
             if let given {
                 try await open(given.partialFile)
@@ -129,19 +129,19 @@ struct Download {
                 let name = SuggestedName.name(disposition: nil, path: request.path ?? "/")
                 try await open("\(folder)/\(name)-\(Self.digest(of: request.url))")
             } else if options.resumes {
-                throw .problem(
+                throw .reason(
                     .options("to resume when the response chooses the destination, set a folder"))
             }
         }
     }
 
     /// Continues once the destination is known.
-    private mutating func settle(on path: String) async throws(Stop) {
+    private mutating func setDestination(_ path: String) async throws(StopError) {
         let path = FilePaths.absolute(path)
         self.path = path
         let (replaces, folder) = (options.replacesExisting, options.folder)
         let partialFolder = given.map { FilePaths.folder(of: $0.partialFile) } ?? folder
-        try await perform { () throws(DownloadProblem) in
+        try await perform { () throws(DownloadError.Reason) in
             try FilePaths.check(destination: path, replaces: replaces, partialIn: partialFolder)
         }
         guard file == nil else { return }
@@ -156,7 +156,7 @@ struct Download {
     }
 
     /// - Parameter base: The path of the partial file, without its suffix if it has none.
-    private mutating func open(_ base: String) async throws(Stop) {
+    private mutating func open(_ base: String) async throws(StopError) {
         let path =
             base.hasSuffix(PartialFile.suffix) && given != nil
             ? base : base + PartialFile.suffix
@@ -164,9 +164,9 @@ struct Download {
         let (mayResume, given) = (options.resumes || given != nil, given)
         // The caller's resume data is evidence that the file is a partial download, too.
         let replaces = options.replacesExisting || given != nil
-        file = try await perform { () throws(DownloadProblem) in
+        file = try await perform { () throws(DownloadError.Reason) in
             try PartialFile(path, replaces: replaces) { data in
-                mayResume && data.isOf(asked)
+                mayResume && data.matches(asked)
                     && given.map { $0.url == data.url && $0.validator == data.validator } ?? true
             }
         }
@@ -181,26 +181,26 @@ struct Download {
     }
 
     private func perform<Value: Sendable>(
-        _ work: @escaping @Sendable () throws(DownloadProblem) -> Value
-    ) async throws(Stop) -> Value {
+        _ work: @escaping @Sendable () throws(DownloadError.Reason) -> Value
+    ) async throws(StopError) -> Value {
         let result = await session.runtime.writers.perform {
-            Result { () throws(DownloadProblem) in try work() }
+            Result { () throws(DownloadError.Reason) in try work() }
         }
-        do throws(DownloadProblem) { return try result.get() } catch { throw .problem(error) }
+        do throws(DownloadError.Reason) { return try result.get() } catch { throw .reason(error) }
     }
 
     /// Performs an operation on the partial file.
     mutating func change(
-        _ work: @escaping @Sendable (inout PartialFile) throws(DownloadProblem) -> Void
-    ) async throws(Stop) {
+        _ work: @escaping @Sendable (inout PartialFile) throws(DownloadError.Reason) -> Void
+    ) async throws(StopError) {
         guard let file else { return }
         let (changed, result) = await session.runtime.writers.perform {
             var file = file
-            let result = Result { () throws(DownloadProblem) in try work(&file) }
+            let result = Result { () throws(DownloadError.Reason) in try work(&file) }
             return (file, result)
         }
         self.file = changed
-        do throws(DownloadProblem) { try result.get() } catch { throw .problem(error) }
+        do throws(DownloadError.Reason) { try result.get() } catch { throw .reason(error) }
     }
 
     private mutating func close() async {
@@ -209,7 +209,7 @@ struct Download {
     }
 
     /// Stops the download. Returns the resume data, if it can be resumed.
-    private mutating func leave(after stop: Stop) async -> ResumeData? {
+    private mutating func leave(after stop: StopError) async -> ResumeData? {
         guard let file = file.take() else { return nil }
         var keeps = options.resumes || given != nil || control?.producesResumeData ?? false
         switch stop {
@@ -224,16 +224,16 @@ struct Download {
             return data
         }
         // Resuming would only lead to the same error.
-        if case .problem(.range) = stop { return nil }
+        if case .reason(.range) = stop { return nil }
         return data
     }
 
     // MARK: Requests
 
     /// Sends a request and writes its response. Returns `nil` if another request is needed.
-    private mutating func ask() async throws(Stop) -> DownloadResponse? {
+    private mutating func ask() async throws(StopError) -> DownloadResponse? {
         var request = request
-        var question = DownloadStep.Question(
+        var asked = DownloadStep.RangeRequest(
             hasOwnRange: request.headerFields.contains(.range), resume: file?.resume,
             hasSteppedBack: hasSteppedBack, acceptedStatus: options.acceptedStatus)
         if let resume = file?.resume, let length = file?.length, length > 0 {
@@ -241,11 +241,11 @@ struct Download {
             // they are valid.
             let isWhole = hasSteppedBack || length == resume.expectedBytes
             let offset = isWhole ? length - 1 : length
-            question.offset = offset
+            asked.offset = offset
             request.headerFields[.range] = "bytes=\(offset)-"
             request.headerFields[.ifRange] = resume.validator.ifRange
         }
-        options.request.progress?.resumes(at: question.offset ?? 0)
+        options.request.progress?.resumes(at: asked.offset ?? 0)
         let response: StreamedResponse
         let part = TaskPart(
             request: request, retries: retries, cause: isRetry ? .retry : .task)
@@ -258,35 +258,35 @@ struct Download {
         (head, last) = (response.head, response.request)
         retries += response.metrics.retries - (isRetry ? 1 : 0)
         isRetry = false
-        let step = DownloadStep(question, response.head, from: response.request.url)
+        let step = DownloadStep(asked, response.head, from: response.request.url)
         do {
             defer { add(response.metrics) }
             switch step {
-            case .refuse(let problem): throw .problem(problem)
-            case .beginAnew: file?.forget()
+            case .refuse(let reason): throw .reason(reason)
+            case .restart: file?.forget()
             case .stepBack:
                 hasSteppedBack = true
                 file?.isWhole()
             case .take(let offset, let count, let total):
-                let isPart = question.offset != nil && response.head.status.code == 206
+                let isPart = asked.offset != nil && response.head.status.code == 206
                 try await take(response, from: isPart ? offset : nil, count, of: total)
             }
         }
         guard case .take(_, _, let total) = step, let file else { return nil }
         // If no complete length is given, it is unknown whether this range was the last one.
-        if question.offset != nil, response.head.status.code == 206,
+        if asked.offset != nil, response.head.status.code == 206,
             total.map({ file.length < $0 }) ?? true
         {
             return nil
         }
         if let total, file.length != total {
-            throw .problem(.length(expected: total, found: file.length))
+            throw .reason(.length(expected: total, found: file.length))
         }
         return try await finish(response)
     }
 
     /// Asks the session's retry policy whether to request the rest after a failure, and waits.
-    private mutating func retry(after failure: ClientError) async throws(Stop) {
+    private mutating func retry(after failure: ClientError) async throws(StopError) {
         guard let file, file.resume != nil, file.length > 0 else { throw .content(failure) }
         let rules = AttemptRules(
             session.configuration, options.request, elapsed: handle.elapsed)
@@ -304,13 +304,13 @@ struct Download {
     }
 
     /// Chooses the destination and opens the file, if that depends on the response.
-    mutating func choose(_ response: StreamedResponse) async throws(Stop) {
+    mutating func choose(_ response: StreamedResponse) async throws(StopError) {
         guard path == nil, case .chosen(let choose) = destination else { return }
         let chosen: String
         do { chosen = try choose(response.head, response.request) } catch {
-            throw .problem(.choosing("\(error)"))
+            throw .reason(.choosing("\(error)"))
         }
-        try await settle(on: chosen)
+        try await setDestination(chosen)
     }
 
     /// Adds up the metrics: all requests of a download belong to one task.
@@ -322,20 +322,20 @@ struct Download {
         metrics?.transactions += more.transactions
     }
 
-    private mutating func finish(_ response: StreamedResponse) async throws(Stop)
+    private mutating func finish(_ response: StreamedResponse) async throws(StopError)
         -> DownloadResponse
     {
         guard let path, let length = file?.length else {
-            throw .problem(.destinationInvalid("", expected: "a path"))
+            throw .reason(.destinationInvalid("", expected: "a path"))
         }
         let replaces = options.replacesExisting
-        do throws(Stop) {
-            try await change { file throws(DownloadProblem) in
+        do throws(StopError) {
+            try await change { file throws(DownloadError.Reason) in
                 try file.finish(at: path, replaces: replaces)
             }
         } catch {
-            if case .problem(let problem) = error {
-                let error = ClientError(problem, of: request, head, nil)
+            if case .reason(let reason) = error {
+                let error = ClientError(reason, of: request, head, nil)
                 session.registry.post(
                     .downloadFailedToMove(handle.identifier, to: path, error: error))
             }

@@ -8,13 +8,13 @@ enum DownloadStep: Equatable {
     /// the complete length are `nil` if they are unknown.
     case take(from: Int64, count: Int64?, total: Int64?)
     /// Request the whole content again, without a range.
-    case beginAnew
+    case restart
     /// All bytes may be there already: request the last one again to confirm that.
     case stepBack
-    case refuse(DownloadProblem)
+    case refuse(DownloadError.Reason)
 
     /// What was requested.
-    struct Question: Equatable {
+    struct RangeRequest: Equatable {
         /// The first byte of the range, or `nil` for the whole content.
         var offset: Int64?
         /// Whether the caller's request has a Range field.
@@ -31,13 +31,13 @@ enum DownloadStep: Equatable {
     /// - Parameters:
     ///   - response: The head of the response.
     ///   - responseURL: The URL of the response, after redirects.
-    init(_ question: Question, _ response: HTTPResponse, from responseURL: String) {
+    init(_ asked: RangeRequest, _ response: HTTPResponse, from responseURL: String) {
         switch response.status.code {
-        case 206: self = Self.part(question, response, responseURL)
-        case 416 where question.offset != nil:
-            let isWhole = response.contentRange == .unsatisfied(total: question.offset ?? 0)
-            self = isWhole && !question.hasSteppedBack ? .stepBack : .beginAnew
-        case let code where question.acceptedStatus.contains(code):
+        case 206: self = Self.part(asked, response, responseURL)
+        case 416 where asked.offset != nil:
+            let isWhole = response.contentRange == .unsatisfied(total: asked.offset ?? 0)
+            self = isWhole && !asked.hasSteppedBack ? .stepBack : .restart
+        case let code where asked.acceptedStatus.contains(code):
             self = .take(from: 0, count: response.contentLength, total: response.contentLength)
         case let code: self = .refuse(.status(code))
         }
@@ -45,11 +45,11 @@ enum DownloadStep: Equatable {
 
     /// Checks a partial response (RFC 9110 section 15.3.7).
     private static func part(
-        _ question: Question, _ response: HTTPResponse, _ responseURL: String
+        _ asked: RangeRequest, _ response: HTTPResponse, _ responseURL: String
     ) -> DownloadStep {
-        guard let offset = question.offset, let resume = question.resume else {
-            guard question.hasOwnRange else {
-                return .refuse(.range("206 Partial Content to a request without a range"))
+        guard let offset = asked.offset, let resume = asked.resume else {
+            guard asked.hasOwnRange else {
+                return .refuse(.range("206 Partial Content, although no range was requested"))
             }
             return .take(from: 0, count: response.contentLength, total: response.contentLength)
         }
@@ -58,9 +58,9 @@ enum DownloadStep: Equatable {
             return .refuse(.range("several ranges (multipart/byteranges) instead of one"))
         }
         // An entity tag says nothing about the bytes of another resource.
-        guard resume.cameFrom(responseURL) else { return .beginAnew }
+        guard resume.cameFrom(responseURL) else { return .restart }
         let range: String?
-        do throws(ConflictingFieldLines) {
+        do throws(ConflictingFieldLinesError) {
             range = try response.headerFields.single(.contentRange)
         } catch {
             return .refuse(.range("\(error)"))

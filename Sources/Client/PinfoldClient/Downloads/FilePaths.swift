@@ -35,11 +35,11 @@ enum FilePaths {
     }
 
     /// Flushes a folder's entries to disk.
-    static func sync(folder: String) throws(DownloadProblem) {
+    static func sync(folder: String) throws(DownloadError.Reason) {
         do throws(FileError) {
             try Folder.sync(folder)
         } catch {
-            throw FileProblem.of(error)
+            throw FileOperationError.of(error)
         }
     }
 
@@ -50,7 +50,7 @@ enum FilePaths {
     ///   - folder: The folder of the partial file, or `nil` if it is the same.
     static func check(
         destination path: String, replaces: Bool, partialIn folder: String?
-    ) throws(DownloadProblem) {
+    ) throws(DownloadError.Reason) {
         guard !name(of: path).isEmpty, !path.hasSuffix("/"), !path.utf8.contains(0) else {
             throw .destinationInvalid(path, expected: "the path of a file")
         }
@@ -65,12 +65,12 @@ enum FilePaths {
             }
             guard replaces else { throw .destinationExists(path) }
         }
-        var place = stat()
+        var ownStatus = stat()
         let own = Self.folder(of: path)
-        guard stat(own, &place) == 0 else { throw FileProblem.last(.open, own) }
+        guard stat(own, &ownStatus) == 0 else { throw FileOperationError.last(.open, own) }
         guard let folder else { return }
-        guard stat(folder, &status) == 0 else { throw FileProblem.last(.open, folder) }
-        guard status.st_dev == place.st_dev else {
+        guard stat(folder, &status) == 0 else { throw FileOperationError.last(.open, folder) }
+        guard status.st_dev == ownStatus.st_dev else {
             throw .destinationInvalid(
                 path, expected: "a path on the file system of the partial file's folder \(folder)")
         }
@@ -79,10 +79,10 @@ enum FilePaths {
     /// Renames a file atomically.
     static func move(
         _ path: String, to destination: String, replaces: Bool
-    ) throws(DownloadProblem) {
+    ) throws(DownloadError.Reason) {
         if replaces {
             guard rename(path, destination) == 0 else {
-                throw FileProblem.last(.move, destination)
+                throw FileOperationError.last(.move, destination)
             }
             return
         }
@@ -94,23 +94,25 @@ enum FilePaths {
         switch __errno_location().pointee {
         case EEXIST: throw .destinationExists(destination)
         case EPERM, EOPNOTSUPP: try claim(path, destination)
-        default: throw FileProblem.last(.move, destination)
+        default: throw FileOperationError.last(.move, destination)
         }
     }
 
     /// The same for file systems without hard links, such as FAT: an empty file reserves the name.
     private static func claim(
         _ path: String, _ destination: String
-    ) throws(DownloadProblem) {
+    ) throws(DownloadError.Reason) {
         let descriptor = open_with_mode(destination, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else {
             guard __errno_location().pointee != EEXIST else {
                 throw .destinationExists(destination)
             }
-            throw FileProblem.last(.move, destination)
+            throw FileOperationError.last(.move, destination)
         }
         close(descriptor)
-        guard rename(path, destination) == 0 else { throw FileProblem.last(.move, destination) }
+        guard rename(path, destination) == 0 else {
+            throw FileOperationError.last(.move, destination)
+        }
     }
 
     /// Identifies the current boot of the machine; empty if the system does not provide it.
@@ -140,9 +142,9 @@ enum FilePaths {
     }
 }
 
-extension FileProblem {
+extension FileOperationError {
     /// Converts the error of a file operation.
-    static func of(_ error: FileError) -> DownloadProblem {
+    static func of(_ error: FileError) -> DownloadError.Reason {
         let operation: Operation =
             switch error.operation {
             case .open: .open

@@ -24,13 +24,13 @@ struct PartialFile: Sendable {
     /// The number of bytes that are safely on disk.
     private var durable: Int64 = 0
     /// What the file beside it contains.
-    private var beside = Beside.nothing
+    private var beside = Sidecar.nothing
     /// The content of the file beside it, as last read or written by this download.
     private var known: [UInt8]?
     /// Whether the bytes are this download's, or there are none.
     private var isOwn: Bool
 
-    private enum Beside {
+    private enum Sidecar {
         case nothing, note, resumeData
         /// What an earlier download has left.
         case old
@@ -53,7 +53,7 @@ struct PartialFile: Sendable {
     ///   - fits: Whether the resume data found beside the file belongs to this download.
     init(
         _ path: String, replaces: Bool = false, resumingIf fits: (ResumeData) -> Bool
-    ) throws(DownloadProblem) {
+    ) throws(DownloadError.Reason) {
         self.path = path
         let (descriptor, size) = try Self.open(path)
         self.descriptor = descriptor
@@ -61,7 +61,7 @@ struct PartialFile: Sendable {
         var status = stat()
         if lstat(Self.sidecar(of: path), &status) == 0 { beside = .old }
         known = Self.contents(beside: path)
-        guard size == 0 || replaces || known.map(Self.isOfDownload) ?? false else {
+        guard size == 0 || replaces || known.map(Self.belongsToDownload) ?? false else {
             CLinux.close(descriptor)
             throw .partialFileUnknown(path)
         }
@@ -78,15 +78,15 @@ struct PartialFile: Sendable {
 
     /// Opens and locks the file that currently has this name: another download may move it away
     /// between the two steps.
-    private static func open(_ path: String) throws(DownloadProblem) -> (Int32, Int64) {
+    private static func open(_ path: String) throws(DownloadError.Reason) -> (Int32, Int64) {
         for _ in 0..<16 {
             let flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
             let descriptor = open_with_mode(path, flags, 0o666)
             guard descriptor >= 0 else {
                 if __errno_location().pointee == ELOOP { throw .partialFileUnsafe(path) }
-                throw FileProblem.last(.open, path)
+                throw FileOperationError.last(.open, path)
             }
-            do throws(DownloadProblem) {
+            do throws(DownloadError.Reason) {
                 if let size = try lock(descriptor, path) { return (descriptor, size) }
             } catch {
                 close(descriptor)
@@ -100,15 +100,15 @@ struct PartialFile: Sendable {
     /// Locks the file and returns its size, or `nil` if another file has its name now.
     private static func lock(
         _ descriptor: Int32, _ path: String
-    ) throws(DownloadProblem) -> Int64? {
+    ) throws(DownloadError.Reason) -> Int64? {
         var (opened, named) = (stat(), stat())
-        guard fstat(descriptor, &opened) == 0 else { throw FileProblem.last(.open, path) }
+        guard fstat(descriptor, &opened) == 0 else { throw FileOperationError.last(.open, path) }
         guard Int32(opened.st_mode) & S_IFMT == S_IFREG, opened.st_uid == geteuid() else {
             throw .partialFileUnsafe(path)
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             if __errno_location().pointee == EWOULDBLOCK { throw .busy(path) }
-            throw FileProblem.last(.lock, path)
+            throw FileOperationError.last(.lock, path)
         }
         guard lstat(path, &named) == 0, named.st_ino == opened.st_ino,
             named.st_dev == opened.st_dev, fstat(descriptor, &opened) == 0
@@ -141,7 +141,7 @@ struct PartialFile: Sendable {
     }
 
     /// Whether the content is resume data or a note. A note may be empty after a power failure.
-    private static func isOfDownload(_ beside: [UInt8]) -> Bool {
+    private static func belongsToDownload(_ beside: [UInt8]) -> Bool {
         beside.isEmpty || beside.starts(with: #"{"pinfold"#.utf8)
     }
 
@@ -153,7 +153,7 @@ struct PartialFile: Sendable {
             && named.st_ino == opened.st_ino && named.st_dev == opened.st_dev
     }
 
-    private func checkName() throws(DownloadProblem) {
+    private func checkName() throws(DownloadError.Reason) {
         guard isNamed else { throw .partialFileLost(path) }
     }
 
@@ -166,17 +166,18 @@ struct PartialFile: Sendable {
     }
 
     /// Starts from the first byte.
-    mutating func reset(_ resume: ResumeData?) throws(DownloadProblem) {
+    mutating func reset(_ resume: ResumeData?) throws(DownloadError.Reason) {
         try checkName()
         try keepNote()
-        guard ftruncate(descriptor, 0) == 0 else { throw FileProblem.last(.shorten, path) }
+        guard ftruncate(descriptor, 0) == 0 else { throw FileOperationError.last(.shorten, path) }
         (self.resume, length, durable, isOwn) = (resume, 0, 0, true)
     }
 
     /// Continues at a byte that exists or follows the last one.
-    mutating func goOn(from offset: Int64, of total: Int64?) throws(DownloadProblem) {
+    mutating func continueWriting(from offset: Int64, of total: Int64?) throws(DownloadError.Reason)
+    {
         guard ftruncate(descriptor, off_t(offset)) == 0 else {
-            throw FileProblem.last(.shorten, path)
+            throw FileOperationError.last(.shorten, path)
         }
         length = offset
         durable = min(durable, offset)
@@ -191,7 +192,7 @@ struct PartialFile: Sendable {
     /// Appends content.
     ///
     /// - Parameter isLast: Whether this is the end, so that no resume data is needed.
-    mutating func write(_ parts: [[UInt8]], isLast: Bool) throws(DownloadProblem) {
+    mutating func write(_ parts: [[UInt8]], isLast: Bool) throws(DownloadError.Reason) {
         for part in parts { try write(part) }
         guard resume != nil, !isLast else { return }
         if length - durable >= Self.syncedBytes {
@@ -202,7 +203,7 @@ struct PartialFile: Sendable {
         }
     }
 
-    private mutating func write(_ part: [UInt8]) throws(DownloadProblem) {
+    private mutating func write(_ part: [UInt8]) throws(DownloadError.Reason) {
         var written = 0
         while written < part.count {
             let count = part.withUnsafeBytes {
@@ -211,19 +212,19 @@ struct PartialFile: Sendable {
                     off_t(length))
             }
             if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count > 0 else { throw FileProblem.last(.write, path) }
+            guard count > 0 else { throw FileOperationError.last(.write, path) }
             written += count
             length += Int64(count)
         }
     }
 
-    private mutating func sync() throws(DownloadProblem) {
-        guard fdatasync(descriptor) == 0 else { throw FileProblem.last(.sync, path) }
+    private mutating func sync() throws(DownloadError.Reason) {
+        guard fdatasync(descriptor) == 0 else { throw FileOperationError.last(.sync, path) }
         durable = length
     }
 
     /// Replaces the resume data with that of the current content.
-    private mutating func keepResumeData() throws(DownloadProblem) {
+    private mutating func keepResumeData() throws(DownloadError.Reason) {
         resume?.receivedBytes = length
         resume?.durableBytes = durable
         guard let resume else { return }
@@ -232,7 +233,7 @@ struct PartialFile: Sendable {
     }
 
     /// Writes the note that this is a partial download, replacing existing resume data.
-    private mutating func keepNote() throws(DownloadProblem) {
+    private mutating func keepNote() throws(DownloadError.Reason) {
         var status = stat()
         fstat(descriptor, &status)
         let note = Array(#"{"pinfoldPartialFile":1,"inode":\#(status.st_ino)}"#.utf8)
@@ -245,7 +246,7 @@ struct PartialFile: Sendable {
     }
 
     /// Replaces the file beside it and flushes it to disk.
-    private mutating func replaceSidecar(by bytes: [UInt8]) throws(DownloadProblem) {
+    private mutating func replaceSidecar(by bytes: [UInt8]) throws(DownloadError.Reason) {
         try checkName()
         // There is one temporary name for all processes, so that processes that were killed leave
         // at most one file. Nobody else writes it while the partial file is locked.
@@ -253,30 +254,30 @@ struct PartialFile: Sendable {
             try DurableFile.replace(
                 sidecar, by: bytes, mode: 0o600, temporaryPath: sidecar + ".new")
         } catch {
-            throw FileProblem.of(error)
+            throw FileOperationError.of(error)
         }
         known = bytes
     }
 
     /// If the file did not exist before, it need not be flushed: most downloads end soon.
-    private mutating func make(_ note: [UInt8]) throws(DownloadProblem) {
+    private mutating func make(_ note: [UInt8]) throws(DownloadError.Reason) {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = open_with_mode(sidecar, flags, 0o600)
-        guard descriptor >= 0 else { throw FileProblem.last(.open, sidecar) }
+        guard descriptor >= 0 else { throw FileOperationError.last(.open, sidecar) }
         defer { close(descriptor) }
         known = note
         guard CLinux.write(descriptor, note, note.count) == note.count else {
-            throw FileProblem.last(.write, sidecar)
+            throw FileOperationError.last(.write, sidecar)
         }
     }
 
-    // MARK: The end
+    // MARK: End
 
     /// Gives the complete file its final name. The file stays open.
     mutating func finish(
         at destination: String, replaces: Bool
-    ) throws(DownloadProblem) {
-        guard fsync(descriptor) == 0 else { throw FileProblem.last(.sync, path) }
+    ) throws(DownloadError.Reason) {
+        guard fsync(descriptor) == 0 else { throw FileOperationError.last(.sync, path) }
         durable = length
         try checkName()
         try FilePaths.move(path, to: destination, replaces: replaces)
@@ -299,7 +300,7 @@ struct PartialFile: Sendable {
             remove()
             return nil
         }
-        do throws(DownloadProblem) {
+        do throws(DownloadError.Reason) {
             // If the disk is full, the earlier resume data is still correct.
             try sync()
             try keepResumeData()

@@ -136,7 +136,7 @@ extension ResumeData {
                 return .entityTag(tag)
             case (nil, .string(let date)):
                 guard RangeValidator.isDate(date) else {
-                    throw .member("lastModified", expected: "a date by RFC 9110")
+                    throw .member("lastModified", expected: "a date as in RFC 9110")
                 }
                 return .lastModified(date)
             default:
@@ -161,8 +161,8 @@ public enum ResumeDataError: Error, Sendable, Hashable, CustomStringConvertible 
         switch self {
         case .tooLong(let maximum):
             "the resume data is longer than \(maximum) bytes"
-        case .malformed(let problem):
-            "this is not resume data: \(problem)"
+        case .malformed(let reason):
+            "this is not resume data: \(reason)"
         case .version(let found):
             "the resume data has version \(found); expected \(ResumeData.version)"
         case .member(let name, let expected):

@@ -89,7 +89,7 @@ public struct ResumeData: Sendable, Hashable {
 
     /// Whether a request asks for the same representation: its URL and its selecting fields are
     /// equal.
-    func isOf(_ request: HTTPRequest) -> Bool {
+    func matches(_ request: HTTPRequest) -> Bool {
         let names = Set(Self.choosing + fields.map(\.name))
         return request.method == method && request.url == url
             && names.allSatisfy { request.headerFields[values: $0] == fields[values: $0] }
@@ -98,7 +98,7 @@ public struct ResumeData: Sendable, Hashable {
     /// Whether the bytes came from the same resource as a URL. Queries may differ, because they
     /// often contain a signature that changes each time.
     func cameFrom(_ responseURL: String) -> Bool {
-        func place(_ url: String) -> Substring { url.prefix { $0 != "?" } }
-        return place(responseURL) == place(self.responseURL)
+        func withoutQuery(_ url: String) -> Substring { url.prefix { $0 != "?" } }
+        return withoutQuery(responseURL) == withoutQuery(self.responseURL)
     }
 }

@@ -18,7 +18,7 @@ extension SessionManager {
     ///   - content: The content of the request, or `nil` for none.
     ///   - destination: The destination of the file.
     ///   - options: The options for the download.
-    /// - Throws: ``ClientError``, whose ``ClientError/underlying`` error is a ``DownloadFailure``.
+    /// - Throws: ``ClientError``, whose ``ClientError/underlying`` error is a ``DownloadError``.
     ///   If the download can be resumed, ``ClientError/resumeData`` is not `nil`.
     public func download(
         _ request: HTTPRequest, content: RequestContent? = nil, to destination: DownloadDestination,
@@ -85,13 +85,13 @@ extension SessionManager {
     private func downloadTask(
         _ request: HTTPRequest, _ content: RequestContent?, to destination: DownloadDestination,
         _ options: DownloadOptions, _ data: ResumeData?,
-        _ told: (@Sendable (TransferProgress.Value) -> Void)?,
+        _ onProgress: (@Sendable (TransferProgress.Value) -> Void)?,
         _ completion: @escaping @Sendable (Result<DownloadResponse, ClientError>) -> Void
     ) -> SessionTask<DownloadResponse> {
         var options = options
         let progress = options.request.progress ?? TransferProgress()
         options.request.progress = progress
-        if let told { progress.tell(on: callbacks, told) }
+        if let onProgress { progress.report(on: callbacks, onProgress) }
         let control = DownloadControl()
         return SessionTask(
             request, progress, registry, callbacks, completion, download: control

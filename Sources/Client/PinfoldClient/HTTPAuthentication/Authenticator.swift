@@ -44,7 +44,7 @@ public struct Authenticator: Sendable {
         var nonce: String?
         /// Whether the answer was sent preemptively, not in response to a challenge of this
         /// request.
-        var isUnasked = false
+        var isPreemptive = false
         /// How many consecutive answers before this one were rejected because their nonce was
         /// stale.
         var renewals = 0
@@ -140,7 +140,7 @@ public struct Authenticator: Sendable {
 
     /// Whether any request may be authenticated preemptively. If not, ``authorization(for:)``
     /// returns `nil` for every request.
-    public var answersUnasked: Bool { !answered.isEmpty }
+    public var authenticatesPreemptively: Bool { !answered.isEmpty }
 
     /// Returns the field value to send with a request preemptively, if the request is in the scope
     /// of the most recent answer to its origin (RFC 7617, section 2.2; RFC 7616, section 3.3).
@@ -158,7 +158,7 @@ public struct Authenticator: Sendable {
             }
             return Answer(
                 bytes: Array(try last.credentials.basic().utf8), space: space,
-                credentials: last.credentials, isUnasked: true)
+                credentials: last.credentials, isPreemptive: true)
         case .digest(var session):
             guard Self.covers(session.challenge, request) else { return nil }
             let bytes = try session.authorizationBytes(
@@ -168,7 +168,7 @@ public struct Authenticator: Sendable {
             answered[request.origin] = last
             return Answer(
                 bytes: bytes, space: space, credentials: last.credentials,
-                nonce: session.challenge.nonce, isUnasked: true)
+                nonce: session.challenge.nonce, isPreemptive: true)
         }
     }
 
@@ -271,7 +271,7 @@ extension Authenticator {
         guard let challenge = known.digest else { return .refused }
         guard let nonce = sent.nonce else { return .untried(renewals: 0) }
         // Old servers do not say so when a nonce expires that they have accepted before.
-        guard challenge.nonce != nonce, challenge.isStale || sent.isUnasked else {
+        guard challenge.nonce != nonce, challenge.isStale || sent.isPreemptive else {
             return .refused
         }
         return sent.renewals < maximumRenewals

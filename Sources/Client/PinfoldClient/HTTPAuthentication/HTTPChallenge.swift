@@ -95,7 +95,7 @@ extension ChallengeError: CustomStringConvertible {
         case .unexpected(let offset): "unexpected character at byte \(offset + 1)"
         case .unendedString: "unterminated quoted string"
         case .duplicate(let name): "two different \(name)s in one challenge"
-        case .tooLarge: "it exceeds the size limits"
+        case .tooLarge: "size limit exceeded"
         }
     }
 }

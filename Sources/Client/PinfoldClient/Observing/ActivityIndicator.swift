@@ -73,7 +73,7 @@ public final class ActivityIndicator: Sendable {
         return { task.cancel() }
     }
 
-    // MARK: What it shows
+    // MARK: Visibility
 
     /// Whether the indicator is enabled; `false` by default. Disabling it hides it at once.
     /// Requests are counted in any case.
@@ -100,7 +100,7 @@ public final class ActivityIndicator: Sendable {
     /// oldest are dropped.
     public func updates() -> AsyncStream<Bool> { feed.updates(of: self) }
 
-    // MARK: What it counts
+    // MARK: Counting
 
     /// Marks the start of an activity.
     public func increment() { change { $0.begin() } }
@@ -114,7 +114,7 @@ public final class ActivityIndicator: Sendable {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             let actions = body(&state.machine)
             // Within the lock, so that changes are published in order.
-            if let isVisible = actions.visibilityChanged { feed.tell(isVisible) }
+            if let isVisible = actions.visibilityChanged { feed.publish(isVisible) }
             switch actions.timer {
             case .none: return nil
             case .cancel:

@@ -5,8 +5,8 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     private struct State {
         var handler: (@Sendable (Value) -> Void)?
         /// The value that was published last.
-        var told: Value
-        var followers: [Int: AsyncStream<Value>.Continuation] = [:]
+        var published: Value
+        var continuations: [Int: AsyncStream<Value>.Continuation] = [:]
         var next = 0
         var isFinished = false
     }
@@ -15,16 +15,16 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     private static var waitingValues: Int { 64 }
 
     private let state: Locked<State>
-    private let line: CallbackLine
+    private let queue: CallbackQueue
 
     /// Creates a feed.
     ///
     /// - Parameters:
     ///   - value: The current value.
     ///   - execution: Where the handler runs.
-    package init(_ value: Value, _ execution: CallbackExecution) {
-        state = Locked(State(told: value))
-        line = CallbackLine(execution)
+    init(_ value: Value, _ execution: CallbackExecution) {
+        state = Locked(State(published: value))
+        queue = CallbackQueue(execution)
     }
 
     /// Called with each change.
@@ -37,26 +37,26 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     ///
     /// - Parameter isWanted: Called when it is the change's turn. If it returns `false`, the change
     ///   is not published.
-    package func tell(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
-        line.run { [state] in
+    func publish(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
+        queue.run { [state] in
             guard isWanted() else { return }
             state.withLock { $0.handler }?(value)
-            let followers = state.withLock { state in
-                state.told = value
-                return Array(state.followers.values)
+            let continuations = state.withLock { state in
+                state.published = value
+                return Array(state.continuations.values)
             }
-            for follower in followers { follower.yield(value) }
+            for continuation in continuations { continuation.yield(value) }
         }
     }
 
     /// Ends all sequences.
-    package func finish() {
-        line.run { [state] in
-            let followers = state.withLock { state in
+    func finish() {
+        queue.run { [state] in
+            let continuations = state.withLock { state in
                 state.isFinished = true
-                return Array(state.followers.values)
+                return Array(state.continuations.values)
             }
-            for follower in followers { follower.finish() }
+            for continuation in continuations { continuation.finish() }
         }
     }
 
@@ -68,11 +68,11 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
             of: Value.self, bufferingPolicy: .bufferingNewest(Self.waitingValues))
         let number = state.withLock { state in
             state.next += 1
-            continuation.yield(state.told)
+            continuation.yield(state.published)
             if state.isFinished {
                 continuation.finish()
             } else {
-                state.followers[state.next] = continuation
+                state.continuations[state.next] = continuation
             }
             return state.next
         }
@@ -83,12 +83,12 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     }
 
     private func forget(_ number: Int) {
-        _ = state.withLock { $0.followers.removeValue(forKey: number) }
+        _ = state.withLock { $0.continuations.removeValue(forKey: number) }
     }
 }
 
 /// Runs a closure when its last reference is released, wherever that is.
-package final class Tie: Sendable {
+final class ReleaseAction: Sendable {
     private let atEnd: @Sendable () -> Void
 
     package init(atEnd: @escaping @Sendable () -> Void) { self.atEnd = atEnd }

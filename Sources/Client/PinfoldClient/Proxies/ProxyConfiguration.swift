@@ -167,7 +167,7 @@ extension SessionManager {
     ///
     /// - Parameter tunnel: Whether the proxy was asked for a tunnel rather than sent the request
     ///   itself.
-    func askingProxy(
+    func challengingProxy(
         of request: HTTPRequest, forTunnel tunnel: Bool, _ options: RequestOptions
     ) throws(ClientError) -> Proxy? {
         guard let origin = request.origin, tunnel == Self.isTunnelled(request, to: origin) else {
@@ -192,8 +192,8 @@ extension SessionManager {
 
 extension Proxy {
     /// The sender of the proxy's challenges.
-    var asker: Asker {
-        Asker(
+    var challengeSource: ChallengeSource {
+        ChallengeSource(
             .init(scheme: scheme.rawValue, host: host, port: Int(port), isProxy: true),
             isProxy: true)
     }
@@ -208,17 +208,17 @@ extension Proxy {
     func upstream(
         _ authentication: TaskAuthentication?, _ store: CredentialStore
     ) -> UpstreamProxy {
-        let (asker, given) = (asker, authorization)
+        let (source, given) = (challengeSource, authorization)
         var identity = given ?? ""
         let value: UpstreamProxy.Authorization
-        if let authentication, authentication.hasOwn(for: asker) {
+        if let authentication, authentication.hasOwn(for: source) {
             identity += " \(authentication.task)"
-            value = { authentication.unasked(asker.question($0, $1))?.value ?? given }
+            value = { authentication.preemptiveAnswer(source.request($0, $1))?.value ?? given }
         } else if let given {
             value = { _, _ in given }
         } else {
             // The engine keeps this closure for all tasks.
-            value = { (try? store.authorization(for: asker.question($0, $1)))??.value }
+            value = { (try? store.authorization(for: source.request($0, $1)))??.value }
         }
         return UpstreamProxy(
             host: host, port: port, isSecure: scheme == .https, identity: identity,

@@ -120,7 +120,7 @@ enum NetlinkMessage: Hashable, Sendable {
 }
 
 /// Requests to the kernel.
-enum NetlinkQuestion {
+enum NetlinkRequest {
     /// Asks for the route to an address (RTM_GETROUTE).
     ///
     /// - Parameter address: The 4 or 16 bytes of the address.

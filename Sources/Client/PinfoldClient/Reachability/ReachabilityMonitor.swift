@@ -92,7 +92,7 @@ public final class ReachabilityMonitor: Sendable {
         feed.finish()
     }
 
-    // MARK: The status
+    // MARK: Status
 
     /// The current status; unknown before the first report.
     public var status: NetworkStatus { state.withLock { $0.status } }
@@ -128,7 +128,7 @@ public final class ReachabilityMonitor: Sendable {
         let source: RouteSource
         do throws(NetlinkError) { source = try makeSource() } catch {
             throw ClientError(
-                .outOfResources, "routes cannot be watched: \(error)", underlying: error)
+                .outOfResources, "routes cannot be monitored: \(error)", underlying: error)
         }
         let number = runtime.nextNumber()
         let (generation, previous) = state.withLock { state in
@@ -139,9 +139,9 @@ public final class ReachabilityMonitor: Sendable {
         }
         Self.remove(previous)
         // Held by the watch, wherever that is: when it is released, the watch has ended.
-        let tie = Tie { [weak self] in self?.watchEnded(generation) }
-        let report: @Sendable (NetworkStatus) -> Void = { [weak self, tie] status in
-            withExtendedLifetime(tie) { self?.report(status, generation) }
+        let releaseAction = ReleaseAction { [weak self] in self?.watchEnded(generation) }
+        let report: @Sendable (NetworkStatus) -> Void = { [weak self, releaseAction] status in
+            withExtendedLifetime(releaseAction) { self?.report(status, generation) }
         }
         let isTaken = runtime.post(
             .work { [target, resolver = runtime.resolver] loop in
@@ -174,7 +174,7 @@ public final class ReachabilityMonitor: Sendable {
             return true
         }
         guard isCurrent else { return }
-        feed.tell(status) { [weak self] in self?.isCurrent(generation) ?? false }
+        feed.publish(status) { [weak self] in self?.isCurrent(generation) ?? false }
     }
 
     private func isCurrent(_ generation: UInt64) -> Bool {

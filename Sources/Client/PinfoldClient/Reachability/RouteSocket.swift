@@ -30,7 +30,7 @@ public struct RouteSocket: ~Copyable, Sendable {
         while true {
             do throws(NetlinkError) {
                 guard let bytes = try Self.receive(descriptor) else { return hasChanged }
-                hasChanged = hasChanged || Self.tellsOfChange(bytes)
+                hasChanged = hasChanged || Self.reportsChange(bytes)
             } catch .system(ENOBUFS) {
                 // There were more reports than the buffer can hold.
                 hasChanged = true
@@ -39,7 +39,7 @@ public struct RouteSocket: ~Copyable, Sendable {
     }
 
     /// Whether a datagram reports a change. A datagram that cannot be parsed counts as one.
-    static func tellsOfChange(_ bytes: [UInt8]) -> Bool {
+    static func reportsChange(_ bytes: [UInt8]) -> Bool {
         guard let messages = try? NetlinkMessage.parse(bytes) else { return true }
         return messages.contains(where: isChange)
     }
@@ -77,9 +77,9 @@ public struct RouteSocket: ~Copyable, Sendable {
         let socket = try open(groups: 0)
         defer { close(socket) }
         guard
-            case .route(let route) = try ask(socket, NetlinkQuestion.route(to: bytes, sequence: 1)),
+            case .route(let route) = try ask(socket, NetlinkRequest.route(to: bytes, sequence: 1)),
             route.isUsable, let interface = route.interface,
-            case .link(let link) = try ask(socket, NetlinkQuestion.link(interface, sequence: 2)),
+            case .link(let link) = try ask(socket, NetlinkRequest.link(interface, sequence: 2)),
             link.isRunning
         else { return .notReachable }
         let type = deviceType(of: link.name)
@@ -89,21 +89,21 @@ public struct RouteSocket: ~Copyable, Sendable {
 
     /// Returns the reply to a request. Throws if the kernel reports that there is no route.
     private static func ask(
-        _ socket: Int32, _ question: [UInt8]
+        _ socket: Int32, _ request: [UInt8]
     ) throws(NetlinkError) -> NetlinkMessage {
-        while send(socket, question, question.count, 0) < 0 {
+        while send(socket, request, request.count, 0) < 0 {
             guard __errno_location().pointee == EINTR else { throw lastError }
         }
         // The kernel has replied before the call returns.
         guard let bytes = try receive(socket), let answer = try NetlinkMessage.parse(bytes).first
         else { throw .system(EAGAIN) }
-        if case .error(let code) = answer, !meansNoWay(code) { throw .system(code) }
+        if case .error(let code) = answer, !meansUnreachable(code) { throw .system(code) }
         return answer
     }
 
     /// Whether an error number means that there is no route. EOPNOTSUPP comes from a kernel without
     /// support for the address family.
-    static func meansNoWay(_ code: Int32) -> Bool {
+    static func meansUnreachable(_ code: Int32) -> Bool {
         switch code {
         case ENETUNREACH, EHOSTUNREACH, EACCES, EINVAL, ENODEV, EAFNOSUPPORT, EOPNOTSUPP: true
         default: false

@@ -92,7 +92,7 @@ final class RouteWatch: EventHandler {
         loop.setDeadline(self, after: Self.shortestDelay)
     }
 
-    // MARK: The status
+    // MARK: Status
 
     private func evaluate() {
         let status: NetworkStatus
@@ -122,7 +122,7 @@ final class RouteWatch: EventHandler {
         }
     }
 
-    // MARK: The name
+    // MARK: Name resolution
 
     private func lookUp() {
         guard case .host(let name) = target else { return }

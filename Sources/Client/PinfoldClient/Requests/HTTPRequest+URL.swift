@@ -45,7 +45,7 @@ extension HTTPRequest {
     }
 
     /// Whether the request has an http or https URL without credentials.
-    var canBeAsked: Bool {
+    var hasHTTPURL: Bool {
         guard let origin, origin.scheme == "http" || origin.scheme == "https" else { return false }
         return !origin.host.isEmpty && !origin.host.contains("@")
     }

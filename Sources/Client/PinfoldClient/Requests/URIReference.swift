@@ -50,7 +50,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
     /// percent-encoded.
     init?(_ bytes: [UInt8]) {
         guard !Self.hasControl(bytes) else { return nil }
-        let text = PercentCoding.encode(bytes, mayStand: Self.mayStand)
+        let text = PercentCoding.encode(bytes, mayStand: Self.isAllowed)
         self.init(String(decoding: text, as: UTF8.self))
     }
 
@@ -72,11 +72,11 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
 
     /// Whether a text contains only characters that are allowed in a URI.
     static func isEncoded(_ text: String) -> Bool {
-        text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(mayStand) }
-            ?? text.utf8.allSatisfy(mayStand)
+        text.utf8.withContiguousStorageIfAvailable { $0.allSatisfy(isAllowed) }
+            ?? text.utf8.allSatisfy(isAllowed)
     }
 
-    private static func mayStand(_ byte: UInt8) -> Bool {
+    private static func isAllowed(_ byte: UInt8) -> Bool {
         switch byte {
         case 0...0x20, 0x7F..., UInt8(ascii: "\""), UInt8(ascii: "<"), UInt8(ascii: ">"),
             UInt8(ascii: "\\"), UInt8(ascii: "^"), UInt8(ascii: "`"), UInt8(ascii: "{"),
@@ -89,7 +89,7 @@ struct URIReference: Equatable, Sendable, CustomStringConvertible {
     private static func encoded(_ text: String) -> String? {
         if isEncoded(text) { return text }
         if hasControl(text.utf8) { return nil }
-        return String(decoding: PercentCoding.encode(text.utf8, mayStand: mayStand), as: UTF8.self)
+        return String(decoding: PercentCoding.encode(text.utf8, mayStand: isAllowed), as: UTF8.self)
     }
 
     private static func hasControl(_ bytes: some Sequence<UInt8>) -> Bool {

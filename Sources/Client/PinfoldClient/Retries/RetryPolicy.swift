@@ -30,11 +30,11 @@ public struct RetryPolicy: Hashable, Sendable {
         maximumElapsedMilliseconds: Int64 = 120_000,
         statuses: Set<Int> = [408, 421, 425, 429, 500, 502, 503, 504]
     ) {
-        precondition(maximumAttempts > 0, "a request is made once at least")
+        precondition(maximumAttempts > 0, "at least one attempt is required")
         precondition(
             firstDelayMilliseconds >= 0 && maximumDelayMilliseconds >= 0
                 && maximumRetryAfterMilliseconds >= 0 && maximumElapsedMilliseconds >= 0,
-            "times do not go back")
+            "times must not be negative")
         self.maximumAttempts = maximumAttempts
         self.firstDelayMilliseconds = firstDelayMilliseconds
         self.maximumDelayMilliseconds = maximumDelayMilliseconds
@@ -47,7 +47,7 @@ public struct RetryPolicy: Hashable, Sendable {
     public static let never = RetryPolicy(maximumAttempts: 1)
 
     /// How an attempt failed.
-    public enum Failure: Hashable, Sendable {
+    public enum FailureReason: Hashable, Sendable {
         /// No connection could be established, so nothing of the request was sent.
         case notConnected
         /// The connection was closed or timed out before a response arrived.
@@ -128,7 +128,7 @@ public struct RetryPolicy: Hashable, Sendable {
     ///   - now: The current time in seconds since 1970, for a Retry-After field with a date.
     ///   - generator: The source of randomness for the jitter.
     public func decide(
-        after failure: Failure, of attempt: Attempt, now: Int64,
+        after failure: FailureReason, of attempt: Attempt, now: Int64,
         using generator: inout some RandomNumberGenerator
     ) -> Decision {
         if let reason = refusal(failure, attempt) { return .giveUp(reason) }
@@ -151,7 +151,7 @@ public struct RetryPolicy: Hashable, Sendable {
         return .retry(afterMilliseconds: delay)
     }
 
-    private func refusal(_ failure: Failure, _ attempt: Attempt) -> Reason? {
+    private func refusal(_ failure: FailureReason, _ attempt: Attempt) -> Reason? {
         switch failure {
         case .notConnected: return nil
         case .responseCutOff: return .responseBegun

@@ -24,7 +24,7 @@ public final class ClientRuntime: Sendable {
     /// Threads that write files.
     let writers: ThreadPool
     /// The tasks to be resumed at the end of a turn of the loop. Each one resumes the next.
-    let woken = WakeLine()
+    let woken = WakeQueue()
     private let thread: Thread
     private let isClosed = Atomic(false)
     private let numbers = Atomic<UInt64>(0)

@@ -5,7 +5,7 @@ struct QueueHolders {
     private static let longestStream: Int64 = 10
 
     /// The limit that makes others wait.
-    let limit: QueueTimeout.Limit
+    let limit: QueueTimeoutError.Limit
     /// The origin of the waiting request.
     let origin: RequestOrigin
     /// How long the request may wait without progress of any of the active ones, in milliseconds.
@@ -15,7 +15,7 @@ struct QueueHolders {
     private var (unread, suspended, unanswered, unending, ofUnknownLength) = (0, 0, 0, 0, 0)
     private var counts: [RequestOrigin: Int] = [:]
 
-    init(limit: QueueTimeout.Limit, origin: RequestOrigin, patience: Int64) {
+    init(limit: QueueTimeoutError.Limit, origin: RequestOrigin, patience: Int64) {
         (self.limit, self.origin, self.patience) = (limit, origin, patience)
     }
 
@@ -43,9 +43,9 @@ struct QueueHolders {
     }
 
     /// The error for a request that has waited too long.
-    func timeout(of order: TransferOrder) -> QueueTimeout {
+    func timeout(of order: TransferOrder) -> QueueTimeoutError {
         let origin = counts.max { $0.value < $1.value }?.key ?? origin
-        return QueueTimeout(
+        return QueueTimeoutError(
             limit: limit, waited: .milliseconds(order.queueMilliseconds), origin: origin.text,
             unreadResponses: unread, suspendedTasks: suspended, unansweredRequests: unanswered,
             unendingResponses: unending, responsesOfUnknownLength: ofUnknownLength)

@@ -5,7 +5,7 @@
 /// youngest) comes first. It is a value that knows only increasing numbers.
 package struct RequestQueue: Sendable {
     /// The requests to one origin.
-    private struct Line {
+    private struct OriginQueue {
         var active = 0
         /// The waiting requests by priority, the highest first.
         var waiting = Array(
@@ -21,12 +21,12 @@ package struct RequestQueue: Sendable {
     let total: Int
     let order: QueueOrder
     /// The queues of all origins except the most recent one.
-    private var lines: [RequestOrigin: Line] = [:]
+    private var queues: [RequestOrigin: OriginQueue] = [:]
     /// The most recently used origin: many consecutive requests go to the same one.
     private var latestOrigin: RequestOrigin?
-    private var latestLine = Line()
+    private var latestQueue = OriginQueue()
     /// The origins with waiting requests.
-    private var crowded: Set<RequestOrigin> = []
+    private var waitingOrigins: Set<RequestOrigin> = []
     private var active: Set<UInt64> = []
 
     /// Creates an empty queue.
@@ -41,8 +41,8 @@ package struct RequestQueue: Sendable {
     }
 
     /// Whether no request is active or waiting.
-    package var isEmpty: Bool {
-        lines.isEmpty && latestLine.isEmpty && crowded.isEmpty && active.isEmpty
+    var isEmpty: Bool {
+        queues.isEmpty && latestQueue.isEmpty && waitingOrigins.isEmpty && active.isEmpty
     }
 
     /// Whether a request is active.
@@ -52,13 +52,13 @@ package struct RequestQueue: Sendable {
     package var activeNumbers: Set<UInt64> { active }
 
     /// Returns the limit that makes the requests to an origin wait.
-    func limit(at origin: RequestOrigin) -> QueueTimeout.Limit {
+    func limit(at origin: RequestOrigin) -> QueueTimeoutError.Limit {
         let most = most(at: origin)
-        guard line(of: origin)?.active ?? 0 >= most else { return .requests(total) }
-        return origin.isOfHandshakes ? .handshakes : .requestsPerOrigin(most)
+        guard queue(of: origin)?.active ?? 0 >= most else { return .requests(total) }
+        return origin.isHandshakeOrigin ? .handshakes : .requestsPerOrigin(most)
     }
 
-    private func most(at origin: RequestOrigin) -> Int { origin.isOfHandshakes ? 1 : perOrigin }
+    private func most(at origin: RequestOrigin) -> Int { origin.isHandshakeOrigin ? 1 : perOrigin }
 
     /// Adds a request. Returns whether it begins at once; otherwise ``remove(_:of:)`` returns it
     /// when it may begin.
@@ -68,32 +68,32 @@ package struct RequestQueue: Sendable {
         let most = most(at: origin)
         let total = total
         let begins = active.count < total
-        let isActive = change(origin) { line in
-            guard begins, line.active < most else {
-                line.waiting[priority.index].insert(number)
+        let isActive = change(origin) { queue in
+            guard begins, queue.active < most else {
+                queue.waiting[priority.index].insert(number)
                 return false
             }
-            line.active += 1
+            queue.active += 1
             return true
         }
-        if isActive { active.insert(number) } else { crowded.insert(origin) }
+        if isActive { active.insert(number) } else { waitingOrigins.insert(origin) }
         return isActive
     }
 
     /// Modifies the queue of an origin, which becomes the most recent one.
     private mutating func change<Answer>(
-        _ origin: RequestOrigin, _ body: (inout Line) -> Answer
+        _ origin: RequestOrigin, _ body: (inout OriginQueue) -> Answer
     ) -> Answer {
         if latestOrigin != origin {
-            if let latestOrigin, !latestLine.isEmpty { lines[latestOrigin] = latestLine }
+            if let latestOrigin, !latestQueue.isEmpty { queues[latestOrigin] = latestQueue }
             latestOrigin = origin
-            latestLine = lines.removeValue(forKey: origin) ?? Line()
+            latestQueue = queues.removeValue(forKey: origin) ?? OriginQueue()
         }
-        return body(&latestLine)
+        return body(&latestQueue)
     }
 
-    private func line(of origin: RequestOrigin) -> Line? {
-        latestOrigin == origin ? latestLine : lines[origin]
+    private func queue(of origin: RequestOrigin) -> OriginQueue? {
+        latestOrigin == origin ? latestQueue : queues[origin]
     }
 
     /// Removes a request that has ended or is no longer waiting, and returns the requests that may
@@ -113,25 +113,25 @@ package struct RequestQueue: Sendable {
     }
 
     private mutating func giveUp(_ number: UInt64, of origin: RequestOrigin) {
-        let isCrowded = change(origin) { line in
-            for level in line.waiting.indices where line.waiting[level].remove(number) { break }
-            return line.level != nil
+        let hasWaiting = change(origin) { queue in
+            for level in queue.waiting.indices where queue.waiting[level].remove(number) { break }
+            return queue.level != nil
         }
-        if !isCrowded { crowded.remove(origin) }
+        if !hasWaiting { waitingOrigins.remove(origin) }
     }
 
     private mutating func takeNext() -> UInt64? {
-        guard !crowded.isEmpty, let origin = nextOrigin() else { return nil }
+        guard !waitingOrigins.isEmpty, let origin = nextOrigin() else { return nil }
         let order = order
-        let (number, isCrowded) = change(origin) { line -> (UInt64?, Bool) in
-            guard let level = line.level else { return (nil, false) }
-            line.active += 1
+        let (number, hasWaiting) = change(origin) { queue -> (UInt64?, Bool) in
+            guard let level = queue.level else { return (nil, false) }
+            queue.active += 1
             let number =
                 order == .lastInFirstOut
-                ? line.waiting[level].removeLast() : line.waiting[level].removeFirst()
-            return (number, line.level != nil)
+                ? queue.waiting[level].removeLast() : queue.waiting[level].removeFirst()
+            return (number, queue.level != nil)
         }
-        if !isCrowded { crowded.remove(origin) }
+        if !hasWaiting { waitingOrigins.remove(origin) }
         return number
     }
 
@@ -139,11 +139,11 @@ package struct RequestQueue: Sendable {
     /// request has the highest priority; if equal, the oldest (or the youngest).
     private func nextOrigin() -> RequestOrigin? {
         var best: (origin: RequestOrigin, level: Int, number: UInt64)?
-        for origin in crowded {
-            guard let line = line(of: origin), line.active < most(at: origin),
-                let level = line.level,
+        for origin in waitingOrigins {
+            guard let queue = queue(of: origin), queue.active < most(at: origin),
+                let level = queue.level,
                 let number = order == .lastInFirstOut
-                    ? line.waiting[level].last : line.waiting[level].first
+                    ? queue.waiting[level].last : queue.waiting[level].first
             else { continue }
             if let best {
                 guard

@@ -21,7 +21,7 @@ package final class RuntimeLoop {
     let post: @Sendable (RuntimeMessage) -> Void
 
     private init(
-        _ mailbox: Mailbox<RuntimeMessage>, _ woken: WakeLine
+        _ mailbox: Mailbox<RuntimeMessage>, _ woken: WakeQueue
     ) throws(Errno) {
         loop = try EventLoop()
         wakes = WakeBatch(of: loop, in: woken)
@@ -34,7 +34,7 @@ package final class RuntimeLoop {
     ///   - isOpen: Set to `false` when messages are no longer accepted.
     ///   - woken: The tasks to resume at the end of a turn.
     static func run(
-        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeLine,
+        _ mailbox: Mailbox<RuntimeMessage>, _ isOpen: Locked<Bool>, _ woken: WakeQueue,
         telling start: Monitor<Result<Void, Errno>?>
     ) {
         do throws(Errno) {

@@ -12,12 +12,12 @@ final class WakeBatch {
     static let most = 64
 
     private unowned let loop: EventLoop
-    private let line: WakeLine
+    private let queue: WakeQueue
     private var waiters: [Waiter] = []
 
-    init(of loop: EventLoop, in line: WakeLine) {
+    init(of loop: EventLoop, in queue: WakeQueue) {
         self.loop = loop
-        self.line = line
+        self.queue = queue
     }
 
     func add(_ waiter: Waiter) {
@@ -28,9 +28,9 @@ final class WakeBatch {
 
     /// Resumes the waiting tasks.
     func wake() {
-        line.append(waiters)
+        queue.append(waiters)
         waiters.removeAll(keepingCapacity: true)
-        while line.wakeNext() {}
+        while queue.wakeNext() {}
     }
 }
 
@@ -40,7 +40,7 @@ final class WakeBatch {
 /// resumes the next one before it continues: its thread then finds more work when it has finished,
 /// and need not sleep until the loop runs again. The loop resumes every task that no other has
 /// taken from the queue. A task that was taken waits for the one that took it.
-final class WakeLine: Sendable {
+final class WakeQueue: Sendable {
     private struct State {
         var waiters: [Waiter] = []
         /// The index of the first task that has not been resumed.

@@ -8,7 +8,7 @@ public enum CallbackExecution: Sendable {
 }
 
 /// Runs handlers one after another.
-package final class CallbackLine: Sendable {
+final class CallbackQueue: Sendable {
     private let handlers: AsyncStream<@Sendable () -> Void>.Continuation
 
     init(_ execution: CallbackExecution) {

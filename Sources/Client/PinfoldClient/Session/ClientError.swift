@@ -45,15 +45,15 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
         /// The connection was closed before the end of the response.
         case connectionLost
         /// The request was idle for too long, took too long in total, or was queued for too long.
-        /// In the last case, ``ClientError/underlying`` is a ``QueueTimeout``; for downloads, that
-        /// is the ``DownloadFailure/underlying`` error of the ``DownloadFailure``.
+        /// In the last case, ``ClientError/underlying`` is a ``QueueTimeoutError``; for downloads,
+        /// that is the ``DownloadError/underlying`` error of the ``DownloadError``.
         case timedOut
         /// The server's response is not valid HTTP.
         case badResponse
         /// The status of the response is not one with which its content is accepted.
         case unacceptableStatus
         /// The response is not of the requested kind: ``ClientError/underlying`` is an
-        /// ``UnexpectedResponse``.
+        /// ``UnexpectedResponseError``.
         case unexpectedResponse
         /// The server has violated the WebSocket protocol; ``ClientError/underlying`` says how.
         case protocolViolation
@@ -100,7 +100,7 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     public let presentedPins: [String]
     /// The status and fields with which a proxy refused a tunnel; otherwise `nil`.
     public let proxyResponse: HTTPResponse?
-    /// The underlying error, if it says more. For a download, it is always a ``DownloadFailure``.
+    /// The underlying error, if it says more. For a download, it is always a ``DownloadError``.
     public internal(set) var underlying: (any Error)?
     /// Whether it is certain that nothing of the request was sent to its server, in any of the
     /// task's attempts, so that it has not been processed.

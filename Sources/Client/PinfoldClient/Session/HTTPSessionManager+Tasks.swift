@@ -51,7 +51,7 @@ extension HTTPSessionManager {
         ) { [self] (response) throws(ClientError) in try reply(to: response) }
     }
 
-    // MARK: Begun at once
+    // MARK: Started tasks
 
     /// Creates and starts a task with GET.
     ///

@@ -165,7 +165,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
             try serialized(multipart: url, parameters, fields, throttle, build), options)
     }
 
-    // MARK: What calls and tasks share
+    // MARK: Shared by calls and tasks
 
     func serialized(
         _ method: HTTPRequest.Method, _ url: String, _ parameters: RequestParameters?,

@@ -41,7 +41,7 @@ public struct RedirectRule: Sendable {
 
     /// The target of a redirect.
     struct Target: Sendable {
-        /// The next request; ``HTTPRequest/canBeAsked`` says whether it can be sent.
+        /// The next request; ``HTTPRequest/hasHTTPURL`` says whether it can be sent.
         var request: HTTPRequest
         /// Whether the content is sent again.
         var keepsContent: Bool
@@ -56,11 +56,11 @@ public struct RedirectRule: Sendable {
     ///   Cookie and Proxy-Authorization are removed. If the content is not kept, the fields that
     ///   describe it are removed.
     ///
-    /// - Throws: ``ConflictingFieldLines`` if there are several different Location fields:
+    /// - Throws: ``ConflictingFieldLinesError`` if there are several different Location fields:
     ///   following any of them would be a guess.
     static func target(
         of response: HTTPResponse, after request: HTTPRequest
-    ) throws(ConflictingFieldLines) -> Target? {
+    ) throws(ConflictingFieldLinesError) -> Target? {
         let method: HTTPRequest.Method
         switch response.status.code {
         case 301, 302: method = request.method == .post ? .get : request.method

@@ -25,7 +25,7 @@ public struct SessionConfiguration: Sendable {
     /// For content of unknown length (such as chunked content), which may never end, progress
     /// counts only for ten times as long, from the beginning of the request or from the head of the
     /// response; for a response, also only while it is being read. When the time is over, the
-    /// request fails with ``ClientError/Reason/timedOut`` and a ``QueueTimeout``.
+    /// request fails with ``ClientError/Reason/timedOut`` and a ``QueueTimeoutError``.
     public var queueTimeout: Duration?
     /// The maximum total time of a task: in the queue, with redirects, retries and the delays
     /// before them, and the content of the response.

@@ -28,7 +28,7 @@ public final class SessionManager: Sendable {
     /// The cache of responses, or `nil` if ``SessionConfiguration/cacheMemoryBytes`` is 0.
     public let cache: SessionCache?
     /// Runs completion handlers.
-    package let callbacks: CallbackLine
+    let callbacks: CallbackQueue
     /// The policy in the engine's form. Among other things, server certificates are evaluated with
     /// it.
     let policy: PolicySnapshot
@@ -60,7 +60,7 @@ public final class SessionManager: Sendable {
         resourceMilliseconds = configuration.resourceTimeout.wholeMilliseconds
         number = runtime.nextNumber()
         proxyRules = ProxyRules(configuration.proxies)
-        let callbacks = CallbackLine(configuration.callbacks)
+        let callbacks = CallbackQueue(configuration.callbacks)
         self.callbacks = callbacks
         cache = try SessionCache(configuration, runtime)
         registry = TaskRegistry(
@@ -177,7 +177,7 @@ public final class SessionManager: Sendable {
         let queue = options.queueTimeout?.wholeMilliseconds ?? queueMilliseconds ?? milliseconds
         let order = TransferOrder(
             session: number, number: channel.number,
-            origin: options.stream?.output == nil ? origin : origin.ofHandshakes,
+            origin: options.stream?.output == nil ? origin : origin.handshakeOrigin,
             head: try RequestHeadText.make(
                 of: request, framing: content?.framing ?? Self.framing(of: request.method),
                 asksForUpgrade: options.stream?.output != nil),

@@ -20,7 +20,7 @@ public final class SessionTask<Output: Sendable>: Sendable {
     ///   all.
     init(
         _ request: HTTPRequest, _ progress: TransferProgress, _ registry: TaskRegistry,
-        _ callbacks: CallbackLine,
+        _ callbacks: CallbackQueue,
         _ completion: @escaping @Sendable (Result<Output, ClientError>) -> Void,
         download: DownloadControl? = nil,
         work: @escaping @Sendable (TaskHandle) async -> Result<Output, ClientError>
@@ -90,7 +90,7 @@ extension SessionManager {
         var options = options
         let own = options.progress ?? TransferProgress()
         options.progress = own
-        if let progress { own.tell(on: callbacks, progress) }
+        if let progress { own.report(on: callbacks, progress) }
         return SessionTask(request, own, registry, callbacks, completion) {
             [self, options] handle in
             await Result { () async throws(ClientError) in

@@ -58,7 +58,7 @@ public final class TransferProgress: Sendable {
     }
 
     /// A change, and the observers to notify of it.
-    private struct Told: Sendable {
+    private struct Change: Sendable {
         let value: Value
         let observers: [AsyncStream<Value>.Continuation]
         let callback: (@Sendable () -> Void)?
@@ -89,7 +89,7 @@ public final class TransferProgress: Sendable {
         return stream
     }
 
-    // MARK: The task
+    // MARK: Task
 
     /// Whether the task is suspended, or will be when it starts.
     public var isPaused: Bool { state.withLock { $0.isPaused } }
@@ -124,7 +124,7 @@ public final class TransferProgress: Sendable {
 
     /// Calls a function with the values as they change, or only with the latest if they change
     /// faster than it can be called.
-    func tell(on callbacks: CallbackLine, _ function: @escaping @Sendable (Value) -> Void) {
+    func report(on callbacks: CallbackQueue, _ function: @escaping @Sendable (Value) -> Void) {
         let isAsked = Locked(false)
         let observer = { @Sendable [weak self] in
             let isFirst = isAsked.withLock { isAsked in
@@ -168,18 +168,18 @@ public final class TransferProgress: Sendable {
 
     /// - Parameter number: The request that has changed, or `nil` for the task.
     private func change(of number: Int? = nil, _ body: (inout State) -> Void) {
-        let told = state.withLock { state -> Told? in
+        let change = state.withLock { state -> Change? in
             if let number, number != state.part || state.value.isFinished { return nil }
             body(&state)
-            return Told(
+            return Change(
                 value: state.value, observers: Array(state.observers.values),
                 callback: state.callback)
         }
-        guard let told else { return }
-        told.callback?()
-        for observer in told.observers {
-            observer.yield(told.value)
-            if told.value.isFinished { observer.finish() }
+        guard let change else { return }
+        change.callback?()
+        for observer in change.observers {
+            observer.yield(change.value)
+            if change.value.isFinished { observer.finish() }
         }
     }
 

@@ -103,7 +103,7 @@ public struct EventSource: AsyncSequence, Sendable {
             let response: StreamedResponse
             do throws(ClientError) {
                 response = try await source.session.response(
-                    for: source.request.asking(from: reconnection.lastEventID),
+                    for: source.request.resuming(after: reconnection.lastEventID),
                     content: source.content, options: source.requestOptions)
             } catch {
                 var generator = SystemRandom()
@@ -126,7 +126,7 @@ public struct EventSource: AsyncSequence, Sendable {
                 throw ClientError(response.head, .status, of: response.request)
             }
             let type: String?
-            do throws(ConflictingFieldLines) {
+            do throws(ConflictingFieldLinesError) {
                 type = try response.head.headerFields.single(.contentType)
             } catch {
                 let types = error.values.joined(separator: ", ")
@@ -201,7 +201,7 @@ extension HTTPField.Name {
 extension HTTPRequest {
     /// Returns the request for events after the one with an ID, or if that is empty, for events
     /// from now on.
-    fileprivate func asking(from lastEventID: String) -> HTTPRequest {
+    fileprivate func resuming(after lastEventID: String) -> HTTPRequest {
         var request = self
         if !request.headerFields.contains(.accept) {
             request.headerFields[.accept] = ServerSentEventParser.mediaType

@@ -37,7 +37,7 @@ struct Reconnection: Sendable {
 
     /// Decides what to do after the end of a stream: a regular one, or with an error.
     func step(afterEnd error: ClientError?) -> Step {
-        if let error, !isRepeated || !(error.isOfNetwork || error.isBrokenOff) {
+        if let error, !isRepeated || !(error.isNetworkError || error.isBrokenOff) {
             return .fail(error)
         }
         guard isRepeated else { return .end }
@@ -48,7 +48,7 @@ struct Reconnection: Sendable {
     mutating func step(
         afterFailure error: ClientError, using generator: inout some RandomNumberGenerator
     ) -> Step {
-        guard isRepeated, error.isOfNetwork else { return .fail(error) }
+        guard isRepeated, error.isNetworkError else { return .fail(error) }
         failures += 1
         if let maximum = options.maximumFailures, failures >= maximum { return .fail(error) }
         // Starting from the server's delay, each upper bound is twice the previous one, so that
@@ -69,7 +69,7 @@ struct Reconnection: Sendable {
 
 extension ClientError {
     /// Whether another attempt may succeed.
-    fileprivate var isOfNetwork: Bool { retryFailure != nil || isOfFraming }
+    fileprivate var isNetworkError: Bool { retryFailure != nil || isFramingError }
 
     /// Whether content that had begun ends within its coding, or is framed incorrectly from here
     /// on. For an event stream that is an end like any other (Fetch, "network error").
@@ -80,8 +80,8 @@ extension ClientError {
     }
 
     /// The same if the head arrived together with the framing error: there is then no stream.
-    private var isOfFraming: Bool {
-        guard case .response(let error) = underlying as? ExchangeError else { return false }
+    private var isFramingError: Bool {
+        guard case .response(let error) = underlying as? ExchangeFault else { return false }
         return switch error {
         case .malformedChunkSize, .chunkTooLarge, .malformedChunkExtension,
             .chunkExtensionsTooLarge, .unterminatedChunk, .trailersTooLarge, .tooManyTrailers:

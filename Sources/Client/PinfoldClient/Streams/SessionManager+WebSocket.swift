@@ -28,8 +28,8 @@ extension SessionManager {
     ///   - protocols: The subprotocols to offer, in order of preference: unique tokens.
     ///   - options: Options for the handshake and for limits.
     /// - Throws: ``ClientError``, with ``ClientError/Reason/unexpectedResponse`` and an
-    ///   ``UnexpectedResponse`` if the server responds with anything else, or violates the rules of
-    ///   the handshake.
+    ///   ``UnexpectedResponseError`` if the server responds with anything else, or violates the
+    ///   rules of the handshake.
     public func webSocket(
         for request: HTTPRequest, protocols: [String] = [],
         options: WebSocketOptions = WebSocketOptions()
@@ -110,8 +110,8 @@ extension HTTPRequest {
 }
 
 extension ClientError {
-    init(_ head: HTTPResponse, _ problem: UnexpectedResponse.Problem, of request: HTTPRequest) {
-        let response = UnexpectedResponse(head: head, problem: problem)
+    init(_ head: HTTPResponse, _ reason: UnexpectedResponseError.Reason, of request: HTTPRequest) {
+        let response = UnexpectedResponseError(head: head, reason: reason)
         self.init(.unexpectedResponse, "\(response)", of: request, underlying: response)
     }
 }
@@ -119,10 +119,10 @@ extension ClientError {
 extension RequestOrigin {
     /// Whether this stands for the WebSocket handshakes with a server, which are made one at a time
     /// (RFC 6455 section 4.1).
-    var isOfHandshakes: Bool { scheme == "ws" || scheme == "wss" }
+    var isHandshakeOrigin: Bool { scheme == "ws" || scheme == "wss" }
 
     /// The origin that stands for the handshakes with this one.
-    var ofHandshakes: RequestOrigin {
+    var handshakeOrigin: RequestOrigin {
         var origin = self
         origin.scheme = scheme == "https" ? "wss" : "ws"
         return origin

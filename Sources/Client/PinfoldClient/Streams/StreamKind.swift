@@ -25,9 +25,9 @@ enum StreamKind: Sendable {
 
 /// A response that does not begin the requested stream. It is the ``ClientError/underlying`` error
 /// of ``ClientError/Reason/unexpectedResponse``.
-public struct UnexpectedResponse: Error, Sendable, CustomStringConvertible {
+public struct UnexpectedResponseError: Error, Sendable, CustomStringConvertible {
     /// What is wrong with the response.
-    public enum Problem: Hashable, Sendable {
+    public enum Reason: Hashable, Sendable {
         /// The status is wrong: it must be 200 for events, and 101 for a WebSocket.
         case status
         /// The content is not `text/event-stream` but of this type, or `nil` if it has no type.
@@ -39,10 +39,10 @@ public struct UnexpectedResponse: Error, Sendable, CustomStringConvertible {
     /// The head of the response.
     public let head: HTTPResponse
     /// What is wrong with the response.
-    public let problem: Problem
+    public let reason: Reason
 
     public var description: String {
-        switch problem {
+        switch reason {
         case .status: "the server responded with status \(head.status.code)"
         case .contentType(let type?):
             "the content is of type \(type), expected \(ServerSentEventParser.mediaType)"

@@ -27,7 +27,7 @@ extension Transfer {
             response.failure = ClientError(.outOfResources, "the loop is full: \(error)")
             return
         }
-        setHead(session.fieldLineCache.fields(of: fields.readable, areEngines: false))
+        setHead(session.fieldLineCache.fields(of: fields.readable, includesEngineFields: false))
         if let leftover, !leftover.isEmpty {
             times.receivedBytes += Int64(leftover.count)
             response.parts.append(Array(leftover.readable))

@@ -73,7 +73,7 @@ final class UpgradedTransfer: EventHandler {
         pump()
     }
 
-    // MARK: Moving
+    // MARK: Transfer
 
     private enum Outcome { case waiting, turnIsOver, ended, broken }
 
@@ -89,7 +89,7 @@ final class UpgradedTransfer: EventHandler {
         switch writing {
         case .ended: transfer.upgradeIsOver(nil)
         case .broken:
-            transfer.upgradeIsOver(ClientError(.connectionLost, "the connection was cut off"))
+            transfer.upgradeIsOver(ClientError(.connectionLost, "the connection was interrupted"))
         case .turnIsOver: loop.requeue(self)
         case .waiting: if reading == .turnIsOver { loop.requeue(self) }
         }

@@ -68,7 +68,7 @@ public final class WebSocket: Sendable {
         Task { [content = response.content] in await core.run(content) }
     }
 
-    deinit { core.letGo() }
+    deinit { core.released() }
 
     /// The metrics: the duration of the handshake, and once it has ended, the total time and the
     /// bytes in both directions.
@@ -142,7 +142,7 @@ public final class WebSocket: Sendable {
     @discardableResult
     public func ping() async throws(ClientError) -> Duration { try await core.ping() }
 
-    // MARK: The end
+    // MARK: End
 
     /// Whether messages can be sent.
     public var isOpen: Bool { core.isOpen }

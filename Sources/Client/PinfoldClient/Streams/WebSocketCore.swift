@@ -157,7 +157,7 @@ final class WebSocketCore: Sendable {
                 .invalidRequest,
                 "the close code \(code ?? 0) may not be sent (RFC 6455 section 7.4)", of: request)
         }
-        readOn()
+        resumeReading()
         return try await wait(nextNumber(), in: \.closers) { $0.end }
     }
 
@@ -177,7 +177,7 @@ final class WebSocketCore: Sendable {
             .failure(
                 ClientError(
                     .timedOut,
-                    "the server has not closed for \(options.closeTimeout.wholeMilliseconds) ms",
+                    "the server has not closed the WebSocket for \(options.closeTimeout.wholeMilliseconds) ms",
                     of: request)))
         channel.cancel()
     }
@@ -186,7 +186,7 @@ final class WebSocketCore: Sendable {
 
     /// Returns the next message, or `nil` if the connection was closed.
     func receive() async throws(ClientError) -> Message? {
-        defer { readOn() }
+        defer { resumeReading() }
         return try await wait(nextNumber(), in: \.readers) { state in
             if let message = Self.takeMessage(&state) { return .success(message) }
             return state.end.map { $0.map { _ in nil } }
@@ -212,14 +212,14 @@ final class WebSocketCore: Sendable {
 
     /// Whether the reading task continues. While the connection is closing, it always does, in
     /// order to find the server's close frame.
-    private func readsOn(_ state: State) -> Bool {
+    private func keepsReading(_ state: State) -> Bool {
         hasRoom(state) || state.end != nil || !state.connection.isOpen
     }
 
     /// Resumes the reading task if there is space again.
-    private func readOn() {
+    private func resumeReading() {
         let reading = state.withLock { state in
-            readsOn(state) ? state.reading.take() : nil
+            keepsReading(state) ? state.reading.take() : nil
         }
         reading?.resume()
     }
@@ -227,7 +227,7 @@ final class WebSocketCore: Sendable {
     private func waitForRoom() async {
         await Waiter.wait { waiter in
             let isReady = state.withLock { state in
-                if readsOn(state) { return true }
+                if keepsReading(state) { return true }
                 state.reading = waiter
                 return false
             }
@@ -246,7 +246,7 @@ final class WebSocketCore: Sendable {
             end(
                 .failure(
                     ClientError(
-                        .connectionLost, "the server has ended the connection without closing",
+                        .connectionLost, "the server ended the connection without a close frame",
                         of: request)))
         } catch {
             end(.failure(error.about(request)))
@@ -302,7 +302,7 @@ final class WebSocketCore: Sendable {
         return []
     }
 
-    // MARK: The end
+    // MARK: End
 
     /// Ends all waiting calls. Only the first result counts.
     private func end(_ result: Result<WebSocket.Closing, ClientError>) {
@@ -333,7 +333,7 @@ final class WebSocketCore: Sendable {
 
     /// Handles the release of the WebSocket: if either side has closed, the closing is completed;
     /// if it is still open, it is cancelled.
-    func letGo() {
+    func released() {
         if state.withLock({ $0.end == nil }) { cancel() }
     }
 

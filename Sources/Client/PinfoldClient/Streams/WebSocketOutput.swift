@@ -37,7 +37,7 @@ final class WebSocketOutput: ContentFeed {
     /// - Parameter limit: The number of waiting bytes from which no turn is given.
     init(limit: Int) { self.limit = max(1, limit) }
 
-    // MARK: From tasks
+    // MARK: Used by tasks
 
     /// Waits until a message may be appended. ``append(_:endingTurn:)`` or ``passTurn(_:)`` must
     /// follow.
@@ -130,7 +130,7 @@ final class WebSocketOutput: ContentFeed {
         return next.continuation
     }
 
-    // MARK: From the loop
+    // MARK: Used by the loop
 
     /// Takes the next part to be written, or returns `nil` if there is none yet.
     private func takePart(_ state: inout State) -> ContentPart? {

@@ -105,7 +105,7 @@ struct AttemptRules: Sendable {
             if let step = redirect(to: response, request, counts) {
                 return step
             }
-            let failure = RetryPolicy.Failure.status(
+            let failure = RetryPolicy.FailureReason.status(
                 response.status.code,
                 // If there are two different ones, the policy's own delay is used.
                 retryAfter: try? response.headerFields.single(.retryAfter))
@@ -137,7 +137,7 @@ struct AttemptRules: Sendable {
     ) -> NextStep? {
         guard redirects.followsAny else { return nil }
         let target: RedirectRule.Target?
-        do throws(ConflictingFieldLines) {
+        do throws(ConflictingFieldLinesError) {
             target = try RedirectRule.target(of: response, after: request)
         } catch {
             return .fail(
@@ -156,7 +156,8 @@ struct AttemptRules: Sendable {
 
     /// Returns the delay, or `nil` if the request is not sent again.
     private func wait(
-        after failure: RetryPolicy.Failure, _ request: HTTPRequest, _ hasRepeatableContent: Bool,
+        after failure: RetryPolicy.FailureReason, _ request: HTTPRequest,
+        _ hasRepeatableContent: Bool,
         _ counts: AttemptCounts, using generator: inout some RandomNumberGenerator
     ) -> Duration? {
         // Even if nothing was sent, reading a source may have begun.
@@ -188,19 +189,19 @@ extension AttemptRules {
 extension ClientError {
     /// The failure in the terms of a retry policy, or `nil` if the next attempt would fail in the
     /// same way.
-    var retryFailure: RetryPolicy.Failure? {
+    var retryFailure: RetryPolicy.FailureReason? {
         let failure = failureByReason
         // The exchange's own second attempt got no connection, but its first one was sent.
         return wasSent && failure == .notConnected ? .noResponse : failure
     }
 
-    private var failureByReason: RetryPolicy.Failure? {
+    private var failureByReason: RetryPolicy.FailureReason? {
         switch reason {
         case .cannotConnect, .nameNotResolved: .notConnected
         case .connectionLost: .noResponse
         case .timedOut:
-            switch underlying as? ExchangeError {
-            case nil where underlying is QueueTimeout: .notConnected
+            switch underlying as? ExchangeFault {
+            case nil where underlying is QueueTimeoutError: .notConnected
             case .connectTimeout, .tlsTimeout, .proxy: .notConnected
             default: .noResponse
             }

@@ -41,7 +41,8 @@ extension RequestRunner {
         switch challenger {
         case .server: return try await authentication.answer(to: response, content, proxy: nil)
         case .proxy(let isTunnel):
-            guard let proxy = try session.askingProxy(of: request, forTunnel: isTunnel, options)
+            guard
+                let proxy = try session.challengingProxy(of: request, forTunnel: isTunnel, options)
             else { return nil }
             return try await authentication.answer(to: response, content, proxy: proxy)
         }

@@ -143,7 +143,7 @@ final class RequestRunner: Sendable {
             metrics: TaskMetrics(task: handle.identifier))
         do throws(ClientError) {
             while true {
-                if let output = try await goOn(&course, finish) { return output }
+                if let output = try await runAttempt(&course, finish) { return output }
             }
         } catch {
             var error = error.about(course.request)
@@ -161,11 +161,11 @@ final class RequestRunner: Sendable {
     }
 
     /// Makes an attempt and carries out the next step. Returns `nil` if that is another attempt.
-    private func goOn<Output: Sendable>(
+    private func runAttempt<Output: Sendable>(
         _ course: inout Course, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output? {
         let result = try await attempt(&course)
-        var stands = false
+        var isFinal = false
         switch (step(after: result, course), result) {
         case (.fail(let error), _):
             if case .success(let arrival) = result { leave(arrival, &course) }
@@ -177,23 +177,23 @@ final class RequestRunner: Sendable {
             course.counts.resends += 1
             (course.cause, course.needsFreshConnection) = (.resend, true)
         case (.redirect(let target), .success(let arrival)):
-            stands = try await !follow(target, arrival, &course)
+            isFinal = try await !follow(target, arrival, &course)
         case (.authenticate(let challenger), .success(let arrival)):
-            stands = try await !answer(challenger, arrival.head, &course)
-            if !stands { leave(arrival, &course) }
+            isFinal = try await !answer(challenger, arrival.head, &course)
+            if !isFinal { leave(arrival, &course) }
         case (.authenticate(let challenger), .failure(var error)):
             guard let response = error.proxyResponse,
                 try await answer(challenger, response, &course)
             else {
-                if let problem = error.proxyResponse.flatMap(Asker.problem(ofProxy:)) {
-                    error.explanation += "; \(problem)"
+                if let unreadable = error.proxyResponse.flatMap(ChallengeSource.error(ofProxy:)) {
+                    error.explanation += "; \(unreadable)"
                 }
                 throw error
             }
-        case (.finish, .success): stands = true
+        case (.finish, .success): isFinal = true
         case (_, .failure(let error)): throw error
         }
-        guard stands, case .success(let arrival) = result else { return nil }
+        guard isFinal, case .success(let arrival) = result else { return nil }
         // A hook may have returned after the end.
         try handle.check()
         do throws(ClientError) { return try await finish(arrival) } catch {
@@ -209,7 +209,7 @@ final class RequestRunner: Sendable {
     private func attempt(
         _ course: inout Course
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
-        var elapsed = Task.isCancelled ? nil : handle.elapsedIfItGoesOn
+        var elapsed = Task.isCancelled ? nil : handle.elapsedIfRunning
         if elapsed == nil {
             try await handle.turn()
             elapsed = handle.elapsed
@@ -248,7 +248,7 @@ final class RequestRunner: Sendable {
 
     /// Returns the request of the next attempt as it is sent.
     private func prepared(_ course: inout Course) -> HTTPRequest {
-        if course.authentication == nil, session.credentials.answersUnasked {
+        if course.authentication == nil, session.credentials.authenticatesPreemptively {
             course.authentication = authentication(for: course.request)
         }
         return prepared(course.request, course.content, course.authentication)
@@ -286,11 +286,11 @@ final class RequestRunner: Sendable {
             let proposal = RedirectRule.Proposal(
                 request: course.request, response: arrival.head, next: next,
                 count: course.counts.redirects + 1)
-            guard let chosen = await handle.asking({ await hook(proposal) }) else { return false }
+            guard let chosen = await handle.call({ await hook(proposal) }) else { return false }
             next = chosen
         }
         leave(arrival, &course)
-        guard next.canBeAsked else {
+        guard next.hasHTTPURL else {
             let url = next.authority == nil ? "\(next.scheme ?? ""):\(next.url)" : next.url
             throw ClientError(
                 .redirectRefused,
@@ -317,7 +317,7 @@ final class RequestRunner: Sendable {
         let authentication = course.authentication ?? authentication(for: course.request)
         course.authentication = authentication
         let (request, content) = (course.request, course.content)
-        let answered = await handle.asking { [self] in
+        let answered = await handle.call { [self] in
             await Result { () async throws(ClientError) in
                 try await answer(to: challenger, request, response, content, authentication)
             }

@@ -57,7 +57,7 @@ public final class TaskHandle: Sendable {
         var isPausing = false
 
         var isRunning: Bool { suspensions == 0 && !isPaused }
-        var mayGoOn: Bool { ending != nil || isRunning && !isPausing }
+        var canContinue: Bool { ending != nil || isRunning && !isPausing }
     }
 
     /// The unique identifier of the task.
@@ -93,7 +93,7 @@ public final class TaskHandle: Sendable {
         }
     }
 
-    // MARK: From outside
+    // MARK: Control
 
     /// Suspends the task once more.
     public func suspend() { change { $0.suspensions += 1 } }
@@ -165,7 +165,7 @@ public final class TaskHandle: Sendable {
                 }
                 inner.clock.resume(at: now)
                 registry.changed(self, isRunning: true)
-                return [inner.channel?.resume(), inner.mayGoOn ? inner.waiter.take() : nil]
+                return [inner.channel?.resume(), inner.canContinue ? inner.waiter.take() : nil]
             case .complete: return []
             }
         }
@@ -182,7 +182,7 @@ public final class TaskHandle: Sendable {
         inner.stage = .begun(work.map { work in Task { await work.run(self) } })
     }
 
-    // MARK: From the runner
+    // MARK: Used by the runner
 
     /// Marks the task as started by a caller.
     func begin() {
@@ -215,10 +215,10 @@ public final class TaskHandle: Sendable {
 
     /// How long the task has been running if it is neither waiting nor cancelled, or `nil` if
     /// ``turn(after:)`` has to be called first.
-    var elapsedIfItGoesOn: Duration? {
+    var elapsedIfRunning: Duration? {
         let now = Clock.monotonicMilliseconds()
         let elapsed = inner.withLock { inner in
-            inner.ending == nil && inner.mayGoOn ? inner.clock.elapsed(at: now) : nil
+            inner.ending == nil && inner.canContinue ? inner.clock.elapsed(at: now) : nil
         }
         return elapsed.map { .milliseconds($0) }
     }
@@ -229,7 +229,7 @@ public final class TaskHandle: Sendable {
     }
 
     /// Calls a hook, which is cancelled together with the task.
-    func asking<Answer: Sendable>(_ hook: @escaping @Sendable () async -> Answer) async -> Answer {
+    func call<Answer: Sendable>(_ hook: @escaping @Sendable () async -> Answer) async -> Answer {
         let answer = Task { await hook() }
         let isOver = inner.withLock { inner in
             inner.cancelHook = { answer.cancel() }
@@ -250,20 +250,20 @@ public final class TaskHandle: Sendable {
     private func pauseEnded() {
         let waiter = inner.withLock { inner in
             inner.isPausing = false
-            return inner.mayGoOn ? inner.waiter.take() : nil
+            return inner.canContinue ? inner.waiter.take() : nil
         }
         waiter?.resume()
     }
 
     private func changes() async {
-        if inner.withLock({ $0.mayGoOn }) { return }
+        if inner.withLock({ $0.canContinue }) { return }
         await withTaskCancellationHandler {
             await Waiter.wait { waiter in
-                let goesOn = inner.withLock { inner in
-                    if !inner.mayGoOn { inner.waiter = waiter }
-                    return inner.mayGoOn
+                let canContinue = inner.withLock { inner in
+                    if !inner.canContinue { inner.waiter = waiter }
+                    return inner.canContinue
                 }
-                if goesOn { waiter.resume() }
+                if canContinue { waiter.resume() }
             }
         } onCancel: {
             cancel()

@@ -24,15 +24,15 @@ final class TaskRegistry: Sendable {
     private let state = Locked(State())
     /// Notifies observers without holding the lock: an observer may be cancelled at the same time,
     /// and may cancel a task.
-    private let line = CallbackLine(.serial)
-    private let callbacks: CallbackLine
+    private let callbackQueue = CallbackQueue(.serial)
+    private let callbacks: CallbackQueue
     private let callback: (@Sendable (SessionEvent) -> Void)?
     private let activity: ActivityIndicator?
     /// Ends the session on its loop. May be called more than once.
     private let end: @Sendable () -> Void
 
     init(
-        _ callbacks: CallbackLine, _ callback: (@Sendable (SessionEvent) -> Void)?,
+        _ callbacks: CallbackQueue, _ callback: (@Sendable (SessionEvent) -> Void)?,
         _ activity: ActivityIndicator?,
         end: @escaping @Sendable () -> Void
     ) {
@@ -56,7 +56,7 @@ final class TaskRegistry: Sendable {
             state.entries[task.identifier] = Entry(task: task, isRunning: isRunning)
             if isRunning {
                 activity?.increment()
-                tell(.didResume(task.identifier, request: task.request), &state)
+                publish(.didResume(task.identifier, request: task.request), &state)
             }
             return true
         }
@@ -69,7 +69,7 @@ final class TaskRegistry: Sendable {
                 state.entries[task.identifier]?.isRunning = isRunning
                 if isRunning { activity?.increment() } else { activity?.decrement() }
             }
-            tell(
+            publish(
                 isRunning
                     ? .didResume(task.identifier, request: task.request)
                     : .didSuspend(task.identifier, request: task.request), &state)
@@ -81,7 +81,7 @@ final class TaskRegistry: Sendable {
             if state.entries.removeValue(forKey: task)?.isRunning ?? false {
                 activity?.decrement()
             }
-            tell(.didComplete(completion()), &state)
+            publish(.didComplete(completion()), &state)
             let isEmpty = state.entries.isEmpty
             return (state.isInvalidated && isEmpty, state.hasEnded && isEmpty)
         }
@@ -133,16 +133,16 @@ final class TaskRegistry: Sendable {
         return stream
     }
 
-    func post(_ event: SessionEvent) { state.withLock { tell(event, &$0) } }
+    func post(_ event: SessionEvent) { state.withLock { publish(event, &$0) } }
 
     /// Called under the lock, so that all observers get the events in the same order. The event is
     /// created only if there are observers.
-    private func tell(_ event: @autoclosure () -> SessionEvent, _ state: inout State) {
+    private func publish(_ event: @autoclosure () -> SessionEvent, _ state: inout State) {
         guard !state.isOver, callback != nil || !state.observers.isEmpty else { return }
         let event = event()
         if !state.observers.isEmpty {
             let observers = Array(state.observers.values)
-            line.run { for observer in observers { observer.yield(event) } }
+            callbackQueue.run { for observer in observers { observer.yield(event) } }
         }
         if let callback { callbacks.run { callback(event) } }
     }
@@ -151,11 +151,11 @@ final class TaskRegistry: Sendable {
         state.withLock { state in
             guard state.hasEnded, state.entries.isEmpty, !state.isOver else { return }
             let error = state.error
-            tell(.sessionInvalidated(error), &state)
+            publish(.sessionInvalidated(error), &state)
             state.isOver = true
             let observers = Array(state.observers.values)
             state.observers = [:]
-            line.run { for observer in observers { observer.finish() } }
+            callbackQueue.run { for observer in observers { observer.finish() } }
         }
     }
 }

@@ -122,7 +122,7 @@ final class FieldLineCache {
 
     /// The most recent set of lines that all can be cached, with their fields: responses that a
     /// server sends within a second are often identical.
-    private var latest = (bytes: [UInt8](), areEngines: true, received: ReceivedFields())
+    private var latest = (bytes: [UInt8](), includesEngineFields: true, received: ReceivedFields())
     /// The maximum length of such a set in bytes. Longer heads are read line by line.
     private static let longestLatest = 2048
 
@@ -133,14 +133,16 @@ final class FieldLineCache {
     ///
     /// - Parameters:
     ///   - bytes: Well-formed lines with name, colon, value and CRLF.
-    ///   - areEngines: Whether they include the engine's own fields.
-    func fields(of bytes: UnsafeRawBufferPointer, areEngines: Bool = true) -> ReceivedFields {
-        if areEngines == latest.areEngines,
+    ///   - includesEngineFields: Whether they include the engine's own fields.
+    func fields(of bytes: UnsafeRawBufferPointer, includesEngineFields: Bool = true)
+        -> ReceivedFields
+    {
+        if includesEngineFields == latest.includesEngineFields,
             latest.bytes.withUnsafeBytes({ $0.hasSameBytes(as: bytes) })
         {
             return latest.received
         }
-        let lines = lines(of: bytes, areEngines: areEngines)
+        let lines = lines(of: bytes, includesEngineFields: includesEngineFields)
         var received = ReceivedFields()
         received.fields.reserveCapacity(lines.count)
         // All at once, which saves a call of a generic function for each of them.
@@ -148,12 +150,12 @@ final class FieldLineCache {
         for line in lines { received.marks.formUnion(line.mark) }
         if bytes.count <= Self.longestLatest, lines.allSatisfy(\.mayBeKept) {
             latest.bytes.replaceSubrange(0..., with: bytes)
-            (latest.areEngines, latest.received) = (areEngines, received)
+            (latest.includesEngineFields, latest.received) = (includesEngineFields, received)
         }
         return received
     }
 
-    private func lines(of bytes: UnsafeRawBufferPointer, areEngines: Bool) -> [Line] {
+    private func lines(of bytes: UnsafeRawBufferPointer, includesEngineFields: Bool) -> [Line] {
         var found: [Line] = []
         found.reserveCapacity(16)
         var (via, cacheStatus): (Int?, Int?)
@@ -171,7 +173,7 @@ final class FieldLineCache {
             }
             start = end + 2
         }
-        if areEngines {
+        if includesEngineFields {
             if let via { found.remove(at: via) }
             if let cacheStatus {
                 found.remove(at: cacheStatus - (via.map { $0 < cacheStatus } ?? false ? 1 : 0))
@@ -183,7 +185,7 @@ final class FieldLineCache {
     /// Returns `nil` if the line has no name.
     private func line(_ bytes: UnsafeRawBufferPointer) -> Line? {
         guard bytes.count <= Self.longestKept else { return Self.read(bytes) }
-        let index = Self.place(of: bytes)
+        let index = Self.setIndex(of: bytes)
         if let line = pairs[index].latest, Self.holds(line, bytes) { return line }
         if let line = pairs[index].other, Self.holds(line, bytes) {
             pairs[index].exchange()
@@ -202,7 +204,7 @@ final class FieldLineCache {
         line.bytes.withUnsafeBytes { $0.hasSameBytes(as: bytes) }
     }
 
-    private static func place(of bytes: UnsafeRawBufferPointer) -> Int {
+    private static func setIndex(of bytes: UnsafeRawBufferPointer) -> Int {
         var hash = UInt64(bytes.count)
         var offset = 0
         while offset &+ 8 <= bytes.count {

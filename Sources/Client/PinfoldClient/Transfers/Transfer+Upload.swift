@@ -118,8 +118,8 @@ extension Transfer {
         moved()
         order.contentHasEnd ? advanced() : streamed()
         channel.sent(content.count)
-        let goesOn = exchange.content(content, owner: owner, isLast: isLast)
-        upload.isPaused = !goesOn
+        let acceptsMore = exchange.content(content, owner: owner, isLast: isLast)
+        upload.isPaused = !acceptsMore
         // The exchange may have ended in between.
         guard isLast, self.upload === upload else { return }
         self.upload = nil

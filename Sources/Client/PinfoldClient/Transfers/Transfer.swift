@@ -62,7 +62,7 @@ final class Transfer: EventHandler {
         idleMilliseconds = order.idleMilliseconds
     }
 
-    // MARK: The beginning
+    // MARK: Start
 
     /// Other transfers have to end first.
     func wait() {
@@ -141,7 +141,7 @@ final class Transfer: EventHandler {
         return buffer
     }
 
-    // MARK: The end
+    // MARK: End
 
     /// Nobody waits for the transfer any more, or it took too long.
     func cancel(_ error: ClientError) {
@@ -162,7 +162,7 @@ final class Transfer: EventHandler {
         } else if upgraded != nil {
             // The connection continues without an exchange.
         } else if cut {
-            end(error ?? ClientError(.connectionLost, "the response broke"))
+            end(error ?? ClientError(.connectionLost, "the response was interrupted"))
         } else {
             end(nil)
         }
@@ -279,10 +279,10 @@ final class Transfer: EventHandler {
         readerIsBehind = false
         moved()
         updateDeadline()
-        goOn()
+        proceed()
     }
 
-    private func goOn() {
+    private func proceed() {
         guard !holdsBack else { return }
         exchange?.clientDrained()
         upgraded?.readerCaughtUp()
@@ -308,7 +308,7 @@ final class Transfer: EventHandler {
         updateDeadline()
         guard state == .running else { return session.resumed(self) }
         session.resumed(self)
-        goOn()
+        proceed()
         driveUpload()
     }
 

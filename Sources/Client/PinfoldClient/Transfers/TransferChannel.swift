@@ -40,7 +40,7 @@ final class TransferChannel: Sendable {
 
         var hasParts: Bool { taken < parts.count }
         /// Whether there is something to read, including the end.
-        var hasNews: Bool {
+        var hasUnread: Bool {
             !isSuspended && (end != nil || hasParts || head != nil && !headWasTaken)
         }
         /// Whether it has not failed, and there is or will be something to read.
@@ -73,7 +73,7 @@ final class TransferChannel: Sendable {
         self.progress = progress
     }
 
-    // MARK: From the loop
+    // MARK: Used by the loop
 
     /// Adds what a turn has brought. Returns `false` if the reader is behind;
     /// ``RuntimeMessage/taken(transfer:)`` follows.
@@ -161,13 +161,13 @@ final class TransferChannel: Sendable {
         Self.wake(waiter, by: wakes)
     }
 
-    // MARK: To the task
+    // MARK: Used by the task
 
     /// Returns the head of the response.
     func head() async throws(ClientError) -> ReceivedHead {
         while true {
             // It is rarely there already.
-            await news()
+            await waitForUpdate()
             try endIfCancelled()
             let result = state.withLock { state -> Result<ReceivedHead, ClientError>? in
                 if state.isSuspended { return nil }
@@ -193,7 +193,7 @@ final class TransferChannel: Sendable {
             let (result, wakes) = state.withLock { state in Self.takePart(from: &state) }
             if wakes { runtime.post(.taken(transfer: number)) }
             if let result { return try result.get() }
-            await news()
+            await waitForUpdate()
         }
     }
 
@@ -216,12 +216,12 @@ final class TransferChannel: Sendable {
     func turn() async throws(ClientError) {
         while true {
             try endIfCancelled()
-            let goesOn = state.withLock { state -> Result<Bool, ClientError> in
+            let isRunning = state.withLock { state -> Result<Bool, ClientError> in
                 if case .failure(let error) = state.end, error.endsAtOnce { return .failure(error) }
                 return .success(!state.isSuspended)
             }
-            if try goesOn.get() { return }
-            await news { !$0.isSuspended }
+            if try isRunning.get() { return }
+            await waitForUpdate { !$0.isSuspended }
         }
     }
 
@@ -343,19 +343,19 @@ final class TransferChannel: Sendable {
     }
 
     /// Waits until the loop has added something, or the task is cancelled.
-    private func news(
-        _ isNews: @escaping @Sendable (State) -> Bool = { $0.hasNews }
+    private func waitForUpdate(
+        _ isReady: @escaping @Sendable (State) -> Bool = { $0.hasUnread }
     ) async {
         await withTaskCancellationHandler {
             await Waiter.wait { waiter in
-                let isThere = state.withLock { state in
+                let isReadable = state.withLock { state in
                     // Only one task may read; a second one would wait forever.
                     precondition(state.waiter == nil, "a response is read by two tasks")
-                    let isThere = isNews(state)
-                    if !isThere { state.waiter = waiter }
-                    return isThere
+                    let isReadable = isReady(state)
+                    if !isReadable { state.waiter = waiter }
+                    return isReadable
                 }
-                if isThere { waiter.resume() }
+                if isReadable { waiter.resume() }
             }
         } onCancel: {
             cancel()

@@ -34,7 +34,7 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     public private(set) var memoryUsage = 0
 
     private let size: @Sendable (Image) -> Int
-    private var places: [Key: Int] = [:]
+    private var indices: [Key: Int] = [:]
     private var slots: [Slot?] = []
     private var free: [Int] = []
     private var oldest: Int?
@@ -54,25 +54,25 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         precondition(
             0 <= preferredMemoryUsageAfterPurge
                 && preferredMemoryUsageAfterPurge <= memoryCapacity,
-            "a purge leaves no more than there is room for")
+            "the preferred usage must not exceed the capacity")
         self.memoryCapacity = memoryCapacity
         self.preferredMemoryUsageAfterPurge = preferredMemoryUsageAfterPurge
         self.size = size
     }
 
     /// The number of images.
-    public var count: Int { places.count }
+    public var count: Int { indices.count }
 
     /// Returns the image for a key and marks it as used.
     public mutating func image(for key: Key) -> Image? {
-        guard let place = places[key] else { return nil }
-        unlink(place)
-        link(place)
-        return slots[place]?.image
+        guard let index = indices[key] else { return nil }
+        unlink(index)
+        link(index)
+        return slots[index]?.image
     }
 
     /// Whether there is an image for a key. Does not mark it as used.
-    public func contains(_ key: Key) -> Bool { places[key] != nil }
+    public func contains(_ key: Key) -> Bool { indices[key] != nil }
 
     /// Adds an image, replacing any image with the same key. An image that is larger than the
     /// capacity is not stored.
@@ -83,36 +83,36 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         remove(key)
         let bytes = max(size(image), 0)
         guard bytes <= memoryCapacity else { return [] }
-        let place = free.popLast() ?? slots.count
-        if place == slots.count { slots.append(nil) }
-        slots[place] = Slot(key: key, image: image, bytes: bytes)
-        places[key] = place
+        let index = free.popLast() ?? slots.count
+        if index == slots.count { slots.append(nil) }
+        slots[index] = Slot(key: key, image: image, bytes: bytes)
+        indices[key] = index
         memoryUsage += bytes
-        link(place)
+        link(index)
         return memoryUsage > memoryCapacity ? purge() : []
     }
 
     /// Removes an image. Returns `false` if there was none.
     @discardableResult
     public mutating func remove(_ key: Key) -> Bool {
-        guard let place = places.removeValue(forKey: key) else { return false }
-        unlink(place)
-        memoryUsage -= slots[place]?.bytes ?? 0
-        slots[place] = nil
-        free.append(place)
+        guard let index = indices.removeValue(forKey: key) else { return false }
+        unlink(index)
+        memoryUsage -= slots[index]?.bytes ?? 0
+        slots[index] = nil
+        free.append(index)
         return true
     }
 
     /// Removes all images, for example under memory pressure.
     public mutating func removeAll() {
-        (places, slots, free) = ([:], [], [])
+        (indices, slots, free) = ([:], [], [])
         (oldest, newest, memoryUsage) = (nil, nil, 0)
     }
 
     private mutating func purge() -> [Key] {
         var gone: [Key] = []
-        while memoryUsage > preferredMemoryUsageAfterPurge, let place = oldest,
-            let key = slots[place]?.key
+        while memoryUsage > preferredMemoryUsageAfterPurge, let index = oldest,
+            let key = slots[index]?.key
         {
             remove(key)
             gone.append(key)
@@ -120,15 +120,15 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         return gone
     }
 
-    private mutating func link(_ place: Int) {
-        slots[place]?.older = newest
-        slots[place]?.newer = nil
-        if let newest { slots[newest]?.newer = place } else { oldest = place }
-        newest = place
+    private mutating func link(_ index: Int) {
+        slots[index]?.older = newest
+        slots[index]?.newer = nil
+        if let newest { slots[newest]?.newer = index } else { oldest = index }
+        newest = index
     }
 
-    private mutating func unlink(_ place: Int) {
-        guard let slot = slots[place] else { return }
+    private mutating func unlink(_ index: Int) {
+        guard let slot = slots[index] else { return }
         if let older = slot.older { slots[older]?.newer = slot.newer } else { oldest = slot.newer }
         if let newer = slot.newer { slots[newer]?.older = slot.older } else { newest = slot.older }
     }

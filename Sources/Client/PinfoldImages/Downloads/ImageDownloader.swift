@@ -50,7 +50,7 @@ public final class ImageDownloader: Sendable {
         state.withLock { ($0.activeCount, $0.waitingCount) }
     }
 
-    // MARK: Asking
+    // MARK: Requests
 
     /// Requests an image.
     ///
@@ -137,7 +137,7 @@ public final class ImageDownloader: Sendable {
         return ImageDownloadReceipt(url: request.url, number: number)
     }
 
-    // MARK: Carrying out
+    // MARK: Downloads
 
     private func begin(_ ticket: UInt64, _ state: inout ImageDownloads) {
         guard let (request, options) = state.order(ticket) else { return }

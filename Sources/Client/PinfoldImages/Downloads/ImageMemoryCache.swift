@@ -36,10 +36,10 @@ public final class ImageMemoryCache: Sendable {
         runtime: ClientRuntime? = nil
     ) {
         self.init(memoryCapacity, preferredMemoryUsageAfterPurge)
-        var refusals: [MemoryPressureState.Refusal] = []
+        var refusals: [MemoryPressureState.UnavailableSource] = []
         for origin in pressure {
             do throws(MemoryPressureError) {
-                hear(of: try PressureSource(origin), on: runtime)
+                observe(try PressureSource(origin), on: runtime)
                 return
             } catch {
                 refusals.append(.init(origin: origin, code: error.code))
@@ -104,7 +104,7 @@ public final class ImageMemoryCache: Sendable {
     public var memoryPressure: MemoryPressureState { watch.withLock { $0.state } }
 
     /// Removes all images whenever the source reports memory pressure.
-    func hear(of source: PressureSource, on given: ClientRuntime?) {
+    func observe(_ source: PressureSource, on given: ClientRuntime?) {
         guard let runtime = try? given ?? ClientRuntime.shared() else {
             return watch.withLock { $0.state = .ended }
         }
@@ -112,9 +112,11 @@ public final class ImageMemoryCache: Sendable {
         watch.withLock {
             $0 = Watch(state: .watched(source.origin), runtime: runtime, number: number)
         }
-        let tie = Tie { [weak self] in self?.watch.withLock { $0.state = .ended } }
-        let isShort: @Sendable () -> Void = { [weak self, tie] in
-            withExtendedLifetime(tie) { self?.removeAll() }
+        let releaseAction = ReleaseAction { [weak self] in
+            self?.watch.withLock { $0.state = .ended }
+        }
+        let isShort: @Sendable () -> Void = { [weak self, releaseAction] in
+            withExtendedLifetime(releaseAction) { self?.removeAll() }
         }
         runtime.perform { loop in
             let watch = PressureWatch(source, number: number, on: loop, isShort: isShort)

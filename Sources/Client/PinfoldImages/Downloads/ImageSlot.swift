@@ -135,6 +135,6 @@ public final class ImageSlot: Sendable {
         guard state.content != content else { return }
         state.content = content
         // Within the lock, so that changes are published in order.
-        feed.tell(content)
+        feed.publish(content)
     }
 }

@@ -6,12 +6,12 @@ public enum MemoryPressureState: Sendable, Hashable {
     /// The cache is notified by this source.
     case watched(MemoryPressureSource.Origin)
     /// The cache is not notified, because the kernel does not let this process use any source.
-    case unavailable([Refusal])
+    case unavailable([UnavailableSource])
     /// The cache is no longer notified, because the source has failed or the runtime was closed.
     case ended
 
     /// A source that cannot be used.
-    public struct Refusal: Sendable, Hashable {
+    public struct UnavailableSource: Sendable, Hashable {
         /// The source.
         public let origin: MemoryPressureSource.Origin
         /// The system's error number.

@@ -70,9 +70,9 @@ enum ClientExit: Int32, CaseIterable {
         + allCases.map { "  \($0.rawValue)\t\($0.meaning)" }.joined(separator: "\n")
 
     init(_ error: ClientError) {
-        let download = error.underlying as? DownloadFailure
-        let fault = (download?.underlying ?? error.underlying) as? ExchangeError
-        switch download?.problem {
+        let download = error.underlying as? DownloadError
+        let fault = (download?.underlying ?? error.underlying) as? ExchangeFault
+        switch download?.reason {
         case .range: self = .range
         case .length: self = .incomplete
         default: self = fault.flatMap { Self($0) } ?? Self(reason: error)

@@ -11,8 +11,8 @@ enum ClientReasons {
 
     /// The token for a request that timed out in the queue.
     private static let queueTimeout = (
-        token: QueueTimeout.token,
-        meaning: "timed out in the queue, waiting for the requests ahead of it to finish"
+        token: QueueTimeoutError.token,
+        meaning: "it waited for its turn in vain: the requests ahead of it came to no end"
     )
 
     static var all: [(token: String, meaning: String)] {

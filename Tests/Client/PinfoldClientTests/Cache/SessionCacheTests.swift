@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A session's cache")
 struct SessionCacheTests {
-    /// A server whose responses say which request they answer, and may be kept.
+    /// A server whose responses say which request they answer, and may be cached.
     private func withCountingServer(
         _ cacheControl: String = "private, max-age=86400", fields: [String] = [], bytes: Int = 0,
         _ body: (TestServer, ClientRuntime) async throws -> Void
@@ -98,7 +98,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test func `says how much it keeps, and lets go of all of it`() async throws {
+    @Test func `reports its size, and removes everything`() async throws {
         let folder = TemporaryFolder()
         try await withCountingServer { server, runtime in
             let session = try SessionManager(
@@ -138,7 +138,7 @@ struct SessionCacheTests {
                 configuration: configuration(folder), runtime: runtime)
             let cache = try #require(session.cache)
             await cache.waitUntilOpen()
-            // The file may still be the earlier session's, which is ending.
+            // The file may still belong to the earlier session, which is ending.
             try #require(cache.disk == .ready)
             let response = try await session.data(for: request)
             #expect(use(response) == .hit)
@@ -147,7 +147,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test func `fails where only a stored response is wanted and there is none`() async throws {
+    @Test func `fails if only a stored response is allowed and there is none`() async throws {
         try await withCountingServer { server, runtime in
             let session = try SessionManager(configuration: configuration(), runtime: runtime)
             var options = RequestOptions()
@@ -163,7 +163,7 @@ struct SessionCacheTests {
     @Test(
         arguments: ["no-cache", "max-age=0, must-revalidate", "max-age=86400"],
         [RequestProperties.CachePolicy.returnCacheElseLoad, .returnCacheDontLoad])
-    func `answers with whatever it keeps where that is asked for, whatever its server said`(
+    func `answers with any stored response on request, whatever its server said`(
         cacheControl: String, policy: RequestProperties.CachePolicy
     ) async throws {
         try await withCountingServer(cacheControl, fields: ["ETag: \"a\""]) { server, runtime in
@@ -176,7 +176,7 @@ struct SessionCacheTests {
             #expect(use(response) == .hit || use(response) == .stale)
             #expect(response.text == "nobody")
             #expect(server.requests.count == 1)
-            // A field alone does not ask for that.
+            // A field alone does not request this.
             guard cacheControl != "max-age=86400" else { return }
             let field = try HTTPRequest(
                 .get, server.url, fields: [.cacheControl: "max-stale"])
@@ -201,7 +201,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test func `has the capacities of an image downloader where that is asked for`() {
+    @Test func `has the capacities of an image downloader on request`() {
         let configuration = SessionConfiguration.images(cacheDirectory: "/var/cache/images")
         #expect(configuration.cacheMemoryBytes == 20 << 20)
         #expect(configuration.cacheDiskBytes == 150 << 20)

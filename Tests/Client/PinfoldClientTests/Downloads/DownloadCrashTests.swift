@@ -9,7 +9,7 @@ import Testing
 struct DownloadCrashTests {
     private let folder = TemporaryFolder()
 
-    @Test func `goes on in another process after kill -9`() async throws {
+    @Test func `is resumed in another process after kill -9`() async throws {
         let content = RangedContent(count: 2_000_000)
         try await withServer { connection, request in
             if content.answer(
@@ -51,14 +51,13 @@ struct DownloadCrashTests {
         }
     }
 
-    @Test func `tells that there is no space, and goes on where there is some again`() async throws
-    {
+    @Test func `reports that there is no space, and is resumed when there is`() async throws {
         let content = RangedContent(count: 2_000_000)
         try await withServer {
             content.answer($0, $1)
         } _: { server, runtime in
             let (url, path) = ("\(server.url)/a", folder.file("a.bin"))
-            // A limit of the process stands for a full disk.
+            // A limit of the process stands in for a full disk.
             await #expect(processExitsWith: .exitCode(17)) {
                 [
                     url = url as String, path = path as String
@@ -71,7 +70,7 @@ struct DownloadCrashTests {
                 let error = await failure {
                     _ = try await session.download(try HTTPRequest(.get, url), to: .path(path))
                 }
-                guard case .noSpace(let problem) = error?.problem else { exit(1) }
+                guard case .noSpace(let problem) = error?.downloadReason else { exit(1) }
                 let isRight =
                     problem.operation == .write && problem.path == path + ".part"
                     && error?.reason == .fileFailed

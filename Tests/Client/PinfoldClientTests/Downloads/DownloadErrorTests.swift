@@ -9,11 +9,10 @@ import Testing
 struct DownloadErrorTests {
     private let folder = TemporaryFolder()
 
-    /// The errors of a request that fails, for data and as a download; what the latter has in
-    /// common with the former is checked.
+    /// The errors of a failing request, as a data task and as a download. Checks that they agree.
     private func errors(
         _ session: SessionManager, _ url: String, _ options: RequestOptions = RequestOptions()
-    ) async throws -> (data: ClientError, failure: DownloadFailure) {
+    ) async throws -> (data: ClientError, failure: DownloadError) {
         let request = try HTTPRequest(.get, url)
         let plain = await failure { _ = try await session.data(for: request, options: options) }
         let data = try #require(plain)
@@ -27,12 +26,12 @@ struct DownloadErrorTests {
         #expect(error.url == data.url && error.host == data.host)
         #expect(error.wasNotProcessed == data.wasNotProcessed)
         #expect(error.proxyResponse == data.proxyResponse)
-        let inner = try #require(error.underlying as? DownloadFailure)
-        #expect(inner.problem == .transfer && inner.response == nil)
+        let inner = try #require(error.underlying as? DownloadError)
+        #expect(inner.reason == .transfer && inner.response == nil)
         return (data, inner)
     }
 
-    @Test func `tells that nothing was sent, as that of any request`() async throws {
+    @Test func `reports that nothing was sent, like that of any request`() async throws {
         let port = ClosedPort()
         try await withServer { _, _ in
             false
@@ -57,8 +56,8 @@ struct DownloadErrorTests {
             var options = RequestOptions()
             options.queueTimeout = .milliseconds(100)
             let (data, failure) = try await errors(session, "\(server.url)/", options)
-            #expect(data.wasNotProcessed && data.underlying is QueueTimeout)
-            #expect(failure.underlying is QueueTimeout)
+            #expect(data.wasNotProcessed && data.underlying is QueueTimeoutError)
+            #expect(failure.underlying is QueueTimeoutError)
             silent.cancel()
         }
     }
@@ -75,7 +74,7 @@ struct DownloadErrorTests {
         }
     }
 
-    @Test func `does not say that nothing was sent once a part has come`() async throws {
+    @Test func `does not say that nothing was sent once a part has arrived`() async throws {
         let content = RangedContent(count: 10)
         let server = Locked<TestServer?>(nil)
         defer { server.withLock { $0 = nil } }
@@ -100,7 +99,7 @@ struct DownloadErrorTests {
         }
     }
 
-    @Test func `tells that nothing was sent where the file is in the way`() async throws {
+    @Test func `reports that nothing was sent if the file is in the way`() async throws {
         folder.write([1], to: "a.bin")
         try await withServer { connection, _ in
             connection.respond()
@@ -111,7 +110,7 @@ struct DownloadErrorTests {
                 _ = try await session.download(
                     try HTTPRequest(.get, server.url), to: folder.destination)
             }
-            #expect(error?.problem == .destinationExists(folder.file("a.bin")))
+            #expect(error?.downloadReason == .destinationExists(folder.file("a.bin")))
             #expect(error?.wasNotProcessed == true)
             #expect(server.requests.isEmpty)
         }

@@ -10,8 +10,8 @@ import Testing
 struct DownloadRefusalTests {
     private let folder = TemporaryFolder()
 
-    /// Breaks off a download behind 5 of 10 bytes, answers the next request by the function, and
-    /// says what came of it.
+    /// Interrupts a download after 5 of 10 bytes, answers the next request with a closure, and
+    /// returns the result.
     private func resumed(
         _ answer: @escaping @Sendable (TestConnection) -> Void
     ) async throws -> (ClientError?, [String]) {
@@ -52,21 +52,21 @@ struct DownloadRefusalTests {
                 "several ranges (multipart/byteranges) instead of one"
             ),
         ] as [([String], String)])
-    func `another part than the one asked for is not written`(
+    func `a part other than the requested one is not written`(
         fields: [String], problem: String
     ) async throws {
         let (error, names) = try await resumed {
             $0.respond("206 Partial Content", fields, "abcde")
         }
         #expect(error?.reason == .badResponse)
-        #expect(error?.problem == .range(problem))
+        #expect(error?.downloadReason == .range(problem))
         #expect(error?.resumeData == nil)
-        // What was there before is as it was.
+        // The existing bytes are unchanged.
         #expect(names == ["a.bin.part", "a.bin.part.resume"])
         #expect(folder.bytes(of: "a.bin.part") == Array(RangedContent(count: 10).bytes[..<5]))
     }
 
-    @Test func `a range that there is not begins anew`() async throws {
+    @Test func `an unsatisfiable range restarts`() async throws {
         let content = RangedContent(count: 10)
         var shorter = RangedContent(count: 4, seed: 5)
         shorter.tag = "\"2\""
@@ -108,8 +108,8 @@ struct DownloadRefusalTests {
                 _ = try await session.download(request, to: folder.destination)
             }
             #expect(error?.reason == .unacceptableStatus)
-            #expect(error?.problem == .status(404))
-            #expect((error?.underlying as? DownloadFailure)?.response?.status.code == 404)
+            #expect(error?.downloadReason == .status(404))
+            #expect((error?.underlying as? DownloadError)?.response?.status.code == 404)
             #expect(folder.names == [])
             var options = DownloadOptions()
             options.acceptedStatus = 100...599
@@ -118,7 +118,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `nothing is asked for what could not be written`() async throws {
+    @Test func `nothing is requested that could not be written`() async throws {
         try await withServer { connection, _ in
             connection.respond("200 OK", [], "x")
             return true
@@ -128,12 +128,12 @@ struct DownloadRefusalTests {
             func problem(
                 _ destination: DownloadDestination, _ options: DownloadOptions = .init(),
                 _ fields: HTTPFields = [:]
-            ) async -> DownloadProblem? {
+            ) async -> DownloadError.Reason? {
                 var request = request
                 request.headerFields = fields
                 return await failure { [request] in
                     _ = try await session.download(request, to: destination, options: options)
-                }?.problem
+                }?.downloadReason
             }
             folder.write([1], to: "there")
             let there = folder.file("there")
@@ -166,7 +166,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `a choice that fails is told`() async throws {
+    @Test func `a failing choice is reported`() async throws {
         try await withServer { connection, _ in
             connection.respond("200 OK", [], "x")
             return true
@@ -177,11 +177,11 @@ struct DownloadRefusalTests {
             let error = await failure {
                 _ = try await session.download(request, to: .chosen { _, _ in throw No() })
             }
-            #expect(error?.problem == .choosing("no"))
+            #expect(error?.downloadReason == .choosing("no"))
         }
     }
 
-    @Test func `a file in the partial file's place is kept, unless it may be replaced`()
+    @Test func `an unknown file at the partial file's path is kept, unless it may be replaced`()
         async throws
     {
         let content = RangedContent(count: 10)
@@ -196,9 +196,9 @@ struct DownloadRefusalTests {
                 _ = try await session.download(
                     request, to: folder.destination, options: .resuming)
             }
-            #expect(error?.problem == .partialFileUnknown(part))
+            #expect(error?.downloadReason == .partialFileUnknown(part))
             #expect(error?.reason == .fileFailed)
-            #expect(error?.problem?.description.hasPrefix("\(part) exists") == true)
+            #expect(error?.downloadReason?.description.hasPrefix("\(part) exists") == true)
             #expect(folder.bytes(of: "a.bin.part") == [1, 2, 3])
             #expect(server.requests.isEmpty)
             var options = DownloadOptions()
@@ -215,7 +215,7 @@ struct DownloadRefusalTests {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in
             _ = content.answer(connection, request, atMost: 500_000)
-            // By the time that the rest arrives the file is another one.
+            // When the rest arrives, the file is a different one.
             let part = folder.file("a.bin.part")
             while (folder.bytes(of: "a.bin.part")?.count ?? 0) < 250_000 { sched_yield() }
             unlink(part)
@@ -229,7 +229,7 @@ struct DownloadRefusalTests {
                 _ = try await session.download(
                     request, to: folder.destination, options: .resuming)
             }
-            #expect(error?.problem == .partialFileLost(folder.file("a.bin.part")))
+            #expect(error?.downloadReason == .partialFileLost(folder.file("a.bin.part")))
             #expect(error?.resumeData == nil)
             #expect(folder.names == ["a.bin.part"])
             #expect(folder.bytes(of: "a.bin.part") == [9, 9, 9])
@@ -251,7 +251,7 @@ struct DownloadRefusalTests {
             let error = await failure {
                 _ = try await session.download(request, to: folder.destination)
             }
-            #expect(error?.problem == .busy(folder.file("a.bin.part")))
+            #expect(error?.downloadReason == .busy(folder.file("a.bin.part")))
             first.cancel()
         }
     }

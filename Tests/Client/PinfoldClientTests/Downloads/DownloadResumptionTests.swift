@@ -10,15 +10,15 @@ import Testing
 struct DownloadResumptionTests {
     private let folder = TemporaryFolder()
 
-    /// Without waits.
+    /// A policy without delays.
     private static func policy(_ attempts: Int) -> RetryPolicy {
         RetryPolicy(
             maximumAttempts: attempts, firstDelayMilliseconds: 0,
             maximumElapsedMilliseconds: 3_600_000)
     }
 
-    /// A server that sends parts of at most 100 bytes and does not say of how many, after the first
-    /// 100 bytes of the whole.
+    /// A server that sends the first 100 bytes of the whole, and then ranges of at most 100 bytes
+    /// without the complete length.
     private static func answerParts(
         of content: RangedContent, _ connection: TestConnection, _ range: String?, beyond: [String]
     ) -> Bool {
@@ -41,7 +41,7 @@ struct DownloadResumptionTests {
     }
 
     @Test(arguments: [200, 250])
-    func `is complete when the server says so, where parts do not tell the total`(count: Int)
+    func `is complete when the server says so, if parts do not give the total`(count: Int)
         async throws
     {
         let content = RangedContent(count: count)
@@ -69,7 +69,7 @@ struct DownloadResumptionTests {
         }
     }
 
-    @Test func `begins anew where nobody says how long the whole is`() async throws {
+    @Test func `restarts if the total length is unknown`() async throws {
         let content = RangedContent(count: 150)
         let asked = Locked(0)
         try await withServer { connection, request in
@@ -94,7 +94,7 @@ struct DownloadResumptionTests {
         }
     }
 
-    @Test func `goes on as the session's policy says`() async throws {
+    @Test func `is resumed according to the session's policy`() async throws {
         let content = RangedContent(count: 1_000_000)
         let asked = Locked(0)
         try await withServer { connection, request in
@@ -121,13 +121,12 @@ struct DownloadResumptionTests {
                     == [nil, "bytes=300000-", "bytes=600000-"])
             #expect(server.requests.map { $0.field("if-range") } == [nil, "\"1\"", "\"1\""])
             #expect(progress.value.received == 1_000_000)
-            // All of it was fetched by this call.
+            // All of it was downloaded by this call.
             #expect(response.resumedBytes == 0)
         }
     }
 
-    @Test func `counts no attempt of the policy where a dead connection is replaced`() async throws
-    {
+    @Test func `counts no attempt of the policy if a dead connection is replaced`() async throws {
         let content = RangedContent(count: 10)
         try await withServer { connection, request in
             switch request.path {
@@ -145,7 +144,7 @@ struct DownloadResumptionTests {
             configuration.resendsUnanswered = true
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/first"))
-            // More content than the engine keeps to send it again by itself.
+            // More content than the engine keeps in order to send it again by itself.
             let long = String(repeating: "x", count: 200_000)
             let response = try await session.download(
                 try HTTPRequest(.get, "\(server.url)/a"), content: .text(long),
@@ -156,7 +155,7 @@ struct DownloadResumptionTests {
         }
     }
 
-    @Test func `goes on in a folder of its own by whatever path its file is named`() async throws {
+    @Test func `is resumed in a separate folder whatever path its file has`() async throws {
         let content = RangedContent(count: 1000)
         try await withServer { connection, request in
             content.answer(connection, request, atMost: request.field("range") == nil ? 600 : nil)
@@ -178,7 +177,9 @@ struct DownloadResumptionTests {
         }
     }
 
-    @Test func `fails when the policy's attempts are used up, and can still go on`() async throws {
+    @Test func `fails when the policy's attempts are used up, and can still be resumed`()
+        async throws
+    {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in
             content.answer(connection, request, atMost: 300_000)
@@ -196,9 +197,10 @@ struct DownloadResumptionTests {
         }
     }
 
-    @Test func `fails where the rest cannot be asked for`() async throws {
+    @Test func `fails if the rest cannot be requested`() async throws {
         try await withServer { connection, _ in
-            // Without Date nobody knows whether it was modified in the second that it was sent.
+            // Without Date it is unknown whether it was modified in the second in which it was
+            // sent.
             connection.send(
                 "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n"
                     + "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n12345")

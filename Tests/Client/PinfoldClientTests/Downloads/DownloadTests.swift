@@ -38,7 +38,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `goes where the response says`() async throws {
+    @Test func `goes to the destination chosen by the response`() async throws {
         try await withServer { connection, _ in
             connection.respond(
                 "200 OK", ["Content-Disposition: attachment; filename=\"b.txt\""], "hello")
@@ -54,7 +54,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `takes content whose length nobody has said`() async throws {
+    @Test func `accepts content of unknown length`() async throws {
         try await withServer { connection, _ in
             connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             connection.send("3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n")
@@ -68,7 +68,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `goes on where it broke off, by its error's resume data`() async throws {
+    @Test func `resumes where it was interrupted, with its error's resume data`() async throws {
         let content = RangedContent(count: 1_000_000)
         let isBroken = Locked(true)
         try await withServer { connection, request in
@@ -82,7 +82,7 @@ struct DownloadTests {
                 _ = try await session.download(request, to: folder.destination)
             }
             #expect(error?.reason == .connectionLost)
-            #expect(error?.problem == .transfer)
+            #expect(error?.downloadReason == .transfer)
             let data = try #require(error?.resumeData)
             #expect(data.receivedBytes == 600_000)
             #expect(data.expectedBytes == 1_000_000)
@@ -104,7 +104,7 @@ struct DownloadTests {
             #expect(second.field("if-range") == "\"1\"")
             #expect(second.field("accept") == "x/y")
             #expect(second.field("authorization") == "other")
-            // What was there counts, and nothing counts twice.
+            // The existing bytes count, and nothing counts twice.
             let value = progress.value
             #expect(value.received == 1_000_000)
             #expect(value.expectedToReceive == 1_000_000)
@@ -112,7 +112,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `begins anew where the content has changed since`() async throws {
+    @Test func `restarts if the content has changed`() async throws {
         let old = RangedContent(count: 500_000)
         var new = RangedContent(count: 300_000, seed: 9)
         new.tag = "\"2\""
@@ -146,11 +146,11 @@ struct DownloadTests {
         }
     }
 
-    @Test func `has its last byte confirmed where all was there already`() async throws {
+    @Test func `has its last byte confirmed if everything was there already`() async throws {
         let content = RangedContent(count: 300_000)
         let place = folder
         try await withServer { connection, request in
-            // The destination appears while the download is under way.
+            // The destination appears during the download.
             if request.field("range") == nil { place.write([1], to: "a.bin") }
             return content.answer(connection, request)
         } _: { server, runtime in
@@ -160,7 +160,7 @@ struct DownloadTests {
                 _ = try await session.download(
                     request, to: folder.destination, options: .resuming)
             }
-            #expect(error?.problem == .destinationExists(folder.file("a.bin")))
+            #expect(error?.downloadReason == .destinationExists(folder.file("a.bin")))
             #expect(error?.resumeData?.receivedBytes == 300_000)
             unlink(folder.file("a.bin"))
             let response = try await session.download(
@@ -172,7 +172,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `takes parts until all is there`() async throws {
+    @Test func `accepts parts until everything is there`() async throws {
         let content = RangedContent(count: 10)
         try await withServer { connection, request in
             guard let range = request.field("range") else {
@@ -203,7 +203,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `leaves resume data where it is cancelled so, and nothing else`() async throws {
+    @Test func `leaves resume data if cancelled for that, and nothing else`() async throws {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in
             if content.answer(connection, request, atMost: 500_000) { return true }
@@ -212,11 +212,11 @@ struct DownloadTests {
         } _: { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             for produces in [true, false] {
-                let (results, told) = AsyncStream.makeStream(
+                let (results, continuation) = AsyncStream.makeStream(
                     of: Result<DownloadResponse, ClientError>.self)
                 let task = session.downloadTask(
                     try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination
-                ) { told.yield($0) }
+                ) { continuation.yield($0) }
                 task.resume()
                 for await value in task.progress.updates() where value.received >= 500_000 {
                     break
@@ -227,14 +227,14 @@ struct DownloadTests {
                     return
                 }
                 #expect(error.reason == .cancelled)
-                // What had arrived, and was not written yet, may be gone.
+                // What had arrived and was not written yet may be lost.
                 #expect((error.resumeData?.receivedBytes ?? 0 > 0) == produces)
                 #expect(folder.names == (produces ? ["a.bin.part", "a.bin.part.resume"] : []))
             }
         }
     }
 
-    @Test func `leaves what there is where its Swift task is cancelled and it resumes`()
+    @Test func `leaves what there is if its Swift task is cancelled and it resumes`()
         async throws
     {
         let content = RangedContent(count: 1_000_000)
@@ -266,7 +266,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `comes to its end when its runtime is closed`() async throws {
+    @Test func `is completed when its runtime is closed`() async throws {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in
             if content.answer(connection, request, atMost: 500_000) { return true }
@@ -293,7 +293,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `tells its progress where handlers are called, the end last, its rest's too`()
+    @Test func `reports its progress where handlers are called, the end last, also for its rest`()
         async throws
     {
         let content = RangedContent(count: 1_000_000)
@@ -302,27 +302,27 @@ struct DownloadTests {
             return content.answer(connection, request, atMost: most)
         } _: { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
-            let (told, tell) = AsyncStream.makeStream(of: (Int64, Bool).self)
+            let (values, continuation) = AsyncStream.makeStream(of: (Int64, Bool).self)
             let (results, end) = AsyncStream.makeStream(of: ResumeData?.self)
             let completion = { @Sendable (result: Result<DownloadResponse, ClientError>) in
-                tell.yield((-1, false))
+                continuation.yield((-1, false))
                 if case .failure(let error) = result { end.yield(error.resumeData) }
             }
             session.downloadTask(
                 try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination
             ) {
-                tell.yield(($0.received, $0.isFinished))
+                continuation.yield(($0.received, $0.isFinished))
             } completion: {
                 completion($0)
             }.resume()
             let rest = try #require(await results.first { _ in true } ?? nil)
             try session.downloadTask(resuming: rest, to: folder.destination) {
-                tell.yield(($0.received, $0.isFinished))
+                continuation.yield(($0.received, $0.isFinished))
             } completion: {
                 completion($0)
             }.resume()
             var (before, ends) = ((Int64(0), false), [(Int64, Bool)]())
-            for await value in told {
+            for await value in values {
                 if value.0 < 0 { ends.append(before) }
                 if ends.count == 2 { break }
                 before = value
@@ -332,7 +332,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `is one task, and events tell of it`() async throws {
+    @Test func `is one task, with its events`() async throws {
         let content = RangedContent(count: 1_000_000)
         try await withServer { connection, request in
             let most = request.field("range") == nil ? 500_000 : nil
@@ -341,17 +341,17 @@ struct DownloadTests {
         } _: { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let events = session.events()
-            let (results, told) = AsyncStream.makeStream(
+            let (results, continuation) = AsyncStream.makeStream(
                 of: Result<DownloadResponse, ClientError>.self)
             func begin() throws -> SessionTask<DownloadResponse> {
                 let task = session.downloadTask(
                     try HTTPRequest(.get, "\(server.url)/a"), to: folder.destination,
                     options: .resuming
-                ) { told.yield($0) }
+                ) { continuation.yield($0) }
                 task.resume()
                 return task
             }
-            // The server breaks off, and the next one goes on.
+            // The server interrupts it, and the next one resumes it.
             let first = try begin()
             guard case .failure = await results.first(where: { _ in true }) else {
                 Issue.record("it did not fail")

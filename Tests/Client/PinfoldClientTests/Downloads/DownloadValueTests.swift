@@ -23,7 +23,7 @@ struct DownloadValueTests {
         arguments: [
             (["ETag": "\"a\""], .entityTag("\"a\"")), (["ETag": "W/\"a\""], nil),
             (["ETag": "a"], nil), (["ETag": "\""], nil), (["ETag": "\"a\"b\""], nil),
-            // A weak tag says that the bytes may differ: the date says nothing against that.
+            // A weak tag says that the bytes may differ, and the date does not disprove that.
             (["ETag": "W/\"a\"", "Last-Modified": past, "Date": "\(later)"], nil),
             (["Last-Modified": past, "Date": later], .lastModified(past)),
             (["Last-Modified": past, "Date": soon], nil), (["Last-Modified": past], nil),
@@ -50,7 +50,7 @@ struct DownloadValueTests {
     private static let soon = "Tue, 14 Nov 2023 22:14:19 GMT"
     private static let later = "Tue, 14 Nov 2023 22:14:20 GMT"
 
-    // MARK: What follows on a head
+    // MARK: Steps
 
     private static let url = "http://a.test/f"
 
@@ -70,18 +70,18 @@ struct DownloadValueTests {
 
     private func step(
         _ response: HTTPResponse, offset: Int64? = 10, expected: Int64? = 20,
-        from place: String = url, _ change: (inout DownloadStep.Question) -> Void = { _ in }
+        from place: String = url, _ change: (inout DownloadStep.RangeRequest) -> Void = { _ in }
     ) -> DownloadStep {
-        var question = DownloadStep.Question(
+        var asked = DownloadStep.RangeRequest(
             offset: offset, resume: offset == nil ? nil : Self.resume(expected: expected))
-        change(&question)
-        return DownloadStep(question, response, from: place)
+        change(&asked)
+        return DownloadStep(asked, response, from: place)
     }
 
-    @Test func `the part that was asked for is taken`() {
+    @Test func `the requested part is accepted`() {
         #expect(
             step(Self.part("bytes 10-19/20")) == .take(from: 10, count: 10, total: 20))
-        // Less than asked for, too; the rest is asked for then.
+        // Less than requested is accepted, too; the rest is requested then.
         #expect(step(Self.part("bytes 10-14/20")) == .take(from: 10, count: 5, total: 20))
         #expect(step(Self.part("bytes 10-14/*")) == .take(from: 10, count: 5, total: 20))
         #expect(
@@ -109,35 +109,35 @@ struct DownloadValueTests {
         }
     }
 
-    @Test func `a part of what was asked for as a whole is refused`() {
+    @Test func `a part is refused if the whole was requested`() {
         guard case .refuse(.range) = step(Self.part("bytes 0-9/20"), offset: nil) else {
             Issue.record("it was taken")
             return
         }
-        // A range of the caller's own is the caller's business.
+        // A range in the caller's own request is the caller's responsibility.
         #expect(
             step(Self.part("bytes 0-9/20", [.contentLength: "10"]), offset: nil) {
                 $0.hasOwnRange = true
             } == .take(from: 0, count: 10, total: 10))
     }
 
-    @Test func `a part from another place begins anew, other queries are the same place`() {
+    @Test func `a part from another URL restarts, but queries may differ`() {
         let response = Self.part("bytes 10-19/20")
-        #expect(step(response, from: "http://b.test/f") == .beginAnew)
+        #expect(step(response, from: "http://b.test/f") == .restart)
         #expect(
             step(response, from: Self.url + "?signed=2") == .take(from: 10, count: 10, total: 20))
     }
 
-    @Test func `a range that there is not begins anew, or has the last byte confirmed`() {
-        #expect(step(Self.part("bytes */5", status: 416)) == .beginAnew)
-        #expect(step(Self.part(nil, status: 416)) == .beginAnew)
+    @Test func `an unsatisfiable range restarts, or has the last byte confirmed`() {
+        #expect(step(Self.part("bytes */5", status: 416)) == .restart)
+        #expect(step(Self.part(nil, status: 416)) == .restart)
         #expect(step(Self.part("bytes */10", status: 416)) == .stepBack)
         #expect(
-            step(Self.part("bytes */10", status: 416)) { $0.hasSteppedBack = true } == .beginAnew)
+            step(Self.part("bytes */10", status: 416)) { $0.hasSteppedBack = true } == .restart)
         #expect(step(Self.part(nil, status: 416), offset: nil) == .refuse(.status(416)))
     }
 
-    @Test func `the whole in place of a part is written from its beginning`() {
+    @Test func `the whole instead of a part is written from its beginning`() {
         #expect(
             step(Self.part(nil, [.contentLength: "7"], status: 200))
                 == .take(from: 0, count: 7, total: 7))

@@ -20,14 +20,14 @@ struct PartialFileTests {
 
     private func open(
         _ fits: Bool = true
-    ) throws(DownloadProblem) -> PartialFile { try PartialFile(path) { _ in fits } }
+    ) throws(DownloadError.Reason) -> PartialFile { try PartialFile(path) { _ in fits } }
 
     private func lay(_ count: Int, _ data: ResumeData?) throws {
         folder.write([UInt8](repeating: 7, count: count), to: "a.part")
         if let data { try folder.write(data.text, to: "a.part.resume") }
     }
 
-    @Test func `goes on behind all that is in it, whatever its resume data had last said`() throws {
+    @Test func `continues after its last byte, whatever its resume data says`() throws {
         try lay(60, data(received: 10))
         let file = try open()
         defer { file.close() }
@@ -36,7 +36,7 @@ struct PartialFileTests {
     }
 
     @Test(arguments: ["another", ""])
-    func `goes on behind what was synced where the machine was restarted since`(
+    func `continues after the synced bytes if the machine was restarted`(
         boot: String
     ) throws {
         try lay(60, data(received: 50, durable: 40, boot: boot))
@@ -45,8 +45,8 @@ struct PartialFileTests {
         #expect(file.length == 40)
     }
 
-    @Test func `has nothing to go on with where anything does not fit`() throws {
-        // Longer than the whole; of another request; without bytes; damaged; a note.
+    @Test func `cannot be resumed if anything does not match`() throws {
+        // Longer than the whole; for another request; without bytes; damaged; a note.
         try lay(101, data())
         try expectNothing()
         try lay(60, data())
@@ -60,7 +60,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test func `goes on by whatever path its resume data names it`() throws {
+    @Test func `is resumed whatever path its resume data has`() throws {
         try lay(60, data())
         try folder.write(
             data().text.replacing("a.part", with: "x/../a.part"), to: "a.part.resume")
@@ -71,14 +71,14 @@ struct PartialFileTests {
     }
 
     @Test(arguments: [nil, "{\"mine\":1}"])
-    func `is not written to where nothing says that it is of a download`(beside: String?) throws {
+    func `is not written to if it is not known to be of a download`(beside: String?) throws {
         try lay(60, nil)
         if let beside { try folder.write(beside, to: "a.part.resume") }
         let names = folder.names
-        #expect(throws: DownloadProblem.partialFileUnknown(path)) { try open() }
+        #expect(throws: DownloadError.Reason.partialFileUnknown(path)) { try open() }
         #expect(folder.bytes(of: "a.part") == [UInt8](repeating: 7, count: 60))
         #expect(folder.names == names)
-        // Unless it may be replaced; also then only when there is something to write.
+        // Unless it may be replaced, and even then only when there is something to write.
         for resets in [false, true] {
             var file = try PartialFile(path, replaces: true) { _ in true }
             #expect(file.resume == nil && file.length == 0)
@@ -90,7 +90,7 @@ struct PartialFileTests {
         }
     }
 
-    /// What a process that is killed at this point leaves is written anew by the next one.
+    /// The next process starts from the beginning after one that was killed at this point.
     private func expectMayBegin(_ file: PartialFile) throws {
         file.close()
         let next = try open(false)
@@ -100,7 +100,7 @@ struct PartialFileTests {
 
     @Test(arguments: [false, true])
     func `is known as a download's wherever its process was killed`(resumes: Bool) throws {
-        // In place of nothing, and of what another download has left.
+        // With nothing there, and with what another download has left.
         for lies in [false, true] {
             if lies { try lay(60, data()) }
             try expectMayBegin(try open(false))
@@ -128,26 +128,26 @@ struct PartialFileTests {
             try file.write([[1, 2]], isLast: false)
             unlink(path)
             if isReplaced { folder.write([9, 9], to: "a.part") }
-            #expect(throws: DownloadProblem.partialFileLost(path)) {
+            #expect(throws: DownloadError.Reason.partialFileLost(path)) {
                 try file.finish(at: folder.file("a"), replaces: true)
             }
             #expect(file.leave(keeping: true) == nil)
             file.close()
-            // What has its name stays, and its resume data does not lie beside that.
+            // What has its name stays, without resume data beside it.
             #expect(folder.names == (isReplaced ? ["a.part"] : []))
             #expect(folder.bytes(of: "a.part") == (isReplaced ? [9, 9] : nil))
         }
     }
 
     @Test(arguments: [false, true])
-    func `says of nothing that it is kept when somebody has moved it away`(keeps: Bool) throws {
+    func `reports nothing as kept when it was moved away`(keeps: Bool) throws {
         var file = try open()
         try file.reset(data())
         try file.write([[1, 2]], isLast: false)
         #expect(rename(path, folder.file("b")) == 0)
-        // Another download, with resume data of its own.
+        // Another download, with its own resume data.
         var other = try open()
-        #expect(throws: DownloadProblem.partialFileLost(path)) { try file.reset(data()) }
+        #expect(throws: DownloadError.Reason.partialFileLost(path)) { try file.reset(data()) }
         try other.reset(data())
         try other.write([[3]], isLast: false)
         #expect(file.leave(keeping: keeps) == nil)
@@ -177,20 +177,20 @@ struct PartialFileTests {
 
     @Test func `is written by one at a time`() throws {
         let first = try open()
-        #expect(throws: DownloadProblem.busy(path)) { try open() }
+        #expect(throws: DownloadError.Reason.busy(path)) { try open() }
         first.close()
         try open().close()
     }
 
     @Test func `is no link, no folder and no pipe`() throws {
         symlink("/etc/hosts", path)
-        #expect(throws: DownloadProblem.partialFileUnsafe(path)) { try open() }
+        #expect(throws: DownloadError.Reason.partialFileUnsafe(path)) { try open() }
         unlink(path)
         mkfifo(path, 0o600)
-        #expect(throws: DownloadProblem.partialFileUnsafe(path)) { try open() }
+        #expect(throws: DownloadError.Reason.partialFileUnsafe(path)) { try open() }
         unlink(path)
         mkdir(path, 0o700)
-        #expect(throws: DownloadProblem.self) { try open() }
+        #expect(throws: DownloadError.Reason.self) { try open() }
     }
 
     @Test func `gives up a name that is a second one of another file`() throws {
@@ -216,7 +216,7 @@ struct PartialFileTests {
         #expect(mode.st_mode & 0o777 == 0o600)
     }
 
-    @Test func `has no resume data of something else while it is written anew`() throws {
+    @Test func `has no resume data of other content while it is restarted`() throws {
         try lay(60, data())
         var file = try open(false)
         defer { file.close() }
@@ -227,7 +227,7 @@ struct PartialFileTests {
         #expect(folder.bytes(of: "a.part") == [1])
     }
 
-    @Test func `stays where it can go on, and goes where it cannot`() throws {
+    @Test func `stays if it can be resumed, and is removed if not`() throws {
         var file = try open()
         try file.reset(data())
         try file.write([[1, 2]], isLast: true)
@@ -255,7 +255,7 @@ struct PartialFileTests {
         try file.write([[1, 2]], isLast: false)
         let destination = folder.file("a")
         folder.write([9], to: "a")
-        #expect(throws: DownloadProblem.destinationExists(destination)) {
+        #expect(throws: DownloadError.Reason.destinationExists(destination)) {
             try file.finish(at: destination, replaces: false)
         }
         #expect(folder.bytes(of: "a") == [9])
@@ -278,8 +278,8 @@ struct PartialFileTests {
         folder.write([1], to: "a")
         mkdir(folder.file("folder"), 0o700)
         symlink("nowhere", folder.file("link"))
-        func problem(_ path: String, replaces: Bool = false) -> DownloadProblem? {
-            do throws(DownloadProblem) {
+        func problem(_ path: String, replaces: Bool = false) -> DownloadError.Reason? {
+            do throws(DownloadError.Reason) {
                 try FilePaths.check(destination: path, replaces: replaces, partialIn: nil)
                 return nil
             } catch {
@@ -295,7 +295,7 @@ struct PartialFileTests {
                 continue
             }
         }
-        let missing = FileProblem(operation: .open, path: folder.file("none"), code: ENOENT)
+        let missing = FileOperationError(operation: .open, path: folder.file("none"), code: ENOENT)
         #expect(problem(folder.file("none/b")) == .file(missing))
     }
 }

@@ -4,18 +4,19 @@ import TestSupport
 
 @testable import PinfoldClient
 
-/// Content that a test's server has, with ranges and If-Range (RFC 9110 sections 13.1.5 and 14).
+/// The content of a test server, with support for ranges and If-Range (RFC 9110 sections 13.1.5 and
+/// 14).
 struct RangedContent: Sendable {
     var bytes: [UInt8]
     var tag = "\"1\""
-    /// Other fields of its responses.
+    /// Additional fields of its responses.
     var fields: [String] = []
 
     init(count: Int, seed: Int = 0) {
         bytes = (0..<count).map { UInt8(truncatingIfNeeded: ($0 &+ seed) &* 31 &+ $0 >> 8) }
     }
 
-    /// - Parameter most: So many bytes of content are sent, and no more; nil: all.
+    /// - Parameter most: The maximum number of bytes sent, or `nil` for all.
     func answer(
         _ connection: TestConnection, _ request: TestRequest, atMost most: Int? = nil
     ) -> Bool {
@@ -44,7 +45,7 @@ struct RangedContent: Sendable {
     }
 }
 
-/// What the tests of downloads need: a folder, and a file's bytes.
+/// Support for tests of downloads: a folder, and the content of a file.
 extension TemporaryFolder {
     func bytes(of name: String) -> [UInt8]? {
         guard let opened = fopen(file(name), "r") else { return nil }
@@ -63,12 +64,12 @@ extension TemporaryFolder {
         fclose(opened)
     }
 
-    /// The destination of most tests.
+    /// The destination in most tests.
     var destination: DownloadDestination { .path(file("a.bin")) }
 }
 
 extension ClientError {
-    var problem: DownloadProblem? { (underlying as? DownloadFailure)?.problem }
+    var downloadReason: DownloadError.Reason? { (underlying as? DownloadError)?.reason }
 }
 
 extension DownloadOptions {

@@ -40,19 +40,19 @@ struct ResumeDataTests {
     @Test func `keeps what chooses the representation, and no credentials`() throws {
         let made = try #require(data([.eTag: "\"x\"", .vary: "user-agent, cookie"]))
         #expect(made.fields == [.accept: "text/*", .userAgent: "x"])
-        #expect(made.isOf(Self.request))
+        #expect(made.matches(Self.request))
         var other = Self.request
         other.headerFields[.cookie] = nil
-        #expect(made.isOf(other))
+        #expect(made.matches(other))
         other.headerFields[.userAgent] = "y"
-        #expect(!made.isOf(other))
+        #expect(!made.matches(other))
         other = Self.request
         other.headerFields[.acceptLanguage] = "de"
-        #expect(!made.isOf(other))
-        #expect(!made.isOf(try HTTPRequest(.get, "https://a.test/f?q=2")))
+        #expect(!made.matches(other))
+        #expect(!made.matches(try HTTPRequest(.get, "https://a.test/f?q=2")))
     }
 
-    @Test func `is there only where a server can send the rest`() throws {
+    @Test func `exists only if a server can send the rest`() throws {
         let tag: HTTPFields = [.eTag: "\"x\""]
         #expect(data(tag) != nil)
         #expect(data([:]) == nil)
@@ -90,7 +90,7 @@ struct ResumeDataTests {
             ),
             (
                 #""entityTag":"\"1\"""#, #""lastModified":"today""#,
-                .member("lastModified", expected: "a date by RFC 9110")
+                .member("lastModified", expected: "a date as in RFC 9110")
             ),
             (
                 #""entityTag":"\"1\"""#, #""a":1"#,
@@ -111,7 +111,7 @@ struct ResumeDataTests {
             ("\"/a.part\"", "\"a.part\"", .member("partialFile", expected: "an absolute path")),
             ("\"boot\":\"b\"", "\"boot\":null", .member("boot", expected: "a string")),
         ] as [(String, String, ResumeDataError?)])
-    func `is refused where a part of it is not as it was written`(
+    func `is rejected if a part of it is invalid`(
         from: String, to: String, expected: ResumeDataError?
     ) {
         let text = Self.whole.replacing(from, with: to, maxReplacements: from.isEmpty ? 0 : 1)
@@ -121,7 +121,7 @@ struct ResumeDataTests {
         #expect(found == expected)
     }
 
-    @Test func `is refused where it is too long`() {
+    @Test func `is rejected if it is too long`() {
         let text = String(repeating: " ", count: ResumeData.maximumTextBytes + 1)
         #expect(throws: ResumeDataError.tooLong(maximumBytes: ResumeData.maximumTextBytes)) {
             try ResumeData(text: text)

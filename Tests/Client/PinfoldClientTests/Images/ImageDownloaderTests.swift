@@ -11,7 +11,7 @@ import Testing
 final class ImageFixture: Sendable {
     let server: TestServer
     let downloader: ImageDownloader
-    /// The paths of requests as they come.
+    /// The paths of requests as they arrive.
     let asked: AsyncStream<String>
     private let gate: AnswerGate
 
@@ -21,7 +21,7 @@ final class ImageFixture: Sendable {
         try HTTPRequest(.get, "\(server.url)\(path)", fields: fields)
     }
 
-    /// Waits until so many further requests have come.
+    /// Waits for this number of further requests.
     func waitForRequests(_ count: Int) async -> Set<String> {
         var paths: Set<String> = []
         for await path in asked {
@@ -31,7 +31,7 @@ final class ImageFixture: Sendable {
         return paths
     }
 
-    /// The end of a download that is begun when this is called.
+    /// Starts a download, and returns its end.
     func ended(
         _ path: String, _ options: RequestOptions = RequestOptions()
     ) throws -> (ImageDownloadReceipt?, Task<Result<ImageDownload, ClientError>?, Never>) {
@@ -54,7 +54,7 @@ final class ImageFixture: Sendable {
         self.gate = gate
     }
 
-    /// - Parameter held: The server answers nothing before ``release()``.
+    /// - Parameter held: Whether the server waits for ``release()`` before it answers.
     static func run(
         held: Bool = false, maximumActive: Int = 4, order: QueueOrder = .firstInFirstOut,
         serializer: ImageResponseSerializer = ImageResponseSerializer(),
@@ -88,7 +88,7 @@ final class ImageFixture: Sendable {
                 session: try SessionManager(configuration: configuration, runtime: runtime),
                 cache: ImageMemoryCache(pressure: [], runtime: runtime), serializer: serializer,
                 maximumActiveDownloads: maximumActive, order: order)
-            // Else the server's threads would go on waiting where a test fails.
+            // Otherwise the server's threads would wait forever if a test fails.
             defer { gate.open() }
             try await body(ImageFixture(server, downloader, asked, gate))
         }
@@ -135,7 +135,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `leaves the others where one caller cancels`() async throws {
+    @Test func `continues for the others if one caller cancels`() async throws {
         try await ImageFixture.run(held: true) { fixture in
             let (first, one) = try fixture.ended("/a")
             let (_, two) = try fixture.ended("/a")
@@ -144,7 +144,7 @@ struct ImageDownloaderTests {
             fixture.release()
             let image = try await two.value?.get().image
             #expect(image?.format == .gif)
-            // What is over cannot be cancelled.
+            // What has ended cannot be cancelled.
             fixture.downloader.cancel(try #require(first))
             #expect(fixture.server.requests.count == 1)
         }
@@ -213,7 +213,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `takes those of a higher priority first, and what they have joined`() async throws {
+    @Test func `starts those of a higher priority first, and what they have joined`() async throws {
         try await ImageFixture.run(held: true, maximumActive: 1) { fixture in
             var (high, low) = (RequestOptions(), RequestOptions())
             high.priority = .high
@@ -241,7 +241,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `asks the server where the policy ignores the cache`() async throws {
+    @Test func `contacts the server if the policy ignores the cache`() async throws {
         try await ImageFixture.run { fixture in
             _ = try await fixture.downloader.image(for: try fixture.request("/a"))
             var options = RequestOptions()
@@ -255,7 +255,7 @@ struct ImageDownloaderTests {
     }
 
     @Test(arguments: ["/text", "/empty", "/damaged", "/missing"])
-    func `fails where the response is no image`(path: String) async throws {
+    func `fails if the response is not an image`(path: String) async throws {
         try await ImageFixture.run { fixture in
             let error = await failure {
                 _ = try await fixture.downloader.image(for: try fixture.request(path))
@@ -297,7 +297,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    /// Says on which thread it is asked.
+    /// Records on which thread it is called.
     private struct WatchedDecoder: ImageDecoding {
         let thread = Locked("")
 

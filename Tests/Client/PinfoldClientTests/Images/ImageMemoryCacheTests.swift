@@ -65,17 +65,19 @@ struct ImageMemoryCacheTests {
         #expect(cache.memoryUsage == 12)
     }
 
-    @Test func `says that it hears of no memory pressure, and why`() {
+    @Test func `reports that memory pressure is not monitored, and why`() {
         let origins: [MemoryPressureSource.Origin] = [
             .events(path: "/nonexistent"),
             .stalls(path: "/nonexistent", stallMilliseconds: 1, windowMilliseconds: 2000),
         ]
         let cache = ImageMemoryCache(pressure: origins)
-        let refusals = origins.map { MemoryPressureState.Refusal(origin: $0, code: ENOENT) }
+        let refusals = origins.map {
+            MemoryPressureState.UnavailableSource(origin: $0, code: ENOENT)
+        }
         #expect(cache.memoryPressure == .unavailable(refusals))
     }
 
-    @Test func `hears of memory pressure by the kernel where that lets us`() async throws {
+    @Test func `is notified of memory pressure if the kernel allows it`() async throws {
         try await withRuntime { runtime in
             let cache = ImageMemoryCache(runtime: runtime)
             switch cache.memoryPressure {
@@ -88,7 +90,7 @@ struct ImageMemoryCacheTests {
         }
     }
 
-    /// A connection to itself, whose urgent data stand for the kernel's event.
+    /// A connection to itself, whose urgent data stands in for the kernel's event.
     private func urgentPair() throws -> (reading: Int32, writing: Int32) {
         let listener = try Sockets.listen(on: try #require(.init("127.0.0.1:0")))
         defer { Descriptors.close(listener) }
@@ -114,7 +116,7 @@ struct ImageMemoryCacheTests {
 
     private struct MemoryPressureProblem: Error {}
 
-    @Test func `is cleared where memory runs short`() async throws {
+    @Test func `is cleared under memory pressure`() async throws {
         let (reading, writing) = try urgentPair()
         let (acknowledged, whenAcknowledged) = AsyncStream.makeStream(of: Bool.self)
         defer {
@@ -133,16 +135,16 @@ struct ImageMemoryCacheTests {
                     defer { whenAcknowledged.yield(isShort.withLock { $0 }) }
                     return isShort.withLock { $0 }
                 })
-            cache.hear(of: source, on: runtime)
+            cache.observe(source, on: runtime)
             #expect(cache.memoryPressure == .watched(.machine))
-            var told = acknowledged.makeAsyncIterator()
-            // An event of others.
+            var reports = acknowledged.makeAsyncIterator()
+            // An event for something else.
             send(writing, [1], 1, Int32(MSG_OOB))
-            #expect(await told.next() == false)
+            #expect(await reports.next() == false)
             #expect(cache.count == 1)
             isShort.withLock { $0 = true }
             send(writing, [1], 1, Int32(MSG_OOB))
-            #expect(await told.next() == true)
+            #expect(await reports.next() == true)
             await withCheckedContinuation { done in
                 runtime.post(.work { _ in done.resume() })
             }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("A place for an image")
 struct ImageSlotTests {
-    /// What is shown up to an image, or up to the second placeholder.
+    /// The content displayed up to an image, or up to the second placeholder.
     private func shown(in slot: ImageSlot, upTo isLast: (ImageSlot.Content) -> Bool) async
         -> [String]
     {
@@ -36,7 +36,7 @@ struct ImageSlotTests {
             #expect(await seen.suffix(2) == ["placeholder", "image"])
             #expect(!slot.isLoading)
             #expect(slot.error == nil)
-            // From the cache, at once.
+            // From the cache, immediately.
             slot.load(nil)
             #expect(slot.content == .placeholder)
             slot.load(try fixture.request("/a"))
@@ -69,7 +69,7 @@ struct ImageSlotTests {
         }
     }
 
-    @Test func `shows its placeholder where there is no image`() async throws {
+    @Test func `shows its placeholder if there is no image`() async throws {
         try await ImageFixture.run { fixture in
             let slot = ImageSlot(downloader: fixture.downloader)
             slot.load(try fixture.request("/a"))
@@ -82,7 +82,7 @@ struct ImageSlotTests {
         }
     }
 
-    @Test func `ends loading when it is told to, or let go of`() async throws {
+    @Test func `stops loading when it is cancelled or released`() async throws {
         try await ImageFixture.run(held: true) { fixture in
             var slot: ImageSlot? = ImageSlot(downloader: fixture.downloader)
             slot?.load(try fixture.request("/a"))

@@ -4,10 +4,10 @@ import Testing
 
 @Suite("The page on AFNetworking's behaviours")
 struct AFNetworkingPageTests {
-    /// A row of its tables.
+    /// A row of the page's tables.
     private struct Row {
         var behaviour: String
-        /// Suites or files, each with a sentence or a function's name.
+        /// Suites or files, each with a sentence or the name of a function.
         var tests: [(place: String, test: String)]
     }
 
@@ -30,7 +30,7 @@ struct AFNetworkingPageTests {
         }
     }
 
-    /// The sources of all tests, by what they are called by.
+    /// The sources of all tests, by path.
     private static func sources() throws -> [(path: String, text: String)] {
         let tests = Checkout.root.appending(path: "Tests")
         let names = try FileManager.default.subpathsOfDirectory(atPath: tests.path)
@@ -39,7 +39,7 @@ struct AFNetworkingPageTests {
             .map { ($0, try String(contentsOf: tests.appending(path: $0), encoding: .utf8)) }
     }
 
-    @Test func `names a test for each of them, and only tests that there are`() throws {
+    @Test func `names a test for each of them, and only existing tests`() throws {
         let rows = try Self.rows()
         #expect(rows.count > 55)
         let sources = try Self.sources()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// What AFNetworking's session managers do, as far as no other suite has it.
+/// The behaviour of AFNetworking's session managers that no other suite covers.
 @Suite("A session in place of AFNetworking's")
 struct ListedSessionTests {
     private static let echo: TestServer.Answer = { connection, request in
@@ -73,7 +73,7 @@ struct ListedSessionTests {
     func `calls handlers one after the other, in their order`(custom: Bool) async {
         let (numbers, tell) = AsyncStream.makeStream(of: Int.self)
         let (running, most) = (Locked(0), Locked(0))
-        let line = CallbackLine(
+        let line = CallbackQueue(
             custom
                 ? .custom { handler in
                     await Task.yield()
@@ -96,7 +96,7 @@ struct ListedSessionTests {
         #expect(most.withLock { $0 } == 1)
     }
 
-    /// Threads of this process that have a name (proc(5)).
+    /// The number of this process's threads with a name (proc(5)).
     private func threads(named name: String) throws -> Int {
         let folder = try #require(opendir("/proc/self/task"))
         defer { closedir(folder) }
@@ -105,7 +105,7 @@ struct ListedSessionTests {
             let task = withUnsafePointer(to: &entry.pointee.d_name) {
                 $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            // It may have ended since.
+            // It may have ended in the meantime.
             guard let file = fopen("/proc/self/task/\(task)/comm", "r") else { continue }
             defer { fclose(file) }
             var line = [CChar](repeating: 0, count: 64)
@@ -144,7 +144,9 @@ struct ListedSessionTests {
         }
     }
 
-    @Test func `tells who was not trusted, with the URL and what was shown`() async throws {
+    @Test func `reports which server was not trusted, with the URL and the presented pins`()
+        async throws
+    {
         try await withServer(secure: true, Self.echo) { server, runtime in
             var configuration = SessionConfiguration.patient
             configuration.securityPolicy = try TestAuthority.policy()

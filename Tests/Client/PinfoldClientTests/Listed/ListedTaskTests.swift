@@ -6,10 +6,10 @@ import Testing
 
 @testable import PinfoldClient
 
-/// What AFNetworking's tasks do, as far as no other suite has it.
+/// The behaviour of AFNetworking's tasks that no other suite covers.
 @Suite("A task in place of AFNetworking's")
 struct ListedTaskTests {
-    @Test func `tells with its end its response, its error and its metrics`() async throws {
+    @Test func `reports its response, its error and its metrics at its end`() async throws {
         try await withServer { connection, request in
             guard request.path != "/cut" else { return false }
             connection.respond("404 Not Found", [], "no")
@@ -44,13 +44,13 @@ struct ListedTaskTests {
             return request.path != "/held"
         } _: { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
-            let (results, tell) = AsyncStream.makeStream(of: String.self)
+            let (results, continuation) = AsyncStream.makeStream(of: String.self)
             func begin(_ path: String) throws -> SessionTask<DataResponse> {
                 let request = try HTTPRequest(.get, server.url + path)
                 let task = session.dataTask(for: request) { result in
                     switch result {
-                    case .success(let response): tell.yield(response.text)
-                    case .failure(let error): tell.yield(error.reason.rawValue)
+                    case .success(let response): continuation.yield(response.text)
+                    case .failure(let error): continuation.yield(error.reason.rawValue)
                     }
                 }
                 task.progress.pause()
@@ -71,10 +71,10 @@ struct ListedTaskTests {
         }
     }
 
-    @Test func `that downloads tells where its file could not be moved`() async throws {
+    @Test func `that downloads reports if its file could not be moved`() async throws {
         let folder = TemporaryFolder()
         try await withServer { connection, _ in
-            // By now the destination has been looked at.
+            // The destination has been checked by now.
             folder.write(Array("theirs".utf8), to: "a.bin")
             connection.respond("200 OK", [], "ours")
             return true
@@ -86,7 +86,7 @@ struct ListedTaskTests {
                     try HTTPRequest(.get, server.url), to: folder.destination)
             }
             #expect(
-                (error?.underlying as? DownloadFailure)?.problem
+                (error?.underlying as? DownloadError)?.reason
                     == .destinationExists(folder.file("a.bin")))
             session.invalidate()
             var moves: [String] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Timers that a test has fire.
+/// Timers that are fired by a test.
 private final class ManualTimers: Sendable {
     struct Pending: Sendable {
         let milliseconds: Int64
@@ -14,7 +14,7 @@ private final class ManualTimers: Sendable {
 
     private let pending = Locked<[Int: Pending]>([:])
     private let count = Locked(0)
-    /// The milliseconds of each that is started.
+    /// The milliseconds of each timer that is started.
     let started: AsyncStream<Int64>
     private let whenStarted: AsyncStream<Int64>.Continuation
 
@@ -32,10 +32,10 @@ private final class ManualTimers: Sendable {
         }
     }
 
-    /// How long those that run take.
+    /// The delays of the running timers.
     var running: [Int64] { pending.withLock { $0.values.map(\.milliseconds) } }
 
-    /// Has the one that runs fire.
+    /// Fires the running timer.
     func fire() {
         let timer = pending.withLock { pending -> Pending? in
             defer { pending = [:] }
@@ -63,7 +63,7 @@ struct ActivityIndicatorTests {
         }
     }
 
-    /// The next change that is told.
+    /// The next published change.
     private func next() async -> Bool? {
         var iterator = told.makeAsyncIterator()
         return await iterator.next()
@@ -104,7 +104,7 @@ struct ActivityIndicatorTests {
         #expect(timers.running.isEmpty)
     }
 
-    @Test func `stays where something begins before it is hidden`() {
+    @Test func `stays if something begins before it is hidden`() {
         indicator.isEnabled = true
         indicator.increment()
         timers.fire()
@@ -143,14 +143,14 @@ struct ActivityIndicatorTests {
         indicator.isEnabled = false
         #expect(!indicator.isVisible)
         #expect(await next() == false)
-        // It has gone on counting.
+        // It has continued to count.
         indicator.isEnabled = true
         #expect(timers.running == [1000])
         indicator.isEnabled = false
         #expect(timers.running.isEmpty)
     }
 
-    @Test func `tells those who follow it`() async {
+    @Test func `reports to its followers`() async {
         indicator.isEnabled = true
         var updates = indicator.updates().makeAsyncIterator()
         #expect(await updates.next() == false)
@@ -162,7 +162,7 @@ struct ActivityIndicatorTests {
         #expect(await updates.next() == false)
     }
 
-    @Test func `waits by the clock where nobody else does`() async {
+    @Test func `waits by the clock by default`() async {
         let indicator = ActivityIndicator(
             activationDelay: .milliseconds(1), completionDelay: .milliseconds(1))
         indicator.isEnabled = true

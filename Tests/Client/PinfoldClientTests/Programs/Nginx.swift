@@ -6,19 +6,19 @@ import Testing
 
 @testable import PinfoldClient
 
-/// nginx, which speaks TLS as `127.0.0.1` and passes requests on to a server in clear text.
+/// nginx, which terminates TLS as `127.0.0.1` and forwards requests to a server in clear text.
 final class Nginx: Sendable {
     let url: String
     private let program: TestProgram
     private let folder: TemporaryFolder
     private let pem: [UInt8]
 
-    /// Returns when it listens.
+    /// Returns once it is listening.
     init(before server: String) throws {
         folder = TemporaryFolder()
         pem = TestAuthority.makePEM(name: "nginx.test")
         folder.write(pem, to: "server.pem")
-        // A port that was free may be taken by now; nginx ends then.
+        // A port that was free may be in use by now; nginx then exits.
         for _ in 0..<10 {
             let port = try Self.freePort()
             folder.write(Array(Self.configuration(port, server, folder.path).utf8), to: "conf")
@@ -69,7 +69,7 @@ final class Nginx: Sendable {
             """
     }
 
-    /// A policy that trusts it and nobody else.
+    /// A policy that trusts only this server.
     func policy() throws -> SecurityPolicy {
         var policy = SecurityPolicy()
         policy.trustsSystem = false

@@ -2,15 +2,16 @@ import CLinux
 import TestSupport
 import Testing
 
-/// A program that a test starts, and whose lines it reads.
+/// A program that a test starts, and whose output it reads line by line.
 final class TestProgram: Sendable {
-    /// The Python of the environment that `deploy/venv` makes; nil where there is none.
+    /// The Python interpreter of the environment created by `deploy/venv`, or `nil` if there is
+    /// none.
     static let python: String? = {
         let path = Checkout.root.path + "/.build-venv/bin/python"
         return access(path, X_OK) == 0 ? path : nil
     }()
 
-    /// For Python: this thread may be deaf to the signal that ends the program.
+    /// For Python: this thread may block the signal that ends the program.
     static let hearsSignals = """
         import signal
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -19,14 +20,14 @@ final class TestProgram: Sendable {
     private let process: pid_t
     private nonisolated(unsafe) let output: UnsafeMutablePointer<FILE>
 
-    /// - Parameter command: What the shell is to become; its errors are among the lines.
+    /// - Parameter command: The shell command; its errors are among the lines.
     init(_ command: String) throws {
         let output = try #require(popen("echo $$; exec \(command) 2>&1", "r"))
         self.output = output
         process = try #require(Self.line(of: output).flatMap { pid_t($0) })
     }
 
-    /// The next line; nil when the program has ended.
+    /// Returns the next line, or `nil` when the program has ended.
     func line() -> String? { Self.line(of: output) }
 
     private static func line(of file: UnsafeMutablePointer<FILE>) -> String? {
@@ -36,7 +37,7 @@ final class TestProgram: Sendable {
             .split(whereSeparator: \.isNewline).first.map(String.init) ?? ""
     }
 
-    /// Ends it, and waits for its end.
+    /// Ends the program, and waits for its end.
     func close() {
         kill(process, SIGTERM)
         while line() != nil {}
@@ -44,12 +45,12 @@ final class TestProgram: Sendable {
     }
 }
 
-/// httpbin under gunicorn, from the environment that `deploy/venv` makes.
+/// httpbin under gunicorn, from the environment created by `deploy/venv`.
 final class HTTPBin: Sendable {
     let url: String
     private let program: TestProgram
 
-    /// Returns when it listens.
+    /// Returns once it is listening.
     init() throws {
         let python = try #require(TestProgram.python)
         let script = """

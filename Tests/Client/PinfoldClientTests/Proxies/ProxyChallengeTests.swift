@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldClient
 
-/// How a proxy asks for credentials.
+/// The authentication scheme of a proxy.
 enum ProxyScheme: CaseIterable, Sendable {
     case basic, digest
 
@@ -14,7 +14,7 @@ enum ProxyScheme: CaseIterable, Sendable {
 
     var challenge: String { self == .basic ? "Basic realm=\"office\"" : Self.digestChallenge }
 
-    /// Whether a request proves the user's password.
+    /// Whether a request proves knowledge of the user's password.
     func accepts(_ request: TestRequest) -> Bool {
         guard let field = request.field("proxy-authorization") else { return false }
         if self == .basic { return field == (try? Self.user.basic()) }
@@ -35,7 +35,7 @@ enum ProxyScheme: CaseIterable, Sendable {
         return expected == field
     }
 
-    /// A proxy that asks each request for the user, and serves those who prove to be.
+    /// A proxy that challenges each request, and serves the authenticated ones.
     func proxy(to origin: TestServer) throws -> TestServer {
         try TestServer { connection, request in
             guard accepts(request) else {
@@ -86,7 +86,9 @@ struct ProxyChallengeTests {
         try await body(proxy, origin, session)
     }
 
-    @Test func `in a way that cannot be read gives its 407 and why, whoever has credentials`()
+    @Test
+    func
+        `with an unreadable challenge results in its 407 and the reason`()
         async throws
     {
         let proxy = try TestServer { connection, request in
@@ -113,7 +115,7 @@ struct ProxyChallengeTests {
     }
 
     @Test(arguments: ProxyScheme.allCases)
-    func `is told those of the session for its tunnels`(scheme: ProxyScheme) async throws {
+    func `receives the session's credentials for its tunnels`(scheme: ProxyScheme) async throws {
         try await with(scheme) { proxy, origin, session in
             let request = try HTTPRequest(.post, "https://origin.test/a")
             let refused = await failure { _ = try await session.data(for: request) }
@@ -122,18 +124,18 @@ struct ProxyChallengeTests {
                 Self.right, for: Space(try Proxy(proxy.url), realm: "office"))
             let asked = proxy.requests.count
             let response = try await session.data(for: request, content: .text("content "))
-            // The server in the tunnel is told nothing of it.
+            // The server in the tunnel learns nothing of it.
             #expect(response.text == "/a content none")
             #expect(response.metrics.transactions.map(\.status) == [nil, 200])
             #expect(response.metrics.transactions.last?.cause == .challenge)
             #expect(proxy.requests.count == asked + 2)
-            // Later ones are told unasked, if they need a tunnel of their own at all.
+            // Later ones are authenticated preemptively, if they need a new tunnel at all.
             #expect(try await session.data(for: request).text == "/a none")
             #expect(proxy.requests.count == asked + 2)
             let other = try HTTPRequest(.get, "https://other.test/b")
             #expect(try await session.data(for: other).metrics.transactions.count == 1)
             #expect(proxy.requests.count == asked + 3)
-            // A server's own 407 asks nobody.
+            // A server's own 407 does not call the hook.
             let odd = try HTTPRequest(.get, "https://origin.test/407")
             let answer = try await session.data(for: odd)
             #expect(answer.head.status.code == 407)
@@ -143,7 +145,9 @@ struct ProxyChallengeTests {
     }
 
     @Test(arguments: ProxyScheme.allCases)
-    func `is told those of the session with what it forwards`(scheme: ProxyScheme) async throws {
+    func `receives the session's credentials with forwarded requests`(scheme: ProxyScheme)
+        async throws
+    {
         try await with(scheme) { proxy, _, session in
             session.credentials.set(
                 Self.right, for: Space(try Proxy(proxy.url), realm: "office"))
@@ -153,7 +157,7 @@ struct ProxyChallengeTests {
             #expect(first.metrics.transactions.map(\.status) == [407, 200])
             let second = try await session.data(for: request)
             #expect(second.metrics.transactions.map(\.status) == [200])
-            // Content that can be sent once is not sent again.
+            // Content that can be read only once is not sent again.
             session.credentials.removeAll()
             let parts = AsyncStream<[UInt8]> { continuation in
                 continuation.yield([65])
@@ -165,7 +169,7 @@ struct ProxyChallengeTests {
     }
 
     @Test(arguments: ProxyScheme.allCases, [true, false])
-    func `is told what the hook says`(scheme: ProxyScheme, forSession: Bool) async throws {
+    func `receives the hook's credentials`(scheme: ProxyScheme, forSession: Bool) async throws {
         let log = HookLog()
         let hook = log.hook { challenge in
             guard challenge.method != .serverTrust else { return .performDefaultHandling }
@@ -180,8 +184,8 @@ struct ProxyChallengeTests {
                 #expect(response.head.status.code == 200)
             }
             let challenges = log.challenges.filter { $0.method != .serverTrust }
-            // The wrong one is refused, and asked about once more; for each task, if it is to keep
-            // nothing.
+            // The wrong one is rejected, and the hook called once more; for each task, if the
+            // credential is not to be kept.
             #expect(
                 challenges.map(\.previousFailureCount) == (forSession ? [0, 1] : [0, 1, 0, 1]))
             let space = Space(try Proxy(proxy.url), realm: "office")
@@ -192,7 +196,7 @@ struct ProxyChallengeTests {
         }
     }
 
-    @Test func `is told by Digest who was named with it, each task anew`() async throws {
+    @Test func `receives the user given with it by Digest, for each task`() async throws {
         try await with(.digest, credentials: "Aladdin:open%20sesame@") { proxy, _, session in
             for url in ["https://origin.test/a", "http://origin.test/a"] {
                 let response = try await session.data(for: try HTTPRequest(.get, url))
@@ -203,7 +207,7 @@ struct ProxyChallengeTests {
         }
     }
 
-    @Test func `refuses whom it was named with, and is asked no further`() async throws {
+    @Test func `rejects the user given with it, and is not asked again`() async throws {
         try await with(.basic, credentials: "Aladdin:close@") { proxy, _, session in
             let secure = try HTTPRequest(.get, "https://origin.test/a")
             let error = await failure { _ = try await session.data(for: secure) }

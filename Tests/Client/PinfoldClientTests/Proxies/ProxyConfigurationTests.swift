@@ -4,7 +4,7 @@ import Testing
 @testable import PinfoldClient
 
 extension ProxyConfiguration {
-    /// The URL of the proxy for a URL, without credentials; nil: none.
+    /// The URL of the proxy for a URL without credentials, or `nil` for none.
     fileprivate func url(for url: String) throws -> String? {
         try proxy(for: try HTTPRequest(.get, url)).map { "\($0)" }
     }
@@ -50,7 +50,7 @@ struct ProxyConfigurationTests {
             "http://secret%:1@p:1", "http://%ff:secret@p:1", "http://a%0ab:secret@p:1",
             "http://a%3Ab:secret@p:1", "http://" + String(repeating: "a", count: 254),
         ])
-    func `a url that is none is refused, with nothing secret in the message`(text: String) {
+    func `an invalid URL is rejected, without secrets in the message`(text: String) {
         let error = #expect(throws: ClientError.self) { _ = try Proxy(text) }
         #expect(error?.reason == .invalidProxy)
         #expect("\(error.map { "\($0)" } ?? "")".contains("secret") == false)
@@ -127,7 +127,7 @@ struct ProxyConfigurationTests {
         "http://example.com", "a b@c", "10.0.0.0/33", "[::1", "x:99999", "a*b", "fd00::/8:81",
         "*:x",
     ])
-    func `an element of a list that is none is refused, in the environment it is for no host`(
+    func `an invalid element of a list is rejected, and ignored in the environment`(
         element: String
     ) throws {
         #expect(throws: ClientError.self) { _ = try ProxyBypass("good.test,\(element)") }

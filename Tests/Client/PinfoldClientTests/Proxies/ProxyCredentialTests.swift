@@ -4,11 +4,12 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Asks by Digest, and takes of each nonce so many requests, numbered from 1 without a gap.
+/// Challenges by Digest, and accepts a limited number of requests for each nonce, numbered from 1
+/// without gaps.
 private final class StrictDigest: Sendable {
     private struct State {
         var nonce = 0
-        /// Requests that were accepted with this nonce.
+        /// The number of requests that were accepted with this nonce.
         var count = 0
         var wrong: [String] = []
     }
@@ -18,10 +19,10 @@ private final class StrictDigest: Sendable {
 
     init(requestsPerNonce: Int) { self.requestsPerNonce = requestsPerNonce }
 
-    /// Fields with neither an old nonce nor what was expected.
+    /// Fields with neither an old nonce nor the expected value.
     var wrong: [String] { state.withLock { $0.wrong } }
 
-    /// What a request is asked; nil: it is accepted.
+    /// Returns the challenge to a request, or `nil` if it is accepted.
     func challenge(_ request: TestRequest) -> String? {
         state.withLock { state in
             let text =
@@ -68,7 +69,7 @@ struct ProxyCredentialTests {
 
     private static let right = Credential(user: "Aladdin", password: "open sesame")
 
-    /// A proxy that asks as it is told to, and a server behind it.
+    /// A proxy that challenges as configured, and a server behind it.
     private func with(
         _ challenge: @escaping @Sendable (TestRequest) -> String?,
         _ body: (TestServer, TestServer, SessionManager) async throws -> Void
@@ -115,7 +116,7 @@ struct ProxyCredentialTests {
         try await with(digest.challenge) { proxy, _, session in
             var attempts: [Int] = []
             for number in 1...5 {
-                // Each has a port of its own, and so a tunnel, if any.
+                // Each has its own port, and so its own tunnel, if any.
                 let request = try HTTPRequest(.get, "\(scheme)://origin.test:\(number)/a")
                 let response = try await session.data(for: request)
                 #expect(response.head.status.code == 200)
@@ -162,7 +163,7 @@ struct ProxyCredentialTests {
                     let response = try await session.data(for: request, options: options)
                     #expect(response.text == "0 Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ==")
                 }
-                // The redirect leads through the second proxy, which asks in vain.
+                // The redirect leads through the second proxy, whose challenge is not answered.
                 #expect(error?.reason == (path == "old" ? .proxyAuthenticationRequired : nil))
             }
             #expect(second.requests.map(\.startLine) == ["CONNECT origin.test:443 HTTP/1.1"])
@@ -170,7 +171,7 @@ struct ProxyCredentialTests {
         }
     }
 
-    @Test func `in a field of the caller's own are sent to nobody`() async throws {
+    @Test func `in a field set by the caller are not sent`() async throws {
         try await with { _ in
             nil
         } _: { proxy, origin, session in
@@ -193,7 +194,7 @@ struct ProxyCredentialTests {
         }
     }
 
-    @Test func `take the whole content along once more`() async throws {
+    @Test func `send the whole content again`() async throws {
         let digest = StrictDigest(requestsPerNonce: 1)
         try await with(digest.challenge) { proxy, origin, session in
             let content = [UInt8](repeating: 7, count: 300_000)
@@ -205,7 +206,7 @@ struct ProxyCredentialTests {
             }
             let counts = proxy.requests.map(\.content.count)
             #expect(counts == [300_000, 300_000, 0, 0])
-            // To ask for a tunnel takes none.
+            // No credentials are needed to request a tunnel.
             #expect(origin.requests.map(\.content.count) == [300_000])
         }
     }

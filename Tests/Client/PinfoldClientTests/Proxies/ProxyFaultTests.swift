@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A proxy that does not let a request through")
 struct ProxyFaultTests {
-    /// What a request by TLS comes to through a proxy that answers CONNECT so.
+    /// The result of a TLS request through a proxy that answers CONNECT in this way.
     private func ask(_ answer: String) async throws -> ClientError? {
         var error: ClientError?
         try await withServer { connection, _ in
@@ -30,7 +30,7 @@ struct ProxyFaultTests {
             ("302 Found", .proxyFailed, "proxy-refused"),
             ("407 Who", .proxyAuthenticationRequired, "proxy-authentication-required"),
         ])
-    func `is told with its status and fields`(
+    func `is reported with its status and fields`(
         status: String, reason: ClientError.Reason, token: String
     ) async throws {
         let error = try await ask(
@@ -55,14 +55,14 @@ struct ProxyFaultTests {
             "HTTP/1.1 200 OK\r\nA: " + String(repeating: "a", count: 70_000) + "\r\n\r\n",
             String(repeating: "HTTP/1.1 103 Early\r\n\r\n", count: 20),
         ])
-    func `is told where what it answers opens no tunnel`(answer: String) async throws {
+    func `is reported if its answer opens no tunnel`(answer: String) async throws {
         let error = try await ask(answer)
         #expect(error?.reason == .proxyFailed)
         #expect(error?.token == "proxy-bad-response")
         #expect(error?.proxyResponse == nil)
     }
 
-    @Test func `is told where it takes too long`() async throws {
+    @Test func `is reported if it takes too long`() async throws {
         try await withServer { connection, _ in
             connection.send("HTTP/1.1 200 ")
             connection.waitForEnd()
@@ -80,7 +80,7 @@ struct ProxyFaultTests {
     }
 
     @Test(arguments: ["http", "https"])
-    func `is told where nobody listens`(scheme: String) async throws {
+    func `is reported if nothing listens`(scheme: String) async throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
         let port = ClosedPort()
@@ -101,7 +101,7 @@ struct ProxyFaultTests {
         try await withProxy(secure: true) { proxy, runtime in
             var policy = try TestOrigin.policy(.none)
             policy.anchors.removeFirst()
-            // Of servers any would do: that is not meant for proxies.
+            // Any server would be accepted, but that does not apply to proxies.
             policy.allowsInvalidCertificates = true
             policy.validatesDomainName = false
             let session = try SessionManager(
@@ -116,7 +116,7 @@ struct ProxyFaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `changes nothing about whom the session trusts behind it`(secure: Bool) async throws {
+    func `does not change which servers the session trusts behind it`(secure: Bool) async throws {
         try await withProxy(secure: secure) { proxy, runtime in
             var policy = try TestOrigin.policy()
             policy.pins = try CertificatePin.pins(in: TestAuthority.certificate)
@@ -127,7 +127,7 @@ struct ProxyFaultTests {
             }
             #expect(error?.reason == .secureConnectionFailed)
             #expect(error?.token == "tls-no-pin-matches")
-            // Its name counts, not the proxy's.
+            // The name in the URL counts, not that of the proxy.
             session = try SessionManager(
                 configuration: try .through(proxy.proxy, policy: try TestOrigin.policy()),
                 runtime: runtime)
@@ -135,7 +135,7 @@ struct ProxyFaultTests {
                 _ = try await session.data(for: try HTTPRequest(.get, "https://wrong.test/"))
             }
             #expect(error?.reason == .secureConnectionFailed)
-            // With pins, clear text is refused before anybody is asked.
+            // With pins, clear text is refused before anyone is contacted.
             error = await failure {
                 _ = try await session.data(for: try HTTPRequest(.get, "http://origin.test/"))
             }
@@ -145,7 +145,7 @@ struct ProxyFaultTests {
         }
     }
 
-    @Test func `asks for credentials in clear text by a response`() async throws {
+    @Test func `requires credentials in clear text by a response`() async throws {
         try await withServer { connection, _ in
             connection.respond(
                 "407 Who", ["Proxy-Authenticate: Basic realm=\"a\"", "Cache-Control: max-age=99"],
@@ -162,7 +162,7 @@ struct ProxyFaultTests {
                 #expect(response.head.headerFields[.proxyAuthenticate] == "Basic realm=\"a\"")
             }
             #expect(server.requests.count == 2)
-            // A server that says so is no proxy.
+            // A server that responds in this way is not a proxy.
             var options = RequestOptions()
             options.proxies = .direct
             let response = try await session.data(

@@ -32,7 +32,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func `in clear text take their content along`() async throws {
+    @Test func `in clear text carry their content`() async throws {
         try await withProxy(secure: true) { proxy, runtime in
             let session = try SessionManager(
                 configuration: try .through(proxy.proxy, policy: try TestOrigin.policy(.none)),
@@ -209,7 +209,7 @@ struct ProxyTests {
     {
         let state = Monitor((seen: 0, atOnce: 0, most: 0))
         let proxy = try TestServer { connection, _ in
-            // None is answered before all have come that may come at a time.
+            // None is answered before the maximum number has arrived.
             state.wait { state -> Waiting<Void> in
                 state.seen += 1
                 state.atOnce += 1

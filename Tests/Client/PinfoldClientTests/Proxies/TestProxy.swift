@@ -6,14 +6,16 @@ import Testing
 
 @testable import PinfoldClient
 
-/// A proxy, and a server behind it under any name: nothing here is known to a name server.
+/// A proxy, and a server behind it under any name. None of the names can be resolved.
 final class TestProxy: Sendable {
     let proxy: TestServer
     let origin: TestServer
 
+    /// Creates a proxy.
+    ///
     /// - Parameters:
-    ///   - secure: TLS is spoken to the proxy, as `127.0.0.1`.
-    ///   - origin: The server of all tunnels; it answers with its requests' paths.
+    ///   - secure: Whether to use TLS with the proxy, as `127.0.0.1`.
+    ///   - origin: The server of all tunnels. It answers with the paths of its requests.
     init(secure: Bool = false, origin: TestServer) throws {
         self.origin = origin
         let endpoint = origin.endpoint
@@ -33,11 +35,11 @@ final class TestProxy: Sendable {
         origin.close()
     }
 
-    /// Start lines that the proxy has seen.
+    /// The start lines that the proxy has received.
     var asked: [String] { proxy.requests.map(\.startLine) }
 }
 
-/// The identity of servers behind proxies.
+/// The identity of the servers behind proxies.
 enum TestOrigin {
     private static let pem = TestAuthority.makePEM(
         name: "origin.test", alternatives: "DNS:origin.test,DNS:other.test")
@@ -49,7 +51,7 @@ enum TestOrigin {
         return context
     }()
 
-    /// A policy that trusts the servers, by a pin, and the proxy, which is not pinned.
+    /// A policy that trusts the servers by a pin, and also the proxy, which is not pinned.
     static func policy(_ mode: SecurityPolicy.Mode = .publicKey) throws -> SecurityPolicy {
         var policy = try TestAuthority.policy()
         policy.anchors += try CertificatePin.pins(in: certificate).compactMap(
@@ -71,7 +73,7 @@ enum TestOrigin {
 }
 
 extension SessionConfiguration {
-    /// For requests through a proxy.
+    /// A configuration for requests through a proxy.
     static func through(
         _ proxy: TestServer, credentials: String = "", policy: SecurityPolicy = .default
     ) throws -> SessionConfiguration {
@@ -83,7 +85,7 @@ extension SessionConfiguration {
     }
 }
 
-/// A proxy with a server, and a runtime, for one test.
+/// Runs a test with a proxy, a server and a runtime.
 func withProxy(
     secure: Bool = false, origin: TestServer? = nil,
     _ body: (TestProxy, ClientRuntime) async throws -> Void

@@ -3,12 +3,12 @@ import Glibc
 import Locking
 import Threads
 
-/// What a thread does in a network namespace of its own, where there is only a loopback interface,
-/// and that one down. The threads that it starts are there, too.
+/// Runs code on a thread in a separate network namespace, in which there is only a loopback
+/// interface, which is down. The threads that it starts are in the namespace, too.
 enum NetworkNamespace {
     private static let newNetwork: Int32 = 0x4000_0000
 
-    /// Nil: this process may not make one.
+    /// Returns `nil` if this process may not create one.
     static func run<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result? {
         await withCheckedContinuation { continuation in
             let thread = try? Thread(name: "test-namespace") {
@@ -34,7 +34,7 @@ enum NetworkNamespace {
         return unsafeBitCast(symbol, to: Call.self)(flags) == 0
     }
 
-    /// Has the loopback interface up or down.
+    /// Sets the loopback interface up or down.
     static func setLoopback(up: Bool) -> Bool {
         let socket = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         defer { close(socket) }

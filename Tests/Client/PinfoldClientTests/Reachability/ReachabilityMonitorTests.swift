@@ -6,12 +6,12 @@ import Testing
 
 @testable import PinfoldClient
 
-/// Routes as a test says, in place of the kernel's.
+/// Routes set by a test, instead of the kernel's.
 private final class ScriptedRoutes: Sendable {
     struct State: Sendable {
         var status = NetworkStatus.notReachable
         var statusOfInternet = NetworkStatus.notReachable
-        /// What the next calls fail with.
+        /// The errors of the next calls.
         var changeErrors: [NetlinkError] = []
         var statusErrors: [NetlinkError] = []
     }
@@ -23,7 +23,7 @@ private final class ScriptedRoutes: Sendable {
 
     deinit { Descriptors.close(descriptor) }
 
-    /// Changes something, and tells of it.
+    /// Changes the routes, and reports the change.
     func change(_ body: (inout State) -> Void) {
         state.withLock { body(&$0) }
         Descriptors.signal(descriptor)
@@ -34,7 +34,7 @@ private final class ScriptedRoutes: Sendable {
             descriptor: descriptor,
             takeChanges: { [self] () throws(NetlinkError) in
                 let error = state.withLock { $0.changeErrors.popLast() }
-                // As an error of the kernel's: there is still something to read.
+                // As with an error of the kernel, there is still something to read.
                 if let error { throw error }
                 Descriptors.drain(descriptor)
                 return true
@@ -50,7 +50,7 @@ private final class ScriptedRoutes: Sendable {
     }
 }
 
-/// A monitor over scripted routes, and what it calls.
+/// A monitor of scripted routes, and its reports.
 private struct Watched {
     let routes: ScriptedRoutes
     let monitor: ReachabilityMonitor
@@ -75,7 +75,7 @@ private struct Watched {
     }
 }
 
-/// A runtime for one test, which ends with it.
+/// Runs a test with a runtime.
 func withRuntime(_ body: (ClientRuntime) async throws -> Void) async throws {
     let runtime = try ClientRuntime()
     defer { runtime.close() }
@@ -103,7 +103,7 @@ struct ReachabilityMonitorTests {
         (NetworkStatus.notReachable, 0), (.reachable(.cellular), 1), (.reachable(.wifi), 2),
         (.reachable(.ethernet), 2), (.reachable(.loopback), 2), (.reachable(.other), 2),
     ])
-    func `tells the kind of interface`(status: NetworkStatus, code: Int) async throws {
+    func `reports the kind of interface`(status: NetworkStatus, code: Int) async throws {
         try await withRuntime { runtime in
             let watched = try Watched(.internet, on: runtime)
             watched.routes.change { $0.statusOfInternet = status }
@@ -114,12 +114,12 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test func `tells each change once`() async throws {
+    @Test func `reports each change once`() async throws {
         try await withRuntime { runtime in
             let watched = try Watched(.address(.loopbackV4), on: runtime)
             try watched.monitor.start()
             #expect(await watched.next() == .notReachable)
-            // News that changes nothing is no change.
+            // A report without a difference is not a change.
             watched.routes.change { _ in }
             watched.routes.change { $0.status = .reachable(.wifi) }
             #expect(await watched.next() == .reachable(.wifi))
@@ -152,7 +152,7 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test func `begins again with each start, and reports anew`() async throws {
+    @Test func `begins again with each start, and reports again`() async throws {
         try await withRuntime { runtime in
             let watched = try Watched(.internet, on: runtime)
             for _ in 0..<3 {
@@ -171,7 +171,7 @@ struct ReachabilityMonitorTests {
             watched.monitor.stop()
             #expect(!watched.monitor.isMonitoring)
             watched.routes.change { $0.statusOfInternet = .reachable(.ethernet) }
-            // What is behind the change on the loop has been done when this returns.
+            // What follows the change on the loop has been done when this returns.
             await withCheckedContinuation { done in
                 runtime.post(.work { $0.loop.afterTurn { done.resume() } })
             }
@@ -181,7 +181,7 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test func `goes on where the kernel fails to answer for a while`() async throws {
+    @Test func `continues if the kernel fails to answer for a while`() async throws {
         try await withRuntime { runtime in
             let watched = try Watched(.address(.loopbackV4), on: runtime)
             watched.routes.change {
@@ -239,7 +239,7 @@ struct ReachabilityMonitorTests {
         try watched.monitor.start()
         let updates = watched.monitor.updates()
         runtime.close()
-        // To its end.
+        // To the end.
         for await _ in updates {}
         #expect(!watched.monitor.isMonitoring)
         #expect { try watched.monitor.start() } throws: {
@@ -247,7 +247,7 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test func `ends when nobody holds it, and stays while somebody follows`() async throws {
+    @Test func `ends when it is released, and stays while it is followed`() async throws {
         try await withRuntime { runtime in
             var watched: Watched? = try Watched(.internet, on: runtime)
             weak let monitor = watched?.monitor
@@ -262,7 +262,7 @@ struct ReachabilityMonitorTests {
     }
 
     @Test(.enabled(if: NetworkNamespace.isAllowed, "this process may make no network namespaces"))
-    func `sees at once that a route is lost and found`() async throws {
+    func `notices immediately that a route is lost or found`() async throws {
         let seen = await NetworkNamespace.run { () -> Result<[NetworkStatus], any Error> in
             Result {
                 let runtime = try ClientRuntime()

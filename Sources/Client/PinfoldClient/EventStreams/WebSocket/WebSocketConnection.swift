@@ -25,7 +25,7 @@ public struct WebSocketConnection: Sendable {
 
         /// Creates limits; by default 16 MiB for a message and 64 KiB for a frame.
         public init(messageBytes: Int = 16 << 20, sentFrameBytes: Int = 65_536) {
-            precondition(messageBytes > 0 && sentFrameBytes > 0, "no room for a message")
+            precondition(messageBytes > 0 && sentFrameBytes > 0, "all limits must be positive")
             (self.messageBytes, self.sentFrameBytes) = (messageBytes, sentFrameBytes)
         }
     }

@@ -53,24 +53,24 @@ public struct DecodableResponseSerializer<Value: Decodable & Sendable>: Response
             do {
                 return try decoder().decode(Value.self, from: Data(content))
             } catch {
-                throw .value(ValueMismatch(error, expected: "\(Value.self)"))
+                throw .value(ValueMismatchError(error, expected: "\(Value.self)"))
             }
         }
     }
 }
 
 /// A value that does not match the requested type.
-public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible {
+public struct ValueMismatchError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The type to be decoded.
     public var expected: String
     /// The path of the value, as in `users[2].name`; empty for the value itself.
     public var path: String
     /// What is wrong with the value.
-    public var problem: String
+    public var reason: String
 
     init(_ error: any Error, expected: String) {
         self.expected = expected
-        let (context, problem): (DecodingError.Context?, String) =
+        let (context, reason): (DecodingError.Context?, String) =
             switch error as? DecodingError {
             case .typeMismatch(let type, let context)?:
                 (context, "expected \(type)")
@@ -81,17 +81,17 @@ public struct ValueMismatch: Error, Sendable, Hashable, CustomStringConvertible 
             case .dataCorrupted(let context)?: (context, context.debugDescription)
             default: (nil, "\(error)")
             }
-        path = CodingProblem.path(context?.codingPath ?? [])
-        self.problem = problem
+        path = CodingErrorText.path(context?.codingPath ?? [])
+        self.reason = reason
     }
 
     public var description: String {
-        "the content is not of type \(expected): \(problem)" + (path.isEmpty ? "" : " at \(path)")
+        "the content is not of type \(expected): \(reason)" + (path.isEmpty ? "" : " at \(path)")
     }
 }
 
 /// Descriptions of Foundation's encoding and decoding errors.
-enum CodingProblem {
+enum CodingErrorText {
     /// What is wrong with a value that cannot be encoded, and where.
     static func text(_ error: any Error) -> String {
         guard case .invalidValue(_, let context)? = error as? EncodingError else {

@@ -31,27 +31,27 @@ final class KeptParameters: Sendable {
     func restored(_ document: DocumentValue) -> RequestParameters? {
         let kept = kept.withLock { $0 }
         guard !kept.isEmpty else { return RequestParameters(document) }
-        var places = 0
-        let parameters = restored(document, kept, &places)
+        var foundMarks = 0
+        let parameters = restored(document, kept, &foundMarks)
         // `RequestParameters` has a `nil` literal of its own.
-        return places == kept.count ? .some(parameters) : .none
+        return foundMarks == kept.count ? .some(parameters) : .none
     }
 
     private func restored(
-        _ document: DocumentValue, _ kept: [RequestParameters], _ places: inout Int
+        _ document: DocumentValue, _ kept: [RequestParameters], _ foundMarks: inout Int
     ) -> RequestParameters {
         switch document {
         case .string(let text):
             guard text.hasPrefix(prefix), let index = Int(text.dropFirst(prefix.count)),
                 kept.indices.contains(index)
             else { return .string(text) }
-            places += 1
+            foundMarks += 1
             return kept[index]
-        case .array(let values): return .array(values.map { restored($0, kept, &places) })
+        case .array(let values): return .array(values.map { restored($0, kept, &foundMarks) })
         case .dictionary(let dictionary):
             return .dictionary(
                 dictionary.members.map {
-                    RequestParameters.Member($0.key, restored($0.value, kept, &places))
+                    RequestParameters.Member($0.key, restored($0.value, kept, &foundMarks))
                 })
         default: return RequestParameters(document)
         }

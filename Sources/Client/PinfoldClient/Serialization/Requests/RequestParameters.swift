@@ -156,7 +156,7 @@ public indirect enum RequestParameters: Sendable, Equatable {
     private func check(
         _ format: DocumentFormat, at path: DocumentPath
     ) throws(DocumentError) {
-        if let name = nameOfWhatCannotBeSaid(in: format) {
+        if let name = nameOfUnrepresentable(in: format) {
             throw DocumentError(format, .unrepresentable(name), path: path.text)
         }
         switch self {
@@ -176,7 +176,7 @@ public indirect enum RequestParameters: Sendable, Equatable {
         }
     }
 
-    private func nameOfWhatCannotBeSaid(in format: DocumentFormat) -> String? {
+    private func nameOfUnrepresentable(in format: DocumentFormat) -> String? {
         switch (self, format) {
         case (.notFinite(let number), _): "the number \(number)"
         case (.data, .json): "data"

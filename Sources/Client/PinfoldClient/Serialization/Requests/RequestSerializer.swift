@@ -84,7 +84,7 @@ public enum RequestSerializationError: Error, Sendable, CustomStringConvertible 
     public var description: String {
         switch self {
         case .parameters(let error): "the parameters cannot be sent: \(error)"
-        case .value(let error): "the value cannot be sent: \(CodingProblem.text(error))"
+        case .value(let error): "the value cannot be sent: \(CodingErrorText.text(error))"
         case .query(let error): "the query could not be made: \(error)"
         case .methodWithoutContent(let method):
             "\(method) requests have no content; use POST, PUT or PATCH for multipart content"

@@ -52,7 +52,7 @@ public struct ResponseSerializationError: Error, Sendable, CustomStringConvertib
         /// The content could not be parsed.
         case content(DocumentError)
         /// The content could be parsed, but does not match the requested type.
-        case value(ValueMismatch)
+        case value(ValueMismatchError)
         /// The content is not an image, or not one that is supported.
         case image(ImageError)
     }

@@ -3,7 +3,7 @@ public import HTTPTypes
 
 /// A field that may have only one value occurs on several lines with different values, so it is
 /// unclear which one was meant.
-public struct ConflictingFieldLines: Error, Sendable, Hashable, CustomStringConvertible {
+public struct ConflictingFieldLinesError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The name of the field.
     public let name: HTTPField.Name
     /// The distinct values, in the order of the lines.
@@ -30,20 +30,20 @@ extension HTTPFields {
     /// 5.3): it turns two lines `Location: /one` into `/one, /one`. Here, equal lines count once. A
     /// value that is not valid UTF-8 is decoded as ISO 8859-1, as RFC 2616 had it.
     ///
-    /// - Throws: ``ConflictingFieldLines`` if there are different values.
-    public func single(_ name: HTTPField.Name) throws(ConflictingFieldLines) -> String? {
+    /// - Throws: ``ConflictingFieldLinesError`` if there are different values.
+    public func single(_ name: HTTPField.Name) throws(ConflictingFieldLinesError) -> String? {
         try singleBytes(name).map(Self.text)
     }
 
     /// Returns the value's bytes as they were sent. They need not be valid UTF-8.
-    public func singleBytes(_ name: HTTPField.Name) throws(ConflictingFieldLines) -> [UInt8]? {
+    public func singleBytes(_ name: HTTPField.Name) throws(ConflictingFieldLinesError) -> [UInt8]? {
         var lines: [[UInt8]] = []
         for field in self[fields: name] {
             let line = field.withUnsafeBytesOfValue { Array($0) }
             if !lines.contains(line) { lines.append(line) }
         }
         guard lines.count <= 1 else {
-            throw ConflictingFieldLines(name: name, values: lines.map(Self.text))
+            throw ConflictingFieldLinesError(name: name, values: lines.map(Self.text))
         }
         return lines.first
     }
@@ -60,7 +60,7 @@ extension HTTPResponse {
     /// Lines that differ do not denote any type: the result is then all their types, separated by
     /// commas, which no serializer accepts by name.
     package var contentType: ContentType? {
-        do throws(ConflictingFieldLines) {
+        do throws(ConflictingFieldLinesError) {
             return ContentType(ofResponse: try headerFields.single(.contentType))
         } catch {
             return ContentType(

@@ -8,7 +8,7 @@ extension ClientError {
     /// One sentence: what was wrong, and what was expected where that helps.
     static func explanation(of fault: ExchangeError) -> String {
         switch fault {
-        case .tlsFailed(let error): "no secure connection to the server: \(words(for: error))"
+        case .tlsFailed(let error): "no secure connection to the server: \(text(for: error))"
         case .proxy(.unreachable(.connectFailed)): fault.explanation
         case .proxy(.unreachable(let inner)):
             "\(meaning(of: fault.reason)): \(explanation(of: inner))"
@@ -52,13 +52,13 @@ extension ClientError {
         case .clientTimeout: "the response was not read for too long"
         case .tunnelIdleTimeout, .tunnelPolicyChanged: "the tunnel was closed"
         case .headBuffersFull: "the memory for incomplete messages is full"
-        case .clientExchangeLimit: "too many requests are under way"
+        case .clientExchangeLimit: "too many requests are active"
         default: reason.entry.meaning
         }
     }
 
     /// The error's text without the engine's name for the session's pins.
-    private static func words(for error: TLSError) -> String {
+    private static func text(for error: TLSError) -> String {
         guard case .trust(var failure) = error else { return "\(error)" }
         failure.pinset = nil
         return "\(failure)"

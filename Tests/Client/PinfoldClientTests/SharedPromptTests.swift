@@ -2,30 +2,30 @@ import Testing
 
 @testable import PinfoldClient
 
-@Suite("A question that several tasks wait for")
-struct SharedQuestionTests {
+@Suite("A prompt that several tasks wait for")
+struct SharedPromptTests {
     @Test func `is answered for the others when one of them gives up`() async {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
-        let question = SharedQuestion()
-        question.begin {
+        let prompt = SharedPrompt()
+        prompt.begin {
             for await _ in gate {}
-            question.answered(.rejectProtectionSpace)
+            prompt.answered(.rejectProtectionSpace)
         }
-        let first = Task { await question.answer() }
-        let second = Task { await question.answer() }
+        let first = Task { await prompt.answer() }
+        let second = Task { await prompt.answer() }
         first.cancel()
         #expect(await first.value == nil)
         open.finish()
         #expect(await second.value == .rejectProtectionSpace)
-        // Who comes later need not wait.
-        #expect(await question.answer() == .rejectProtectionSpace)
+        // A later task need not wait.
+        #expect(await prompt.answer() == .rejectProtectionSpace)
     }
 
-    @Test func `is cancelled when nobody waits, whenever that is`() async {
-        let question = SharedQuestion()
-        question.abandon()
+    @Test func `is cancelled when nobody waits, at any time`() async {
+        let prompt = SharedPrompt()
+        prompt.abandon()
         let (ended, end) = AsyncStream.makeStream(of: Bool.self)
-        question.begin {
+        prompt.begin {
             for await _ in AsyncStream<Void>.makeStream().stream {}
             end.yield(Task.isCancelled)
         }
@@ -37,9 +37,9 @@ struct SharedQuestionTests {
 
     @Test func `leaves no task waiting, however they are cancelled`() async {
         for _ in 0..<1000 {
-            let question = SharedQuestion()
-            let tasks = (0..<3).map { _ in Task { await question.answer() } }
-            let answering = Task { question.answered(.cancel) }
+            let prompt = SharedPrompt()
+            let tasks = (0..<3).map { _ in Task { await prompt.answer() } }
+            let answering = Task { prompt.answered(.cancel) }
             tasks[0].cancel()
             tasks[1].cancel()
             let answers = [await tasks[0].value, await tasks[1].value, await tasks[2].value]

@@ -1,8 +1,8 @@
 /// A request was queued for too long, because other requests occupied the slots that it needed. It
 /// is the ``ClientError/underlying`` error of ``ClientError/Reason/timedOut`` if
 /// ``SessionConfiguration/queueTimeout`` has expired; for a download, it is
-/// ``DownloadFailure/underlying``. Nothing of the request was sent.
-public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
+/// ``DownloadError/underlying``. Nothing of the request was sent.
+public struct QueueTimeoutError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The limit that makes requests wait.
     public enum Limit: Hashable, Sendable {
         /// ``SessionConfiguration/maximumRequestsPerOrigin``.
@@ -59,9 +59,9 @@ public struct QueueTimeout: Error, Hashable, Sendable, CustomStringConvertible {
 }
 
 extension ClientError {
-    init(_ timeout: QueueTimeout) {
+    init(_ timeout: QueueTimeoutError) {
         self.init(
-            .timedOut, "it was queued for too long: \(timeout)", token: QueueTimeout.token,
+            .timedOut, "it was queued for too long: \(timeout)", token: QueueTimeoutError.token,
             underlying: timeout)
     }
 }

@@ -1,7 +1,7 @@
 import Locking
 
 /// A call of the hook, and the tasks that wait for its answer.
-final class SharedQuestion: Sendable {
+final class SharedPrompt: Sendable {
     private struct State {
         var answer: ChallengeDisposition?
         var waiters: [UInt64: CheckedContinuation<ChallengeDisposition?, Never>] = [:]

@@ -2,7 +2,7 @@ import HTTPCore
 import HTTPTypes
 
 /// The sender of challenges, a server (401) or a proxy (407), and the fields used with it.
-struct Asker: Sendable {
+struct ChallengeSource: Sendable {
     let origin: Authenticator.Origin
     let isProxy: Bool
 
@@ -27,36 +27,37 @@ struct Asker: Sendable {
     /// Returns the challenges of a response. If only some fields can be parsed, returns their
     /// challenges.
     ///
-    /// - Throws: ``UnreadableChallenges`` if no field can be parsed.
+    /// - Throws: ``UnreadableChallengesError`` if no field can be parsed.
     func challenges(
         of response: HTTPResponse
-    ) throws(UnreadableChallenges) -> [HTTPChallenge] {
+    ) throws(UnreadableChallengesError) -> [HTTPChallenge] {
         try Self.challenges(of: response, isProxy: isProxy)
     }
 
     private static func challenges(
         of response: HTTPResponse, isProxy: Bool
-    ) throws(UnreadableChallenges) -> [HTTPChallenge] {
+    ) throws(UnreadableChallengesError) -> [HTTPChallenge] {
         typealias Challenge = HTTPChallenge
         let name: HTTPField.Name = isProxy ? .proxyAuthenticate : .wwwAuthenticate
         let fields = response.headerFields.bytes(of: name)
         if let all = try? Challenge.parse(fields) { return all }
         var found: [Challenge] = []
-        var unreadable: [UnreadableChallenges] = []
+        var unreadable: [UnreadableChallengesError] = []
         for (index, field) in fields.enumerated() {
             do throws(ChallengeError) { found += try Challenge.parse([field]) } catch {
                 let value = response.headerFields[values: name][index]
-                unreadable.append(UnreadableChallenges(field: name, value: value, error: error))
+                unreadable.append(
+                    UnreadableChallengesError(field: name, value: value, error: error))
             }
         }
-        let told = unreadable.first { $0.isAnswerable } ?? unreadable.first
-        if let told, found.isEmpty { throw told }
+        let reported = unreadable.first { $0.isAnswerable } ?? unreadable.first
+        if let reported, found.isEmpty { throw reported }
         return found
     }
 
     /// Returns why a proxy's challenges cannot be parsed, or `nil` if they can.
-    static func problem(ofProxy response: HTTPResponse) -> UnreadableChallenges? {
-        do throws(UnreadableChallenges) {
+    static func error(ofProxy response: HTTPResponse) -> UnreadableChallengesError? {
+        do throws(UnreadableChallengesError) {
             _ = try challenges(of: response, isProxy: true)
             return nil
         } catch { return error }
@@ -72,7 +73,7 @@ struct Asker: Sendable {
 
     /// Returns a request in the form that the authenticator needs: with its target in origin-form
     /// for a server, and in absolute-form for a proxy, as each receives it (RFC 9112 section 3.2).
-    func question(_ request: HTTPRequest, _ content: RequestContent?) -> Authenticator.Request {
+    func request(_ request: HTTPRequest, _ content: RequestContent?) -> Authenticator.Request {
         let target = isProxy ? request.url : request.path ?? "/"
         return Authenticator.Request(
             origin: origin, method: request.method.rawValue, target: target,
@@ -80,7 +81,7 @@ struct Asker: Sendable {
     }
 
     /// Returns a request that the engine is about to send to a proxy.
-    func question(_ method: String, _ target: String) -> Authenticator.Request {
+    func request(_ method: String, _ target: String) -> Authenticator.Request {
         Authenticator.Request(
             origin: origin, method: method, target: target,
             content: method == "CONNECT" ? [] : nil)
@@ -88,7 +89,7 @@ struct Asker: Sendable {
 }
 
 /// A response requires credentials, but its challenges cannot be parsed.
-struct UnreadableChallenges: Error, CustomStringConvertible {
+struct UnreadableChallengesError: Error, CustomStringConvertible {
     let field: HTTPField.Name
     /// The value of the first field with a supported scheme, or else of the first field.
     let value: String
@@ -103,7 +104,7 @@ struct UnreadableChallenges: Error, CustomStringConvertible {
     }
 
     var description: String {
-        "the challenge cannot be read: \(error) of \(field.rawName): \(value.prefix(200))"
+        "the challenge cannot be parsed: \(error) in \(field.rawName): \(value.prefix(200))"
     }
 }
 

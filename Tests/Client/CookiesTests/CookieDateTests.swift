@@ -20,7 +20,7 @@ struct CookieDateTests {
             ("1th Janvier 1970 00:00:00", 0),
             ("1 Jan 1601 00:00:00", -11_644_473_600),
         ] as [(String, Int64)])
-    func `are read in whatever order their parts stand`(text: String, seconds: Int64) {
+    func `are parsed with their parts in any order`(text: String, seconds: Int64) {
         #expect(CookieDate.parse(text) == seconds)
     }
 

@@ -162,7 +162,7 @@ struct CookieFileTests {
         return lstat(path, &status) == 0 ? status.st_mode & S_IFMT : 0
     }
 
-    @Test func `may be a device that forgets everything, and stays one`() throws {
+    @Test func `may be a null device, and stays one`() throws {
         try withFolder { folder in
             let path = folder + "/null"
             // Only root may create a device; for others, a link to one does no harm.
@@ -177,7 +177,7 @@ struct CookieFileTests {
         }
     }
 
-    @Test func `is no pipe, which stays as it is and is not waited for`() throws {
+    @Test func `is not a pipe, which is left unchanged and not waited for`() throws {
         try withFolder { folder in
             let path = folder + "/pipe"
             try #require(mkfifo(path, 0o600) == 0)
@@ -190,7 +190,7 @@ struct CookieFileTests {
     }
 
     @Test(arguments: [true, false])
-    func `is the one that a link leads to, which stays a link`(isThere: Bool) throws {
+    func `is the target of a link, which stays a link`(isThere: Bool) throws {
         try withFolder { folder in
             try FileManager.default.createDirectory(
                 atPath: folder + "/real", withIntermediateDirectories: false)

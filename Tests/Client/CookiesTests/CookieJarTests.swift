@@ -22,7 +22,7 @@ struct CookieJarTests {
         return jar.field(for: to, at: now + after)
     }
 
-    @Test func `sends back the bytes that were set, which need not be UTF-8`() {
+    @Test func `sends the bytes that were set, which need not be UTF-8`() {
         var jar = CookieJar()
         let asked = request("x.test")
         let field = Array("a=caf".utf8) + [0xE9] + Array("; Path=/".utf8)
@@ -37,7 +37,7 @@ struct CookieJarTests {
         #expect(jar.cookies.first?.value == "caf\u{FFFD}")
     }
 
-    @Test func `gives a request no more than servers take`() throws {
+    @Test func `selects no more bytes for a request than servers accept`() throws {
         var jar = CookieJar()
         let asked = request("a.example.com")
         for number in 10..<30 {
@@ -54,7 +54,7 @@ struct CookieJarTests {
         #expect(jar.cookies(for: asked, at: now + 2).count == 21)
     }
 
-    @Test func `gives a request 150 cookies at most`() throws {
+    @Test func `selects at most 150 cookies for a request`() throws {
         var jar = CookieJar()
         for number in 0..<180 {
             jar.store(setCookie: "c\(number)=1", from: request("example.com"), at: now)
@@ -70,7 +70,7 @@ struct CookieJarTests {
             ("a=\"b c\"", "a=\"b c\""), ("=b", "b"), ("b", "b"), ("a=é", "a=é"),
             ("a=b;;;x;=;Secure=no", "a=b"),
         ])
-    func `sends back what it got`(setCookie: String, sent: String) {
+    func `echoes what it received`(setCookie: String, sent: String) {
         #expect(field(setCookie, from: request("x.test"), to: request("x.test")) == sent)
     }
 
@@ -182,7 +182,7 @@ struct CookieJarTests {
         #expect((sent != nil) == isSent)
     }
 
-    @Test func `keeps what is Secure out of clear text`() {
+    @Test func `does not send Secure cookies in clear text`() {
         var jar = CookieJar()
         let (clear, secure) = (request("x.test", secure: false), request("x.test"))
         #expect(
@@ -198,7 +198,7 @@ struct CookieJarTests {
         #expect(jar.field(for: secure, at: now) == "a=1; c=3")
     }
 
-    @Test func `hides what is HttpOnly from callers that are not HTTP`() {
+    @Test func `hides HttpOnly cookies from callers other than HTTP`() {
         var jar = CookieJar()
         let script = request("x.test", http: false)
         #expect(jar.store(setCookie: "a=1; HttpOnly", from: script, at: now) == .refused(.notHTTP))
@@ -220,7 +220,7 @@ struct CookieJarTests {
         #expect(jar.field(for: from, at: now + 4) == "two=2; three=3; one=5; four=4")
     }
 
-    @Test func `removes a cookie whose end is past`() {
+    @Test func `removes an expired cookie`() {
         var jar = CookieJar()
         jar.store(setCookie: "a=1", from: request("x.test"), at: now)
         let outcome = jar.store(setCookie: "a=; Max-Age=0", from: request("x.test"), at: now)
@@ -239,13 +239,13 @@ struct CookieJarTests {
         #expect(jar.cookies.map(\.sameSite) == [sameSite])
     }
 
-    @Test func `leaves out an attribute that is too long`() {
+    @Test func `ignores an attribute that is too long`() {
         let path = "/" + String(repeating: "x", count: 1024)
         #expect(
             field("a=b; Path=\(path)", from: request("x.test"), to: request("x.test")) == "a=b")
     }
 
-    @Test func `has room for so many of a site, and what is Secure goes last`() {
+    @Test func `limits cookies per site, and evicts Secure ones last`() {
         var jar = CookieJar(limits: CookieJar.Limits(cookiesPerSite: 3, cookies: 100))
         jar.store(setCookie: "s=0; Secure", from: request("x.test"), at: now)
         for index in 1...3 {
@@ -258,7 +258,7 @@ struct CookieJarTests {
         #expect(jar.cookies.map(\.name) == ["s", "c2", "c4"])
     }
 
-    @Test func `has room for so many in all, and the longest unused go first`() {
+    @Test func `limits the total, and evicts the least recently used`() {
         var jar = CookieJar(limits: CookieJar.Limits(cookiesPerSite: 3, cookies: 3))
         for index in 0..<3 {
             let host = request("h\(index).test")
@@ -270,7 +270,7 @@ struct CookieJarTests {
         #expect(jar.count == 3)
     }
 
-    @Test func `makes room by what is past its end first`() {
+    @Test func `evicts expired cookies first`() {
         var jar = CookieJar(limits: CookieJar.Limits(cookiesPerSite: 2, cookies: 2))
         jar.store(setCookie: "a=0", from: request("a.test"), at: now)
         jar.store(setCookie: "b=0; Max-Age=5", from: request("b.test"), at: now + 1)

@@ -53,7 +53,7 @@ struct MessageDeflateTests {
     }
 
     @Test(arguments: [0, 1, 63, 64, 65, 1000, 65_536, 70_000, 131_072, 200_000])
-    func `brings messages of any length across`(count: Int) {
+    func `transfers messages of any length`(count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 / 7) }
         let text = String(repeating: "é", count: count / 2)
         for frame in [7, 65_536] {
@@ -67,7 +67,7 @@ struct MessageDeflateTests {
         }
     }
 
-    @Test func `sends as it is what does not become smaller`() {
+    @Test func `sends uncompressed what would not become smaller`() {
         var generator = SystemRandomNumberGenerator()
         let bytes = (0..<1000).map { _ in UInt8.random(in: 0...255, using: &generator) }
         var (client, server) = (Self.connection(), Self.connection(.server))
@@ -103,7 +103,7 @@ struct MessageDeflateTests {
             ("x-webkit-deflate-frame", false),
             ("permessage-deflate; server_no_context_takeover, x", false),
         ])
-    func `is agreed on only as it was offered`(answer: String, isAgreed: Bool) throws {
+    func `is accepted only as it was offered`(answer: String, isAgreed: Bool) throws {
         let handshake = WebSocketHandshake(
             key: "dGhlIHNhbXBsZSBub25jZQ==", offersCompression: true)
         #expect(

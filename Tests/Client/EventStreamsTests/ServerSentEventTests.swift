@@ -62,7 +62,7 @@ struct ServerSentEventTests {
         #expect(try parse(Array(text.utf8)) == events)
     }
 
-    @Test func `have what is not UTF-8 replaced`() throws {
+    @Test func `have invalid UTF-8 replaced`() throws {
         #expect(
             try parse(Array("data: ".utf8) + [0xC3, 0x0A, 0x0A]) == [Event(data: "\u{FFFD}")])
         #expect(try parse([0xEF, 0xBB, 0x0A] + Array("data:a\n\n".utf8)) == [Event(data: "a")])
@@ -83,7 +83,7 @@ struct ServerSentEventTests {
         #expect(parser.reconnectionMilliseconds == milliseconds)
     }
 
-    @Test func `keep the last ID of an event that ended`() throws {
+    @Test func `keep the last ID of a completed event`() throws {
         var parser = ServerSentEventParser(lastEventID: "old")
         var events: [ServerSentEvent] = []
         #expect(parser.lastEventID == "old")
@@ -109,7 +109,7 @@ struct ServerSentEventTests {
             // Comments are not stored, and the next event starts from nothing.
             (": 1234567890123\ndata:12345\n\ndata:67890\n\n", ["12345", "67890"], nil),
         ] as [(String, [String], ServerSentEventError?)])
-    func `are bounded, and lost only from there on`(
+    func `are limited, and lost only beyond the limit`(
         text: String, data: [String], failure: ServerSentEventError?
     ) {
         let limits = ServerSentEventParser.Limits(eventBytes: 6, lineBytes: 10)

@@ -108,7 +108,7 @@ struct WebSocketConnectionTests {
     }
 
     @Test(arguments: [0, 1, 125, 126, 999, 1000])
-    func `brings messages of any length across, in parts or whole`(count: Int) {
+    func `transfers messages of any length, fragmented or whole`(count: Int) {
         let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
         for frame in [1, 7, 125, 126, 65_536] {
             var client = Self.connection(sentFrameBytes: frame)
@@ -162,7 +162,7 @@ struct WebSocketConnectionTests {
         #expect(client.isOpen && client.takeOutput().isEmpty)
     }
 
-    @Test func `cuts a long reason off at the end of a character`() {
+    @Test func `truncates a long reason at a character boundary`() {
         var (client, server) = (Self.connection(), Self.connection(.server))
         client.close(1000, reason: String(repeating: "é", count: 100))
         #expect(

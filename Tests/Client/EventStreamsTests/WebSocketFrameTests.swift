@@ -112,7 +112,7 @@ struct WebSocketHandshakeTests {
             ("sec-websocket-protocol", ["Chat"], .unknownProtocol),
             ("sec-websocket-protocol", ["chat", "superchat"], .unknownProtocol),
         ] as [(String, [String], WebSocketHandshakeError?)])
-    func `is answered only by who understood it`(
+    func `is accepted only with a matching key`(
         name: String, values: [String], error: WebSocketHandshakeError?
     ) throws {
         var answer = Self.answer

@@ -50,7 +50,7 @@ struct AuthenticatorTests {
         .init(space: Authenticator.Space(origin: origin, realm: realm), scheme: scheme)
     }
 
-    @Test func `takes a challenge without a realm for one of the empty realm`() throws {
+    @Test func `treats a missing realm as the empty one`() throws {
         var authenticator = Authenticator()
         authenticator.set(Self.user, for: Authenticator.Space(origin: Self.origin, realm: ""))
         for field in ["Basic", "Digest qop=auth, Basic charset=\"UTF-8\""] {
@@ -73,7 +73,7 @@ struct AuthenticatorTests {
             ("Negotiate, Digest realm=r, nonce=n, algorithm=x, Basic realm=r", "Basic dTpw"),
             ("Digest realm=other, nonce=n, Basic realm=r", "Basic dTpw"),
         ])
-    func `takes the strongest scheme for which it has credentials`(
+    func `uses the strongest scheme for which it has credentials`(
         field: String, part: String
     ) throws {
         var authenticator = filled()
@@ -128,7 +128,7 @@ struct AuthenticatorTests {
                 == .rejected(Self.offer(.basic), other))
     }
 
-    @Test func `does not repeat what it sent unasked, and was refused`() throws {
+    @Test func `does not repeat preemptive credentials that were rejected`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Basic realm=r")
         let sent = try #require(try authenticator.authorization(for: request()))
@@ -182,7 +182,7 @@ struct AuthenticatorTests {
         }
     }
 
-    @Test func `takes another nonce for one that was taken before`() throws {
+    @Test func `treats a different nonce as a renewal`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, qop=auth, nonce=n")
         let sent = try authenticator.authorization(for: request())
@@ -244,7 +244,7 @@ struct AuthenticatorTests {
         #expect((value?.contains("nc=00000002") ?? false) == isSent)
     }
 
-    @Test func `takes the next nonce`() throws {
+    @Test func `uses the next nonce`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Digest realm=r, nonce=n, qop=auth")
         authenticator.take(info: ["nextnonce": "m"], from: Self.origin)
@@ -252,14 +252,14 @@ struct AuthenticatorTests {
         #expect(value.contains("nonce=\"m\"") && value.contains("nc=00000001"))
     }
 
-    @Test func `forgets credentials that are taken away`() throws {
+    @Test func `forgets credentials that are removed`() throws {
         var authenticator = filled()
         _ = try decide(&authenticator, "Basic realm=r")
         authenticator.set(nil, for: Authenticator.Space(origin: Self.origin, realm: "r"))
         #expect(try authenticator.authorization(for: request()) == nil)
     }
 
-    @Test func `remembers so many origins`() throws {
+    @Test func `limits the number of remembered origins`() throws {
         var authenticator = Authenticator()
         for port in 0...Authenticator.maximumSpaces {
             let origin = Authenticator.Origin(scheme: "https", host: "x.test", port: port)

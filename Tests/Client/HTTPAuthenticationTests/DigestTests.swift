@@ -167,7 +167,7 @@ struct DigestTests {
         arguments: [
             "realm=a", "realm=a, nonce=b, algorithm=SHA-1", "realm=a, nonce=b, qop=x",
         ])
-    func `passes over challenges that ask for what is not known`(parameters: String) throws {
+    func `ignores unsupported challenges`(parameters: String) throws {
         let found = try HTTPChallenge.parse("Digest \(parameters)")
         #expect(DigestChallenge(found[0]) == nil)
     }
@@ -180,7 +180,7 @@ struct DigestTests {
         #expect(algorithm.isSession == algorithm.rawValue.hasSuffix("s"))
     }
 
-    @Test func `makes nonces of a generator's bits`() throws {
+    @Test func `makes nonces from a random generator`() throws {
         var generator = SeededRandom(seed: 1)
         let challenge = try challenge("realm=a, nonce=b")
         let nonces = (0..<100).map { _ in

@@ -141,7 +141,7 @@ struct HTTPChallengeTests {
         }
     }
 
-    @Test func `never make the reader fail otherwise`() {
+    @Test func `never cause any other error`() {
         var generator = SystemRandomNumberGenerator()
         let letters = Array("aB =\",;\\/\t\u{1}é".unicodeScalars)
         for round in 0..<5000 {

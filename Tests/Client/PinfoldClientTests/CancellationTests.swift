@@ -112,7 +112,7 @@ struct CancellationTests {
     // MARK: At each stage
 
     @Test(arguments: CancelledStage.allCases, CancellingWay.allCases)
-    func `leaves nothing behind, where it is`(
+    func `leaves nothing behind, at any stage`(
         stage: CancelledStage, way: CancellingWay
     ) async throws {
         try await withServer(Self.answer) { server, runtime in
@@ -281,7 +281,7 @@ struct CancellationTests {
     private static let paths = ["/whole", "/redirect", "/challenge", "/retry", "/content"]
 
     @Test(arguments: CancellingWay.allCases.dropLast())
-    func `leaves nothing behind, whenever that is`(way: CancellingWay) async throws {
+    func `leaves nothing behind, at any time`(way: CancellingWay) async throws {
         try await withServer(Self.answer) { server, runtime in
             let handlers = await runtime.handlerCount
             let session = try session(on: runtime, perOrigin: 2)

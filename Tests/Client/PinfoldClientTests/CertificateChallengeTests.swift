@@ -85,7 +85,7 @@ struct CertificateChallengeTests {
         #expect(outcome.requests == 0)
     }
 
-    @Test func `shows a certificate to its hosts alone`() async throws {
+    @Test func `presents a certificate to its hosts only`() async throws {
         let certificate = try certificate(for: ["**.example.com", "127.0.0.1:1"])
         let outcome = try await ask(showing(.useCertificate(certificate)))
         #expect(outcome.error?.reason == .clientCertificateRequired)
@@ -127,7 +127,7 @@ struct CertificateChallengeTests {
         #expect(log.challenges.map(\.method) == [.serverTrust])
     }
 
-    @Test func `is no answer to a challenge for a password`() async throws {
+    @Test func `does not answer a challenge for a password`() async throws {
         let certificate = try certificate()
         try await withServer { connection, _ in
             connection.respond("401 Who", ["WWW-Authenticate: Basic realm=r"])

@@ -72,7 +72,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `are answered from the store without a hook`() async throws {
+    @Test func `are answered with stored credentials without a hook`() async throws {
         try await withServer(Self.guarding()) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.post, server.url)
@@ -105,7 +105,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `end after so many rounds, whatever the hook answers`() async throws {
+    @Test func `end after a maximum of rounds, whatever the hook answers`() async throws {
         let log = HookLog()
         let hook = log.hook { challenge in
             .useCredential(Credential(user: "u", password: "\(challenge.previousFailureCount)"))
@@ -168,7 +168,7 @@ struct ChallengeTests {
     @Test(arguments: [
         (ChallengeDisposition.performDefaultHandling, 1), (.rejectProtectionSpace, 2),
     ])
-    func `that are not answered leave the response`(
+    func `that are not answered result in the response`(
         disposition: ChallengeDisposition, count: Int
     ) async throws {
         let log = HookLog()
@@ -212,7 +212,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `of many requests at a time ask the hook once`() async throws {
+    @Test func `of many simultaneous requests call the hook once`() async throws {
         let log = HookLog()
         let (arrivals, arrived) = AsyncStream.makeStream(of: Void.self)
         let guarding = Self.guarding()
@@ -300,7 +300,7 @@ struct ChallengeTests {
         }
     }
 
-    @Test func `are of one origin alone, also after a redirect`() async throws {
+    @Test func `belong to a single origin, also after a redirect`() async throws {
         try await withServer(Self.guarding("Basic realm=\"other\"")) { other, _ in
             try await withServer { connection, request in
                 if request.field("authorization") == Self.field {
@@ -356,7 +356,7 @@ struct ChallengeTests {
             ("Basic realm=\"cave", true), ("Digest realm=\"cave\" nonce", true),
             ("Bearer realm=\"x\"; error=y", false), ("=", false),
         ])
-    func `that cannot be read are an error for who could answer them, else a response`(
+    func `that cannot be parsed are an error if there are credentials, otherwise a response`(
         challenge: String, isError: Bool
     ) async throws {
         let log = HookLog()
@@ -400,7 +400,7 @@ struct ChallengeTests {
 
 @Suite("Credentials and where they are valid")
 struct CredentialTests {
-    @Test func `are in no description`() {
+    @Test func `do not appear in descriptions`() {
         let credential = Credential(user: "u", password: "secret")
         #expect("\(credential)" == "Credential(user: u)")
         #expect(!String(reflecting: credential).contains("secret"))
@@ -409,7 +409,7 @@ struct CredentialTests {
         #expect(!dumped.contains("secret"))
     }
 
-    @Test func `are of an origin`() throws {
+    @Test func `belong to an origin`() throws {
         let space = try ProtectionSpace("https://[::1]:8443/a?b", realm: "r")
         #expect(space.host == "::1" && space.port == 8443 && space.scheme == "https")
         let other = try ProtectionSpace("HTTP://Example.com", realm: "r")

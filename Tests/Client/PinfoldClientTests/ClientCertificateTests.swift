@@ -37,7 +37,7 @@ struct ClientCertificateTests {
         try ClientCertificate(certificates: pem, key: pem, hosts: hosts)
     }
 
-    @Test func `are shown to the hosts that they are for`() async throws {
+    @Test func `are presented to their hosts`() async throws {
         #expect(try await ask([certificate()]) == nil)
         #expect(
             try await ask([
@@ -45,13 +45,13 @@ struct ClientCertificateTests {
             ]) == nil)
     }
 
-    @Test func `are shown to no other host`() async throws {
+    @Test func `are presented to no other host`() async throws {
         let error = try await ask([certificate(for: ["**.example.com", "127.0.0.1:1"])])
         #expect(error?.reason == .clientCertificateRequired)
         #expect(error?.token == "tls-client-certificate-required")
     }
 
-    @Test func `are refused by who does not know them`() async throws {
+    @Test func `are rejected by a server that does not know them`() async throws {
         let error = try await ask([certificate(Self.unknown)])
         #expect(error?.reason == .clientCertificateRejected)
     }

@@ -24,7 +24,7 @@ struct ClientErrorTests {
             ("http:\\\\u:secret@a.test", "***@a.test"),
             ("http:/u:sec/ret@a.test", "http:/***@a.test"), ("u:secret@a.test", "***@a.test"),
         ])
-    func `has no credentials in its URL, be it well-formed or not`(url: String, shown: String) {
+    func `has no credentials in its URL, well-formed or not`(url: String, shown: String) {
         #expect(ClientError(.invalidRequest, "", url: url).url == shown)
     }
 
@@ -46,7 +46,7 @@ struct ClientErrorTests {
     }
 
     @Test(arguments: Reason.allCases)
-    func `speaks of no gateway's file, whatever the reason`(reason: PinfoldEngine.Reason) {
+    func `mentions no gateway configuration, whatever the reason`(reason: Engine.Reason) {
         #expect(!isForeign(ClientError.meaning(of: reason)), "\(reason.token)")
     }
 
@@ -61,8 +61,8 @@ struct ClientErrorTests {
             .proxy(.unreachable(.connectFailed(.connectionRefused))),
             .proxy(.unreachable(.destinationRefused(.multicast))),
             .proxy(.tlsFailed(.notTLS)),
-        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeError])
-    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeError) {
+        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeFault])
+    func `mentions no gateway configuration in the details of a fault`(fault: ExchangeFault) {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
@@ -89,7 +89,7 @@ struct ClientErrorTests {
     }
 
     @Test(arguments: PinsetProblem.allCases)
-    func `of a policy speaks of its properties`(problem: PinsetProblem) {
+    func `of a policy mentions its properties`(problem: PinsetProblem) {
         let error = ClientError(problem)
         #expect(error.reason == .invalidSecurityPolicy && !isForeign(error.explanation))
         #expect(

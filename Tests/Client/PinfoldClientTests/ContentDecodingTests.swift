@@ -39,7 +39,7 @@ struct ContentDecodingTests {
     }
 
     @Test(arguments: ["gzip", "x-gzip", "deflate", "br", "gzip,br", "identity,gzip"])
-    func `are undone, and no longer in the head`(codings: String) async throws {
+    func `are decoded, and removed from the head`(codings: String) async throws {
         try await withSession { url, server, session in
             let response = try await session.data(for: try HTTPRequest(.get, "\(url)/\(codings)"))
             #expect(response.text == Self.text)

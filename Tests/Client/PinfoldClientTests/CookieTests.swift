@@ -53,7 +53,7 @@ struct CookieTests {
         }
     }
 
-    @Test func `give way to a field of the caller's own`() async throws {
+    @Test func `yield to a field set by the caller`() async throws {
         try await withServer(Self.echo) { server, runtime in
             let session = try session(runtime)
             session.configuration.cookies?.set(
@@ -95,7 +95,7 @@ struct CookieTests {
         (CookieStore.Policy.always, ["a", "b"]), (.never, []),
         (.onlyFromMainDocumentDomain, ["a"]),
     ])
-    func `are taken by the store's policy`(
+    func `are accepted according to the store's policy`(
         policy: CookieStore.Policy, names: [String]
     ) throws {
         let store = CookieStore(policy: policy)

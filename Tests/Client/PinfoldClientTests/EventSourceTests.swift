@@ -53,7 +53,7 @@ struct EventSourceTests {
     }
 
     @Test(arguments: [false, true])
-    func `is read as it comes`(secure: Bool) async throws {
+    func `is read as it arrives`(secure: Bool) async throws {
         try await withServer(secure: secure) { connection, request in
             guard request.field("last-event-id") == nil else {
                 connection.respond("204 No Content")
@@ -154,7 +154,7 @@ struct EventSourceTests {
         }
     }
 
-    @Test func `is given up after so many failures`() async throws {
+    @Test func `is given up after a maximum of failures`() async throws {
         let states = States()
         let port = ClosedPort()
         let runtime = try ClientRuntime()

@@ -57,7 +57,7 @@ struct FieldLineCacheTests {
         }
     }
 
-    @Test func `are read once while they come again`() {
+    @Test func `are parsed once while they are repeated`() {
         for _ in 0..<100 { _ = read(["Server: nginx", "Content-Type: text/plain"]) }
         #expect(lines.readCount == 2)
     }
@@ -77,14 +77,14 @@ struct FieldLineCacheTests {
         }
     }
 
-    @Test func `are one reader's own, whatever becomes of the others' fields`() {
+    @Test func `are independent for each reader, whatever happens to other fields`() {
         var fields = read(["Server: a", "Age: 1"])
         fields[.age] = "2"
         fields[.server] = nil
         #expect(read(["Server: a", "Age: 1"]).map(\.value) == ["a", "1"])
     }
 
-    @Test func `stay right when there are more of them than are kept`() {
+    @Test func `stay correct if there are more than can be cached`() {
         for round in 0..<3 {
             for number in 0..<5000 {
                 #expect(read(["Content-Length: \(number)"]).first?.value == "\(number)", "\(round)")
@@ -102,7 +102,7 @@ struct FieldLineCacheTests {
         #expect(lines.readCount == 3)
     }
 
-    @Test func `of the engine's own are left out, each once`() {
+    @Test func `of the engine are left out, each once`() {
         let text = [
             "Via: 1.1 far", "Cache-Status: far; hit", "Server: x", "Via: 1.1 own",
             "Cache-Status: own; fwd=miss",
@@ -133,7 +133,7 @@ struct FieldLineCacheTests {
         }
     }
 
-    @Test func `keep bytes that are not of UTF-8 as they are`() throws {
+    @Test func `keep bytes that are not UTF-8`() throws {
         let bytes = Array("Server: ".utf8) + [0xE9, 0xFF, 13, 10]
         for _ in 0..<3 {
             let fields = bytes.withUnsafeBytes {

@@ -110,7 +110,7 @@ struct HTTPSessionManagerTests {
     }
 
     @Test(arguments: byIndices())
-    func `writes arrays in a form with files as its serializer does`(
+    func `writes arrays in a multipart form like its serializer`(
         requests: any RequestSerializer
     ) async throws {
         try await withServer(Self.echo) { server, runtime in
@@ -158,7 +158,7 @@ struct HTTPSessionManagerTests {
         }
     }
 
-    @Test func `with pins needs a base that is https`() throws {
+    @Test func `with pins requires an https base URL`() throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
         var configuration = SessionConfiguration.patient

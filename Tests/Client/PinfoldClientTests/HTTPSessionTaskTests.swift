@@ -33,7 +33,7 @@ struct HTTPSessionTaskTests {
         }
     }
 
-    @Test func `has a form for each method, and is given what is read of the response`()
+    @Test func `has a form for each method, and receives the response's value`()
         async throws
     {
         try await with { server, api in
@@ -119,7 +119,7 @@ struct HTTPSessionTaskTests {
         }
     }
 
-    @Test func `is given the error of a response that its serializer refuses`() async throws {
+    @Test func `receives the error of a response that its serializer rejects`() async throws {
         try await with { _, api in
             let (results, continuation) = AsyncStream.makeStream(of: Outcome.self)
             try api.get("none") { continuation.yield($0) }
@@ -133,7 +133,7 @@ struct HTTPSessionTaskTests {
         }
     }
 
-    @Test func `can be cancelled, and is called back once`() async throws {
+    @Test func `can be cancelled, and calls its handler once`() async throws {
         try await with { server, api in
             let (results, continuation) = AsyncStream.makeStream(of: Outcome.self)
             let task = try api.dataTask(.get, "x") { continuation.yield($0) }

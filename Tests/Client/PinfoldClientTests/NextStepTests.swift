@@ -95,7 +95,7 @@ struct NextStepTests {
         #expect(try step(.failure(lost), .post, fields: fields) == "retry 500")
     }
 
-    @Test func `keeps to the limits of each kind by itself`() throws {
+    @Test func `observes the limits of each kind separately`() throws {
         let redirect = response(302, [.location: "/x"])
         let challenge = response(401, [.wwwAuthenticate: "Basic"])
         let most = AttemptCounts(redirects: 20, retries: 2, challenges: 6)
@@ -142,7 +142,7 @@ struct NextStepTests {
         #expect(try step(response(503), remainingTime: .milliseconds(501)) == "retry 500")
     }
 
-    @Test func `sends nothing again that can be read once`() throws {
+    @Test func `does not send content again that can be read only once`() throws {
         #expect(try step(response(503), .put, isRepeatable: false) == "finish")
         #expect(
             try step(.failure(ClientError(.cannotConnect, "")), .put, isRepeatable: false)

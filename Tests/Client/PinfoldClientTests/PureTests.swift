@@ -23,7 +23,7 @@ struct URIReferenceTests {
         #expect(try #require(URIReference(text)).resolved(against: base).description == result)
     }
 
-    @Test func `have what may not stand in a URI percent-encoded`() throws {
+    @Test func `have characters not allowed in a URI percent-encoded`() throws {
         #expect(try HTTPRequest(.get, "http://a.test/ü b?\"").path == "/%C3%BC%20b?%22")
     }
 
@@ -53,7 +53,7 @@ struct URIReferenceTests {
         "http://\u{2100}.test/", "http://ü%2F.test/", "http://ü\u{200E}.test/",
         "http://%FF.test/", "http://\(String(repeating: "ü", count: 64)).test/",
     ])
-    func `whose host is no name are refused`(text: String) throws {
+    func `with an invalid host name are rejected`(text: String) throws {
         #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         let target = try #require(
@@ -61,14 +61,14 @@ struct URIReferenceTests {
         #expect(!target.request.hasHTTPURL)
     }
 
-    @Test func `that are put together with a host outside of ASCII are refused`() {
+    @Test func `with a host outside ASCII are rejected`() {
         let request = HTTPRequest(
             method: .get, scheme: "https", authority: "bücher.example", path: "/")
         #expect(!request.hasHTTPURL)
     }
 
     @Test(arguments: ["a.test/x", "ftp://a.test/", "http:///x", "http://u:p@a.test/", "http://a\n"])
-    func `that are no http URL are refused`(text: String) {
+    func `that are not http URLs are rejected`(text: String) {
         #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
     }
 
@@ -152,7 +152,7 @@ struct RequestQueueTests {
         try #require(RequestOrigin(scheme: "http", authority: host))
     }
 
-    @Test func `begins as many as may be to one origin and in all`() throws {
+    @Test func `starts up to the limits per origin and in total`() throws {
         let queue = Queue(perOrigin: 2, total: 3, order: .firstInFirstOut)
         let (a, b) = (try origin("a"), try origin("b"))
         let begun = [(1, a), (2, a), (3, a), (4, b), (5, b)].map {
@@ -168,7 +168,7 @@ struct RequestQueueTests {
         arguments: [
             (QueueOrder.firstInFirstOut, [2, 3, 4]), (.lastInFirstOut, [4, 3, 2]),
         ] as [(QueueOrder, [UInt64])])
-    func `takes them in its order`(order: QueueOrder, expected: [UInt64]) throws {
+    func `starts them in order`(order: QueueOrder, expected: [UInt64]) throws {
         let queue = Queue(perOrigin: 1, total: 9, order: order)
         let a = try origin("a")
         for number in 1...4 { _ = queue.add(UInt64(number), to: a, priority: .normal) }
@@ -180,7 +180,7 @@ struct RequestQueueTests {
         #expect(taken == expected)
     }
 
-    @Test func `takes higher priorities first, whatever their origin`() throws {
+    @Test func `starts higher priorities first, whatever their origin`() throws {
         let queue = Queue(perOrigin: 9, total: 1, order: .firstInFirstOut)
         let (a, b) = (try origin("a"), try origin("b"))
         #expect(queue.add(1, to: a, priority: .low))
@@ -192,7 +192,7 @@ struct RequestQueueTests {
         #expect(queue.remove(4, of: a) == [2])
     }
 
-    @Test func `passes over those that were given up`() throws {
+    @Test func `skips those that were given up`() throws {
         let queue = Queue(perOrigin: 1, total: 9, order: .firstInFirstOut)
         let a = try origin("a")
         for number in 1...3 { _ = queue.add(UInt64(number), to: a, priority: .normal) }
@@ -203,7 +203,7 @@ struct RequestQueueTests {
     }
 
     @Test(arguments: QueueOrder.allCases)
-    func `keeps nothing of those that were given up`(order: QueueOrder) throws {
+    func `forgets those that were given up`(order: QueueOrder) throws {
         let queue = Queue(perOrigin: 1, total: 9, order: order)
         let a = try origin("a")
         for number in 1...200 {
@@ -219,7 +219,7 @@ struct RequestQueueTests {
     }
 
     @Test(arguments: QueueOrder.allCases)
-    func `keeps its limits whatever comes and goes`(order: QueueOrder) throws {
+    func `observes its limits at all times`(order: QueueOrder) throws {
         let queue = Queue(perOrigin: 2, total: 3, order: order)
         let origins = try ["a", "b", "c"].map(origin)
         var (waiting, active): ([UInt64: Int], [UInt64: Int]) = ([:], [:])
@@ -327,7 +327,7 @@ struct RedirectRuleTests {
     }
 
     @Test(arguments: [200, 300, 304, 305, 404])
-    func `is no response of another status`(status: Int) throws {
+    func `is not a response with another status`(status: Int) throws {
         #expect(try next(.get, status, to: "w") == nil)
     }
 }

@@ -55,7 +55,7 @@ private final class PythonWebSocketServer: Sendable {
 @Suite("A WebSocket of Python's websockets", .enabled(if: TestProgram.python != nil))
 struct PythonWebSocketTests {
     @Test(arguments: [false, true], [false, true])
-    func `is spoken to in its own words`(compresses: Bool, secure: Bool) async throws {
+    func `is used with its own protocol`(compresses: Bool, secure: Bool) async throws {
         let folder = TemporaryFolder()
         let pem = TestAuthority.makePEM(name: "websockets.test")
         folder.write(pem, to: "server.pem")

@@ -109,7 +109,7 @@ struct QueueTimeoutTests {
     enum Setting: CaseIterable { case session, request, requestsTimeout, sessionsTimeout }
 
     @Test(arguments: Setting.allCases)
-    func `fails behind unread responses, which its error names`(setting: Setting) async throws {
+    func `fails behind unread responses, which its error reports`(setting: Setting) async throws {
         try await withResponses { server, runtime in
             var configuration = SessionConfiguration.patient
             var options = RequestOptions()
@@ -139,7 +139,7 @@ struct QueueTimeoutTests {
         }
     }
 
-    @Test func `fails behind whatever stands still, each kind counted`() async throws {
+    @Test func `fails behind anything without progress, counted by kind`() async throws {
         try await withResponses { server, runtime in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequests = 4
@@ -258,7 +258,7 @@ struct QueueTimeoutTests {
         #expect(advance.latest(streamingAtMost: 10_000) == latest)
     }
 
-    @Test func `does not wait for streams of events`() async throws {
+    @Test func `does not wait for event streams`() async throws {
         try await withResponses { server, runtime in
             var configuration = SessionConfiguration.patient
             (configuration.maximumRequestsPerOrigin, configuration.maximumRequests) = (2, 2)
@@ -286,7 +286,7 @@ struct QueueTimeoutTests {
         }
     }
 
-    @Test func `leaves no more streams of events than may be`() async throws {
+    @Test func `leaves no more event streams than allowed`() async throws {
         try await withResponses { server, runtime in
             var configuration = SessionConfiguration.patient
             configuration.maximumEventStreams = 2

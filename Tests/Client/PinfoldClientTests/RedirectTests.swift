@@ -43,7 +43,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `lead to the bytes that a server names, UTF-8 or not`() throws {
+    @Test func `lead to the bytes of the Location field, UTF-8 or not`() throws {
         let request = try HTTPRequest(.get, "http://a.test/b/c")
         for (location, url) in [
             (Array("/caf".utf8) + [0xE9] + Array("?q= ".utf8) + [0xFF], "/caf%E9?q=%20%FF"),
@@ -57,7 +57,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `name the host of the URL that they lead to`() throws {
+    @Test func `have the host of the URL that they lead to`() throws {
         let host = try #require(HTTPField.Name("Host"))
         let request = try HTTPRequest(.get, "http://a.test/", fields: [host: "a.test"])
         for place in ["/b", "http://b.test/"] {
@@ -93,7 +93,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `of content that can be read once are an error`() async throws {
+    @Test func `of content that can be read only once are an error`() async throws {
         try await withServer(Self.counting("307 Temporary")) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let parts = AsyncStream<[UInt8]> { continuation in
@@ -108,7 +108,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `carry no fields of the session that the rules leave out`() async throws {
+    @Test func `do not carry session fields that the rules remove`() async throws {
         try await withServer { connection, _ in
             connection.respond("200 OK", [], "x")
             return true

@@ -57,7 +57,7 @@ struct RequestHeadTextTests {
             ("http://bücher.localhost:80/", "xn--bcher-kva.localhost"),
             ("http://[::1]/", "[::1]:80"),
         ])
-    func `has the host of the URL, in whatever words the caller names it`(
+    func `has the host of the URL, in any spelling by the caller`(
         url: String, host: String
     ) throws {
         var request = try HTTPRequest(.get, url)

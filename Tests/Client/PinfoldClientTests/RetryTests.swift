@@ -67,7 +67,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `end with what came last when there were enough`() async throws {
+    @Test func `end with the last response at the maximum`() async throws {
         try await withSession(Self.failing(9, "503 No")) { server, session in
             let response = try await session.data(for: try HTTPRequest(.get, server.url))
             #expect(response.head.status.code == 503)
@@ -91,7 +91,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `are not made for what may not be done twice`() async throws {
+    @Test func `are not made for what must not be repeated`() async throws {
         try await withSession(Self.failing(1, "503 No")) { server, session in
             let request = try HTTPRequest(.post, server.url)
             #expect(try await session.data(for: request).head.status.code == 503)

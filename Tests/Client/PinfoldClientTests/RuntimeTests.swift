@@ -109,7 +109,7 @@ struct RuntimeTests {
         }
     }
 
-    @Test func `closes the content of what it refuses`() async throws {
+    @Test func `closes the content of what it rejects`() async throws {
         let runtime = try ClientRuntime()
         let feed = WatchedFeed()
         let request = try HTTPRequest(.post, "http://127.0.0.1/")

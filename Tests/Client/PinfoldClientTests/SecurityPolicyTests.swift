@@ -28,7 +28,7 @@ struct SecurityPolicyTests {
     }
 
     @Test(arguments: [false, true])
-    func `costs nothing until a server is spoken to by TLS`(secure: Bool) async throws {
+    func `costs nothing until TLS is used with a server`(secure: Bool) async throws {
         try await withServer(secure: secure) { connection, _ in
             connection.respond("200 OK", [])
             return true
@@ -44,7 +44,7 @@ struct SecurityPolicyTests {
         }
     }
 
-    @Test func `trusts a private authority that it names`() async throws {
+    @Test func `trusts a private authority if configured`() async throws {
         #expect(try await ask(try TestAuthority.policy()) == nil)
     }
 
@@ -54,7 +54,7 @@ struct SecurityPolicyTests {
         #expect(error?.host == "127.0.0.1")
     }
 
-    @Test func `lets a pinned certificate pass and no other`() async throws {
+    @Test func `accepts a pinned certificate and no other`() async throws {
         var policy = try TestAuthority.policy()
         policy.mode = .certificate
         policy.pins = try CertificatePin.pins(in: TestAuthority.certificate)

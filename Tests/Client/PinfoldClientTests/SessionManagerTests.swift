@@ -60,7 +60,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `uses a connection again`() async throws {
+    @Test func `reuses a connection`() async throws {
         try await withServer { connection, _ in
             connection.respond("200 OK", [], "x")
             return true
@@ -114,7 +114,7 @@ struct SessionManagerTests {
     }
 
     @Test(arguments: [3, 9])
-    func `refuses content of another length than was promised`(length: Int64) async throws {
+    func `rejects content whose length was declared differently`(length: Int64) async throws {
         try await withServer { connection, request in
             connection.respond("200 OK", [], request.text)
             return true
@@ -133,7 +133,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `reads no faster than the caller takes`() async throws {
+    @Test func `reads no faster than the caller consumes`() async throws {
         let sent = Locked(0)
         let part = [UInt8](repeating: 7, count: 1 << 20)
         let parts = 32
@@ -157,7 +157,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `gives up content that is longer than the caller takes`() async throws {
+    @Test func `stops reading content that is longer than the caller allows`() async throws {
         try await withServer { connection, _ in
             connection.respond("200 OK", [], "12345")
             return true
@@ -212,7 +212,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `ends a task that takes too long in all, however often it is redirected`()
+    @Test func `ends a task that takes too long in total, however often it is redirected`()
         async throws
     {
         try await withServer { connection, request in
@@ -231,7 +231,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `ends a task that waits too long for its turn`() async throws {
+    @Test func `ends a task that is queued for too long`() async throws {
         try await withServer { connection, _ in
             connection.waitForEnd()
             return false
@@ -249,7 +249,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `gives each task a number of its own`() async throws {
+    @Test func `gives each task a unique number`() async throws {
         try await withServer { connection, _ in
             connection.respond()
             return true
@@ -328,7 +328,7 @@ struct SessionManagerTests {
         }
     }
 
-    @Test func `lets a request be cancelled that waits for its turn`() async throws {
+    @Test func `allows a queued request to be cancelled`() async throws {
         let gate = try AnswerGate()
         try await withServer { connection, request in
             connection.wait(at: gate)

@@ -60,7 +60,7 @@ struct SingleFieldTests {
         }
     }
 
-    @Test func `holds parts of a file together only if it is one`() {
+    @Test func `connects parts of a file only if there is one`() {
         let tag = "\"a\""
         #expect(RangeValidator(response(.eTag, [tag, tag])) == .entityTag(tag))
         #expect(RangeValidator(response(.eTag, [tag, "\"b\""])) == nil)

@@ -138,7 +138,7 @@ struct SourceFeedTests {
         }
     }
 
-    @Test func `is read by threads of its own, in forms, too`() async throws {
+    @Test func `is read by separate threads, also in forms`() async throws {
         struct Watched: ByteSource {
             let threads: Locked<[String]>
 

@@ -116,7 +116,7 @@ struct SuspensionTests {
     }
 
     @Test(arguments: [true, false])
-    func `is subject to no time-out`(idle: Bool) async throws {
+    func `has no timeout`(idle: Bool) async throws {
         try await withServer { connection, request in
             if request.path == "/held" {
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")

@@ -45,7 +45,7 @@ struct TransferChannelTests {
         }
     }
 
-    @Test func `hands out what comes with the end before the end`() async throws {
+    @Test func `delivers what arrives with the end before the end`() async throws {
         let progress = TransferProgress()
         try await withChannel(progress) { channel in
             channel.finish(TransferTimes(total: 7), Self.head, [[1], [2, 3]])
@@ -89,7 +89,7 @@ struct TransferChannelTests {
         }
     }
 
-    @Test func `hands out part by part what is not there in one`() async throws {
+    @Test func `delivers part by part what is not there in one part`() async throws {
         // There is more to come.
         try await withChannel { channel in
             _ = channel.push(Self.head, [[1]])
@@ -136,7 +136,7 @@ struct TransferChannelTests {
         }
     }
 
-    @Test func `takes nothing in once it has ended`() async throws {
+    @Test func `accepts nothing once it has ended`() async throws {
         let progress = TransferProgress()
         try await withChannel(progress) { channel in
             channel.cancel()
@@ -175,7 +175,7 @@ struct TransferChannelTests {
         }
     }
 
-    @Test func `counts no more once the transfer is cancelled`() async throws {
+    @Test func `stops counting once the transfer is cancelled`() async throws {
         let progress = TransferProgress()
         try await withChannel(progress) { channel in
             _ = channel.push(Self.head, [[1, 2]])

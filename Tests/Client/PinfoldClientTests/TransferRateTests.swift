@@ -10,7 +10,7 @@ struct TransferRateTests {
         return rate.perSecond
     }
 
-    @Test func `is not known from one moment`() {
+    @Test func `is unknown after a single record`() {
         #expect(rate([]) == nil)
         #expect(rate([(7, 100)]) == nil)
         #expect(rate([(7, 100), (7, 200)]) == nil)

@@ -57,7 +57,7 @@ struct TypedCallTests {
         }
     }
 
-    @Test func `reads and writes by the manager's own coders`() async throws {
+    @Test func `uses the manager's coders`() async throws {
         let answer = Self.answer("200 OK", "application/hal+json", #"{"first_name":"Ada"}"#)
         try await withService(answer) { api, server in
             await #expect(throws: ClientError.self) { try await api.get("x", as: Item.self) }
@@ -98,7 +98,7 @@ struct TypedCallTests {
         }
     }
 
-    @Test func `takes parameters in variables, of any types`() async throws {
+    @Test func `accepts parameters in variables of any type`() async throws {
         let answer = Self.answer("200 OK", "application/json", "{}")
         try await withService(answer) { api, server in
             let (name, page, tags) = ("A b", 2, ["x", "y"])
@@ -130,7 +130,7 @@ struct TypedCallTests {
         }
     }
 
-    @Test func `takes nested parameters, and those put together at run time`() async throws {
+    @Test func `accepts nested parameters, and those built at run time`() async throws {
         let answer = Self.answer("200 OK", "application/json", #"{"firstName":"Ada"}"#)
         try await withService(answer) { api, server in
             var json = api
@@ -163,7 +163,7 @@ struct TypedCallTests {
         }
     }
 
-    @Test func `takes a form's parts from a closure that throws anything`() async throws {
+    @Test func `accepts a form's parts from a closure that throws any error`() async throws {
         let answer = Self.answer("200 OK", "application/json", "{}")
         try await withService(answer) { api, server in
             let missing = await #expect(throws: ClientError.self) {

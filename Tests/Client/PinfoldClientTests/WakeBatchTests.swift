@@ -82,7 +82,7 @@ struct WakeBatchTests {
         await sleepers.areWoken(5)
     }
 
-    @Test func `wake the next when they are woken themselves`() async throws {
+    @Test func `wake the next when they are woken`() async throws {
         let runtime = try ClientRuntime()
         defer { runtime.close() }
         let channel = TransferChannel(runtime.nextNumber(), on: runtime, progress: nil)

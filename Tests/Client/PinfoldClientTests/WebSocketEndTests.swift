@@ -96,7 +96,7 @@ struct WebSocketEndTests {
         }
     }
 
-    @Test func `does not wait for ever`() async throws {
+    @Test func `does not wait forever`() async throws {
         try await withWebSocketServer { socket in
             // It reads no frames.
             socket.connection.waitForEnd()

@@ -117,7 +117,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `goes to those who receive, in turn`() async throws {
+    @Test func `is delivered to the receivers in turn`() async throws {
         let count = 40
         try await withWebSocketServer {
             $0.echo()

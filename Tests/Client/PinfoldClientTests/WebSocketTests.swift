@@ -16,7 +16,7 @@ extension WebSocketOptions {
 @Suite("A WebSocket")
 struct WebSocketTests {
     @Test(arguments: [false, true], [false, true])
-    func `brings messages of any length across`(secure: Bool, compresses: Bool) async throws {
+    func `transfers messages of any length`(secure: Bool, compresses: Bool) async throws {
         try await withWebSocketServer(secure: secure, compresses: compresses) {
             $0.echo()
         } _: {
@@ -186,7 +186,7 @@ struct WebSocketTests {
         #expect(error?.reason == .invalidRequest)
     }
 
-    @Test func `takes what comes with the handshake`() async throws {
+    @Test func `accepts data that arrives with the handshake`() async throws {
         try await withServer { connection, request in
             // The frame of RFC 6455 section 5.7.
             let head = TestWebSocket.head(request) + "\r\n"
@@ -200,7 +200,7 @@ struct WebSocketTests {
         }
     }
 
-    @Test func `is trusted as any server is`() async throws {
+    @Test func `is trusted like any server`() async throws {
         try await withServer(secure: true) { connection, request in
             connection.send(TestWebSocket.head(request) + "\r\n")
             return false

@@ -30,7 +30,7 @@ struct AutoPurgingImageCacheTests {
         #expect((5...10).allSatisfy { cache.contains(key("\($0)")) })
     }
 
-    @Test func `keeps what was accessed last`() {
+    @Test func `keeps the most recently used`() {
         var cache = cache()
         for index in 0..<10 { cache.add(10, for: key("\(index)")) }
         #expect(cache.image(for: key("0")) == 10)
@@ -41,7 +41,7 @@ struct AutoPurgingImageCacheTests {
         #expect(cache.image(for: key("1")) == nil)
     }
 
-    @Test func `accounts for what is replaced`() {
+    @Test func `takes replaced images into account`() {
         var cache = cache()
         cache.add(90, for: key("a"))
         #expect(cache.add(50, for: key("a")).isEmpty)
@@ -63,7 +63,7 @@ struct AutoPurgingImageCacheTests {
         #expect(cache.count == 2 && cache.memoryUsage == 4)
     }
 
-    @Test func `does not keep what is larger than all`() {
+    @Test func `does not store what exceeds the capacity`() {
         var cache = cache()
         cache.add(10, for: key("a"))
         cache.add(10, for: key("b"))
@@ -83,7 +83,7 @@ struct AutoPurgingImageCacheTests {
         #expect(cache.image(for: key("a")) == 10)
     }
 
-    @Test func `does what a list in the order of access does`() {
+    @Test func `behaves like a list in the order of access`() {
         var generator = SystemRandomNumberGenerator()
         var cache = cache()
         var model: [(name: String, bytes: Int)] = []

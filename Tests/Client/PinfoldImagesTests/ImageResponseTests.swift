@@ -65,7 +65,7 @@ struct ImageResponseTests {
         return result.error?.reason
     }
 
-    @Test func `the types of images are accepted, of others it is an error without a value`()
+    @Test func `image types are accepted, and others an error without a value`()
         throws
     {
         let content = try png(2, 3)
@@ -114,7 +114,7 @@ struct ImageResponseTests {
         #expect(deep?.bitsPerSample == 10)
     }
 
-    @Test func `what is not to be decoded is not, and its head is read`() throws {
+    @Test func `if an image is not to be decoded, only its header is read`() throws {
         let serializer = ImageResponseSerializer(
             inflates: false, decoder: OwnDecoder(failure: .decoder("it was asked")))
         for (format, content) in try samples() {
@@ -156,7 +156,7 @@ struct ImageResponseTests {
             ([0, 0, 1, 0, 1, 0], "ICO"),
             (Array("#define a_width 8\n".utf8), "X bitmap"),
         ] as [([UInt8], String)])
-    func `formats that are accepted and not read are refused by their names`(
+    func `accepted formats that are not supported are rejected by name`(
         content: [UInt8], name: String
     ) {
         let reason = error(ImageResponseSerializer(), content)
@@ -167,7 +167,7 @@ struct ImageResponseTests {
         #expect(text.hasPrefix("\(name) images are not supported"))
     }
 
-    @Test func `no content is nothing, and other content is no image`() {
+    @Test func `no content is no value, and other content is not an image`() {
         let empty = ImageResponseSerializer().serialize(response(200, "image/png"), content: [])
         #expect(empty.value == nil && empty.error == nil)
         for content in ["<html>", "BM", "{}", "\u{0}"] {
@@ -175,7 +175,7 @@ struct ImageResponseTests {
         }
     }
 
-    @Test func `an image that is cut off is an error, at whatever byte`() throws {
+    @Test func `a truncated image is an error, at any byte`() throws {
         let serializer = ImageResponseSerializer()
         for (format, content) in try samples() where format != .avif || ImageCodecs.load() {
             for count in 1..<content.count - 16 {
@@ -186,7 +186,7 @@ struct ImageResponseTests {
         }
     }
 
-    @Test func `an image that is damaged is read or an error`() throws {
+    @Test func `a damaged image is either read or an error`() throws {
         let serializer = ImageResponseSerializer()
         for (format, content) in try samples() where format != .avif || ImageCodecs.load() {
             for place in stride(from: 0, to: content.count, by: max(1, content.count / 200)) {
@@ -219,7 +219,7 @@ struct ImageResponseTests {
         #expect(error(serializer, content) == .image(.decoder("it was asked")))
     }
 
-    @Test func `the caller's own decoder makes the pixels, and may fail`() throws {
+    @Test func `a custom decoder makes the pixels, and may fail`() throws {
         let content = try png(24, 16)
         let made = ImageResponseSerializer(decoder: OwnDecoder())
             .serialize(response(200, "image/png"), content: content)
@@ -229,7 +229,7 @@ struct ImageResponseTests {
         #expect(error(failed, content) == .image(.memory))
     }
 
-    @Test func `errors of images carry the response, and those under them`() throws {
+    @Test func `image errors carry the response, and underlying errors`() throws {
         let content = Array(try png(24, 16).prefix(40))
         let answer = response(404, "image/png")
         let error = ImageResponseSerializer().serialize(answer, content: content).error

@@ -69,7 +69,7 @@ struct NetlinkMessageTests {
         #expect(throws: NetlinkError.malformed) { try NetlinkMessage.parse(bytes) }
     }
 
-    @Test func `cut off anywhere are an error or the whole ones before`() throws {
+    @Test func `truncated anywhere are an error, or the complete ones before`() throws {
         let bytes = Self.message(16, Self.link("eth0")) + Self.message(24, Self.route(1))
         let all = try NetlinkMessage.parse(bytes)
         #expect(all.count == 2)
@@ -81,7 +81,7 @@ struct NetlinkMessageTests {
         }
     }
 
-    @Test func `of any bytes are messages or the one error`() {
+    @Test func `of any bytes are either parsed or the typed error`() {
         var generator = SystemRandomNumberGenerator()
         let whole = Self.message(16, Self.link("eth0")) + Self.message(24, Self.route(1))
         for _ in 0..<5000 {
@@ -109,7 +109,7 @@ struct NetlinkMessageTests {
         }
     }
 
-    @Test func `ask in the words of rtnetlink`() {
+    @Test func `request in the format of rtnetlink`() {
         #expect(
             NetlinkRequest.route(to: [127, 0, 0, 1], sequence: 9)
                 == UInt32(36).bytes + UInt16(26).bytes + UInt16(1).bytes + UInt32(9).bytes
@@ -162,7 +162,7 @@ struct NetworkStatusTests {
                 == .reachable(.wifi))
     }
 
-    @Test func `makes void what requests have shown`() {
+    @Test func `invalidates what requests have shown`() {
         #expect(NetworkStatus.notReachable.event == .connectionFailed(.connect))
         #expect(NetworkStatus.reachable(.wifi).event == .reset)
         #expect(NetworkStatus.unknown.event == .reset)

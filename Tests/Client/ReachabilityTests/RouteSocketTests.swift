@@ -77,7 +77,7 @@ struct RouteSocketTests {
             // Truncated, and with a wrong length.
             ([16, 0], true), (UInt32(9).bytes + UInt16(3).bytes + filler, true),
         ] as [([UInt8], Bool)])
-    func `takes what it cannot read for a change`(bytes: [UInt8], isChange: Bool) {
+    func `treats an unreadable message as a change`(bytes: [UInt8], isChange: Bool) {
         #expect(RouteSocket.reportsChange(bytes) == isChange)
     }
 
@@ -88,11 +88,11 @@ struct RouteSocketTests {
             (ENETUNREACH, true), (EHOSTUNREACH, true), (EAFNOSUPPORT, true), (EOPNOTSUPP, true),
             (EPERM, false), (ENOBUFS, false), (0, false),
         ])
-    func `knows what errors mean that there is no way`(code: Int32, isNoWay: Bool) {
+    func `recognizes the errors for a missing route`(code: Int32, isNoWay: Bool) {
         #expect(RouteSocket.meansUnreachable(code) == isNoWay)
     }
 
-    @Test func `answers for the Internet, whether there is a way or not`() throws {
+    @Test func `reports the Internet's status, reachable or not`() throws {
         #expect(try RouteSocket.statusOfInternet() != .unknown)
     }
 

@@ -70,7 +70,7 @@ struct RetryPolicyTests {
         #expect(decide(failure, RetryPolicy.Attempt(method: "GET")) == .giveUp(reason))
     }
 
-    @Test func `does not send content again that is gone`() {
+    @Test func `does not send content again that is not repeatable`() {
         let attempt = RetryPolicy.Attempt(method: "PUT", canRepeatContent: false)
         #expect(decide(.noResponse, attempt) == .giveUp(.contentGone))
         #expect(decide(.status(408, retryAfter: nil), attempt) == .giveUp(.contentGone))
@@ -78,7 +78,7 @@ struct RetryPolicyTests {
         #expect(isRetried(.notConnected, attempt))
     }
 
-    @Test func `ends after so many attempts, and so much time`() {
+    @Test func `ends after the maximum of attempts or of time`() {
         var attempt = RetryPolicy.Attempt(method: "GET", number: 3)
         #expect(decide(.noResponse, attempt) == .giveUp(.attemptsUsedUp))
         #expect(

@@ -28,7 +28,7 @@ struct CodableTests {
     }
 
     @Test(arguments: ["", " "])
-    func `no content is nothing, and no error`(text: String) throws {
+    func `no content is no value and no error`(text: String) throws {
         #expect(try decode(text).get() == nil)
     }
 
@@ -53,7 +53,7 @@ struct CodableTests {
     }
 
     @Test(arguments: [#"[{"name":"a","name":"b","tags":[]}]"#, "[1", "[\"\u{1}\"]", "[NaN]"])
-    func `what is no JSON by the strict rules is not decoded`(text: String) throws {
+    func `what is not strictly valid JSON is not decoded`(text: String) throws {
         let error = try #require(decode(text).error)
         guard case .content = error.reason else {
             Issue.record("\(error)")
@@ -174,7 +174,7 @@ struct CodableTests {
             "1e-400", "0.1234567890123456789012345678901234567890123", "1e999",
             "10e9223372036854775807", "1e9223372036854775807", "1e99999999999999999999",
         ])
-    func `a number that the encoder would cut is an error`(text: String) throws {
+    func `a number that the encoder would truncate is an error`(text: String) throws {
         let number = RequestParameters.number(try #require(DocumentNumber(text)))
         let request = HTTPRequest(method: .put, scheme: "http", authority: "a", path: "/")
         let error = try #require(throws: RequestSerializationError.self) {
@@ -183,7 +183,7 @@ struct CodableTests {
         #expect("\(error)".hasSuffix("(n)"))
     }
 
-    @Test func `members of any types are parameters, sorted by their names`() throws {
+    @Test func `members of any type are parameters, sorted by name`() throws {
         let (name, page, tags) = ("Ada", 3, ["x"])
         let inner: RequestParameters = ["set": .set(["b", "a"]), "data": .data([1])]
         let parameters = try RequestParameters([

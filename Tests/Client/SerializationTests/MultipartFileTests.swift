@@ -73,7 +73,7 @@ struct MultipartFileTests {
         }
     }
 
-    @Test func `a spooled request is sent from the file, whatever becomes of its parts`() throws {
+    @Test func `a spooled request is sent from the file, whatever happens to its parts`() throws {
         try withFolder { folder in
             let path = folder + "/f"
             try Data("content".utf8).write(to: URL(fileURLWithPath: path))
@@ -113,7 +113,7 @@ struct MultipartFileTests {
         }
     }
 
-    @Test func `parameters are fields, and the length is known beforehand`() throws {
+    @Test func `parameters are fields, and the length is known in advance`() throws {
         let request = try HTTPRequestSerializer().serialize(
             multipart: post(), parameters: ["b": ["x", "y"], "a": nil, "d": .data([0xFF])]
         ) { form throws(MultipartError) in form.append("last", name: "z") }

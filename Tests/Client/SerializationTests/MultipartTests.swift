@@ -72,7 +72,7 @@ struct MultipartTests {
     }
 
     @Test(arguments: ["", "a b", "a\"b", "ä", "a\r\nb", String(repeating: "a", count: 71)])
-    func `what is no boundary is refused`(boundary: String) {
+    func `an invalid boundary is rejected`(boundary: String) {
         #expect(MultipartForm(boundary: boundary) == nil)
     }
 
@@ -140,7 +140,7 @@ struct MultipartTests {
         }
     }
 
-    @Test func `throttled, a read gives no more than a packet`() throws {
+    @Test func `a throttled read returns at most a packet`() throws {
         var form = try form()
         form.append([UInt8](repeating: 0, count: 100_000), name: "a")
         let reader = form.body(throttle: .slowNetwork).makeReader()

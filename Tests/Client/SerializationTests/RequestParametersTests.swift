@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A request's parameters")
 struct RequestParametersTests {
-    @Test func `are built member by member of values in variables`() {
+    @Test func `are built member by member from variables`() {
         let (name, page, since): (String, UInt8, Double?) = ("Ada", 3, nil)
         var parameters = RequestParameters.null
         parameters["none"] = nil

@@ -73,7 +73,7 @@ struct RequestSerializerTests {
         #expect(content(try serializer.serialize(request(.get), parameters: ["k": 1])) == "k=1")
     }
 
-    @Test func `the caller's own encoding makes the query, and may fail`() throws {
+    @Test func `a custom encoding makes the query, and may fail`() throws {
         var serializer = HTTPRequestSerializer()
         serializer.queryEncoding = { request, parameters in
             guard parameters != .null else { throw Refused() }
@@ -100,7 +100,7 @@ struct RequestSerializerTests {
         #expect(result.head.headerFields[HTTPField.Name("X-Default")!] == "1")
     }
 
-    @Test func `a content type of the request's own stays`() throws {
+    @Test func `a content type set by the request is kept`() throws {
         let fields: HTTPFields = [.contentType: "application/vnd.api+json"]
         for serializer in [
             HTTPRequestSerializer(), JSONRequestSerializer(), PropertyListRequestSerializer(),

@@ -33,7 +33,7 @@ struct ResponseSerializerTests {
             ("text/html", "{}", false),
             (nil, "{}", false), ("", "{}", false),
         ] as [(String?, String, Bool)])
-    func `content of JSON's types is read, of others it is an error without a value`(
+    func `content of JSON types is read, and of others an error without a value`(
         type: String?, content: String, isRead: Bool
     ) {
         let result = JSONResponseSerializer().serialize(
@@ -42,14 +42,14 @@ struct ResponseSerializerTests {
         #expect((result.error == nil) == isRead)
     }
 
-    @Test func `the wrong type without content is nothing, and no error`() {
+    @Test func `the wrong type without content is no value and no error`() {
         let result = JSONResponseSerializer().serialize(response(200, "text/html"), content: [])
         #expect(result.value == nil)
         #expect(result.error == nil)
     }
 
     @Test(arguments: ["", " "])
-    func `no content and a single space are nothing, and no error`(content: String) {
+    func `no content or a single space is no value and no error`(content: String) {
         for type in ["application/json", nil] where type != nil || content.isEmpty {
             let result = JSONResponseSerializer().serialize(
                 response(204, type), content: bytes(content))
@@ -92,7 +92,7 @@ struct ResponseSerializerTests {
         #expect(tree?.root.name == "a")
     }
 
-    @Test func `errors carry the response and its content, and those under them`() {
+    @Test func `errors carry the response and its content, and underlying errors`() {
         let html = bytes("<html>")
         let page = response(500, "text/html")
         let error = JSONResponseSerializer().serialize(page, content: html).error
@@ -198,7 +198,7 @@ struct ResponseSerializerTests {
         #expect(document.value?.root.text == "é")
     }
 
-    @Test func `XML to be parsed is checked, and not read yet`() {
+    @Test func `XML for a parser is validated, but not parsed yet`() {
         let pending = XMLParserResponseSerializer().serialize(
             response(200, "text/xml"), content: bytes("<a><b></a>"))
         #expect(pending.value?.content == bytes("<a><b></a>"))
@@ -209,7 +209,7 @@ struct ResponseSerializerTests {
         #expect(refused.error != nil)
     }
 
-    @Test func `a compound serializer gives what its first makes of a response`() throws {
+    @Test func `a compound serializer returns the first successful result`() throws {
         let compound = CompoundResponseSerializer([
             JSONResponseSerializer(), PropertyListResponseSerializer(),
         ])

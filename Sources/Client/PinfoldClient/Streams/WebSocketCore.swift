@@ -177,7 +177,8 @@ final class WebSocketCore: Sendable {
             .failure(
                 ClientError(
                     .timedOut,
-                    "the server has not closed the WebSocket for \(options.closeTimeout.wholeMilliseconds) ms",
+                    "the server has not closed the WebSocket for "
+                        + "\(options.closeTimeout.wholeMilliseconds) ms",
                     of: request)))
         channel.cancel()
     }

@@ -47,7 +47,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test func `has no task wait for the response to another`() async throws {
+    @Test func `does not make a task wait for the response to another`() async throws {
         let gate = try AnswerGate()
         let count = Locked(0)
         try await withServer { connection, _ in
@@ -70,7 +70,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test func `keeps what was answered to Authorization, for that one alone`() async throws {
+    @Test func `stores responses to Authorization for the same one only`() async throws {
         try await withCountingServer { server, runtime in
             let session = try SessionManager(configuration: configuration(), runtime: runtime)
             var seen: [String] = []
@@ -87,7 +87,7 @@ struct SessionCacheTests {
     @Test(arguments: [
         ("s-maxage=86400", []), ("no-store", []), ("max-age=86400", ["Set-Cookie: a=b"]),
     ])
-    func `keeps nothing by what is for shared caches, nor what sets cookies`(
+    func `ignores rules for shared caches, and does not store what sets cookies`(
         cacheControl: String, fields: [String]
     ) async throws {
         try await withCountingServer(cacheControl, fields: fields) { server, runtime in
@@ -121,7 +121,7 @@ struct SessionCacheTests {
         }
     }
 
-    @Test func `finds on disk what an earlier session has kept`() async throws {
+    @Test func `finds on disk what an earlier session has stored`() async throws {
         let folder = TemporaryFolder()
         try await withCountingServer(bytes: 100_000) { server, runtime in
             let request = try HTTPRequest(.get, server.url, fields: [.authorization: "Basic one"])

@@ -41,7 +41,7 @@ struct DownloadErrorTests {
         }
     }
 
-    @Test func `has what a request waited for under its own failure`() async throws {
+    @Test func `has the cause of a request's queue timeout as its underlying error`() async throws {
         try await withServer { connection, request in
             connection.waitForEnd()
             return false
@@ -62,7 +62,7 @@ struct DownloadErrorTests {
         }
     }
 
-    @Test func `has what a proxy answered`() async throws {
+    @Test func `has the proxy's response`() async throws {
         try await withServer { connection, _ in
             connection.send("HTTP/1.1 403 Forbidden\r\nA: b\r\nContent-Length: 0\r\n\r\n")
             return false

@@ -97,7 +97,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `a status of failure writes no file`() async throws {
+    @Test func `a failure status writes no file`() async throws {
         try await withServer { connection, _ in
             connection.respond("404 Not Found", [], "no such thing")
             return true
@@ -209,7 +209,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `a partial file that is replaced under way is not taken for the download`()
+    @Test func `a partial file that is replaced during the download is not used`()
         async throws
     {
         let content = RangedContent(count: 1_000_000)
@@ -256,7 +256,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `a response that breaks off without a validator leaves nothing`() async throws {
+    @Test func `an interrupted response without a validator leaves nothing`() async throws {
         try await withServer { connection, _ in
             connection.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345")
             return false
@@ -272,7 +272,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `a caller that wants nothing left has nothing left`() async throws {
+    @Test func `nothing is left for a caller that wants nothing kept`() async throws {
         let content = RangedContent(count: 10)
         try await withServer {
             content.answer($0, $1, atMost: 5)

@@ -37,7 +37,7 @@ struct DownloadValueTests {
         #expect(RangeValidator(response, now: 1_700_000_000) == validator)
     }
 
-    @Test func `a date that a cache may have written holds nothing together`() {
+    @Test func `a date that a cache may have written proves nothing`() {
         var response = HTTPResponse(status: .ok)
         response.headerFields = [.lastModified: Self.past, .date: Self.later]
         #expect(RangeValidator(response, isStored: true, now: 1_700_000_000) == nil)
@@ -188,7 +188,7 @@ struct DownloadValueTests {
         }
     }
 
-    @Test func `a suggested name has room for what is appended to it`() {
+    @Test func `a suggested name leaves space for suffixes`() {
         let name = SuggestedName.name(
             disposition: nil, path: "/" + String(repeating: "ü", count: 300))
         #expect(name.utf8.count <= SuggestedName.maximumBytes)

@@ -99,7 +99,8 @@ struct PartialFileTests {
     }
 
     @Test(arguments: [false, true])
-    func `is known as a download's wherever its process was killed`(resumes: Bool) throws {
+    func `is recognized as a partial download wherever its process was killed`(resumes: Bool) throws
+    {
         // With nothing there, and with what another download has left.
         for lies in [false, true] {
             if lies { try lay(60, data()) }
@@ -121,7 +122,7 @@ struct PartialFileTests {
         }
     }
 
-    @Test func `is finished only while its name means it`() throws {
+    @Test func `is finished only while its name refers to it`() throws {
         for isReplaced in [false, true] {
             var file = try open()
             try file.reset(data())
@@ -166,7 +167,7 @@ struct PartialFileTests {
         file.close()
     }
 
-    @Test func `leaves alone what another download has left`() throws {
+    @Test func `does not touch what another download has left`() throws {
         try lay(60, data())
         var file = try open(false)
         #expect(file.leave(keeping: false) == nil)
@@ -182,7 +183,7 @@ struct PartialFileTests {
         try open().close()
     }
 
-    @Test func `is no link, no folder and no pipe`() throws {
+    @Test func `is not a link, a folder or a pipe`() throws {
         symlink("/etc/hosts", path)
         #expect(throws: DownloadError.Reason.partialFileUnsafe(path)) { try open() }
         unlink(path)
@@ -193,7 +194,7 @@ struct PartialFileTests {
         #expect(throws: DownloadError.Reason.self) { try open() }
     }
 
-    @Test func `gives up a name that is a second one of another file`() throws {
+    @Test func `removes a name that is a second one of another file`() throws {
         folder.write([1, 2, 3], to: "other")
         link(folder.file("other"), path)
         var file = try open()
@@ -274,7 +275,7 @@ struct PartialFileTests {
         #expect(folder.names == ["a"])
     }
 
-    @Test func `a destination is looked at before anything is written`() throws {
+    @Test func `a destination is checked before anything is written`() throws {
         folder.write([1], to: "a")
         mkdir(folder.file("folder"), 0o700)
         symlink("nowhere", folder.file("link"))

@@ -37,7 +37,7 @@ struct ResumeDataTests {
         #expect(read.partialFile == "/tmp/a \"b\"\n.part")
     }
 
-    @Test func `keeps what chooses the representation, and no credentials`() throws {
+    @Test func `keeps the selecting fields, and no credentials`() throws {
         let made = try #require(data([.eTag: "\"x\"", .vary: "user-agent, cookie"]))
         #expect(made.fields == [.accept: "text/*", .userAgent: "x"])
         #expect(made.matches(Self.request))
@@ -128,7 +128,7 @@ struct ResumeDataTests {
         }
     }
 
-    @Test func `every beginning of it is refused`() {
+    @Test func `every truncation of it is rejected`() {
         for count in 0..<Self.whole.count {
             #expect(throws: ResumeDataError.self) {
                 try ResumeData(text: String(Self.whole.prefix(count)))

@@ -121,7 +121,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `keeps requests of other fields or of another cache policy apart`() async throws {
+    @Test func `distinguishes requests by fields and cache policy`() async throws {
         try await ImageFixture.run(held: true) { fixture in
             let (downloader, options) = (fixture.downloader, RequestOptions())
             var fresh = options
@@ -189,7 +189,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `has four under way at most`() async throws {
+    @Test func `has at most four active downloads`() async throws {
         try await ImageFixture.run(held: true) { fixture in
             let all = try (0..<6).map { try fixture.ended("/\($0)").1 }
             #expect(await fixture.waitForRequests(4) == ["/0", "/1", "/2", "/3"])
@@ -204,7 +204,7 @@ struct ImageDownloaderTests {
         (QueueOrder.firstInFirstOut, ["/0", "/1", "/2", "/3"]),
         (.lastInFirstOut, ["/0", "/3", "/2", "/1"]),
     ])
-    func `takes the next one in its order`(order: QueueOrder, paths: [String]) async throws {
+    func `starts the next one in order`(order: QueueOrder, paths: [String]) async throws {
         try await ImageFixture.run(held: true, maximumActive: 1, order: order) { fixture in
             let all = try (0..<4).map { try fixture.ended("/\($0)").1 }
             fixture.release()
@@ -265,7 +265,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `refuses what is no URL, without a receipt`() async throws {
+    @Test func `rejects an invalid URL, without a receipt`() async throws {
         try await ImageFixture.run { fixture in
             let request = HTTPRequest(method: .get, scheme: "ftp", authority: "a", path: "/")
             let (results, continuation) = AsyncStream.makeStream(
@@ -319,7 +319,7 @@ struct ImageDownloaderTests {
         }
     }
 
-    @Test func `holds the content to the serializer's limit`() async throws {
+    @Test func `applies the serializer's limit to the content`() async throws {
         var serializer = ImageResponseSerializer()
         serializer.limits.bytes = 16
         try await ImageFixture.run(serializer: serializer) { fixture in

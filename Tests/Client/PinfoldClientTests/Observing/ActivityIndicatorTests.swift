@@ -69,7 +69,7 @@ struct ActivityIndicatorTests {
         return await iterator.next()
     }
 
-    @Test func `is off in the beginning`() {
+    @Test func `is disabled by default`() {
         #expect(!ActivityIndicator.shared.isEnabled)
         #expect(!indicator.isEnabled)
         indicator.increment()
@@ -94,7 +94,7 @@ struct ActivityIndicatorTests {
         #expect(await next() == false)
     }
 
-    @Test func `shows nothing of what is over when its delay is`() {
+    @Test func `shows nothing that has ended before the delay`() {
         indicator.isEnabled = true
         indicator.increment()
         indicator.decrement()
@@ -135,7 +135,7 @@ struct ActivityIndicatorTests {
         #expect(indicator.count == 1)
     }
 
-    @Test func `is reset when it is switched off`() async {
+    @Test func `is reset when it is disabled`() async {
         indicator.isEnabled = true
         indicator.increment()
         timers.fire()
@@ -172,7 +172,7 @@ struct ActivityIndicatorTests {
         #expect(await indicator.updates().contains(false))
     }
 
-    @Test func `counts the tasks of sessions, whatever requests they make`() async throws {
+    @Test func `counts tasks of sessions, however many requests they make`() async throws {
         let gate = try AnswerGate()
         indicator.isEnabled = true
         try await withServer { connection, request in

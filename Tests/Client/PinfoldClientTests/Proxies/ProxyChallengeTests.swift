@@ -86,11 +86,7 @@ struct ProxyChallengeTests {
         try await body(proxy, origin, session)
     }
 
-    @Test
-    func
-        `with an unreadable challenge results in its 407 and the reason`()
-        async throws
-    {
+    @Test func `with an unreadable challenge gives its 407 and the reason`() async throws {
         let proxy = try TestServer { connection, request in
             let challenge = "Proxy-Authenticate: Digest realm=\"office"
             connection.respond("407 Who", [challenge], "who?")

@@ -56,7 +56,7 @@ struct ProxyConfigurationTests {
         #expect("\(error.map { "\($0)" } ?? "")".contains("secret") == false)
     }
 
-    @Test func `credentials are shown nowhere`() throws {
+    @Test func `credentials are never shown`() throws {
         let proxy = try Proxy("http://user:secret@proxy.test:1")
         #expect(proxy.authorization == "Basic dXNlcjpzZWNyZXQ=")
         var dumped = ""
@@ -171,7 +171,7 @@ struct ProxyConfigurationTests {
         #expect(try configuration.url(for: "https://origin.test/") == https)
     }
 
-    @Test func `a variable that names no proxy is an error of what it is for`() throws {
+    @Test func `a variable without a valid proxy is an error for its requests`() throws {
         let configuration = ProxyConfiguration.variables([
             "https_proxy": "socks5://user:secret@127.0.0.1:1080", "no_proxy": "direct.test",
         ])

@@ -128,7 +128,7 @@ struct ProxyCredentialTests {
     }
 
     @Test(arguments: ["http", "https"])
-    func `are not sent for ever to a proxy that calls each nonce too old`(
+    func `are not sent forever to a proxy that calls each nonce stale`(
         scheme: String
     ) async throws {
         let digest = StrictDigest(requestsPerNonce: 0)
@@ -145,7 +145,7 @@ struct ProxyCredentialTests {
         }
     }
 
-    @Test func `go to the proxy that they are for, and to no other`() async throws {
+    @Test func `are sent to their proxy, and to no other`() async throws {
         let asks: @Sendable (TestRequest) -> String? = { request in
             request.field("proxy-authorization") == nil ? "Basic realm=\"office\"" : nil
         }

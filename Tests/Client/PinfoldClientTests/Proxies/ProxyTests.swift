@@ -125,7 +125,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func `are never sent on a connection of requests that go directly, nor of another user`()
+    @Test func `are never sent on a connection for direct requests, or for another user`()
         async throws
     {
         let origin = try TestServer(secure: true) { connection, _ in
@@ -170,7 +170,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func `follow redirects, of which each goes its own way`() async throws {
+    @Test func `follow redirects, each with its own proxy`() async throws {
         let origin = try TestServer { connection, request in
             connection.respond(
                 "302 Found", ["Location: http://behind.test/\(request.path.dropFirst())"])
@@ -187,7 +187,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func `take the way that the environment names`() async throws {
+    @Test func `use the proxy in the environment`() async throws {
         try await withProxy { proxy, runtime in
             var configuration = SessionConfiguration.patient
             configuration.proxies = .variables([
@@ -204,7 +204,7 @@ struct ProxyTests {
         }
     }
 
-    @Test func `are under the session's limits, more of them at a time than to one server`()
+    @Test func `are within the session's limits, which exceed those for one server`()
         async throws
     {
         let state = Monitor((seen: 0, atOnce: 0, most: 0))

@@ -211,7 +211,7 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test func `finds no way to a host without an address`() async throws {
+    @Test func `finds no route to a host without an address`() async throws {
         try await withRuntime { runtime in
             let monitor = ReachabilityMonitor(host: "no name", runtime: runtime)
             try monitor.start()
@@ -219,7 +219,7 @@ struct ReachabilityMonitorTests {
         }
     }
 
-    @Test func `answers for the Internet by the shared monitor`() async throws {
+    @Test func `reports the Internet's status with the shared monitor`() async throws {
         let monitor = ReachabilityMonitor.shared
         try monitor.start()
         #expect(await monitor.updates().contains { $0 != .unknown })
@@ -227,7 +227,7 @@ struct ReachabilityMonitorTests {
     }
 
     @Test(arguments: ["", "localhost", "[::1]", "127.1"])
-    func `refuses text that is no address`(text: String) {
+    func `rejects text that is not an address`(text: String) {
         #expect { try ReachabilityMonitor(address: text) } throws: {
             ($0 as? ClientError)?.reason == .invalidRequest
         }

@@ -27,11 +27,20 @@ swift_tests() {
         "${events[@]}" 2>&1 | tee "$results/swift.log" | suites || status=1
 }
 
-# integration_tests [ARGUMENT]...: runs the integration tests against PINFOLD_BINARY. The arguments go to
-# pytest. The folder of each gateway in a failed test is kept.
+# compile_integration_tests: leaves the tests' bytecode in __pycache__, so that not every process of the
+# run compiles all of them. What is wrong with one is reported by the run.
+compile_integration_tests() {
+    env -u PYTHONDONTWRITEBYTECODE .build-venv/bin/python -m pytest Tests/Integration \
+        --collect-only -q >/dev/null 2>&1 || true
+}
+
+# integration_tests PROCESSES [ARGUMENT]...: runs the integration tests against PINFOLD_BINARY in that
+# many processes; the arguments go to pytest. The folders of the gateways of failed tests are kept.
 integration_tests() {
-    PINFOLD_TEST_RESULTS="$results" .build-venv/bin/python -m pytest Tests/Integration -n 2 -q \
-        --junitxml "$results/integration.xml" "$@" 2>&1 \
+    local processes="$1"
+    shift
+    PINFOLD_TEST_RESULTS="$results" .build-venv/bin/python -m pytest Tests/Integration -q \
+        -n "$processes" --dist worksteal --junitxml "$results/integration.xml" "$@" 2>&1 \
         | tee "$results/integration.log" || status=1
 }
 

@@ -60,13 +60,14 @@ enum Package {
     /// What any file may import.
     static let alwaysAllowed: Set = ["Swift", "Synchronization"]
 
-    /// The Swift files below a folder of the root, ordered by path; excluding those shown by the
-    /// documentation, which belong to no target.
+    /// The Swift files below a folder of the root, in the order of their paths. Those that the
+    /// documentation shows are left out, as they are no part of a target; so is a file that exists
+    /// only while the gateway is built, perhaps while the tests run.
     static func files(in folder: String) throws -> [SourceFile] {
         let base = root.appendingPathComponent(folder)
         guard let walk = FileManager.default.enumerator(atPath: base.path) else { return [] }
         let names = walk.compactMap { $0 as? String }.filter {
-            $0.hasSuffix(".swift") && !$0.contains(".docc/")
+            $0.hasSuffix(".swift") && !$0.contains(".docc/") && !$0.hasSuffix("+Generated.swift")
         }
         return try names.sorted().map { name in
             let text = try String(contentsOf: base.appendingPathComponent(name), encoding: .utf8)

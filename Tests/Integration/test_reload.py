@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -204,11 +203,9 @@ def test_an_update_of_the_systems_roots_is_taken_up(gateway, origin, pki, worksp
     there = origin(lambda _: reply(b"x"), tls=leaf.server_context())
     bundle = workspace / "system.pem"
     bundle.write_bytes(pki.other_root.pem)
-
-    def environment() -> None:
-        os.environ.update(SSL_CERT_FILE=str(bundle), SSL_CERT_DIR=str(workspace / "none"))
-
-    running = gateway(pinned(there.port, ["system"], leaf.pin), preexec=environment)
+    running = gateway(pinned(there.port, ["system"], leaf.pin), start=False)
+    running.environment = {"SSL_CERT_FILE": str(bundle), "SSL_CERT_DIR": str(workspace / "none")}
+    running.start()
     url = f"http://{HOST}:{there.port}/"
     assert running.get(url).status == 502
     bundle.write_bytes(pki.other_root.pem + pki.root.pem)

@@ -25,6 +25,9 @@ from .wire import Address, Response, Wire, ask, connect
 ROOT = Path(__file__).resolve().parents[3]
 BINARY = Path(os.environ.get("PINFOLD_BINARY", ROOT / ".build/release/pinfold")).resolve()
 
+# libyaml's, where PyYAML was built with it: every gateway's configuration is written by this.
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
 # Reports of a sanitizer, of the Swift runtime, or of an assertion: never part of a good run.
 CRASH = re.compile(
     r"ERROR: (Address|Leak)Sanitizer|WARNING: ThreadSanitizer|Fatal error|\*\*\* Program crashed"
@@ -54,6 +57,9 @@ def split_address(text: str) -> Address:
 class Gateway:
     """One gateway. `folder` is its working folder; its cache and logs are there."""
 
+    # What it has in its environment besides the variables of the tests.
+    environment: dict[str, str] = {}
+
     def __init__(self, folder: Path, config: dict, arguments: list[str], preexec: Any = None):
         self.folder = folder
         self.config = config
@@ -70,8 +76,9 @@ class Gateway:
     # Starting
 
     def write_config(self, config: dict | str) -> None:
-        text = config if isinstance(config, str) else yaml.safe_dump(config, sort_keys=False)
-        self.config_file.write_text(text)
+        if not isinstance(config, str):
+            config = yaml.dump(config, Dumper=DUMPER, sort_keys=False)
+        self.config_file.write_text(config)
 
     def start(self, wait: bool = True) -> Gateway:
         self.write_config(self.config)
@@ -80,7 +87,8 @@ class Gateway:
             self.process = subprocess.Popen(
                 [str(BINARY), "run", "--config", str(self.config_file), *self.arguments],
                 stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, cwd=self.folder,
-                preexec_fn=self.preexec, start_new_session=True)
+                env=os.environ | self.environment, preexec_fn=self.preexec,
+                start_new_session=True)
         if wait:
             self._wait_ready()
         return self

@@ -12,7 +12,7 @@ import pytest
 from support import outside
 from support.servers import HTTPBin, Nginx
 
-# The first build compiles the library and what it stands on.
+# Without a debug build of the tests, the library and its dependencies are compiled first.
 pytestmark = pytest.mark.timeout(1800)
 
 

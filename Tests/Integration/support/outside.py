@@ -4,6 +4,7 @@ the code of the documentation's pages, as they are printed."""
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -101,7 +102,10 @@ def write_if_new(path: Path, text: str) -> None:
 
 
 def build() -> Path:
-    """The folder of the programs, built; it stays, so that a second run builds little."""
+    """The folder of the programs, built; it stays, so that a second run builds little.
+
+    They are built where this package's tests are: what the library consists of has been compiled
+    there, by the same commands."""
     folder = ROOT / ".build-outside"
     all_parts = parts()
     functions = "\n".join(_function(number, code) for number, code in enumerate(all_parts.values()))
@@ -112,10 +116,14 @@ def build() -> Path:
     write_if_new(
         folder / "Sources/pages/Parts.swift",
         _PAGES.replace("{functions}", functions).replace("{entries}", entries))
+    if (resolved := ROOT / "Package.resolved").exists():
+        # The versions of the packages that this one is built with.
+        shutil.copy(resolved, folder)
     built = subprocess.run(
-        ["swift", "build", "--package-path", folder], capture_output=True, text=True)
+        ["swift", "build", "--package-path", folder, "--scratch-path", ROOT / ".build"],
+        capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
-    return folder / ".build/debug"
+    return ROOT / ".build/debug"
 
 
 def check(program: Path, built: Path) -> str:

@@ -273,17 +273,19 @@ class Gateway:
         until(lambda: self.metric("pinfold_cache_disk_state", state="on"), "the disk is open")
 
     def restart(self) -> Gateway:
+        """Stops it, with time to write what it has stored even if others have the disk, and starts it
+        again."""
         if self.process is not None and self.process.poll() is None:
-            self.stop()
+            self.stop(patience=20)
         return self.start()
 
-    def stop(self) -> int:
-        """Ends it with SIGTERM, then SIGINT; whatever it is doing."""
+    def stop(self, patience: float = 2) -> int:
+        """Ends it with SIGTERM, after `patience` seconds with SIGINT; whatever it is doing."""
         if self.process is None or self.process.poll() is not None:
             return self.process.returncode if self.process else 0
         self.signal(signal.SIGTERM)
         try:
-            return self.process.wait(2 * SLOWDOWN)
+            return self.process.wait(patience * SLOWDOWN)
         except subprocess.TimeoutExpired:
             self.signal(signal.SIGINT)
             self.signal(signal.SIGINT)

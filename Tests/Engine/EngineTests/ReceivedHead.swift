@@ -1,3 +1,4 @@
+import CLinux
 import HTTPCore
 
 @testable import PinfoldEngine
@@ -54,7 +55,7 @@ struct ReceivedHead {
         let wanted = UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount)
         guard bytes.count >= wanted.count, let first = wanted.first else { return nil }
         var index = 0
-        while let found = bytes[index...].firstIndex(of: first) {
+        while let found = position(of: first, in: bytes, from: index) {
             guard found + wanted.count <= bytes.count else { return nil }
             var offset = 1
             while offset < wanted.count, lowercased(bytes[found + offset]) == wanted[offset] {
@@ -64,6 +65,16 @@ struct ReceivedHead {
             index = found + 1
         }
         return nil
+    }
+
+    /// Where a byte is found first, from an index on. The simulator looks for many.
+    private static func position(
+        of byte: UInt8, in bytes: UnsafeRawBufferPointer, from index: Int
+    ) -> Int? {
+        guard let base = bytes.baseAddress, index < bytes.count,
+            let found = memchr(base + index, Int32(byte), bytes.count - index)
+        else { return nil }
+        return UnsafeRawPointer(found) - base
     }
 
     private static func lowercased(_ byte: UInt8) -> UInt8 {

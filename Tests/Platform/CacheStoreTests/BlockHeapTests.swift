@@ -25,18 +25,24 @@ final class Marked: @unchecked Sendable {
 
     /// Each word holds the mark and its position.
     private func write(from word: Int) {
-        for index in word..<count / 8 {
-            memory.base.storeBytes(
-                of: mark &* 0x9E37_79B9_7F4A_7C15 &+ UInt64(index), toByteOffset: index * 8,
-                as: UInt64.self)
+        let (base, first) = (memory.base, mark &* 0x9E37_79B9_7F4A_7C15)
+        var index = word
+        while index < count / 8 {
+            base.storeBytes(
+                of: first &+ UInt64(index), toByteOffset: index * 8, as: UInt64.self)
+            index += 1
         }
     }
 
     /// Whether its first words, or all of them, are what was written.
     func isIntact(words: Int = .max) -> Bool {
-        for index in 0..<min(words, count / 8) {
-            let word = memory.base.load(fromByteOffset: index * 8, as: UInt64.self)
-            guard word == mark &* 0x9E37_79B9_7F4A_7C15 &+ UInt64(index) else { return false }
+        let (base, first) = (memory.base, mark &* 0x9E37_79B9_7F4A_7C15)
+        let end = min(words, count / 8)
+        var index = 0
+        while index < end {
+            let word = base.load(fromByteOffset: index * 8, as: UInt64.self)
+            guard word == first &+ UInt64(index) else { return false }
+            index += 1
         }
         return true
     }

@@ -12,7 +12,7 @@ struct Explanation {
         case notChecked(String)
         /// The server cannot be reached, or presents no certificate.
         case unreachable(String)
-        case refused(IPAddress, ExchangeFault)
+        case refused(IPAddress, ExchangeError)
         /// The server is trusted; with the TLS version, and what report-only pinsets would have
         /// refused.
         case trusted(IPAddress, version: String, [TrustFailure])
@@ -289,7 +289,7 @@ struct Explanation {
 
 extension JSONObject {
     /// Adds the status, reason and detail of a refusal, as in a reply.
-    fileprivate mutating func add(_ fault: ExchangeFault?, else detail: String? = nil) {
+    fileprivate mutating func add(_ fault: ExchangeError?, else detail: String? = nil) {
         add("status", fault.map { Int($0.status) })
         add("reason", fault?.reason.token)
         add("detail", fault?.explanation ?? detail)
@@ -298,7 +298,7 @@ extension JSONObject {
 
 extension RouteExplanation.Way {
     /// Why it is refused, or `nil` if it is not.
-    fileprivate var fault: ExchangeFault? {
+    fileprivate var fault: ExchangeError? {
         if case .refused(let fault) = self { fault } else { nil }
     }
 

@@ -34,6 +34,9 @@ package final class JSONSchema: JSONSchemaChecking {
         nodes = try SchemaCompiler(root).nodes
     }
 
+    /// The compiler of schemas that the gateway gives to its engine.
+    package static let compile: SchemaCompiling = { try JSONSchema($0) }
+
     /// Checks content against the schema.
     ///
     /// - Throws: ``TransformationProblem/responseSchemaViolated`` with the path of the first value,

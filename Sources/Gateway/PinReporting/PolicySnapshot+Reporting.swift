@@ -19,11 +19,3 @@ extension PolicySnapshot {
             policies: policies, pins: pins, context: tls(entryIndex: nil))
     }
 }
-
-extension Pinset {
-    /// The pins that have counters of their own, as written in reports.
-    package var distinguishedPins: [String] {
-        let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
-        return Array(texts.prefix(PinMatches.toldApart))
-    }
-}

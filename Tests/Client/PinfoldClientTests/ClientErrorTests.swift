@@ -29,7 +29,7 @@ struct ClientErrorTests {
     }
 
     @Test func `does not mention a gateway if descriptors are exhausted`() {
-        let error = ClientError(ExchangeFault.descriptorsExhausted)
+        let error = ClientError(ExchangeError.descriptorsExhausted)
         #expect(error.explanation == "the process has no file descriptors left")
         #expect(error.token == "descriptors-exhausted")
     }
@@ -61,14 +61,14 @@ struct ClientErrorTests {
             .proxy(.unreachable(.connectFailed(.connectionRefused))),
             .proxy(.unreachable(.destinationRefused(.multicast))),
             .proxy(.tlsFailed(.notTLS)),
-        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeFault])
-    func `mentions no gateway configuration in the details of a fault`(fault: ExchangeFault) {
+        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeError])
+    func `mentions no gateway configuration in the details of a fault`(fault: ExchangeError) {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
     @Test func `has the system's error if the server may speak TLS`() {
-        let broken = ClientError(ExchangeFault.upstreamUnanswered(.connectionReset))
-        let reset = ClientError(ExchangeFault.upstreamReset(.connectionReset))
+        let broken = ClientError(ExchangeError.upstreamUnanswered(.connectionReset))
+        let reset = ClientError(ExchangeError.upstreamReset(.connectionReset))
         #expect(reset.explanation.contains("104"))
         #expect(broken.explanation.hasPrefix(reset.explanation))
         #expect(broken.explanation.hasSuffix("port, expected an https URL"))

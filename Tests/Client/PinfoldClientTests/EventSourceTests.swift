@@ -222,7 +222,7 @@ struct EventSourceTests {
             (.response(.malformedStatusLine), false),
         ])
     func `is requested again after a temporary failure`(
-        fault: ExchangeFault, expected: Bool
+        fault: ExchangeError, expected: Bool
     ) {
         var reconnection = Reconnection(Self.eager, isRepeated: true)
         var generator = SystemRandom()

@@ -83,7 +83,7 @@ struct NextStepTests {
     }
 
     @Test func `knows that nothing was sent without a connection`() throws {
-        for fault in [ExchangeFault.connectTimeout, .tlsTimeout] {
+        for fault in [ExchangeError.connectTimeout, .tlsTimeout] {
             #expect(try step(.failure(ClientError(fault)), .post) == "retry 500")
         }
         #expect(try step(.failure(ClientError(.upstreamBodyTimeout)), .post) == "fail timedOut")

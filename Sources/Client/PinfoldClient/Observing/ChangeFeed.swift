@@ -22,7 +22,7 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     /// - Parameters:
     ///   - value: The current value.
     ///   - execution: Where the handler runs.
-    init(_ value: Value, _ execution: CallbackExecution) {
+    package init(_ value: Value, _ execution: CallbackExecution) {
         state = Locked(State(published: value))
         queue = CallbackQueue(execution)
     }
@@ -37,7 +37,7 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     ///
     /// - Parameter isWanted: Called when it is the change's turn. If it returns `false`, the change
     ///   is not published.
-    func publish(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
+    package func publish(_ value: Value, if isWanted: @escaping @Sendable () -> Bool = { true }) {
         queue.run { [state] in
             guard isWanted() else { return }
             state.withLock { $0.handler }?(value)
@@ -50,7 +50,7 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
     }
 
     /// Ends all sequences.
-    func finish() {
+    package func finish() {
         queue.run { [state] in
             let continuations = state.withLock { state in
                 state.isFinished = true
@@ -88,7 +88,7 @@ package final class ChangeFeed<Value: Sendable>: Sendable {
 }
 
 /// Runs a closure when its last reference is released, wherever that is.
-final class ReleaseAction: Sendable {
+package final class ReleaseAction: Sendable {
     private let atEnd: @Sendable () -> Void
 
     package init(atEnd: @escaping @Sendable () -> Void) { self.atEnd = atEnd }

@@ -8,7 +8,7 @@ public enum CallbackExecution: Sendable {
 }
 
 /// Runs handlers one after another.
-final class CallbackQueue: Sendable {
+package final class CallbackQueue: Sendable {
     private let handlers: AsyncStream<@Sendable () -> Void>.Continuation
 
     init(_ execution: CallbackExecution) {

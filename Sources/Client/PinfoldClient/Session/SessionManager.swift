@@ -28,7 +28,7 @@ public final class SessionManager: Sendable {
     /// The cache of responses, or `nil` if ``SessionConfiguration/cacheMemoryBytes`` is 0.
     public let cache: SessionCache?
     /// Runs completion handlers.
-    let callbacks: CallbackQueue
+    package let callbacks: CallbackQueue
     /// The policy in the engine's form. Among other things, server certificates are evaluated with
     /// it.
     let policy: PolicySnapshot

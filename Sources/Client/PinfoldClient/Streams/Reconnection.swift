@@ -81,7 +81,7 @@ extension ClientError {
 
     /// The same if the head arrived together with the framing error: there is then no stream.
     private var isFramingError: Bool {
-        guard case .response(let error) = underlying as? ExchangeFault else { return false }
+        guard case .response(let error) = underlying as? ExchangeError else { return false }
         return switch error {
         case .malformedChunkSize, .chunkTooLarge, .malformedChunkExtension,
             .chunkExtensionsTooLarge, .unterminatedChunk, .trailersTooLarge, .tooManyTrailers:

@@ -200,7 +200,7 @@ extension ClientError {
         case .cannotConnect, .nameNotResolved: .notConnected
         case .connectionLost: .noResponse
         case .timedOut:
-            switch underlying as? ExchangeFault {
+            switch underlying as? ExchangeError {
             case nil where underlying is QueueTimeoutError: .notConnected
             case .connectTimeout, .tlsTimeout, .proxy: .notConnected
             default: .noResponse

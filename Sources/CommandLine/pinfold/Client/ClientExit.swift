@@ -71,7 +71,7 @@ enum ClientExit: Int32, CaseIterable {
 
     init(_ error: ClientError) {
         let download = error.underlying as? DownloadError
-        let fault = (download?.underlying ?? error.underlying) as? ExchangeFault
+        let fault = (download?.underlying ?? error.underlying) as? ExchangeError
         switch download?.reason {
         case .range: self = .range
         case .length: self = .incomplete
@@ -81,7 +81,7 @@ enum ClientExit: Int32, CaseIterable {
 
     /// The code for what only the engine's fault distinguishes, or `nil` if the error's reason is
     /// enough.
-    private init?(_ fault: ExchangeFault) {
+    private init?(_ fault: ExchangeError) {
         switch fault {
         case .response(.truncatedBody): self = .incomplete
         case .upstreamClosed, .upstreamUnanswered(nil): self = .empty

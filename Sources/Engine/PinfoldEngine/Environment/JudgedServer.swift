@@ -72,11 +72,11 @@ struct JudgedServer {
 }
 
 /// The chain that a server presented, for reports; evaluated only if there is one.
-struct ShownChain {
+package struct ShownChain {
     /// DER, the leaf first.
-    let certificates: [[UInt8]]
+    package let certificates: [[UInt8]]
     /// The context by which it was verified.
-    let context: TLSClientContext
+    package let context: TLSClientContext
 
     init(_ certificates: [[UInt8]], _ context: TLSClientContext) {
         self.certificates = certificates

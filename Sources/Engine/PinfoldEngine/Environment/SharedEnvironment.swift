@@ -20,8 +20,8 @@ package final class SharedEnvironment: Sendable {
     package let ownListeners = Locked(OwnListeners())
     /// When servers that a report-only pinset would have refused were logged.
     let pinReports = PinReports()
-    /// Sends reports of pin failures; `nil` if there are none.
-    package let pinReporter: PinReporter?
+    /// Receives failures of pinsets; `nil` if they are not reported.
+    let pinFailures: (any PinFailureSink)?
     /// Reviews servers before anything is sent to them; `nil` if the policy alone decides.
     let reviewer: ServerReviewer?
     /// Where content is checked and translated.

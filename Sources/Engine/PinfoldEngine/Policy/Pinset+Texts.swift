@@ -2,7 +2,7 @@ import PinfoldTLS
 import Trust
 
 extension Pinset {
-    /// The pins that are told apart when a server has them, as they are written in reports.
+    /// The pins that have counters of their own, as written in reports.
     package var distinguishedPins: [String] {
         let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
         return Array(texts.prefix(PinMatches.toldApart))

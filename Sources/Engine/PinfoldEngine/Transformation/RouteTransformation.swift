@@ -16,7 +16,13 @@ package final class RouteTransformation: Sendable {
     let storesOrigin: Bool
 
     /// Returns `nil` if the entry has no rules.
-    package init?(_ entry: HostEntry, images: (any ImageTransforming)?) {
+    ///
+    /// - Parameters:
+    ///   - images: The decoder of images; without one, no image is accepted.
+    ///   - compile: The compiler of schemas; without one, no content satisfies a schema.
+    package init?(
+        _ entry: HostEntry, images: (any ImageTransforming)?, schemas compile: SchemaCompiling?
+    ) {
         requestRules = entry.request
         requestHead = RequestHeadRules(entry.request)
         requestContent = RequestTranslation(entry.request)
@@ -42,9 +48,14 @@ package final class RouteTransformation: Sendable {
 
     /// The checker for a schema. A schema that cannot be used was refused when the configuration
     /// was read; if one nevertheless gets here, no content satisfies it.
-    private static func checker(_ file: SchemaFile) -> any JSONSchemaChecking {
-        do throws(JSONSchemaError) {
-            return try JSONSchema(file.text)
+    private static func checker(
+        _ file: SchemaFile, _ compile: SchemaCompiling?
+    ) -> any JSONSchemaChecking {
+        guard let compile else {
+            return UnusableSchema(cause: "this process has no compiler of schemas")
+        }
+        do {
+            return try compile(file.text)
         } catch {
             return UnusableSchema(cause: "\(error)")
         }

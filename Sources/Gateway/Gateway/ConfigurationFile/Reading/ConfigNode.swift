@@ -4,7 +4,7 @@
 /// nodes too, with the option as their origin.
 package struct ConfigNode: Sendable {
     /// The shape of the value.
-    enum Content: Sendable {
+    package enum Content: Sendable {
         /// An empty value, `~` or `null`.
         case null
         /// A scalar. It is plain if it has no quotes, so that `true` may be a boolean.

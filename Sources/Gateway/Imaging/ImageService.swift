@@ -74,7 +74,7 @@ package final class ImageService: ImageTransforming {
 
     private func apply(
         _ plan: ImagePlan, to image: [UInt8]
-    ) throws(TransformationFailure) -> Result<WrittenImage?, ImageFailure> {
+    ) throws(TransformationFailure) -> Result<WrittenImage?, ImageCodecError> {
         var worker = try takeWorker(memory: plan.memory)
         do {
             let deadline = Clock.monotonicNanoseconds() + pool.options.longestWork
@@ -102,12 +102,12 @@ package final class ImageService: ImageTransforming {
             .overloaded, "no image decoding process became free in time")
     }
 
-    private static func refusal(_ failure: ImageFailure) -> TransformationFailure {
+    private static func refusal(_ failure: ImageCodecError) -> TransformationFailure {
         TransformationFailure(.responseImageRefused, failure.detail)
     }
 
     /// - Parameter status: the process's status from waitpid(2).
-    private func refusal(_ fault: WorkerFault, _ status: Int32) -> TransformationFailure {
+    private func refusal(_ fault: WorkerError, _ status: Int32) -> TransformationFailure {
         let detail =
             switch fault {
             case .late:

@@ -92,7 +92,7 @@ enum WorkerAnswer: Equatable {
     case unchanged
     /// Another image of this many bytes follows.
     case written(ImageKind, count: Int)
-    case failed(ImageFailure)
+    case failed(ImageCodecError)
 
     var head: [UInt8] {
         var head = HeadWriter()
@@ -124,13 +124,13 @@ enum WorkerAnswer: Equatable {
         case 0: self = .unchanged
         case 1: self = .written(kind, count: numbers[0])
         default:
-            guard let failure = ImageFailure(code: code, kind, numbers) else { return nil }
+            guard let failure = ImageCodecError(code: code, kind, numbers) else { return nil }
             self = .failed(failure)
         }
     }
 }
 
-extension ImageFailure {
+extension ImageCodecError {
     /// Its number, from 2, and its associated values.
     fileprivate var fields: (UInt64, ImageKind?, [Int]) {
         switch self {

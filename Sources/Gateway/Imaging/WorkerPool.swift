@@ -37,7 +37,7 @@ final class WorkerPool: Sendable {
     }
 
     /// A process with enough memory, or `nil` if none became free in time, or the pool has ended.
-    func take(memory: Int) throws(WorkerFault) -> WorkerProcess? {
+    func take(memory: Int) throws(WorkerError) -> WorkerProcess? {
         let deadline = Clock.monotonicNanoseconds() + options.longestWait
         while true {
             switch turn(memory, deadline) {
@@ -75,7 +75,7 @@ final class WorkerPool: Sendable {
         }
     }
 
-    private func start(_ memory: Int) throws(WorkerFault) -> WorkerProcess? {
+    private func start(_ memory: Int) throws(WorkerError) -> WorkerProcess? {
         let worker: WorkerProcess
         do {
             worker = try WorkerProcess(

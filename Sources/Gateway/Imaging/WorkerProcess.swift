@@ -3,7 +3,7 @@ import Clocks
 import ImageCodecs
 
 /// Why a decoding process is given up.
-enum WorkerFault: Error, Equatable {
+enum WorkerError: Error, Equatable {
     /// It could not be started; the errno.
     case notStarted(Int32)
     /// It has ended, or closed its socket.
@@ -34,7 +34,7 @@ struct WorkerProcess: Sendable {
     ///   - deadline: monotonic nanoseconds.
     init(
         command: [String], memory: Int, seconds: Int, deadline: Int64
-    ) throws(WorkerFault) {
+    ) throws(WorkerError) {
         var ends: [Int32] = [-1, -1]
         guard
             socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0
@@ -52,12 +52,12 @@ struct WorkerProcess: Sendable {
         do {
             let greeting = try receive(WorkerMessage.greetingBytes, deadline)
             guard let confinement = Confinement(greeting: greeting) else {
-                throw WorkerFault.nonsense
+                throw WorkerError.nonsense
             }
             self.confinement = confinement
         } catch {
             _ = end()
-            throw error as? WorkerFault ?? .nonsense
+            throw error as? WorkerError ?? .nonsense
         }
     }
 
@@ -103,7 +103,7 @@ struct WorkerProcess: Sendable {
     /// Processes an image. Any error makes the process unusable.
     mutating func apply(
         _ plan: ImagePlan, to image: [UInt8], deadline: Int64
-    ) throws(WorkerFault) -> Result<WrittenImage?, ImageFailure> {
+    ) throws(WorkerError) -> Result<WrittenImage?, ImageCodecError> {
         images += 1
         try send(WorkerQuestion(plan: plan, count: image.count).head, deadline)
         try send(image, deadline)
@@ -133,7 +133,7 @@ struct WorkerProcess: Sendable {
         return status
     }
 
-    private func send(_ bytes: [UInt8], _ deadline: Int64) throws(WorkerFault) {
+    private func send(_ bytes: [UInt8], _ deadline: Int64) throws(WorkerError) {
         var offset = 0
         while offset < bytes.count {
             let count = bytes.withUnsafeBytes {
@@ -149,7 +149,7 @@ struct WorkerProcess: Sendable {
         }
     }
 
-    private func receive(_ count: Int, _ deadline: Int64) throws(WorkerFault) -> [UInt8] {
+    private func receive(_ count: Int, _ deadline: Int64) throws(WorkerError) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var offset = 0
         while offset < count {
@@ -168,7 +168,7 @@ struct WorkerProcess: Sendable {
     }
 
     /// After a failed call: waits if it failed only because it would have blocked.
-    private func wait(for events: Int32, _ deadline: Int64) throws(WorkerFault) {
+    private func wait(for events: Int32, _ deadline: Int64) throws(WorkerError) {
         let code = lastErrorNumber
         if code == EINTR { return }
         guard code == EAGAIN else { throw .ended }

@@ -80,15 +80,16 @@ package final class PinReporter: Sendable {
     /// - Parameters:
     ///   - folder: the absolute path of the folder in which reports wait; created if missing.
     ///   - use: where to record when each pin matched; `nil` for nowhere.
-    ///   - tell: receives events for the operator; called on the thread.
+    ///   - onEvent: receives events for the operator; called on the thread.
     package init(
         folder: String, resolver: Resolver, settings: Settings, use: UseWatch? = nil,
-        tell: @escaping @Sendable (ReportEvent) -> Void
+        onEvent: @escaping @Sendable (ReportEvent) -> Void
     ) throws(StartError) {
         self.use = use
         do {
             core = ReporterCore(
-                settings: settings, wake: try SharedEvent(), end: try SharedEvent(), tell: tell)
+                settings: settings, wake: try SharedEvent(), end: try SharedEvent(),
+                onEvent: onEvent)
         } catch {
             throw .descriptor(error)
         }

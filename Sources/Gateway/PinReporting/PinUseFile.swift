@@ -125,7 +125,7 @@ final class PinUseUpdate {
             file = nil
         } else {
             let bytes = try PinUseFile.bytes(all, path)
-            file = try ReportFolderError.telling { () throws(FileError) in
+            file = try ReportFolderError.converting { () throws(FileError) in
                 try UnfinishedFile(bytes, for: path, mode: ReportFolder.mode)
             }
         }
@@ -139,7 +139,7 @@ final class PinUseUpdate {
     func finish() throws(ReportFolderError) {
         do throws(ReportFolderError) {
             if let file {
-                try ReportFolderError.telling { () throws(FileError) in try file.finish() }
+                try ReportFolderError.converting { () throws(FileError) in try file.finish() }
             }
         } catch {
             file?.discard()
@@ -164,7 +164,7 @@ struct PinUseRecorder {
     private var written: PinUseTable?
     private var writtenAt: Int64
     private var last: PinUseUpdate?
-    private let tell: (ReportEvent) -> Void
+    private let onEvent: (ReportEvent) -> Void
     private var hasFailed = false
     /// Whether an earlier process left a file.
     private let wasThere: Bool
@@ -172,11 +172,11 @@ struct PinUseRecorder {
     /// - Parameter now: milliseconds of a monotonic clock.
     init(
         _ watch: PinReporter.UseWatch, pins: [String: [String]], now: Int64,
-        tell: @escaping (ReportEvent) -> Void
+        onEvent: @escaping (ReportEvent) -> Void
     ) {
         self.watch = watch
         self.pins = pins
-        self.tell = tell
+        self.onEvent = onEvent
         wasThere = PinUseFile.isThere(watch.path)
         // What is observed from now on is recorded soon.
         writtenAt = now - Self.intervalMilliseconds
@@ -222,7 +222,7 @@ struct PinUseRecorder {
             hasFailed = false
         } catch {
             writtenAt = now - Self.intervalMilliseconds + Self.retryMilliseconds
-            told(error)
+            report(error)
         }
     }
 
@@ -235,7 +235,7 @@ struct PinUseRecorder {
         do throws(ReportFolderError) {
             last = try PinUseUpdate.begin(table, watch.path, waits: true)
         } catch {
-            told(error)
+            report(error)
         }
     }
 
@@ -244,12 +244,12 @@ struct PinUseRecorder {
         do throws(ReportFolderError) {
             try last.take()?.finish()
         } catch {
-            told(error)
+            report(error)
         }
     }
 
-    private mutating func told(_ error: ReportFolderError) {
-        if !hasFailed { tell(.useNotWritten("\(error)")) }
+    private mutating func report(_ error: ReportFolderError) {
+        if !hasFailed { onEvent(.useNotWritten("\(error)")) }
         hasFailed = true
     }
 }

@@ -30,18 +30,18 @@ final class ReportDelivery {
         self.core = core
         self.resolver = resolver
         settings = core.state.withLock { $0.settings }
-        let tell = core.tell
+        let onEvent = core.onEvent
         recorder = use.map { [settings] in
             PinUseRecorder(
-                $0, pins: settings.pins, now: Clock.monotonicMilliseconds(), tell: tell)
+                $0, pins: settings.pins, now: Clock.monotonicMilliseconds(), onEvent: onEvent)
         }
         spool = ReportSpool(path: folder) { event in
             switch event {
-            case .unusable(let error): tell(.folderUnusable("\(error)"))
-            case .opened(let reports): if reports > 0 { tell(.foundWaiting(reports)) }
-            case .damaged(let file): tell(.damaged(file: file))
-            case .foreign(let files): tell(.foreign(folder: folder, files: files))
-            case .unreadable(let error): tell(.unreadable("\(error)"))
+            case .unusable(let error): onEvent(.folderUnusable("\(error)"))
+            case .opened(let reports): if reports > 0 { onEvent(.foundWaiting(reports)) }
+            case .damaged(let file): onEvent(.damaged(file: file))
+            case .foreign(let files): onEvent(.foreign(folder: folder, files: files))
+            case .unreadable(let error): onEvent(.unreadable("\(error)"))
             }
         }
         spool.routes = settings.routes
@@ -98,7 +98,7 @@ final class ReportDelivery {
         spool.routes = settings.routes
         recorder?.note(changes)
         // They were counted on arrival.
-        if refused > 0 { core.tell(.full(refused, destination: nil)) }
+        if refused > 0 { core.onEvent(.full(refused, destination: nil)) }
         keep(reports, areLast: areLast)
     }
 
@@ -131,14 +131,14 @@ final class ReportDelivery {
     private func withdraw(_ count: Int) {
         guard count > 0 else { return }
         core.add(.withdrawn, count)
-        core.tell(.withdrawn(count))
+        core.onEvent(.withdrawn(count))
     }
 
     /// Publishes what is waiting, and what was dropped for it.
     private func publish() {
         for (destination, count) in spool.takeDropped() {
             core.add(.full, count)
-            core.tell(.full(count, destination: destination))
+            core.onEvent(.full(count, destination: destination))
         }
         core.waiting.store(spool.count, ordering: .relaxed)
         core.waitingBytes.store(spool.bytes, ordering: .relaxed)
@@ -151,7 +151,7 @@ final class ReportDelivery {
         let gone = spool.prune(now: Clock.monotonicMilliseconds()) { destinations[$0] != nil }
         if gone.expired > 0 {
             core.add(.expired, gone.expired)
-            core.tell(.expired(gone.expired))
+            core.onEvent(.expired(gone.expired))
         }
         withdraw(gone.unwanted)
         schedule.keep(only: Set(settings.routes.values))
@@ -192,7 +192,7 @@ final class ReportDelivery {
                 var delivery = delivery
                 delivery.result = ReportPoster(
                     resolver: resolver, context: context,
-                    wait: { core.wait($0, $1, milliseconds: $2) }, goesOn: { !core.isEnding }
+                    wait: { core.wait($0, $1, milliseconds: $2) }, isRunning: { !core.isEnding }
                 ).post(body, to: url)
                 core.note(delivery)
             }
@@ -211,7 +211,7 @@ final class ReportDelivery {
         case .damaged:
             spool.remove(item.name)
             core.add(.damaged)
-            core.tell(.damaged(file: item.name))
+            core.onEvent(.damaged(file: item.name))
         }
         publish()
         return nil
@@ -234,22 +234,22 @@ final class ReportDelivery {
         switch delivery.result {
         case .interrupted: return
         case .delivered:
-            if schedule.answered(destination) { core.tell(.recovered(destination: destination)) }
+            if schedule.answered(destination) { core.onEvent(.recovered(destination: destination)) }
             spool.remove(name)
             core.add(.delivered)
-            core.tell(.delivered(destination: destination, pinset: delivery.pinset))
+            core.onEvent(.delivered(destination: destination, pinset: delivery.pinset))
         case .rejected(let status):
             _ = schedule.answered(destination)
             spool.remove(name)
             core.add(.rejected)
-            core.tell(
+            core.onEvent(
                 .rejected(destination: destination, pinset: delivery.pinset, status: status))
         case .failed(let problem, let answered, let retryAfter):
             core.add(.retried)
             if answered { spool.setBack(name) }
             let now = Clock.monotonicMilliseconds()
             if schedule.failed(destination, now: now, asked: retryAfter) {
-                core.tell(.failing(destination: destination, problem: problem))
+                core.onEvent(.failing(destination: destination, problem: problem))
             }
         }
         publish()

@@ -13,7 +13,7 @@ package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConver
     }
 
     /// Runs an operation on a file, and converts its error into this type.
-    static func telling<Value>(
+    static func converting<Value>(
         _ work: () throws(FileError) -> Value
     ) throws(ReportFolderError) -> Value {
         do throws(FileError) {
@@ -135,7 +135,7 @@ struct ReportFolder {
 
     /// Writes a file that gets its name from ``finish(_:)``.
     func begin(_ bytes: [UInt8], for name: String) throws(ReportFolderError) -> UnfinishedFile {
-        try ReportFolderError.telling { () throws(FileError) in
+        try ReportFolderError.converting { () throws(FileError) in
             try UnfinishedFile(bytes, for: "\(path)/\(name)", mode: Self.mode)
         }
     }
@@ -144,7 +144,7 @@ struct ReportFolder {
     func finish(_ files: [UnfinishedFile]) throws(ReportFolderError) {
         guard !files.isEmpty else { return }
         guard syncfs(descriptor) == 0 else { throw ReportFolderError(path) }
-        try ReportFolderError.telling { () throws(FileError) in
+        try ReportFolderError.converting { () throws(FileError) in
             for file in files { try file.rename() }
             try Folder.sync(path)
         }
@@ -153,13 +153,13 @@ struct ReportFolder {
     /// Gives a file that an earlier process did not finish its name.
     func finish(_ unfinished: String, as name: String) throws(ReportFolderError) {
         let file = UnfinishedFile(found: "\(path)/\(unfinished)", for: "\(path)/\(name)")
-        try ReportFolderError.telling { () throws(FileError) in try file.finish() }
+        try ReportFolderError.converting { () throws(FileError) in try file.finish() }
     }
 
     /// Writes the file at a path durably, creating its folder if missing.
     static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
         try make(Folder.of(path))
-        try ReportFolderError.telling { () throws(FileError) in
+        try ReportFolderError.converting { () throws(FileError) in
             try DurableFile.replace(path, by: bytes, mode: mode)
         }
     }

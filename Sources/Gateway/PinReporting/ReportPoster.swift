@@ -31,7 +31,7 @@ struct ReportPoster {
     /// Waits for a descriptor; `false` if it was not ready in time, or the process is ending.
     let wait: (_ descriptor: Int32, _ events: Int16, _ milliseconds: Int64) -> Bool
     /// Returns `false` if the process is ending.
-    let goesOn: () -> Bool
+    let isRunning: () -> Bool
     private let deadline: Int64
 
     /// The maximum duration of a delivery, in milliseconds.
@@ -42,19 +42,19 @@ struct ReportPoster {
     private static let interimResponses = 16
 
     /// An error of a delivery.
-    private struct Failure: Error {
+    private struct DeliveryError: Error {
         var text: String
         init(_ text: String) { self.text = text }
     }
 
     init(
         resolver: Resolver, context: TLSClientContext,
-        wait: @escaping (Int32, Int16, Int64) -> Bool, goesOn: @escaping () -> Bool
+        wait: @escaping (Int32, Int16, Int64) -> Bool, isRunning: @escaping () -> Bool
     ) {
         self.resolver = resolver
         self.context = context
         self.wait = wait
-        self.goesOn = goesOn
+        self.isRunning = isRunning
         deadline = Clock.monotonicMilliseconds() + Self.milliseconds
     }
 
@@ -62,12 +62,12 @@ struct ReportPoster {
 
     /// Whether there is time for another pass. A server may send so much that a descriptor is never
     /// waited for.
-    private var mayGoOn: Bool { remaining > 0 && goesOn() }
+    private var hasTime: Bool { remaining > 0 && isRunning() }
 
     /// Sends JSON to a destination, and reads its response.
     func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
         var isSent = false
-        do throws(Failure) {
+        do throws(DeliveryError) {
             let descriptor = try connect(destination.origin)
             defer { Descriptors.close(descriptor) }
             var channel = Channel(descriptor: descriptor)
@@ -80,7 +80,7 @@ struct ReportPoster {
             _ = channel.tls?.shutdown()
             return Self.result(answer)
         } catch {
-            if !goesOn() { return .interrupted }
+            if !isRunning() { return .interrupted }
             // A server that is lost over one report must not delay the ones after it.
             return .failed(error.text, answered: isSent, retryAfter: nil)
         }
@@ -118,14 +118,14 @@ struct ReportPoster {
 
     // MARK: Connecting
 
-    private func connect(_ origin: UpstreamOrigin) throws(Failure) -> Int32 {
+    private func connect(_ origin: UpstreamOrigin) throws(DeliveryError) -> Int32 {
         let addresses = try resolve(origin.host)
-        var last = Failure("it has no address")
+        var last = DeliveryError("it has no address")
         for (index, address) in addresses.enumerated() {
             // Each address gets its share of the time, so that one that does not respond cannot use
             // it all.
             let share = remaining / 2 / Int64(addresses.count - index)
-            do throws(Failure) {
+            do throws(DeliveryError) {
                 return try connect(Endpoint(address: address, port: origin.port), share)
             } catch {
                 last = error
@@ -134,29 +134,30 @@ struct ReportPoster {
         throw last
     }
 
-    private func connect(_ endpoint: Endpoint, _ milliseconds: Int64) throws(Failure) -> Int32 {
+    private func connect(_ endpoint: Endpoint, _ milliseconds: Int64) throws(DeliveryError) -> Int32
+    {
         let descriptor: Int32
         do throws(Errno) {
             descriptor = try Sockets.connect(to: endpoint)
         } catch {
-            throw Failure("cannot connect to \(endpoint): \(error)")
+            throw DeliveryError("cannot connect to \(endpoint): \(error)")
         }
         let isReady = wait(descriptor, Int16(POLLOUT), milliseconds)
         if let error = isReady ? Sockets.connectionError(descriptor) : Errno.timedOut {
             Descriptors.close(descriptor)
-            throw Failure("cannot connect to \(endpoint): \(error)")
+            throw DeliveryError("cannot connect to \(endpoint): \(error)")
         }
         return descriptor
     }
 
-    private func resolve(_ host: String) throws(Failure) -> [IPAddress] {
+    private func resolve(_ host: String) throws(DeliveryError) -> [IPAddress] {
         // Written by the resolver's thread, possibly after everyone has stopped waiting.
         let answer = Locked<ResolveResult?>(nil)
         let answered: SharedEvent
         do throws(Errno) {
             answered = try SharedEvent()
         } catch {
-            throw Failure("\(error)")
+            throw DeliveryError("\(error)")
         }
         resolver.resolve(name: host) { result in
             answer.withLock { $0 = result }
@@ -165,19 +166,20 @@ struct ReportPoster {
         _ = wait(answered.descriptor, Int16(POLLIN), remaining)
         switch answer.withLock({ $0 }) {
         case .resolved(let answer): return answer.addresses
-        case .failed(let failure): throw Failure("\(host) has no address (\(failure.rawValue))")
-        case nil: throw Failure("\(host) was not resolved in time")
+        case .failed(let failure):
+            throw DeliveryError("\(host) has no address (\(failure.rawValue))")
+        case nil: throw DeliveryError("\(host) was not resolved in time")
         }
     }
 
     private func shakeHands(
         _ descriptor: Int32, _ origin: UpstreamOrigin
-    ) throws(Failure) -> TLSClientConnection {
+    ) throws(DeliveryError) -> TLSClientConnection {
         do throws(TLSError) {
             let tls = try TLSClientConnection(
                 context: context, fileDescriptor: descriptor, host: origin.host,
                 port: origin.port, now: Clock.coarseWallSeconds())
-            while mayGoOn {
+            while hasTime {
                 var events = Int16(POLLIN)
                 switch tls.handshake() {
                 case .complete: return tls
@@ -189,9 +191,9 @@ struct ReportPoster {
                 guard wait(descriptor, events, remaining) else { break }
             }
         } catch {
-            throw Failure("TLS: \(error)")
+            throw DeliveryError("TLS: \(error)")
         }
-        throw Failure("TLS: the handshake did not complete in time")
+        throw DeliveryError("TLS: the handshake did not complete in time")
     }
 
     // MARK: The exchange
@@ -236,10 +238,10 @@ struct ReportPoster {
         }
     }
 
-    private func send(_ bytes: [UInt8], over channel: Channel) throws(Failure) {
+    private func send(_ bytes: [UInt8], over channel: Channel) throws(DeliveryError) {
         var sent = 0
         while sent < bytes.count {
-            guard mayGoOn else { throw Failure("it accepted the report too slowly") }
+            guard hasTime else { throw DeliveryError("it accepted the report too slowly") }
             let moved = bytes.withUnsafeBytes {
                 channel.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
             }
@@ -247,43 +249,45 @@ struct ReportPoster {
             guard let moved else { return }
             sent += moved.count
             if moved.count == 0, !wait(channel.descriptor, moved.events, remaining) {
-                throw Failure("it accepted the report too slowly")
+                throw DeliveryError("it accepted the report too slowly")
             }
         }
     }
 
-    private func receive(over channel: Channel) throws(Failure) -> Answer {
+    private func receive(over channel: Channel) throws(DeliveryError) -> Answer {
         var parser = ResponseHeadParser(limits: HeadLimits())
         var head = ResponseHead()
         var bytes: [UInt8] = []
         var part = [UInt8](repeating: 0, count: 4096)
         var interim = 0
         while true {
-            guard mayGoOn else { throw Failure("it did not answer in time") }
+            guard hasTime else { throw DeliveryError("it did not answer in time") }
             guard let moved = part.withUnsafeMutableBytes({ channel.read($0) }) else {
-                throw Failure("it closed the connection without an answer")
+                throw DeliveryError("it closed the connection without an answer")
             }
             if moved.count == 0 {
                 if moved.events != 0, !wait(channel.descriptor, moved.events, remaining) {
-                    throw Failure("it did not answer in time")
+                    throw DeliveryError("it did not answer in time")
                 }
                 continue
             }
             bytes += part[..<moved.count]
-            guard bytes.count <= Self.headBytes else { throw Failure("its answer is too long") }
+            guard bytes.count <= Self.headBytes else {
+                throw DeliveryError("its answer is too long")
+            }
             while true {
                 let progress: ParseProgress
                 do throws(WireError) {
                     progress = try parser.parse(
                         bytes.span, answering: ResponseContext(method: .post), into: &head)
                 } catch {
-                    throw Failure("its answer is not HTTP: \(error)")
+                    throw DeliveryError("its answer is not HTTP: \(error)")
                 }
                 switch progress {
                 case .complete(let count) where head.isInterim:
                     interim += 1
                     guard interim <= Self.interimResponses else {
-                        throw Failure("its answer does not end")
+                        throw DeliveryError("its answer does not end")
                     }
                     bytes.removeFirst(count)
                     head = ResponseHead()
@@ -293,7 +297,7 @@ struct ReportPoster {
                     return Self.answer(head, bytes)
                 case .bareLines:
                     guard let status = Self.statusOfBareHead(bytes) else {
-                        throw Failure("its answer is not HTTP")
+                        throw DeliveryError("its answer is not HTTP")
                     }
                     return Answer(status: status)
                 case .needMore: break

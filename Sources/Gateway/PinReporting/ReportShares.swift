@@ -16,9 +16,9 @@ enum ReportShares {
     /// The oldest report of the holder that has the most, of those with a report that can be
     /// dropped.
     ///
-    /// - Parameter newcomer: whose goes first where several have as much.
+    /// - Parameter incoming: whose goes first where several have as much.
     /// - Returns: its index, or `nil` if none can be dropped.
-    static func next(toGo holdings: [Holding], preferring newcomer: String?) -> Int? {
+    static func next(toGo holdings: [Holding], preferring incoming: String?) -> Int? {
         var weights: [String?: Int] = [:]
         var oldest: [String?: Int] = [:]
         for (index, holding) in holdings.enumerated() where holding.weight > 0 {
@@ -32,7 +32,7 @@ enum ReportShares {
         func precedes(_ one: String?, _ index: Int, _ other: String?, _ otherIndex: Int) -> Bool {
             let (weight, otherWeight) = (weights[one] ?? 0, weights[other] ?? 0)
             if weight != otherWeight { return weight > otherWeight }
-            if one == newcomer || other == newcomer { return one == newcomer }
+            if one == incoming || other == incoming { return one == incoming }
             return (holdings[index].expires, index) < (holdings[otherIndex].expires, otherIndex)
         }
         return oldest.min { precedes($0.key, $0.value, $1.key, $1.value) }?.value

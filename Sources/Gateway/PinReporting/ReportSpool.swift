@@ -47,12 +47,12 @@ struct ReportSpool {
     static let retryMilliseconds: Int64 = 60_000
 
     private let path: String
-    private let tell: (Event) -> Void
+    private let onEvent: (Event) -> Void
     private var folder: ReportFolder?
     private var triedAt: Int64?
     /// Whether it was reported that the folder cannot be used, and no attempt has fully succeeded
     /// since.
-    private var hasTold = false
+    private var hasReportedUnusable = false
     private var nextNumber = UInt32.random(in: 0...UInt32.max)
     /// In the order in which they were made.
     private(set) var items: [Item] = []
@@ -64,9 +64,9 @@ struct ReportSpool {
     /// Names of files that could not be read, and when they expire.
     private var unread: [(name: String, expires: Int64)] = []
 
-    init(path: String, tell: @escaping (Event) -> Void) {
+    init(path: String, onEvent: @escaping (Event) -> Void) {
         self.path = path
-        self.tell = tell
+        self.onEvent = onEvent
     }
 
     /// Waiting reports, including those that cannot be read at the moment.
@@ -119,14 +119,14 @@ struct ReportSpool {
             }
             try save()
         } catch {
-            if makes { tellUnusable(error) }
+            if makes { reportUnusable(error) }
         }
         return found
     }
 
-    private mutating func tellUnusable(_ error: ReportFolderError) {
-        if !hasTold { tell(.unusable(error)) }
-        hasTold = true
+    private mutating func reportUnusable(_ error: ReportFolderError) {
+        if !hasReportedUnusable { onEvent(.unusable(error)) }
+        hasReportedUnusable = true
     }
 
     /// Loads what an earlier process left.
@@ -148,8 +148,8 @@ struct ReportSpool {
             let age = created < wall ? min(wall - created, Self.maximumAge + 1) : 0
             load(name, now + Self.maximumAge - age, from: folder, &found)
         }
-        if foreign > 0 { tell(.foreign(files: foreign)) }
-        tell(.opened(reports: count))
+        if foreign > 0 { onEvent(.foreign(files: foreign)) }
+        onEvent(.opened(reports: count))
         for item in made { append(item) }
     }
 
@@ -166,7 +166,7 @@ struct ReportSpool {
         guard let contents, let report = ReportFile.read(contents) else {
             found.damaged += 1
             folder.remove(name)
-            return tell(.damaged(file: "\(path)/\(name)"))
+            return onEvent(.damaged(file: "\(path)/\(name)"))
         }
         var name = name
         if let finished = ReportFile.finishedName(of: name) {
@@ -184,7 +184,7 @@ struct ReportSpool {
     }
 
     private mutating func putOff(_ name: String, _ expires: Int64, _ error: ReportFolderError) {
-        if unread.isEmpty { tell(.unreadable(error)) }
+        if unread.isEmpty { onEvent(.unreadable(error)) }
         unread.append((name, expires))
         makeRoom(for: nil)
     }
@@ -261,7 +261,7 @@ struct ReportSpool {
         do throws(ReportFolderError) {
             try save(isLast: isLast)
         } catch {
-            tellUnusable(error)
+            reportUnusable(error)
         }
         while inMemory > Self.maximumInMemory {
             guard drop(for: pinset, { $0.body == nil ? 0 : 1 }) else { break }
@@ -283,7 +283,7 @@ struct ReportSpool {
             }
             items[index].body = nil
         }
-        hasTold = false
+        hasReportedUnusable = false
     }
 
     /// Makes the last reports durable, which takes as long as the disk takes. They are already in
@@ -293,7 +293,7 @@ struct ReportSpool {
             try folder?.finish(items.compactMap(\.unfinished))
             for index in items.indices { items[index].unfinished = nil }
         } catch {
-            tellUnusable(error)
+            reportUnusable(error)
         }
     }
 

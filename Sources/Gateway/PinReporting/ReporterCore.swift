@@ -71,7 +71,7 @@ final class ReporterCore: Sendable {
     let wake: SharedEvent
     /// Signalled when the process ends, and from then on.
     let end: SharedEvent
-    let tell: @Sendable (ReportEvent) -> Void
+    let onEvent: @Sendable (ReportEvent) -> Void
     /// Whether the thread is done.
     let ended = Monitor(false)
     let waiting = Atomic<Int>(0)
@@ -80,12 +80,12 @@ final class ReporterCore: Sendable {
 
     init(
         settings: PinReporter.Settings, wake: SharedEvent, end: SharedEvent,
-        tell: @escaping @Sendable (ReportEvent) -> Void
+        onEvent: @escaping @Sendable (ReportEvent) -> Void
     ) {
         state = Locked(State(settings: settings))
         self.wake = wake
         self.end = end
-        self.tell = tell
+        self.onEvent = onEvent
     }
 
     var isEnding: Bool { state.withLock { $0.isEnding } }
@@ -139,7 +139,7 @@ final class ReporterCore: Sendable {
             state.isOver = true
             return lost
         }
-        if lost > 0 { tell(.notKept(lost)) }
+        if lost > 0 { onEvent(.notKept(lost)) }
     }
 
     /// Records that a delivery has ended.

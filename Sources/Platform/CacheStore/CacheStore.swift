@@ -20,7 +20,7 @@ package final class CacheStore: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
     let disk: DiskTier
-    private let refusals = Locked([UInt64](repeating: 0, count: StoreRefusal.allCases.count))
+    private let refusals = Locked([UInt64](repeating: 0, count: StoreRefusalReason.allCases.count))
 
     /// Opens the store. The database is opened in the background: until then, and whenever the disk
     /// tier is off, the store is a memory cache. Never fails: problems with the disk are reported
@@ -140,9 +140,9 @@ package final class CacheStore: Sendable {
     package func beginStore(
         key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer, metadata: StoredMetadata,
         policy: UInt64 = 0, expectedLength: UInt64?, flight: StoreFlight? = nil
-    ) throws(StoreRefusal) -> StoreTicket {
+    ) throws(StoreRefusalReason) -> StoreTicket {
         let flight = flight ?? beginFlight(of: key)
-        do throws(StoreRefusal) {
+        do throws(StoreRefusalReason) {
             return try StoreTicket(
                 store: self, key: key, varyKey: vary, head: head, metadata: metadata,
                 policy: policy, expected: expectedLength, flight: flight)
@@ -170,8 +170,8 @@ package final class CacheStore: Sendable {
     package func update(
         _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
         metadata: StoredMetadata, policy: UInt64
-    ) throws(StoreRefusal) -> CachedResponse {
-        do throws(StoreRefusal) {
+    ) throws(StoreRefusalReason) -> CachedResponse {
+        do throws(StoreRefusalReason) {
             return try freshen(
                 old, vary: vary, head: head, metadata: metadata, policy: policy)
         } catch {
@@ -217,9 +217,9 @@ package final class CacheStore: Sendable {
 
     /// Returns idle memory between stored responses to the system, if there is much of it. Returns
     /// the number of bytes that the store's own heap occupies.
-    package func giveBackIdleMemory() -> Int {
+    package func releaseIdleMemory() -> Int {
         guard let heap = memory.heap else { return 0 }
-        while heap.giveBackIdlePages() {}
+        while heap.releaseIdlePages() {}
         return heap.residentBytes
     }
 
@@ -252,20 +252,20 @@ package final class CacheStore: Sendable {
         figures.gatheringBytes = disk.gathering.bytes
         figures.stagingBytes = disk.staging.bytes
         figures.flights = memory.flightCount
-        figures.diskPassedOver =
-            disk.intake.passedOver.load(ordering: .relaxed)
+        figures.diskSkipped =
+            disk.intake.skipped.load(ordering: .relaxed)
             + disk.counters.noRoom.load(ordering: .relaxed)
         figures.queueDepth = disk.queue.depth
         figures.pendingReads = disk.reads.count
         figures.refusals = refusals.withLock { $0 }
-        if let index = StoreRefusal.allCases.firstIndex(of: .noRoom) {
+        if let index = StoreRefusalReason.allCases.firstIndex(of: .noRoom) {
             figures.refusals[index] += disk.counters.noRoom.load(ordering: .relaxed)
         }
         return figures
     }
 
-    func count(_ reason: StoreRefusal) {
-        guard let index = StoreRefusal.allCases.firstIndex(of: reason) else { return }
+    func count(_ reason: StoreRefusalReason) {
+        guard let index = StoreRefusalReason.allCases.firstIndex(of: reason) else { return }
         refusals.withLock { $0[index] += 1 }
     }
 

@@ -16,13 +16,13 @@ struct DatabaseFiles {
     static let setAsideLimit = 2
 
     /// Why the folder cannot be used.
-    struct Failure: Error {
+    struct FolderError: Error {
         let reason: DiskOffReason
         let detail: String
     }
 
     /// Creates the folder and its parents.
-    func makeFolder() throws(Failure) {
+    func makeFolder() throws(FolderError) {
         var path = folder.hasPrefix("/") ? "/" : ""
         for part in folder.split(separator: "/") {
             path += part + "/"
@@ -31,14 +31,14 @@ struct DatabaseFiles {
             // A parent that is not writable, or is on a read-only file system, may exist.
             var status = stat()
             if stat(path, &status) == 0 { continue }
-            throw Failure(
+            throw FolderError(
                 reason: code == EROFS ? .readOnly : .folder,
                 detail: "\(path): \(String(cString: strerror(code)))")
         }
     }
 
     /// Takes the lock, which is held as long as the returned descriptor is open.
-    func takeLock() throws(Failure) -> Int32 {
+    func takeLock() throws(FolderError) -> Int32 {
         let descriptor = open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
             let code = systemError
@@ -48,12 +48,12 @@ struct DatabaseFiles {
                 case ENOSPC, EDQUOT: .full
                 default: .folder
                 }
-            throw Failure(reason: reason, detail: "\(lock): \(String(cString: strerror(code)))")
+            throw FolderError(reason: reason, detail: "\(lock): \(String(cString: strerror(code)))")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             let code = systemError
             close(descriptor)
-            throw Failure(
+            throw FolderError(
                 reason: code == EWOULDBLOCK ? .locked : .inputOutput,
                 detail: code == EWOULDBLOCK
                     ? "\(lock) is held by another process"

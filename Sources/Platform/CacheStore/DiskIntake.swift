@@ -21,7 +21,7 @@ final class DiskIntake: Sendable {
     /// Bytes of responses queued for the disk, and of bodies that are streamed to it.
     let budget: StoreBudget
     /// How often a response was not written because the queue was full.
-    let passedOver = Atomic<UInt64>(0)
+    let skipped = Atomic<UInt64>(0)
 
     init(options: CacheStoreOptions, index: DiskIndex) {
         self.options = options
@@ -62,7 +62,7 @@ final class DiskIntake: Sendable {
         return nil
     }
 
-    func passOver() { passedOver.wrappingAdd(1, ordering: .relaxed) }
+    func passOver() { skipped.wrappingAdd(1, ordering: .relaxed) }
 
     /// Queues a response that the index has accepted. If it returns `false`, its index entry has
     /// been given up, and the `reserved` bytes remain the caller's.

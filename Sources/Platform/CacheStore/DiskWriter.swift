@@ -116,7 +116,7 @@ final class DiskWriter {
     func fail(_ error: DatabaseError) {
         connection?.abandonTransaction()
         // Somebody has deleted or truncated the files: that does not reflect on the disk.
-        if let change = watch.change() { return beginAnew(change) }
+        if let change = watch.change() { return recreateDatabase(change) }
         if error.isDamage {
             leave(.corrupt)
             setAside("corrupt", error.message)
@@ -126,7 +126,7 @@ final class DiskWriter {
     }
 
     /// Abandons files that are no longer what was written to them, and opens the database again.
-    private func beginAnew(_ change: FileWatch.Change) {
+    private func recreateDatabase(_ change: FileWatch.Change) {
         tier.onEvent(.filesChanged(detail: change.description))
         tier.counters.restarts.wrappingAdd(1, ordering: .relaxed)
         leave(.filesChanged)
@@ -141,7 +141,7 @@ final class DiskWriter {
     func filesAreThere() -> Bool {
         guard connection != nil else { return true }
         if let change = watch.change() {
-            beginAnew(change)
+            recreateDatabase(change)
             return false
         }
         do {
@@ -155,7 +155,7 @@ final class DiskWriter {
 
     /// Takes the folder's lock, if we do not have it or its file is no longer there: otherwise
     /// another process could take the folder.
-    private func takeLock() throws(DatabaseFiles.Failure) {
+    private func takeLock() throws(DatabaseFiles.FolderError) {
         if lock >= 0 {
             if files.isLock(lock) { return }
             close(lock)

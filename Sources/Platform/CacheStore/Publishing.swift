@@ -6,7 +6,7 @@ extension CacheStore {
     /// ended.
     ///
     /// Memory accepts it whatever the state of the disk's queue.
-    func publish(_ response: CachedResponse, flight: StoreFlight) -> StoreRefusal? {
+    func publish(_ response: CachedResponse, flight: StoreFlight) -> StoreRefusalReason? {
         let intake = disk.intake
         let fits = memory.admits(response.memoryBytes)
         let bytes = intake.bytes(of: response)
@@ -46,7 +46,7 @@ extension CacheStore {
     func publish(
         row: CachedResponse, inMemory: CachedResponse?, body: DiskBody, flight: StoreFlight,
         reserved: Int
-    ) -> StoreRefusal? {
+    ) -> StoreRefusalReason? {
         let bytes = disk.intake.bytes(of: row)
         let fits = inMemory.map { memory.admits($0.memoryBytes) } ?? false
         let admitted: Admitted? = memory.withShard(row.keyHash, adding: inMemory) {
@@ -82,7 +82,7 @@ extension CacheStore {
     func freshen(
         _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
         metadata: StoredMetadata, policy: UInt64
-    ) throws(StoreRefusal) -> CachedResponse {
+    ) throws(StoreRefusalReason) -> CachedResponse {
         let text = old.key.count + head.count + vary.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
         let made = old.withHead(head, varyKey: vary, metadata: metadata, policy: policy)

@@ -33,7 +33,7 @@ package enum DiskState: Sendable, Equatable {
 }
 
 /// Why a response was not stored, or not stored further.
-package enum StoreRefusal: String, Sendable, Equatable, CaseIterable, Error {
+package enum StoreRefusalReason: String, Sendable, Equatable, CaseIterable, Error {
     /// It is larger than both tiers accept.
     case tooLarge
     /// `gatheringBytes` or `stagingBytes` is already used up by responses being received; or only
@@ -135,11 +135,11 @@ package struct StoreStatistics: Sendable, Equatable {
     package var flights = 0
     /// How often a response was not written to disk because its queue was full, or because nothing
     /// on the disk could be evicted.
-    package var diskPassedOver: UInt64 = 0
+    package var diskSkipped: UInt64 = 0
     /// Operations waiting for the writer.
     package var queueDepth = 0
     /// Reads waiting for a reader.
     package var pendingReads = 0
-    /// Stores refused, by reason, in the order of `StoreRefusal.allCases`.
-    package var refusals = [UInt64](repeating: 0, count: StoreRefusal.allCases.count)
+    /// Stores refused, by reason, in the order of `StoreRefusalReason.allCases`.
+    package var refusals = [UInt64](repeating: 0, count: StoreRefusalReason.allCases.count)
 }

@@ -7,7 +7,7 @@ package enum StoreOutcome: Sendable {
     case stored(CachedResponse)
     /// It can be loaded as soon as its rows are committed.
     case storedOnDisk
-    case refused(StoreRefusal)
+    case refused(StoreRefusalReason)
 }
 
 /// A response being stored while it is received. Used by one thread; abandoned if it is freed
@@ -35,7 +35,7 @@ package final class StoreTicket {
     private var hasCopy = true
     private var stream: DiskStream?
     /// Why the disk does not accept it, and is not asked again; `nil` if it may.
-    private var diskRefusal: StoreRefusal?
+    private var diskRefusal: StoreRefusalReason?
     private var received: UInt64 = 0
     /// Bytes of key, head and Vary key.
     private var textCount = 0
@@ -50,12 +50,12 @@ package final class StoreTicket {
     private var isOver = false
 
     /// Why nothing more is accepted; `nil` while all is well.
-    package private(set) var refusal: StoreRefusal?
+    package private(set) var refusal: StoreRefusalReason?
 
     init(
         store: CacheStore, key: CacheKeyView, varyKey: VaryKey, head: UnsafeRawBufferPointer,
         metadata: StoredMetadata, policy: UInt64, expected: UInt64?, flight: StoreFlight
-    ) throws(StoreRefusal) {
+    ) throws(StoreRefusalReason) {
         self.store = store
         hash = key.hash
         self.varyKey = varyKey
@@ -97,8 +97,8 @@ package final class StoreTicket {
     deinit { abandon() }
 
     private static func check(
-        _ count: UInt64, _ store: CacheStore, _ diskRefusal: StoreRefusal?
-    ) throws(StoreRefusal) {
+        _ count: UInt64, _ store: CacheStore, _ diskRefusal: StoreRefusalReason?
+    ) throws(StoreRefusalReason) {
         if count <= UInt64(store.memory.objectLimit) { return }
         guard count <= UInt64(clamping: store.options.diskBytes / 2) else { throw .tooLarge }
         if let diskRefusal { throw diskRefusal }
@@ -122,7 +122,7 @@ package final class StoreTicket {
         guard refusal == nil, !isOver else { return false }
         let total = received + UInt64(bytes.count)
         if let expected, total > expected { return refuse(.lengthMismatch) }
-        do throws(StoreRefusal) {
+        do throws(StoreRefusalReason) {
             try Self.check(total, store, diskRefusal)
         } catch {
             return refuse(error)
@@ -145,7 +145,7 @@ package final class StoreTicket {
     }
 
     /// Appends to the copy in memory.
-    private func gather(_ bytes: UnsafeRawBufferPointer, total: UInt64) -> StoreRefusal? {
+    private func gather(_ bytes: UnsafeRawBufferPointer, total: UInt64) -> StoreRefusalReason? {
         guard reserve(bytes.count, total: total) else { return .queueFull }
         let isSmall = max(total, expected ?? 0) < UInt64(store.options.memoryFileBytes)
         if large == nil, isSmall {
@@ -248,7 +248,7 @@ package final class StoreTicket {
         self.stream = stream
     }
 
-    private func refuse(_ reason: StoreRefusal) -> Bool {
+    private func refuse(_ reason: StoreRefusalReason) -> Bool {
         refusal = reason
         store.count(reason)
         abandon()

@@ -13,7 +13,7 @@ struct WriterOpening {
         let garbage: [ClosedRange<Int64>]
     }
 
-    enum Failure: Error {
+    enum OpenError: Error {
         case off(DiskOffReason, String)
         /// The file is damaged, or newer than this release (`word` says which); it may be set
         /// aside.
@@ -21,24 +21,24 @@ struct WriterOpening {
     }
 
     /// The folder must exist and the lock must be held.
-    func open() throws(Failure) -> Opened {
+    func open() throws(OpenError) -> Opened {
         let database: Database
         files.makeDatabase()
         do {
             database = try Database(
                 path: files.database, create: true, busyMilliseconds: options.busyMilliseconds)
         } catch {
-            throw failure(error)
+            throw openError(error)
         }
         do {
             switch try Schema.prepare(database) {
             case .foreign:
                 database.close()
-                throw Failure.off(
+                throw OpenError.off(
                     .foreign, "\(files.database) belongs to another application")
             case .newer(let version):
                 database.close()
-                throw Failure.unusable(word: "newer", "layout \(version) is newer than ours")
+                throw OpenError.unusable(word: "newer", "layout \(version) is newer than ours")
             case .ready(let from):
                 if let from { onEvent(.migrated(from: from, to: Schema.steps.count)) }
             }
@@ -51,18 +51,18 @@ struct WriterOpening {
             let garbage = try Self.garbage(database)
             return Opened(
                 connection: try WriterConnection(database), contents: contents, garbage: garbage)
-        } catch let error as Failure {
+        } catch let error as OpenError {
             throw error
         } catch let error as DatabaseError {
             database.close()
-            throw failure(error)
+            throw openError(error)
         } catch {
             database.close()
             throw .off(.other, "\(error)")
         }
     }
 
-    private func failure(_ error: DatabaseError) -> Failure {
+    private func openError(_ error: DatabaseError) -> OpenError {
         // A statement that does not compile: the tables do not match their version.
         error.isDamage || error.primary == SQLITE_ERROR
             ? .unusable(word: "corrupt", error.message) : .off(error.reason, error.message)

@@ -68,11 +68,11 @@ package struct OutputQueue {
     /// Up to this many bytes are copied rather than gathered: that costs less than another run.
     private static let copiedBytes = 2048
     /// Capacity kept for later runs: a long response consists of a head and a body.
-    private static let keptPlaces = 8
+    private static let keptSegments = 8
     /// The next run to be sent, if any: a short response is one run.
     private var first = Segment()
     /// The runs after `first` are those in `next..<end`; the other elements are empty.
-    private var places = ContiguousArray<Segment>()
+    private var segments = ContiguousArray<Segment>()
     private var next = 0
     private var end = 0
     /// Bytes not yet handed to the kernel.
@@ -108,7 +108,7 @@ package struct OutputQueue {
     /// - Returns: whether the bytes were copied; if not, call `append`.
     package mutating func appendCopy(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= Self.copiedBytes, !isEmpty else { return false }
-        let isCopied = isSingle ? first.copy(bytes) : places[end - 1].copy(bytes)
+        let isCopied = isSingle ? first.copy(bytes) : segments[end - 1].copy(bytes)
         if isCopied { pendingBytes += bytes.count }
         return isCopied
     }
@@ -121,10 +121,10 @@ package struct OutputQueue {
     }
 
     private mutating func appendBehind(_ segment: consuming Segment) {
-        if end < places.count {
-            places[end] = segment
+        if end < segments.count {
+            segments[end] = segment
         } else {
-            places.append(segment)
+            segments.append(segment)
         }
         end += 1
     }
@@ -150,7 +150,7 @@ package struct OutputQueue {
         var copied = 0
         guard !isEmpty, Self.copy(first, into: room, &copied) else { return copied }
         for index in next..<end {
-            guard Self.copy(places[index], into: room, &copied) else { break }
+            guard Self.copy(segments[index], into: room, &copied) else { break }
         }
         return copied
     }
@@ -183,7 +183,7 @@ package struct OutputQueue {
     /// Makes the next run the first one, when the first has been written.
     private mutating func takeNext() {
         first.release()
-        swap(&first, &places[next])
+        swap(&first, &segments[next])
         next += 1
         if next == end { (next, end) = (0, 0) }
     }
@@ -198,14 +198,14 @@ package struct OutputQueue {
     @inline(__always)
     private mutating func clear() {
         first.release()
-        if !places.isEmpty { clearPlaces() }
+        if !segments.isEmpty { clearSegments() }
     }
 
-    private mutating func clearPlaces() {
-        if places.count > Self.keptPlaces {
-            places = []
+    private mutating func clearSegments() {
+        if segments.count > Self.keptSegments {
+            segments = []
         } else {
-            for index in next..<end { places[index].release() }
+            for index in next..<end { segments[index].release() }
         }
         (next, end) = (0, 0)
     }
@@ -267,9 +267,9 @@ package struct OutputQueue {
             var used = 1
             var index = next
             while index < end, used < Self.vectorCount, bytes < limit,
-                let memory = places[index].memory
+                let memory = segments[index].memory
             {
-                let count = min(limit - bytes, places[index].count)
+                let count = min(limit - bytes, segments[index].count)
                 vectors[used] = iovec(
                     iov_base: UnsafeMutableRawPointer(mutating: memory), iov_len: count)
                 bytes += count

@@ -19,7 +19,7 @@ enum AVIFBoxes {
         return false
     }
 
-    static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    static func inspect(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         try walk(bytes)
         var (width, height, frames, depth): (UInt32, UInt32, UInt32, UInt32) = (0, 0, 0, 0)
         let status = bytes.withUnsafeBufferPointer { memory in
@@ -27,7 +27,7 @@ enum AVIFBoxes {
                 image_inspect_avif($0, memory.count, &width, &height, &frames, &depth)
             } ?? Int32(IMAGE_TRUNCATED)
         }
-        if let failure = ImageFailure(status: status, .avif) { throw failure }
+        if let failure = ImageCodecError(status: status, .avif) { throw failure }
         guard width > 0, height > 0 else { throw .damaged(.avif) }
         var header = ImageHeader(kind: .avif, width: Int(width), height: Int(height))
         header.frames = Int(frames)
@@ -36,7 +36,7 @@ enum AVIFBoxes {
     }
 
     /// Walks from box to box up to the end of the content.
-    private static func walk(_ bytes: [UInt8]) throws(ImageFailure) {
+    private static func walk(_ bytes: [UInt8]) throws(ImageCodecError) {
         var offset = 0
         while offset < bytes.count {
             guard var size = bytes.big(4, at: offset), bytes.count - offset >= 8 else {
@@ -60,7 +60,7 @@ enum AVIFBoxes {
     }
 }
 
-extension ImageFailure {
+extension ImageCodecError {
     /// The failure for a status of the C functions, or `nil` if it is not a failure, or one whose
     /// numbers only the caller knows.
     init?(status: Int32, _ kind: ImageKind) {

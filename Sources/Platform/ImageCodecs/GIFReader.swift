@@ -26,7 +26,7 @@ struct GIFReader {
     private var globalPalette = 0..<0
     private var transparent: UInt8?
 
-    init(_ bytes: [UInt8]) throws(ImageFailure) {
+    init(_ bytes: [UInt8]) throws(ImageCodecError) {
         self.bytes = bytes
         header = ImageHeader(kind: .gif, width: 0, height: 0)
         header.frames = 0
@@ -38,12 +38,12 @@ struct GIFReader {
         header.height = max(header.height, picture.y + picture.height)
     }
 
-    private func number(_ size: Int, at offset: Int) throws(ImageFailure) -> Int {
+    private func number(_ size: Int, at offset: Int) throws(ImageCodecError) -> Int {
         guard let value = bytes.little(size, at: offset) else { throw .truncated(.gif) }
         return value
     }
 
-    private mutating func readScreen() throws(ImageFailure) {
+    private mutating func readScreen() throws(ImageCodecError) {
         header.width = try number(2, at: 6)
         header.height = try number(2, at: 8)
         let flags = try number(1, at: 10)
@@ -52,14 +52,14 @@ struct GIFReader {
         if flags & 0x80 != 0 { globalPalette = try takePalette(flags) }
     }
 
-    private mutating func takePalette(_ flags: Int) throws(ImageFailure) -> Range<Int> {
+    private mutating func takePalette(_ flags: Int) throws(ImageCodecError) -> Range<Int> {
         let length = 3 << (flags & 7 + 1)
         guard bytes.count - offset >= length else { throw .truncated(.gif) }
         defer { offset += length }
         return offset..<(offset + length)
     }
 
-    private mutating func readBlocks() throws(ImageFailure) {
+    private mutating func readBlocks() throws(ImageCodecError) {
         while true {
             switch try number(1, at: offset) {
             case 0x21:
@@ -74,7 +74,7 @@ struct GIFReader {
         }
     }
 
-    private mutating func readExtension() throws(ImageFailure) {
+    private mutating func readExtension() throws(ImageCodecError) {
         let label = try number(1, at: offset + 1)
         // Graphic control: flags, a delay, and the transparent colour.
         if label == 0xF9, try number(1, at: offset + 2) == 4 {
@@ -86,7 +86,7 @@ struct GIFReader {
         try skipSubBlocks()
     }
 
-    private mutating func skipSubBlocks() throws(ImageFailure) {
+    private mutating func skipSubBlocks() throws(ImageCodecError) {
         while true {
             let length = try number(1, at: offset)
             offset += 1 + length
@@ -94,7 +94,7 @@ struct GIFReader {
         }
     }
 
-    private mutating func readPicture() throws(ImageFailure) {
+    private mutating func readPicture() throws(ImageCodecError) {
         var next = Picture()
         next.x = try number(2, at: offset + 1)
         next.y = try number(2, at: offset + 3)
@@ -120,7 +120,7 @@ struct GIFReader {
 
 extension GIFReader {
     /// Decodes the first picture in its position; the area around it is transparent.
-    func decode() throws(ImageFailure) -> Raster {
+    func decode() throws(ImageCodecError) -> Raster {
         let raster = try Raster(width: header.width, height: header.height)
         var codes = GIFCodes(bytes, from: picture.data, bits: picture.codeBits)
         var row = [UInt8](repeating: 0, count: picture.width)
@@ -187,7 +187,7 @@ struct GIFCodes {
     private var clear: Int { 1 << firstBits }
 
     /// Fills the row with the next colour indices.
-    mutating func fill(_ row: inout [UInt8]) throws(ImageFailure) {
+    mutating func fill(_ row: inout [UInt8]) throws(ImageCodecError) {
         var index = 0
         while index < row.count {
             if let value = pending.popLast() {
@@ -200,7 +200,7 @@ struct GIFCodes {
     }
 
     /// Reads one code, and leaves its string in `pending`.
-    private mutating func expand() throws(ImageFailure) {
+    private mutating func expand() throws(ImageCodecError) {
         let code = try nextCode()
         if code == clear {
             codeBits = firstBits + 1
@@ -246,7 +246,7 @@ struct GIFCodes {
         return suffixes[code]
     }
 
-    private mutating func nextCode() throws(ImageFailure) -> Int {
+    private mutating func nextCode() throws(ImageCodecError) -> Int {
         while bufferedBits < codeBits {
             if leftInBlock == 0 {
                 guard offset < bytes.count else { throw .truncated(.gif) }

@@ -9,12 +9,12 @@ package enum ImageCodecs {
     package static let quality: Int32 = 90
 
     /// Loads what only decoding needs. Returns `false` if AVIF is not available; it is then refused
-    /// as ``ImageFailure/unsupported(_:)``.
+    /// as ``ImageCodecError/unsupported(_:)``.
     package static func load() -> Bool { image_load_avif() }
 
     /// Reads the image's header and walks over its parts, as far as that is possible without
     /// decoding: JPEG up to the frame header, the others to their end.
-    package static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    package static func inspect(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         guard let kind = ImageKind(signatureOf: bytes) else { throw .notAnImage }
         return switch kind {
         case .png: try PNGChunks.inspect(bytes)
@@ -33,7 +33,7 @@ package enum ImageCodecs {
     /// what ``inspect(_:)`` returned for the same bytes.
     package static func decode(
         _ bytes: [UInt8], _ header: ImageHeader, maximumPixels: Int
-    ) throws(ImageFailure) -> (raster: Raster, orientation: Int) {
+    ) throws(ImageCodecError) -> (raster: Raster, orientation: Int) {
         let decode: Decoder? =
             switch header.kind {
             case .png: image_decode_png
@@ -57,7 +57,7 @@ package enum ImageCodecs {
             throw .tooManyPixels(
                 width: Int(decoded.width), height: Int(decoded.height), limit: maximumPixels)
         }
-        if let failure = ImageFailure(status: status, header.kind) { throw failure }
+        if let failure = ImageCodecError(status: status, header.kind) { throw failure }
         guard let raster = Raster(taking: decoded) else { throw .noMemory }
         let turn = header.kind == .avif ? Int(decoded.orientation) : header.orientation
         return (raster, turn)
@@ -66,7 +66,7 @@ package enum ImageCodecs {
     /// Throws if width times height exceeds the limit.
     package static func check(
         _ width: Int, _ height: Int, _ limit: Int
-    ) throws(ImageFailure) {
+    ) throws(ImageCodecError) {
         let (pixels, overflow) = width.multipliedReportingOverflow(by: height)
         guard !overflow, pixels <= limit else {
             throw .tooManyPixels(width: width, height: height, limit: limit)
@@ -76,7 +76,7 @@ package enum ImageCodecs {
     /// PNG with eight bits per sample, with an alpha channel if any pixel needs it.
     package static func encodePNG(
         _ raster: Raster, maximumBytes: Int
-    ) throws(ImageFailure) -> [UInt8] {
+    ) throws(ImageCodecError) -> [UInt8] {
         let hasAlpha = raster.hasTransparency
         return try encode(raster, as: .png, maximumBytes) { pixels, profile, length, written in
             image_encode_png(
@@ -88,7 +88,7 @@ package enum ImageCodecs {
     /// JPEG of quality 90 with chroma at half resolution; transparent areas become white.
     package static func encodeJPEG(
         _ raster: Raster, maximumBytes: Int
-    ) throws(ImageFailure) -> [UInt8] {
+    ) throws(ImageCodecError) -> [UInt8] {
         try encode(raster, as: .jpeg, maximumBytes) { pixels, profile, length, written in
             image_encode_jpeg(
                 pixels, UInt32(raster.width), UInt32(raster.height), quality, profile, length,
@@ -101,7 +101,7 @@ package enum ImageCodecs {
         by write: (
             UnsafePointer<UInt8>, UnsafePointer<UInt8>?, Int, inout image_bytes
         ) -> Int32
-    ) throws(ImageFailure) -> [UInt8] {
+    ) throws(ImageCodecError) -> [UInt8] {
         var written = image_bytes()
         let status = raster.profile.withUnsafeBufferPointer { profile in
             let hasProfile = !profile.isEmpty
@@ -109,7 +109,7 @@ package enum ImageCodecs {
                 raster.memory, hasProfile ? profile.baseAddress : nil, profile.count, &written)
         }
         if status == Int32(IMAGE_TOO_MANY_BYTES) { throw .resultTooLarge(limit: limit) }
-        if let failure = ImageFailure(status: status, kind) { throw failure }
+        if let failure = ImageCodecError(status: status, kind) { throw failure }
         guard let bytes = written.bytes else { throw .noMemory }
         defer { image_free(bytes) }
         return Array(UnsafeBufferPointer(start: bytes, count: written.count))

@@ -1,5 +1,5 @@
 /// Why an image is refused, or cannot be converted.
-package enum ImageFailure: Error, Sendable, Equatable {
+package enum ImageCodecError: Error, Sendable, Equatable {
     /// It begins like none of the recognized types.
     case notAnImage
     /// It ends too early.

@@ -44,7 +44,7 @@ package struct WrittenImage: Sendable, Equatable {
 extension ImagePlan {
     /// Checks an image against the plan: first its header, then by decoding all of it, though only
     /// the first frame of an animation. Returns `nil` if the image is fine as it is.
-    package func apply(to bytes: [UInt8]) throws(ImageFailure) -> WrittenImage? {
+    package func apply(to bytes: [UInt8]) throws(ImageCodecError) -> WrittenImage? {
         guard bytes.count <= maximumBytes else { throw .tooManyBytes(limit: maximumBytes) }
         guard let kind = ImageKind(signatureOf: bytes) else { throw .notAnImage }
         guard conversions[kind] != nil || accepted.contains(kind) else { throw .notAccepted(kind) }
@@ -70,7 +70,8 @@ extension ImagePlan {
             : Raster.size(of: raster.width, raster.height, within: scale.width, scale.height)
     }
 
-    private func write(_ raster: Raster, from kind: ImageKind) throws(ImageFailure) -> WrittenImage
+    private func write(_ raster: Raster, from kind: ImageKind) throws(ImageCodecError)
+        -> WrittenImage
     {
         if try writtenKind(of: raster, from: kind) == .jpeg {
             let bytes = try ImageCodecs.encodeJPEG(raster, maximumBytes: maximumResultBytes)
@@ -85,7 +86,7 @@ extension ImagePlan {
     /// the other of the two if only that is accepted.
     private func writtenKind(
         of raster: Raster, from kind: ImageKind
-    ) throws(ImageFailure) -> ImageKind {
+    ) throws(ImageCodecError) -> ImageKind {
         if let conversion = conversions[kind] { return conversion }
         if kind == .png || kind == .jpeg { return kind }
         let wanted: ImageKind = kind == .gif || raster.hasTransparency ? .png : .jpeg

@@ -1,7 +1,7 @@
 /// The marker segments of a JPEG file (ISO/IEC 10918-1, annex B) up to the frame header, and the
 /// orientation given by an EXIF segment among them.
 enum JPEGSegments {
-    static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    static func inspect(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         var offset = 2
         var orientation = 1
         while true {
@@ -32,7 +32,7 @@ enum JPEGSegments {
     /// The byte after 0xFF; any number of fill bytes may precede it.
     private static func nextMarker(
         _ bytes: [UInt8], _ offset: inout Int
-    ) throws(ImageFailure) -> UInt8 {
+    ) throws(ImageCodecError) -> UInt8 {
         guard offset < bytes.count else { throw .truncated(.jpeg) }
         guard bytes[offset] == 0xFF else { throw .damaged(.jpeg) }
         while offset < bytes.count, bytes[offset] == 0xFF { offset += 1 }
@@ -48,7 +48,7 @@ enum JPEGSegments {
 
     private static func frame(
         _ bytes: [UInt8], at offset: Int, length: Int, _ orientation: Int
-    ) throws(ImageFailure) -> ImageHeader {
+    ) throws(ImageCodecError) -> ImageHeader {
         guard length >= 8, let depth = bytes.big(1, at: offset + 2),
             let height = bytes.big(2, at: offset + 3), let width = bytes.big(2, at: offset + 5)
         else { throw .damaged(.jpeg) }

@@ -1,7 +1,7 @@
 /// The chunks of a PNG file (ISO/IEC 15948): the contents of IHDR and acTL, and that IEND is
 /// present.
 enum PNGChunks {
-    static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    static func inspect(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         guard let length = bytes.big(4, at: 8), let width = bytes.big(4, at: 16),
             let height = bytes.big(4, at: 20), let depth = bytes.big(1, at: 24)
         else { throw .truncated(.png) }
@@ -16,7 +16,7 @@ enum PNGChunks {
 
     /// Walks over the chunks to the last one, and notes the number of frames on the way, which an
     /// animation gives before the first data.
-    private static func frames(_ bytes: [UInt8]) throws(ImageFailure) -> Int {
+    private static func frames(_ bytes: [UInt8]) throws(ImageCodecError) -> Int {
         var offset = 8
         var frames = 1
         var hasData = false

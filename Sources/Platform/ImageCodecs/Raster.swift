@@ -12,8 +12,8 @@ package final class Raster {
     /// The ICC profile of its RGB colours; empty for none.
     package var profile: [UInt8] = []
 
-    /// Transparent pixels. Throws ``ImageFailure/noMemory``.
-    package init(width: Int, height: Int) throws(ImageFailure) {
+    /// Transparent pixels. Throws ``ImageCodecError/noMemory``.
+    package init(width: Int, height: Int) throws(ImageCodecError) {
         guard let columns = UInt32(exactly: width), let rows = UInt32(exactly: height),
             let memory = image_allocate(columns, rows)
         else { throw .noMemory }

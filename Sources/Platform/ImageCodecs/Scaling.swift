@@ -16,7 +16,7 @@ extension Raster {
 
     /// The image in fewer pixels: each is the mean of those that it covers, weighted by the covered
     /// area and by their alpha. Integer arithmetic only. Never enlarges.
-    package func scaled(to newWidth: Int, _ newHeight: Int) throws(ImageFailure) -> Raster {
+    package func scaled(to newWidth: Int, _ newHeight: Int) throws(ImageCodecError) -> Raster {
         precondition((1...width).contains(newWidth) && (1...height).contains(newHeight))
         let result = try Raster(width: newWidth, height: newHeight)
         result.profile = profile
@@ -103,7 +103,7 @@ extension Raster {
     package static func transposes(_ orientation: Int) -> Bool { (5...8).contains(orientation) }
 
     /// The pixels as an image of this orientation (1...8) is to be shown.
-    package func oriented(_ orientation: Int) throws(ImageFailure) -> Raster {
+    package func oriented(_ orientation: Int) throws(ImageCodecError) -> Raster {
         guard (2...8).contains(orientation) else { return self }
         let isTransposed = Self.transposes(orientation)
         let result = try Raster(

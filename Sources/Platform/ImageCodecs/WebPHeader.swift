@@ -1,6 +1,6 @@
 /// The chunks of a WebP file (RFC 9649): the canvas, the frames, and that the file is complete.
 enum WebPChunks {
-    static func inspect(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    static func inspect(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         guard let size = bytes.little(4, at: 4), let first = bytes.little(4, at: 16) else {
             throw .truncated(.webp)
         }
@@ -12,14 +12,14 @@ enum WebPChunks {
         throw .damaged(.webp)
     }
 
-    private static func lossy(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    private static func lossy(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         guard bytes.holds([0x9D, 0x01, 0x2A], at: 23), let width = bytes.little(2, at: 26),
             let height = bytes.little(2, at: 28), width & 0x3FFF > 0, height & 0x3FFF > 0
         else { throw .damaged(.webp) }
         return ImageHeader(kind: .webp, width: width & 0x3FFF, height: height & 0x3FFF)
     }
 
-    private static func lossless(_ bytes: [UInt8]) throws(ImageFailure) -> ImageHeader {
+    private static func lossless(_ bytes: [UInt8]) throws(ImageCodecError) -> ImageHeader {
         guard bytes.holds([0x2F], at: 20), let bits = bytes.little(4, at: 21) else {
             throw .damaged(.webp)
         }
@@ -27,7 +27,8 @@ enum WebPChunks {
             kind: .webp, width: (bits & 0x3FFF) + 1, height: (bits >> 14 & 0x3FFF) + 1)
     }
 
-    private static func extended(_ bytes: [UInt8], end: Int) throws(ImageFailure) -> ImageHeader {
+    private static func extended(_ bytes: [UInt8], end: Int) throws(ImageCodecError) -> ImageHeader
+    {
         guard let width = bytes.little(3, at: 24), let height = bytes.little(3, at: 27) else {
             throw .damaged(.webp)
         }

@@ -42,7 +42,7 @@ final class AnswerQueue {
 /// Confined to one thread; ``close()`` must be called before the last reference goes away.
 final class AresChannel {
     /// How to handle an answer that reports a server failure.
-    enum OnServerFailure {
+    enum ServerFailureHandling {
         /// Deliver the answer: its RCODE is the reason.
         case report
         /// Ask the next server; if all of them fail, c-ares no longer knows why.
@@ -65,7 +65,8 @@ final class AresChannel {
     private static let libraryStatus = ares_library_init(0)
 
     init(
-        options: ResolverOptions, onServerFailure: OnServerFailure, number: UInt32, epoll: Int32,
+        options: ResolverOptions, serverFailureHandling: ServerFailureHandling, number: UInt32,
+        epoll: Int32,
         queue: AnswerQueue
     ) throws(Resolver.StartError) {
         self.number = number
@@ -73,7 +74,7 @@ final class AresChannel {
         self.queue = queue
         var status = AresChannel.libraryStatus
         if status == ARES_SUCCESS {
-            status = initialise(options, onServerFailure)
+            status = initialise(options, serverFailureHandling)
         }
         if status == ARES_SUCCESS, case .list(let servers) = options.servers {
             let list = servers.map(\.description).joined(separator: ",")
@@ -91,12 +92,12 @@ final class AresChannel {
     }
 
     private func initialise(
-        _ options: ResolverOptions, _ onServerFailure: OnServerFailure
+        _ options: ResolverOptions, _ serverFailureHandling: ServerFailureHandling
     ) -> Int32 {
         var settings = ares_options()
         // Names are complete: no search list, so that a request means the same everywhere.
         settings.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES
-        switch onServerFailure {
+        switch serverFailureHandling {
         case .report: settings.flags |= ARES_FLAG_NOCHECKRESP
         case .askNextServer: break
         }

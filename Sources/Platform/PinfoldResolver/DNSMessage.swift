@@ -9,7 +9,7 @@ enum FamilyOutcome: Sendable, Hashable {
     /// The name exists without such records, and for how long that is valid if the server said so.
     case noData(ttlSeconds: Int64?)
     /// No answer.
-    case failed(ResolveFailure)
+    case failed(ResolveError)
 }
 
 /// A DNS response (RFC 1035 §4). Every offset is checked, pointers must go backwards, and the walk
@@ -45,7 +45,7 @@ struct DNSMessage {
     }
 
     /// The message was rejected; the caller only sees `badResponse`.
-    private struct Malformed: Error {}
+    private struct MalformedError: Error {}
 
     private struct Record {
         var owner: Int
@@ -62,12 +62,12 @@ struct DNSMessage {
 
     private func read(
         name: DomainName, family: IPAddress.Family
-    ) throws(Malformed) -> FamilyOutcome {
+    ) throws(MalformedError) -> FamilyOutcome {
         let flags = try integer16(at: 2)
         let isResponse = flags & 0x8000 != 0
         let isStandardQuery = flags & 0x7800 == 0
         let isTruncated = flags & 0x0200 != 0
-        guard isResponse, isStandardQuery else { throw Malformed() }
+        guard isResponse, isStandardQuery else { throw MalformedError() }
         let questionEnd = try question(name: name, family: family)
         switch flags & 0xf {
         case 0: break
@@ -78,7 +78,7 @@ struct DNSMessage {
         case 5: return .failed(.refused)
         default: return .failed(.serverFailure)
         }
-        guard !isTruncated else { throw Malformed() }
+        guard !isTruncated else { throw MalformedError() }
         let records = try sections(from: questionEnd)
         var (addresses, ttl): ([IPAddress], Int64) = ([], .max)
         var target = DNSMessage.headerBytes
@@ -99,21 +99,21 @@ struct DNSMessage {
             ttl = min(ttl, alias.ttlSeconds)
             target = alias.data
         }
-        throw Malformed()
+        throw MalformedError()
     }
 
     /// Checks that the single question is ours, and returns where it ends.
     private func question(
         name: DomainName, family: IPAddress.Family
-    ) throws(Malformed) -> Int {
-        guard try integer16(at: 4) == 1 else { throw Malformed() }
+    ) throws(MalformedError) -> Int {
+        guard try integer16(at: 4) == 1 else { throw MalformedError() }
         var position = DNSMessage.headerBytes
         for label in name.text.utf8.split(separator: UInt8(ascii: ".")) {
-            guard Int(try integer8(at: position)) == label.count else { throw Malformed() }
+            guard Int(try integer8(at: position)) == label.count else { throw MalformedError() }
             position += 1
             for expected in label {
                 guard ASCII.lowercased(try integer8(at: position)) == expected else {
-                    throw Malformed()
+                    throw MalformedError()
                 }
                 position += 1
             }
@@ -121,17 +121,17 @@ struct DNSMessage {
         guard try integer8(at: position) == 0,
             try integer16(at: position + 1) == DNSMessage.type(of: family),
             try integer16(at: position + 3) == DNSMessage.classInternet
-        else { throw Malformed() }
+        else { throw MalformedError() }
         return position + 5
     }
 
     /// The records of the answer and authority sections; the additional section is not needed.
     private func sections(
         from start: Int
-    ) throws(Malformed) -> (answer: [Record], authority: [Record]) {
+    ) throws(MalformedError) -> (answer: [Record], authority: [Record]) {
         let answerCount = Int(try integer16(at: 6))
         let count = answerCount + Int(try integer16(at: 8))
-        guard count <= DNSMessage.maximumRecords else { throw Malformed() }
+        guard count <= DNSMessage.maximumRecords else { throw MalformedError() }
         var (answer, authority): ([Record], [Record]) = ([], [])
         var position = start
         for index in 0..<count {
@@ -146,7 +146,7 @@ struct DNSMessage {
             let dataCount = Int(try integer16(at: position + 8))
             let data = position + 10
             position = data + dataCount
-            guard position <= bytes.count else { throw Malformed() }
+            guard position <= bytes.count else { throw MalformedError() }
             guard recordClass == DNSMessage.classInternet else { continue }
             let record = Record(
                 owner: owner, type: type, ttlSeconds: ttl, data: data, dataCount: dataCount)
@@ -155,7 +155,7 @@ struct DNSMessage {
         return (answer, authority)
     }
 
-    private func alias(of target: Int, in records: [Record]) throws(Malformed) -> Record? {
+    private func alias(of target: Int, in records: [Record]) throws(MalformedError) -> Record? {
         for record in records where record.type == DNSMessage.typeAlias {
             if try isSame(record.owner, target) { return record }
         }
@@ -164,7 +164,7 @@ struct DNSMessage {
 
     private func address(
         of record: Record, family: IPAddress.Family
-    ) throws(Malformed) -> IPAddress {
+    ) throws(MalformedError) -> IPAddress {
         var words: [UInt64] = []
         for offset in stride(from: 0, to: record.dataCount, by: 2) where offset < 16 {
             words.append(UInt64(try integer16(at: record.data + offset)))
@@ -177,7 +177,7 @@ struct DNSMessage {
                 words[0] << 48 | words[1] << 32 | words[2] << 16 | words[3],
                 words[4] << 48 | words[5] << 32 | words[6] << 16 | words[7])
         case (.v4, _), (.v6, _):
-            throw Malformed()
+            throw MalformedError()
         }
     }
 
@@ -196,7 +196,7 @@ struct DNSMessage {
     // MARK: Names and numbers
 
     /// Where the name that starts here ends in the record (a pointer ends it there).
-    private func skipName(at start: Int) throws(Malformed) -> Int {
+    private func skipName(at start: Int) throws(MalformedError) -> Int {
         var position = start
         while true {
             let count = try integer8(at: position)
@@ -204,14 +204,14 @@ struct DNSMessage {
             case 0: return position + 1
             case 0xc0...0xff: return position + 2
             case 1...63: position += 1 + Int(count)
-            default: throw Malformed()
+            default: throw MalformedError()
             }
-            guard position - start <= 255 else { throw Malformed() }
+            guard position - start <= 255 else { throw MalformedError() }
         }
     }
 
     /// Whether two names in the message are equal, ignoring ASCII case.
-    private func isSame(_ first: Int, _ second: Int) throws(Malformed) -> Bool {
+    private func isSame(_ first: Int, _ second: Int) throws(MalformedError) -> Bool {
         guard first != second else { return true }
         var (left, right) = (first, second)
         // 128 labels are more than a name of 255 bytes can have.
@@ -228,12 +228,12 @@ struct DNSMessage {
             left += 1 + Int(count)
             right += 1 + Int(count)
         }
-        throw Malformed()
+        throw MalformedError()
     }
 
     /// The position of the label that starts here, after following pointers. Each must point to
     /// before itself, so that this terminates.
-    private func label(at start: Int) throws(Malformed) -> Int {
+    private func label(at start: Int) throws(MalformedError) -> Int {
         var position = start
         while true {
             let count = try integer8(at: position)
@@ -242,21 +242,21 @@ struct DNSMessage {
             case 0xc0...0xff:
                 let target = Int(try integer16(at: position) & 0x3fff)
                 guard target < position, target >= DNSMessage.headerBytes else {
-                    throw Malformed()
+                    throw MalformedError()
                 }
                 position = target
-            default: throw Malformed()
+            default: throw MalformedError()
             }
         }
     }
 
-    private func integer8(at position: Int) throws(Malformed) -> UInt8 {
-        guard position < bytes.count else { throw Malformed() }
+    private func integer8(at position: Int) throws(MalformedError) -> UInt8 {
+        guard position < bytes.count else { throw MalformedError() }
         return bytes[position]
     }
 
-    private func integer16(at position: Int) throws(Malformed) -> UInt16 {
-        guard position + 1 < bytes.count else { throw Malformed() }
+    private func integer16(at position: Int) throws(MalformedError) -> UInt16 {
+        guard position + 1 < bytes.count else { throw MalformedError() }
         return UInt16(bytes[position]) << 8 | UInt16(bytes[position + 1])
     }
 }

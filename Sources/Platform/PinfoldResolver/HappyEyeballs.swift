@@ -70,12 +70,12 @@ package struct HappyEyeballs: Sendable {
         case cancelAll
         /// Close this attempt, which connected after another had won.
         case discard(index: Int)
-        /// Nothing is left to try; see ``Failure``. No attempt is open; the timer may be.
-        case fail(Failure)
+        /// Nothing is left to try; see ``ConnectionError``. No attempt is open; the timer may be.
+        case fail(ConnectionError)
     }
 
     /// Why no connection was established.
-    package enum Failure: Error, Sendable, Hashable {
+    package enum ConnectionError: Error, Sendable, Hashable {
         /// There was no address to try.
         case noAddress
         /// Every attempt failed: the last one whose error was caused by the peer, otherwise the
@@ -98,7 +98,7 @@ package struct HappyEyeballs: Sendable {
     private var state = State.waiting
     private var answersComplete = false
     private var lastStartMilliseconds: Int64 = 0
-    private var lastFailure: Failure?
+    private var lastError: ConnectionError?
     private var queues = Queues()
 
     /// The endpoints of all attempts so far; an attempt's index is its index here.
@@ -189,7 +189,7 @@ package struct HappyEyeballs: Sendable {
                 return []
             }
             state = .failed
-            return [.fail(lastFailure ?? .noAddress)]
+            return [.fail(lastError ?? .noAddress)]
         }
         let endpoint = Endpoint(address: address, port: port)
         attempts.append(endpoint)
@@ -203,8 +203,8 @@ package struct HappyEyeballs: Sendable {
     private mutating func remember(index: Int, errno: Int32) {
         // "No route" from one family must not hide the response of a peer of the other.
         let isLocal = errno == ENETUNREACH || errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT
-        guard lastFailure == nil || !isLocal else { return }
-        lastFailure = .attempt(index: index, endpoint: attempts[index], errno: errno)
+        guard lastError == nil || !isLocal else { return }
+        lastError = .attempt(index: index, endpoint: attempts[index], errno: errno)
     }
 
     /// The untried addresses, by family.

@@ -3,7 +3,7 @@ import HTTPCore
 /// The outcomes of both questions as one answer with its lifetime.
 struct LookupOutcome: Sendable, Hashable {
     /// IPv6 addresses before IPv4 ones, or why there are none.
-    var result: Result<[IPAddress], ResolveFailure>
+    var result: Result<[IPAddress], ResolveError>
     /// How long it may be used, within the limits of the options.
     var ttlSeconds: Int64
 
@@ -51,13 +51,13 @@ struct LookupOutcome: Sendable, Hashable {
         ttlSeconds = min(max(ttl, options.minimumTTLSeconds), options.maximumTTLSeconds)
     }
 
-    private init(negative kind: ResolveFailure, ttl: Int64?, options: ResolverOptions) {
+    private init(negative kind: ResolveError, ttl: Int64?, options: ResolverOptions) {
         result = .failure(kind)
         let ttl = ttl ?? options.defaultNegativeTTLSeconds
         ttlSeconds = min(ttl, options.maximumNegativeTTLSeconds)
     }
 
-    private init(failure: ResolveFailure, options: ResolverOptions) {
+    private init(failure: ResolveError, options: ResolverOptions) {
         result = .failure(failure)
         ttlSeconds = options.failureTTLSeconds
     }

@@ -34,15 +34,15 @@ struct LookupShares: Sendable {
     private var failures = ShareTable<String, Failures>(limit: Self.maximumZones)
 
     /// - Parameter places: lookups under way at once.
-    init(places: Int) {
-        clients = PlaceShares(places: places)
-        zones = PlaceShares(places: places)
+    init(permits: Int) {
+        clients = PlaceShares(places: permits)
+        zones = PlaceShares(places: permits)
     }
 
     /// Counts a lookup that begins, or returns why it may not.
     mutating func begin(
         _ name: DomainName, client: IPNetwork?, nowMilliseconds now: Int64
-    ) -> Result<Ticket, ResolveFailure> {
+    ) -> Result<Ticket, ResolveError> {
         guard !clients.isFull else { return .failure(.overloaded) }
         let zone = name.zone
         if let known = failures.use(zone), known.timeouts >= Self.failingTimeouts,
@@ -73,7 +73,7 @@ struct LookupShares: Sendable {
     }
 
     /// Resets to no lookups under way.
-    mutating func removeAll() { self = LookupShares(places: clients.places) }
+    mutating func removeAll() { self = LookupShares(permits: clients.places) }
 }
 
 extension DomainName {

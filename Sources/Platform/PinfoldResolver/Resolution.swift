@@ -6,7 +6,7 @@ package enum ResolveResult: Sendable, Hashable {
     /// The name has addresses.
     case resolved(ResolvedAnswer)
     /// It has none, or it is unknown whether it has any.
-    case failed(ResolveFailure)
+    case failed(ResolveError)
 }
 
 /// The addresses of a name.
@@ -46,7 +46,7 @@ package struct ResolvedAnswer: Sendable, Hashable {
 }
 
 /// Why a name yielded no address. The raw value is the token in metrics and logs.
-package enum ResolveFailure: String, Error, Sendable, Hashable, CaseIterable {
+package enum ResolveError: String, Error, Sendable, Hashable, CaseIterable {
     /// The name does not exist (RCODE 3).
     case nxdomain = "nxdomain"
     /// The name exists and has neither A nor AAAA records.
@@ -173,8 +173,8 @@ package struct ResolverStatistics: Sendable, Hashable {
     package var merged: UInt64 = 0
     /// Lookups that ended with addresses.
     package var resolved: UInt64 = 0
-    /// Lookups that failed, and callers refused, by ``ResolveFailure`` in the order of its cases.
-    package var failures = [UInt64](repeating: 0, count: ResolveFailure.allCases.count)
+    /// Lookups that failed, and callers refused, by ``ResolveError`` in the order of its cases.
+    package var failures = [UInt64](repeating: 0, count: ResolveError.allCases.count)
     /// Finished lookups by duration; not cumulative.
     package var latencyCounts = [UInt64](
         repeating: 0, count: latencyBoundsMilliseconds.count + 1)
@@ -191,13 +191,13 @@ package struct ResolverStatistics: Sendable, Hashable {
     package init() {}
 
     /// How many lookups failed for this reason.
-    package func count(of failure: ResolveFailure) -> UInt64 {
-        guard let index = ResolveFailure.allCases.firstIndex(of: failure) else { return 0 }
+    package func count(of failure: ResolveError) -> UInt64 {
+        guard let index = ResolveError.allCases.firstIndex(of: failure) else { return 0 }
         return failures[index]
     }
 
-    mutating func add(failure: ResolveFailure) {
-        guard let index = ResolveFailure.allCases.firstIndex(of: failure) else { return }
+    mutating func add(failure: ResolveError) {
+        guard let index = ResolveError.allCases.firstIndex(of: failure) else { return }
         failures[index] += 1
     }
 

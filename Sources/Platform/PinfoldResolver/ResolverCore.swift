@@ -48,7 +48,7 @@ final class ResolverCore: Sendable {
         state = Locked(
             State(
                 cache: AnswerCache(maximumEntries: options.maximumEntries),
-                shares: LookupShares(places: options.maximumPending),
+                shares: LookupShares(permits: options.maximumPending),
                 hostsCheckedAtMilliseconds: options.clock()))
         guard wakeDescriptor >= 0 else { throw .system(errno: __errno_location().pointee) }
     }

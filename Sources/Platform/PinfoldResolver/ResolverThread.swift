@@ -16,7 +16,7 @@ final class ResolverThread {
 
         /// Whether a question that has timed out should be asked again, because the process did not
         /// run for part of that time: the server was not at fault.
-        mutating func startsAnew(_ family: IPAddress.Family, gaps: Int) -> Bool {
+        mutating func asksAgain(_ family: IPAddress.Family, gaps: Int) -> Bool {
             switch family {
             case .v4:
                 defer { gapsBefore.v4 = gaps }
@@ -75,14 +75,15 @@ final class ResolverThread {
         }
         do throws(Resolver.StartError) {
             asking = try AresChannel(
-                options: options, onServerFailure: .report, number: 0, epoll: epoll, queue: queue)
+                options: options, serverFailureHandling: .report, number: 0, epoll: epoll,
+                queue: queue)
         } catch {
             CLinux.close(epoll)
             throw error
         }
         do throws(Resolver.StartError) {
             failover = try AresChannel(
-                options: options, onServerFailure: .askNextServer, number: 1, epoll: epoll,
+                options: options, serverFailureHandling: .askNextServer, number: 1, epoll: epoll,
                 queue: queue)
         } catch {
             asking.close()
@@ -168,7 +169,7 @@ final class ResolverThread {
                 question.name, family: question.family, lookup: lookup.number, failure: outcome)
             return
         }
-        if outcome == .failed(.timeout), lookup.startsAnew(question.family, gaps: gaps) {
+        if outcome == .failed(.timeout), lookup.asksAgain(question.family, gaps: gaps) {
             lookups[question.name] = lookup
             core.addQueries(1)
             asking.ask(question.name, family: question.family, lookup: lookup.number)
@@ -234,11 +235,12 @@ final class ResolverThread {
         let options = core.options
         do throws(Resolver.StartError) {
             let first = try AresChannel(
-                options: options, onServerFailure: .report, number: nextChannelNumber,
+                options: options, serverFailureHandling: .report, number: nextChannelNumber,
                 epoll: epoll, queue: queue)
             channels.append(first)
             let second = try AresChannel(
-                options: options, onServerFailure: .askNextServer, number: nextChannelNumber + 1,
+                options: options, serverFailureHandling: .askNextServer,
+                number: nextChannelNumber + 1,
                 epoll: epoll, queue: queue)
             channels.append(second)
             (asking, failover) = (first, second)

@@ -2,7 +2,7 @@ import COpenSSL
 import HTTPCore
 
 /// Why a list of cipher suites cannot be used.
-package enum CipherListProblem: Error, Hashable, Sendable, CustomStringConvertible {
+package enum CipherListError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The library does not know this name.
     case unknown(String)
     /// A TLS 1.3 name in the list for TLS 1.2.
@@ -40,7 +40,7 @@ package enum CipherLists {
     ]
 
     /// Checks a list for TLS 1.2, in the library's format: names and keywords separated by `:`.
-    package static func check(ciphers list: String) throws(CipherListProblem) {
+    package static func check(ciphers list: String) throws(CipherListError) {
         for (index, element) in elements(list).enumerated() {
             var name = element
             if name == "@STRENGTH" || name == "DEFAULT" && index == 0 { continue }
@@ -71,7 +71,7 @@ package enum CipherLists {
     }
 
     /// Checks a list of TLS 1.3 suites, their names separated by `:`.
-    package static func check(cipherSuites list: String) throws(CipherListProblem) {
+    package static func check(cipherSuites list: String) throws(CipherListError) {
         for name in elements(list) where !suitesOfTLS13.contains(name) { throw .unknown(name) }
         guard leavesAny(TLS1_3_VERSION, { SSL_CTX_set_ciphersuites($0, list) == 1 }) else {
             throw .leavesNothing

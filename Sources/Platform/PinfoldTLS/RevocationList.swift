@@ -4,7 +4,7 @@ import Trust
 /// A list of revoked certificates (RFC 5280 §5), parsed. Immutable.
 package final class RevocationList: @unchecked Sendable {
     /// Why a list cannot be used.
-    package enum Problem: Error, Hashable, Sendable, CustomStringConvertible {
+    package enum ParseError: Error, Hashable, Sendable, CustomStringConvertible {
         case malformed
         /// It contains only the changes since another list.
         case delta
@@ -27,7 +27,7 @@ package final class RevocationList: @unchecked Sendable {
     package let ends: Int64
 
     /// - Parameter der: the DER of one list; trailing bytes are refused.
-    package init(der: [UInt8]) throws(Problem) {
+    package init(der: [UInt8]) throws(ParseError) {
         let read = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var position = buffer.baseAddress
             let list = d2i_X509_CRL(nil, &position, buffer.count)
@@ -195,7 +195,7 @@ package final class RevocationLists: @unchecked Sendable {
     package convenience init(der: [[UInt8]]) throws(TLSContextError) {
         var lists: [RevocationList] = []
         for one in der {
-            do throws(RevocationList.Problem) {
+            do throws(RevocationList.ParseError) {
                 lists.append(try RevocationList(der: one))
             } catch {
                 throw .library("\(error)")

@@ -156,9 +156,9 @@ package class TLSConnection {
             ERR_clear_error()
             error = .transport(errorNumber: socket.pointee.errorNumber)
         }
-        let told = isOpen ? reason(of: error) : ending(by: reason(of: error))
-        failure = told
-        return told
+        let reported = isOpen ? reason(of: error) : ending(by: reason(of: error))
+        failure = reported
+        return reported
     }
 
     /// Why a session ended of which this error was seen: the first sign that the peer was gone was

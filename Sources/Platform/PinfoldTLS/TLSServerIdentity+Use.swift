@@ -23,7 +23,7 @@ extension TLSServerIdentity {
     }
 
     /// What is wrong with the staple, or `nil` if nothing is, or there is none.
-    package func stapleProblem(at now: Int64) -> StapleProblem? {
+    package func unusableStapleReason(at now: Int64) -> UnusableStapleReason? {
         guard let staple else { return nil }
         let response = OCSPResponse(staple)
         guard let response else { return .notAResponse }
@@ -34,7 +34,7 @@ extension TLSServerIdentity {
 }
 
 /// Why an OCSP response is of no use to a server.
-package enum StapleProblem: Hashable, Sendable, CustomStringConvertible {
+package enum UnusableStapleReason: Hashable, Sendable, CustomStringConvertible {
     case notAResponse
     case otherCertificate
     case expired

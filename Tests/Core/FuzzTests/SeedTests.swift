@@ -22,7 +22,7 @@ struct SeedTests {
         var read = 0
         var refused = 0
         for seed in try Self.seeds(of: target) {
-            do throws(FuzzFinding) {
+            do throws(FuzzCheckError) {
                 if try target.check(seed.bytes) { read += 1 } else { refused += 1 }
             } catch {
                 Issue.record("\(target.rawValue)/\(seed.name): \(error)")

@@ -46,8 +46,8 @@ struct EarlyResponseTests {
             rest = rest.dropFirst(cut)
         }
         still.deliver(rest, from: peer)
-        let told = consumer.content
-        #expect(response.contains("ok") ? told == "ok" : consumer.heads.count == 1)
+        let received = consumer.content
+        #expect(response.contains("ok") ? received == "ok" : consumer.heads.count == 1)
         #expect(!consumer.isOver)
         #expect(consumer.send(" more"))
         still.turn(until: "more arrives") { peer.read().hasSuffix("some more") }
@@ -55,7 +55,7 @@ struct EarlyResponseTests {
         #expect(consumer.connection?.deadline == .max, "the client's own deadline runs")
         #expect(consumer.upstream?.finish(trailers: nil) == true)
         still.turn(until: "it ends") { consumer.isOver }
-        #expect(consumer.content == told)
+        #expect(consumer.content == received)
         #expect(consumer.events.last == .ended(trailers: nil))
         #expect(!peer.hasEnded)
         let (next, same) = (try still.acquire(server), peer)

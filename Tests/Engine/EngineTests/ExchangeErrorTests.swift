@@ -131,7 +131,7 @@ enum EveryExchangeError {
         + WireError.allCases.flatMap { [.request($0), .response($0)] }
         + TunnelReason.allCases.map { .tunnel($0) }
         + DestinationRefusal.allCases.map { .destinationRefused($0) }
-        + ResolveFailure.allCases.map { .nameNotResolved($0) }
+        + ResolveError.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
         + tlsErrors.map { .tlsFailed($0) }
         + proxyFaults.map { .proxy($0) }
@@ -308,9 +308,9 @@ struct ExchangeErrorTests {
         for error in EveryExchangeError.connectErrors {
             #expect(ExchangeError.connectFailed(error).showsAnUnreachableHost)
         }
-        // A shortage on this side says nothing about the host.
-        let ours = ResolveFailure.allCases.filter {
-            !ExchangeError.nameNotResolved($0).showsAnUnreachableHost
+        // What is short on this side says nothing of the host.
+        let ours = ResolveError.allCases.filter {
+            !ExchangeFault.nameNotResolved($0).showsAnUnreachableHost
         }
         #expect(ours == [.overloaded, .clientLimit, .zoneLimit, .cancelled])
     }

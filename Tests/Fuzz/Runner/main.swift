@@ -27,7 +27,7 @@ func run() -> Int32 {
     }
     return LLVMFuzzerRunDriver(&count, &arguments) { bytes, size in
         let input = Array(UnsafeBufferPointer(start: bytes, count: size))
-        do throws(FuzzFinding) {
+        do throws(FuzzCheckError) {
             try target.check(input)
         } catch {
             fatalError("\(target.rawValue): \(error)")

@@ -109,7 +109,7 @@ struct AdminSiteTests {
     ]
 
     @Test(arguments: readinesses)
-    func `readiness says whether new work is taken, and why not`(
+    func `readiness reports whether new work is accepted, and why not`(
         readiness: ServiceReadiness, status: UInt16, token: String, text: String
     ) throws {
         let plain = site(readiness).respond(to: AdminRequest(method: .get, target: "/readyz"))
@@ -164,7 +164,7 @@ struct AdminSiteTests {
     }
 
     @Test(arguments: ["/metric", "/metrics/", "/METRICS", "/healthz/x", "*", "//", "/%6detrics"])
-    func `what is no page is not found, whatever the method`(target: String) {
+    func `anything but a page is not found, whatever the method`(target: String) {
         for method in [Method.get, .post] {
             let response = site().respond(to: AdminRequest(method: method, target: target))
             #expect(response.status == 404)

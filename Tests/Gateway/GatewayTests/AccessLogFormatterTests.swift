@@ -56,7 +56,7 @@ struct AccessLogFormatterTests {
 
     @Test(
         arguments: zip(InterceptionPass.allCases, ["not_tls", "server_first", "rejected"]))
-    func `a tunnel that was not intercepted says why`(pass: InterceptionPass, word: String) {
+    func `a tunnel that was not intercepted has the reason`(pass: InterceptionPass, word: String) {
         let request = LoggedRequest(method: "CONNECT", target: "h:443")
         let text = line(.json, request) { $0.interceptionPass = pass }
         #expect(text.contains(",\"passed\":\"\(word)\""))
@@ -65,7 +65,7 @@ struct AccessLogFormatterTests {
     @Test(
         arguments: zip(
             TunnelInspection.allCases, ["verified", "resumed", "probed", "intercepted", "refused"]))
-    func `a tunnel that was inspected says what came of it`(
+    func `a tunnel that was inspected has the result`(
         inspection: TunnelInspection, word: String
     ) {
         let request = LoggedRequest(method: "CONNECT", target: "h:443")
@@ -91,7 +91,7 @@ struct AccessLogFormatterTests {
                 """)
     }
 
-    @Test func `a JSON line tells what a client spoke, and who it proved to be`() {
+    @Test func `a JSON line has a client's TLS version and identity`() {
         let device = ClientSession(
             version: .tls12, cipherSuite: "ECDHE-RSA", subject: "CN=\\\"a\\\",O=x")
         let text = line(.json, LoggedRequest(userAgent: "curl"), session: device) { record in
@@ -143,7 +143,7 @@ struct AccessLogFormatterTests {
         }
     }
 
-    @Test func `any bytes in the texts leave one line that a JSON reader takes`() throws {
+    @Test func `any bytes in the texts yield one line that a JSON parser accepts`() throws {
         let (_, texts) = LoggedRequest(
             method: "abcd", target: "0123456789", userAgent: "x", referer: "y"
         ).head

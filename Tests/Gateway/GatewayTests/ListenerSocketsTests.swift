@@ -140,7 +140,7 @@ extension [ListenerSocket] {
         #expect(renamed.allSatisfy { $0["clients"]?.descriptor == -1 })
     }
 
-    @Test func `a listener that left is opened anew when it returns`() throws {
+    @Test func `a listener that was removed is opened again when it returns`() throws {
         let opened = Opened()
         let first = try opened.open(try configuration([("proxy", 0), ("other", 0)]))
         _ = try opened.open(try configuration([("proxy", 0)]))

@@ -51,13 +51,13 @@ struct OperationalLogTests {
         for _ in 0..<1000 { logger.info("request not served", metadata: ["reason": "x"]) }
         let written = { (try? String(contentsOfFile: path, encoding: .utf8)) ?? "" }
         // A slow machine needs several windows for it: then there are several numbers.
-        func told() -> Int {
+        func accountedFor() -> Int {
             written().split(separator: "\n").reduce(0) { sum, line in
                 let more = line.firstMatch(of: /and ([\d,]+) more/)?.output.1.filter(\.isNumber)
                 return sum + (more.flatMap { Int($0) } ?? 1)
             }
         }
-        eventually("every message is written or counted") { told() == 1000 }
+        eventually("every message is written or counted") { accountedFor() == 1000 }
         log.close(withinMilliseconds: 1000)
         #expect(written().contains("info request not served … and "))
         #expect(written().split(separator: "\n").count < 500)
@@ -98,7 +98,7 @@ struct OperationalLogTests {
         }
     }
 
-    @Test func `after a stall the log says how many lines were lost`() throws {
+    @Test func `after a stall the log reports how many lines were lost`() throws {
         let folder = TemporaryFolder()
         let path = folder.path + "/log"
         let log = OperationalLog(level: .debug, path: path)

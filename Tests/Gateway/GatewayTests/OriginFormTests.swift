@@ -117,8 +117,8 @@ struct OriginFormTests {
     @Test func `a client that has the translation costs none`() throws {
         let (ruled, client, _, first) = try stored(Self.large)
         let tag = try #require(field("ETag", of: first))
-        let told = ask(ruled, client, "If-None-Match: \"x\", \(tag)\r\n", until: "\r\n\r\n")
-        #expect(told.hasPrefix("HTTP/1.1 304"))
+        let reply = ask(ruled, client, "If-None-Match: \"x\", \(tag)\r\n", until: "\r\n\r\n")
+        #expect(reply.hasPrefix("HTTP/1.1 304"))
         #expect(ruled.work.count == 0)
     }
 

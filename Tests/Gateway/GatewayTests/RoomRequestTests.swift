@@ -2,10 +2,10 @@ import Testing
 
 @testable import Gateway
 
-@Suite("Asking other workers for places")
+@Suite("Requesting permits from other workers")
 struct RoomRequestTests {
-    @Test func `no more places are granted than were asked for`() {
-        let request = RoomRequest(asker: 0, wanted: 2, others: 2)
+    @Test func `no more permits are granted than were requested`() {
+        let request = PermitRequest(requester: 0, wanted: 2, others: 2)
         #expect(request.claim())
         request.grant()
         #expect(request.claim())
@@ -18,8 +18,8 @@ struct RoomRequestTests {
         #expect(request.grantedCount == 2)
     }
 
-    @Test func `the last one to answer says so`() {
-        let request = RoomRequest(asker: 0, wanted: 1, others: 3)
+    @Test func `the last one to answer knows it`() {
+        let request = PermitRequest(requester: 0, wanted: 1, others: 3)
         #expect(!request.answer())
         #expect(!request.answer())
         #expect(request.answer())

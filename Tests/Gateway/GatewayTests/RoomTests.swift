@@ -8,7 +8,7 @@ import Testing
 @testable import PinfoldEngine
 
 /// Which connections make room for a new one on one worker.
-@Suite("Who makes room for a newcomer")
+@Suite("Which connection makes room for a new one")
 struct RoomTests {
     /// Whether the other end has been closed.
     private func isClosed(_ descriptor: Int32) -> Bool {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Gateway
 
-@Suite("The address by which clients are told to reach a listener")
+@Suite("The address for clients to reach a listener")
 struct SetupAddressTests {
     @Test(
         arguments: [

@@ -18,7 +18,7 @@ struct TrimRuleTests {
         }
     }
 
-    @Test func `what has been free for two looks is given back once`() {
+    @Test func `what has been free for two checks is returned once`() {
         let looks = [(0, 50, 20), (400, 450, 20), (400, 450, 20), (400, 60, 20), (400, 60, 20)]
         #expect(due(looks) == [false, false, true, false, false])
     }
@@ -37,7 +37,7 @@ struct TrimRuleTests {
         #expect(due([(400, 30, 20), (400, 30, 20), (400, 30, 20)]) == [false, false, false])
     }
 
-    @Test func `what giving back did not free is not tried again, but more is`() {
+    @Test func `what could not be returned is not tried again, but more is`() {
         let looks = [
             (100, 150, 20), (100, 150, 20), (100, 150, 20), (100, 150, 20), (140, 190, 20),
             (140, 190, 20),

@@ -105,7 +105,7 @@ struct WatchedFilesTests {
         }
     }
 
-    @Test func `what could not be used is tried again ever more rarely`() throws {
+    @Test func `unusable files are retried less and less often`() throws {
         try Self.looking { sets, looks in
             looks.faults = [sets[1][0]: ["broken"]]
             #expect(looks.look() == [])
@@ -123,9 +123,9 @@ struct WatchedFilesTests {
             // It is reported once, and counted once.
             #expect(
                 looks.turns == [
-                    WatchedFiles.Turn(paths: sets[1], reasons: ["broken"], isMended: false)
+                    WatchedFiles.Turn(paths: sets[1], reasons: ["broken"], isRestored: false)
                 ])
-            #expect(looks.watched.refusals == 1)
+            #expect(looks.watched.unusableCount == 1)
             // Changed files are read at once, and their delays start over.
             try Self.put("two", at: sets[1][0])
             #expect(looks.look() == [])
@@ -133,12 +133,12 @@ struct WatchedFilesTests {
             #expect(looks.look() == [sets[1]])
             #expect(looks.look() == [])
             #expect(looks.look() == [sets[1]])
-            #expect(looks.watched.refusals == 2)
+            #expect(looks.watched.unusableCount == 2)
             #expect(looks.turns.count == 1)
         }
     }
 
-    @Test func `what is read again as it was is told to be so`() throws {
+    @Test func `files that are reread unchanged are marked as a retry`() throws {
         try Self.looking { sets, looks in
             #expect(looks.change() == nil)
             let first = try #require(looks.change())
@@ -151,10 +151,10 @@ struct WatchedFilesTests {
         }
     }
 
-    @Test func `each change of what is wrong is told once`() throws {
+    @Test func `each change of the error is reported once`() throws {
         try Self.looking { sets, looks in
             func turn(_ reasons: [String]) -> WatchedFiles.Turn {
-                .init(paths: sets[1], reasons: reasons, isMended: reasons.isEmpty)
+                .init(paths: sets[1], reasons: reasons, isRestored: reasons.isEmpty)
             }
             for _ in 0..<2 { _ = looks.look() }
             #expect(looks.turns.isEmpty)
@@ -172,7 +172,7 @@ struct WatchedFilesTests {
         }
     }
 
-    @Test func `of several sets with a file the worst is told of it`() throws {
+    @Test func `a file in several sets is reported with the worst outcome`() throws {
         let folder = TemporaryFolder()
         try withExtendedLifetime(folder) {
             let paths = ["a", "b", "c"].map { "\(folder.path)/\($0)" }
@@ -209,7 +209,7 @@ struct WatchedFilesTests {
             try link(target)
             #expect(looks.look() == [])
             #expect(looks.look() == [sets[1]])
-            #expect(looks.turns.map(\.isMended) == [false, true])
+            #expect(looks.turns.map(\.isRestored) == [false, true])
         }
     }
 }

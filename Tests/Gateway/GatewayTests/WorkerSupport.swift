@@ -31,7 +31,7 @@ final class StillWorker: StillEnvironment {
             resolver, store: store, transformations: transformations)
         let shared = SharedServices(
             mailboxes: [mailbox], engine: engine, accessLog: nil,
-            tellActivity: {},
+            notifyActivity: {},
             administration: { _ in AdminResponse(status: 404, contentType: "", body: []) })
         worker = try Worker(
             index: 0, policy: try testPolicy(configuration), shared: shared,

@@ -32,7 +32,7 @@ struct ImageServiceTests {
         #expect(service.processes.count == 1)
     }
 
-    @Test func `is told when the system confines less`() throws {
+    @Test func `reports when the system confines less`() throws {
         let notes = Locked<[String]>([])
         let service = try TestWorker.service { options in
             options.imagesPerProcess = 1

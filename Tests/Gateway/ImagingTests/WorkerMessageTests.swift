@@ -54,7 +54,7 @@ struct WorkerMessageTests {
         #expect(WorkerQuestion(head: [UInt8](repeating: 0, count: 64)) == nil)
     }
 
-    @Test func `never stop the process, whatever they say`() {
+    @Test func `never stop the process, whatever they contain`() {
         let seed: UInt64 = 11
         var random = SeededRandom(seed: seed)
         var taken = 0

@@ -21,13 +21,13 @@ import Threads
     }
 
     private func reporter(
-        _ policies: [ReportPolicy], tell: @escaping @Sendable (ReportEvent) -> Void = { _ in }
+        _ policies: [ReportPolicy], onEvent: @escaping @Sendable (ReportEvent) -> Void = { _ in }
     ) throws -> PinReporter {
         var options = ResolverOptions()
         options.servers = .list([try #require(Endpoint("127.0.0.1:9"))])
         return try PinReporter(
             folder: path, resolver: try Resolver(options: options),
-            settings: try settings(policies), tell: tell)
+            settings: try settings(policies), onEvent: onEvent)
     }
 
     private func settings(_ policies: [ReportPolicy]) throws -> PinReporter.Settings {
@@ -57,7 +57,7 @@ import Threads
 
     /// The events of a run are chosen by its seed.
     @Test(arguments: UInt64(1)...24)
-    func `is delivered, on disk, or counted by why it is not`(seed: UInt64) throws {
+    func `is delivered, on disk, or counted by the reason why not`(seed: UInt64) throws {
         var random = SeededRandom(seed: seed)
         let takers = try [204, 400, 500].map { try Taker(status: $0) }
         let gone = try Taker(status: 204)
@@ -65,9 +65,9 @@ import Threads
         let policies = (takers + [gone]).enumerated().map { policy("p\($0)", port: $1.port) }
         let isUsable = random.next() % 3 > 0
         if !isUsable { try folder.write("no folder", to: "reports") }
-        let told = Locked(0)
+        let lost = Locked(0)
         let reporter = try reporter(policies) { event in
-            if case .notKept(let count) = event { told.withLock { $0 += count } }
+            if case .notKept(let count) = event { lost.withLock { $0 += count } }
         }
         for number in 0..<Int(random.next() % 160) {
             switch random.next() % 20 {
@@ -83,23 +83,23 @@ import Threads
         let (accepted, over) = sums(reporter)
         let left = isUsable ? try onDisk() : 0
         #expect(accepted == over + UInt64(left))
-        #expect(reporter.statistics.lost == UInt64(told.withLock { $0 }))
+        #expect(reporter.statistics.lost == UInt64(lost.withLock { $0 }))
         // What arrives after the end is lost, and counted as such.
         fail(reporter, policies[0], host: "late")
         #expect(sums(reporter) == (accepted + 1, over + 1))
         for taker in takers { taker.end() }
     }
 
-    @Test func `is over or waits by what its server says`() throws {
+    @Test func `is finished or waits depending on its server's response`() throws {
         let takers = try [204, 400, 500].map { try Taker(status: $0) }
         let policies = takers.enumerated().map { policy("p\($0)", port: $1.port) }
-        let told = Monitor<[ReportEvent]>([])
+        let events = Monitor<[ReportEvent]>([])
         let reporter = try reporter(policies) { event in
-            told.withLock { $0.append(event) }
-            told.signal()
+            events.withLock { $0.append(event) }
+            events.signal()
         }
         for policy in policies { fail(reporter, policy, host: "h") }
-        told.wait { $0.count >= 3 ? .done(()) : .signal }
+        events.wait { $0.count >= 3 ? .done(()) : .signal }
         reporter.close(withinMilliseconds: 60_000)
         let counts = reporter.statistics.counts
         #expect(counts[.delivered] == 1)

@@ -18,14 +18,14 @@ struct PinUseTests {
     /// An observer of the pins a and b of the pinset p.
     private func recorder(
         _ path: String, _ counts: Counter, pins: [String] = ["a", "b"],
-        tell: @escaping (ReportEvent) -> Void = { _ in }
+        onEvent: @escaping (ReportEvent) -> Void = { _ in }
     ) -> PinUseRecorder {
         PinUseRecorder(
             PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": pins], now: 0,
-            tell: tell)
+            onEvent: onEvent)
     }
 
-    @Test func `is what the counters say between two looks`() {
+    @Test func `is what the counters say between two checks`() {
         var table = PinUseTable()
         let pins = ["p": ["a", "b"]]
         table.note([:], since: [:], pins: pins, now: 100)
@@ -47,7 +47,7 @@ struct PinUseTests {
         #expect(table.pinsets["p"]?.pins["a"]?.matched == 200)
     }
 
-    @Test func `follows a pin that has another place and forgets one that is gone`() {
+    @Test func `follows a pin that has moved and forgets one that is gone`() {
         var table = PinUseTable()
         table.note(
             ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": ["a", "b"]],
@@ -208,14 +208,14 @@ struct PinUseTests {
         }
         #expect(throws: ReportFolderError(path, 0)) { try PinUseFile.read(path) }
         let counts = Counter()
-        var told: [ReportEvent] = []
+        var events: [ReportEvent] = []
         var recorder = PinUseRecorder(
             PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": ["a"]], now: 0
-        ) { told.append($0) }
+        ) { events.append($0) }
         counts.set(["p": Count(evaluations: 1, matches: ["a": 1])])
         recorder.look(wall: 1, now: 0, atOnce: true)
         recorder.look(wall: 2, now: 1, atOnce: true)
-        #expect(told == [.useNotWritten("\(path): is not a regular file")])
+        #expect(events == [.useNotWritten("\(path): is not a regular file")])
         #expect(throws: ReportFolderError(path, 0)) { try PinUseFile.read(path) }
         // What has been counted in the meantime is not lost.
         #expect(rename(path, folder.file("elsewhere")) == 0)
@@ -287,15 +287,15 @@ struct PinUseTests {
         try folder.write("half a fi", to: others)
         let lock = open_with_mode(folder.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
         #expect(flock(lock, LOCK_EX | LOCK_NB) == 0)
-        var told: [ReportEvent] = []
-        var recorder = recorder(path, Counter()) { told.append($0) }
+        var events: [ReportEvent] = []
+        var recorder = recorder(path, Counter()) { events.append($0) }
         recorder.look(wall: 1, now: 0, atOnce: true)
         #expect(folder.names == [others])
         close(lock)
         recorder.look(wall: 2, now: 1)
         #expect(folder.names == ["pin-use", others])
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"] == Use(since: 1))
-        #expect(told.isEmpty)
+        #expect(events.isEmpty)
     }
 
     @Test func `is found whole where the process had no time to give it its name`() throws {
@@ -318,21 +318,21 @@ struct PinUseTests {
             ])
     }
 
-    @Test func `is told of once where it cannot be written`() throws {
+    @Test func `is events of once where it cannot be written`() throws {
         let folder = TemporaryFolder()
         try folder.write("", to: "file")
         let counts = Counter()
-        var told: [ReportEvent] = []
+        var events: [ReportEvent] = []
         withExtendedLifetime(folder) {
             let path = folder.file("file/pin-use")
             var recorder = PinUseRecorder(
                 PinReporter.UseWatch(path: path, counts: { counts.value }), pins: ["p": ["a"]],
                 now: 0
-            ) { told.append($0) }
+            ) { events.append($0) }
             recorder.look(wall: 1, now: 0, atOnce: true)
             recorder.look(wall: 2, now: 1, atOnce: true)
         }
-        #expect(told.count == 1)
+        #expect(events.count == 1)
     }
 }
 

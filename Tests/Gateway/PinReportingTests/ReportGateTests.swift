@@ -37,7 +37,7 @@ struct ReportGateTests {
         subject(leafKey: "sha256/other"), subject(reason: "untrusted-root"),
         subject(isEnforced: false), subject(expires: 7), subject(path: "/other"),
     ])
-    func `tells failures apart by each part of them`(_ other: ReportSubject) {
+    func `distinguishes failures by each part of them`(_ other: ReportSubject) {
         var gate = ReportGate()
         #expect(gate.decide(subject(), now: 0, time: 0) == .report)
         #expect(gate.decide(other, now: 0, time: 0) == .report)
@@ -63,7 +63,7 @@ struct ReportGateTests {
         #expect(decide(at: 3 * ReportGate.refillSeconds) == .refuse)
     }
 
-    @Test func `tells apart so many of one pinset and leaves the others their own`() {
+    @Test func `distinguishes a limited number per pinset and leaves the others theirs`() {
         var gate = ReportGate()
         var reported = 0
         // Each recurs all the time, so that none is ever forgotten.
@@ -92,7 +92,7 @@ struct ReportGateTests {
         [policy("payments", expires: 7)], [policy("payments", path: "/other")],
         [policy("other")], [],
     ])
-    func `forgets failures of what is another after a reload`(_ next: [ReportPolicy]) {
+    func `forgets failures of pinsets that a reload has changed`(_ next: [ReportPolicy]) {
         var gate = ReportGate()
         for number in 0..<ReportGate.burst + 1 {
             let one = subject(host: "h\(number)")
@@ -151,7 +151,7 @@ struct ReportGateTests {
         #expect(gate.takeAll().isEmpty == true)
     }
 
-    @Test func `has nothing to give out for a failure whose report was never kept`() {
+    @Test func `reports nothing for a failure whose report was never kept`() {
         var gate = ReportGate()
         _ = gate.decide(subject(), now: 0, time: 0)
         _ = gate.decide(subject(), now: 0, time: 0)

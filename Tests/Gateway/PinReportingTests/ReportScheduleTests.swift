@@ -31,7 +31,7 @@ struct ReportScheduleTests {
         #expect(schedule.begin(items, routes, now: 0)?.item.name == "3")
     }
 
-    @Test func `is none that goes elsewhere since a reload while it is under way`() {
+    @Test func `is not one whose destination a reload has changed while it is under way`() {
         var schedule = ReportSchedule()
         var items = [item("1", "p")]
         #expect(schedule.begin(items, routes, now: 0)?.destination == "one")
@@ -39,7 +39,7 @@ struct ReportScheduleTests {
         #expect(schedule.begin(items, ["p": "another"], now: 0) == nil)
     }
 
-    @Test func `is that of who had no turn for the longest time`() {
+    @Test func `is for the destination whose last turn was longest ago`() {
         var schedule = ReportSchedule()
         // All of the first one's are older.
         let items = (0..<9).map { item("\($0)", "p") } + [item("last", "q")]
@@ -64,7 +64,7 @@ struct ReportScheduleTests {
         #expect(schedule.begin(items, routes, now: 0)?.item.name == names.last)
     }
 
-    @Test func `is nobody's who has to be left alone, and says until when`() {
+    @Test func `is for no destination that has to wait, and returns until when`() {
         var schedule = ReportSchedule()
         let items = [item("1", "p"), item("2", "q")]
         #expect(schedule.begin(items, routes, now: 0)?.destination == "one")

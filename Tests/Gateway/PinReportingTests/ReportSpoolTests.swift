@@ -8,16 +8,16 @@ import Testing
 
 @Suite("Reports that wait")
 struct ReportSpoolTests {
-    private final class Told {
+    private final class EventLog {
         var events: [ReportSpool.Event] = []
     }
 
     private let folder = TemporaryFolder()
-    private let told = Told()
+    private let log = EventLog()
 
     private func spool(in name: String = "reports", open: Bool = true) -> ReportSpool {
-        let told = told
-        var made = ReportSpool(path: folder.file(name)) { told.events.append($0) }
+        let log = log
+        var made = ReportSpool(path: folder.file(name)) { log.events.append($0) }
         if open { _ = made.open(now: 0, wall: 0) }
         return made
     }
@@ -48,7 +48,7 @@ struct ReportSpoolTests {
         }
         first.close()
         var second = spool()
-        #expect(told.events.last == .opened(reports: 3))
+        #expect(log.events.last == .opened(reports: 3))
         #expect(second.items.map(\.pinset) == ["p1", "p2", "p3"])
         let bodies = second.items.map { second.body(of: $0) }
         #expect(bodies == ["{1}", "{2}", "{3}"].map { .text(body($0)) })
@@ -81,25 +81,25 @@ struct ReportSpoolTests {
         }
         #expect(ReportFile.read(whole + [0]) == nil)
         try folder.write("rubbish", to: "reports/" + name)
-        var second = ReportSpool(path: folder.file("reports")) { [told] in told.events.append($0) }
+        var second = ReportSpool(path: folder.file("reports")) { [log] in log.events.append($0) }
         #expect(second.open(now: 0, wall: 0).damaged == 1)
-        #expect(told.events.contains(.damaged(file: path)))
+        #expect(log.events.contains(.damaged(file: path)))
         #expect(second.items.isEmpty)
         #expect(files.isEmpty)
     }
 
-    @Test func `leave what is not theirs alone`() throws {
+    @Test func `leave other files alone`() throws {
         spool().closeNow()
         try folder.write("mine", to: "reports/notes.txt")
         try folder.write("mine", to: "reports/notes.unfinished")
         var made = spool()
         #expect(made.items.isEmpty)
         #expect(files == ["notes.txt", "notes.unfinished"])
-        #expect(told.events.contains(.foreign(files: 2)))
+        #expect(log.events.contains(.foreign(files: 2)))
         made.close()
     }
 
-    @Test func `are removed and told of where they were not written to their end`() throws {
+    @Test func `are removed and reported if they were not written completely`() throws {
         spool().closeNow()
         let names = [
             "0000000000000001-00000001.report.unfinished",
@@ -111,7 +111,7 @@ struct ReportSpoolTests {
         #expect(made.count == 0)
         #expect(files.isEmpty)
         for name in names {
-            #expect(told.events.contains(.damaged(file: folder.file("reports/" + name))))
+            #expect(log.events.contains(.damaged(file: folder.file("reports/" + name))))
         }
     }
 
@@ -238,7 +238,7 @@ struct ReportSpoolTests {
     ]
 
     @Test(arguments: ages)
-    func `are as old as the clock on the wall says when they are found`(
+    func `are as old as the wall clock says when they are found`(
         wall: Int64, age: Int64
     ) {
         var first = spool()
@@ -252,8 +252,8 @@ struct ReportSpoolTests {
     @Test func `wait in memory while their folder is none, and go there when it is`() throws {
         try folder.write("a file where the folder should be", to: "reports")
         var made = spool()
-        guard case .unusable = told.events.first else {
-            Issue.record("\(told.events)")
+        guard case .unusable = log.events.first else {
+            Issue.record("\(log.events)")
             return
         }
         for number in 0..<ReportSpool.maximumInMemory {
@@ -265,7 +265,7 @@ struct ReportSpoolTests {
         #expect(made.add(pinset: "q", body: body("{}"), created: 100, now: 0) == true)
         #expect(made.takeDropped() == ["there": 1])
         #expect(made.body(of: made.items[0]) == .text(body("{1}")))
-        #expect(told.events.count == 1)
+        #expect(log.events.count == 1)
         unlink(folder.file("reports"))
         _ = made.open(now: ReportSpool.retryMilliseconds - 1, wall: 0)
         #expect(files.isEmpty)
@@ -284,7 +284,7 @@ struct ReportSpoolTests {
         #expect(made.add(pinset: "p", body: body("{1}"), created: 1, now: 0) == true)
         #expect(made.add(pinset: "p", body: body("{2}"), created: 2, now: 0) == true)
         #expect(made.inMemory == 2)
-        #expect(told.events.count(where: { $0 != .opened(reports: 0) }) == 1)
+        #expect(log.events.count(where: { $0 != .opened(reports: 0) }) == 1)
         unlink(path)
         _ = made.open(now: ReportSpool.retryMilliseconds, wall: 0)
         #expect(made.inMemory == 0)
@@ -296,7 +296,7 @@ struct ReportSpoolTests {
             try FileManager.default.removeItem(atPath: path)
             try folder.write("a file where the folder was", to: "reports")
             #expect(made.add(pinset: "p", body: body("{}"), created: 3, now: 0) == true)
-            #expect(told.events.count(where: { $0 != .opened(reports: 0) }) == times)
+            #expect(log.events.count(where: { $0 != .opened(reports: 0) }) == times)
             unlink(path)
             #expect(made.add(pinset: "p", body: body("{}"), created: 3, now: 0) == true)
             #expect(made.inMemory == 0)
@@ -320,7 +320,7 @@ struct ReportSpoolTests {
         #expect(files == all)
         #expect(made.items.map(\.name) == [all[1]])
         #expect(made.count == 2)
-        #expect(told.events.contains(.unreadable(ReportFolderError(path, 0))))
+        #expect(log.events.contains(.unreadable(ReportFolderError(path, 0))))
         unlink(path)
         try ReportFolder.write(kept, to: path)
         _ = made.open(now: ReportSpool.retryMilliseconds - 1, wall: 0)
@@ -344,7 +344,7 @@ struct ReportSpoolTests {
         var made = spool(open: false)
         #expect(made.open(now: 0, wall: 0, makes: false) == ReportSpool.Found())
         #expect(made.isClosed == true)
-        #expect(told.events.isEmpty)
+        #expect(log.events.isEmpty)
         #expect(folder.names.isEmpty)
         // The folder is created at once when there is a report.
         _ = made.open(now: 1, wall: 0)
@@ -354,8 +354,8 @@ struct ReportSpoolTests {
     @Test func `are one process's`() {
         var first = spool()
         let second = spool()
-        guard case .unusable = told.events.last else {
-            Issue.record("\(told.events)")
+        guard case .unusable = log.events.last else {
+            Issue.record("\(log.events)")
             return
         }
         #expect(second.items.isEmpty)
@@ -405,7 +405,7 @@ struct PostResultTests {
     }
 
     @Test(arguments: ["", "soon", "-1", "1.5", "12 seconds"])
-    func `says nothing that is no time`(value: String) {
+    func `ignores anything that is not a time`(value: String) {
         #expect(ReportPoster.retryAfter(Array(value.utf8), now: 0) == nil)
     }
 

@@ -143,7 +143,9 @@ struct BlockHeapTests {
     }
 
     @Test(arguments: [1, 2, 3] as [UInt64])
-    func `however blocks come, go, shrink and grow, each keeps its contents`(seed: UInt64) throws {
+    func `whichever blocks are added, removed, shrunk and grown, each keeps its contents`(
+        seed: UInt64
+    ) throws {
         var generator = SeededRandom(seed: seed)
         let heap = BlockHeap(limit: 16 << 20)
         var blocks: [Marked] = []
@@ -157,7 +159,7 @@ struct BlockHeapTests {
             case (3, let index?): #expect(blocks[index].resize(to: count))
             case (4, let index?):
                 blocks[index].trim(to: min(count, blocks[index].count))
-            case (5, _) where round % 8 == 0: heap.giveBackIdlePages()
+            case (5, _) where round % 8 == 0: heap.releaseIdlePages()
             case (_, let index?):
                 let block = blocks.remove(at: index)
                 #expect(block.isIntact(), "round \(round)")
@@ -193,7 +195,7 @@ struct BlockHeapTests {
                     return passed.remove(at: Int.random(in: 0..<100, using: &generator))
                 }
                 if let other, !other.isIntact() { damaged.withLock { $0 += 1 } }
-                if round % 500 == 0 { heap.giveBackIdlePages() }
+                if round % 500 == 0 { heap.releaseIdlePages() }
             }
         }
         #expect(damaged.withLock { $0 } == 0)

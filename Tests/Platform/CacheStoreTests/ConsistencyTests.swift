@@ -77,7 +77,7 @@ struct ConsistencyTests {
             store.drop("http://a/")
             #expect(early.finish().refusal == .invalidated)
             // Its response arrived after the invalidation, but its request was sent before.
-            #expect(throws: StoreRefusal.invalidated) {
+            #expect(throws: StoreRefusalReason.invalidated) {
                 _ = try store.begin("http://a/", length: UInt64(size), flight: delayed)
             }
             #expect(store.memory.flightCount == 0)
@@ -137,7 +137,7 @@ struct ConsistencyTests {
         #expect(updated.policy == 5)
         #expect(store.bytes(updated) == content)
         // The old one is obsolete: it cannot be updated again.
-        #expect(throws: StoreRefusal.superseded) {
+        #expect(throws: StoreRefusalReason.superseded) {
             try fresh.withUnsafeBytes {
                 _ = try store.update(
                     old, vary: .none, head: $0, metadata: metadata(fresh), policy: 0)
@@ -164,7 +164,7 @@ struct ConsistencyTests {
         again.close()
     }
 
-    @Test func `a 304 for what was invalidated meanwhile brings nothing back`() throws {
+    @Test func `a 304 for a response that was invalidated meanwhile restores nothing`() throws {
         let store = CacheStore(options: .small(folder)).ready()
         for size in [10, 3_000_000] {
             store.put("http://a/", body(size))
@@ -173,7 +173,7 @@ struct ConsistencyTests {
                 store.inMemory("http://a/").first ?? store.loaded("http://a/").first)
             store.drop("http://a/")
             let fresh = head("new")
-            #expect(throws: StoreRefusal.superseded) {
+            #expect(throws: StoreRefusalReason.superseded) {
                 try fresh.withUnsafeBytes {
                     _ = try store.update(
                         old, vary: .none, head: $0, metadata: metadata(fresh), policy: 0)

@@ -67,7 +67,7 @@ struct DiskFilesTests {
     }
 
     @Test
-    func `when nothing more is written the log's space is given back, and the figures say so`() {
+    func `when nothing more is written the log's space is returned, and the statistics show it`() {
         let store = open()
         for number in 0..<100 { store.put("http://a/\(number)", body(10_000, seed: number)) }
         store.flushNow()
@@ -99,7 +99,9 @@ struct DiskFilesTests {
             "truncate -s 0 cache.sqlite-wal", "truncate -s 9000 cache.sqlite-wal",
             "cp cache.sqlite x; mv x cache.sqlite", "rm cache.sqlite.lock",
         ])
-    func `deleted or cut files are noticed, and the disk begins anew`(_ command: String) throws {
+    func `deleted or truncated files are noticed, and a new database is created`(_ command: String)
+        throws
+    {
         let store = open { $0.retrySeconds = 1 }
         for number in 0..<50 { store.put("http://a/\(number)", body(20_000, seed: number)) }
         store.flushNow()
@@ -126,7 +128,7 @@ struct DiskFilesTests {
                     return folder.names.contains("cache.sqlite.lock")
                 })
         } else {
-            #expect(eventually { log.contains(Self.tellsOfChange) })
+            #expect(eventually { log.contains(Self.reportsChange) })
             #expect(eventually { store.statistics().diskRestarts > 0 })
         }
         // It continues to store, and the next start finds what it stores.
@@ -153,7 +155,7 @@ struct DiskFilesTests {
         next.close()
     }
 
-    private static func tellsOfChange(_ event: StoreEvent) -> Bool {
+    private static func reportsChange(_ event: StoreEvent) -> Bool {
         switch event {
         // What a read discovers before the writer checks counts too.
         case .filesChanged, .setAside: true
@@ -189,7 +191,7 @@ struct DiskFilesTests {
         store.put("http://d/", body(3_600_000))
         store.flushNow()
         #expect(size("").map { $0 <= 8 << 20 } == true)
-        let noRoom = StoreRefusal.allCases.firstIndex(of: .noRoom) ?? 0
+        let noRoom = StoreRefusalReason.allCases.firstIndex(of: .noRoom) ?? 0
         #expect(store.statistics().refusals[noRoom] > 0)
         #expect(store.loaded("http://d/").isEmpty)
         #expect(store.bytes(held[0]) == body(3_600_000))
@@ -253,7 +255,7 @@ struct DiskFilesTests {
     }
 
     @Test(.enabled(if: getuid() == 0))
-    func `a read-only file system turns the disk off, and says so`() throws {
+    func `a read-only file system turns the disk off, and is reported`() throws {
         let mount = Process()
         mount.executableURL = URL(fileURLWithPath: "/bin/mount")
         mount.arguments = ["-t", "tmpfs", "-o", "ro,size=3m", "tmpfs", folder.path]

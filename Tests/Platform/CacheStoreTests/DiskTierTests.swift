@@ -328,7 +328,7 @@ struct DiskTierTests {
         #expect(query(path, "SELECT count(*) FROM incomplete") == 0)
     }
 
-    @Test func `last uses are written down, and decide after a restart who goes first`() throws {
+    @Test func `last uses are saved, and decide after a restart what is evicted first`() throws {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 0
         let path = folder.database
@@ -366,7 +366,7 @@ struct DiskTierTests {
         #expect(folder.names.isEmpty)
     }
 
-    @Test func `after close memory goes on answering, and nothing hangs`() {
+    @Test func `after close memory continues to answer, and nothing hangs`() {
         let store = CacheStore(options: .small(folder)).ready()
         store.put("http://a/", body(10))
         store.close()

@@ -326,14 +326,16 @@ struct FailureTests {
         options.queueBytes = 200_000
         options.batchMilliseconds = 60_000
         let store = open(options)
-        var refused: StoreRefusal?
+        var refused: StoreRefusalReason?
         for number in 0..<20 where refused == nil {
             refused = store.put("http://a/\(number)", body(30_000)).refusal
         }
         #expect(refused == .queueFull)
         #expect(store.statistics().queueBytes <= 200_000)
         #expect(store.statistics().queueDepth == 6)
-        #expect(throws: StoreRefusal.queueFull) { try store.begin("http://a/", length: 30_000) }
+        #expect(throws: StoreRefusalReason.queueFull) {
+            try store.begin("http://a/", length: 30_000)
+        }
         store.flushNow()
         #expect(store.statistics().queueBytes == 0)
         #expect(store.put("http://b/", body(30_000)).refusal == nil)

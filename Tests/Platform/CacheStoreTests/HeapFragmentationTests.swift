@@ -89,7 +89,7 @@ struct HeapFragmentationTests {
             peak <= Self.limit * 5 / 4 + 2 * Slab.bytes, "\(Double(peak) / Double(Self.limit))")
     }
 
-    @Test func `what remains when much has left is given back on demand`() throws {
+    @Test func `what remains after many frees is returned on demand`() throws {
         let heap = BlockHeap(limit: Self.limit)
         var blocks: [StoredBlock] = []
         for _ in 0..<4096 { blocks.append(try #require(StoredBlock(16_384, heap))) }
@@ -97,7 +97,7 @@ struct HeapFragmentationTests {
         // Of every eight one stays, so that no slab becomes empty.
         blocks = blocks.enumerated().filter { $0.offset % 8 == 0 }.map(\.element)
         #expect(heap.slabCount == 32)
-        while heap.giveBackIdlePages() {}
+        while heap.releaseIdlePages() {}
         #expect(heap.residentBytes <= heap.usedBytes + Self.limit / 4)
         #expect(heap.slabCount == 32)
         // And is available again for the next.

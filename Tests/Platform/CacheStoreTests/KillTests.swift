@@ -44,7 +44,7 @@ struct KillTests {
 
     /// Run by the other process: stores until it is killed. In an ordinary test run it is disabled.
     @Test(.enabled(if: ProcessInfo.processInfo.environment[variable] != nil))
-    func `the storm goes on until its process is killed`() {
+    func `the storm continues until its process is killed`() {
         guard let folder = ProcessInfo.processInfo.environment[Self.variable] else { return }
         let store = CacheStore(options: Self.options(folder)).ready()
         var version = Int(Clock.monotonicNanoseconds() / 1_000_000)
@@ -129,7 +129,7 @@ struct KillTests {
         }
         return arguments + [
             "--testing-library", "swift-testing",
-            "--filter", "KillTests/.*the storm goes on",
+            "--filter", "KillTests/.*the storm continues",
         ]
     }
 }

@@ -22,7 +22,7 @@ struct MemoryTierTests {
         #expect(store.inMemory("http://A/").isEmpty)
     }
 
-    @Test func `keys with the same hash are told apart by their bytes`() {
+    @Test func `keys with the same hash are distinguished by their bytes`() {
         let store = CacheStore(options: .small())
         store.put("http://a/", body(10))
         let other = Array("http://b/".utf8)
@@ -218,7 +218,7 @@ struct MemoryTierTests {
     func `a head, key and Vary key of the limit are taken, one byte more is refused`() throws {
         let store = CacheStore(options: .small())
         let text = "http://a/"
-        func attempt(_ total: Int) -> StoreRefusal? {
+        func attempt(_ total: Int) -> StoreRefusalReason? {
             let bytes = [UInt8](repeating: 65, count: total - text.utf8.count)
             do {
                 try store.key(text) { key in
@@ -230,7 +230,7 @@ struct MemoryTierTests {
                 }
                 return nil
             } catch {
-                return error as? StoreRefusal
+                return error as? StoreRefusalReason
             }
         }
         #expect(attempt(EntryRecord.maximumBytes) == nil)
@@ -246,7 +246,7 @@ struct MemoryTierTests {
         let second = try store.begin("http://b/", length: nil)
         #expect(body(60_000).withUnsafeBytes { !second.append($0) })
         #expect(second.refusal == .queueFull)
-        let refused = try #require(StoreRefusal.allCases.firstIndex(of: .queueFull))
+        let refused = try #require(StoreRefusalReason.allCases.firstIndex(of: .queueFull))
         #expect(store.statistics().refusals[refused] == 1)
         guard case .stored = first.finish() else {
             Issue.record("the first was not stored")
@@ -261,7 +261,7 @@ struct MemoryTierTests {
         options.gatheringBytes = 50_000
         let store = CacheStore(options: options)
         let tickets = try (0..<3).map { try store.begin("http://a/\($0)", length: 15_000) }
-        #expect(throws: StoreRefusal.queueFull) {
+        #expect(throws: StoreRefusalReason.queueFull) {
             _ = try store.begin("http://a/3", length: 15_000)
         }
         for ticket in tickets {

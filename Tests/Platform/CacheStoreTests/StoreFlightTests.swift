@@ -15,7 +15,7 @@ struct StoreFlightTests {
         store.drop(urls[7])
         var refused: [String] = []
         for (url, flight) in zip(urls, flights) {
-            do throws(StoreRefusal) {
+            do throws(StoreRefusalReason) {
                 let ticket = try store.begin(url, length: 1, flight: flight)
                 #expect(body(1).withUnsafeBytes { ticket.append($0) })
                 #expect(ticket.finish().response != nil)
@@ -39,7 +39,7 @@ struct StoreFlightTests {
         #expect(!flights.isValid(later))
     }
 
-    @Test func `a flight that has ended is not taken for the one that has its place`() {
+    @Test func `a flight that has ended is not mistaken for the one in its slot`() {
         var flights = StoreFlights()
         let first = flights.begin(5)
         flights.end(first)
@@ -53,7 +53,7 @@ struct StoreFlightTests {
         #expect(flights.count == 0)
     }
 
-    @Test func `places are used again, whatever begins and ends in whatever order`() {
+    @Test func `slots are reused, in whatever order flights begin and end`() {
         var flights = StoreFlights()
         var random = SeededRandom(seed: 11)
         var live: [(flight: StoreFlight, isVoid: Bool)] = []
@@ -90,7 +90,7 @@ struct StoreFlightTests {
         let longer = try store.begin("http://a/", length: 3)
         #expect(body(4).withUnsafeBytes { !longer.append($0) })
         #expect(store.memory.flightCount == 0)
-        #expect(throws: StoreRefusal.tooLarge) {
+        #expect(throws: StoreRefusalReason.tooLarge) {
             _ = try store.begin(
                 "http://a/", length: 1 << 40, flight: store.flight("http://a/"))
         }

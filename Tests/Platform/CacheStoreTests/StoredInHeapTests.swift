@@ -20,7 +20,7 @@ struct StoredInHeapTests {
 
     @Test(
         arguments: [true, false], [1000, 4096, 16_384, 32_000])
-    func `a response of 4 KiB and more lies there, however its body came`(
+    func `a response of 4 KiB and more is stored there, however its body arrived`(
         announced: Bool, count: Int
     ) throws {
         let store = CacheStore(options: options())

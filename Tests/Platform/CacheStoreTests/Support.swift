@@ -149,12 +149,12 @@ extension CacheStore {
     func begin(
         _ text: String, vary: VaryKey = .none, tag: String = "1", length: UInt64?,
         policy: UInt64 = 0, flight: StoreFlight? = nil
-    ) throws(StoreRefusal) -> StoreTicket {
+    ) throws(StoreRefusalReason) -> StoreTicket {
         let head = head(tag)
-        var made: Result<StoreTicket, StoreRefusal> = .failure(.memory)
+        var made: Result<StoreTicket, StoreRefusalReason> = .failure(.memory)
         key(text) { key in
             head.withUnsafeBytes { bytes in
-                made = Result { () throws(StoreRefusal) in
+                made = Result { () throws(StoreRefusalReason) in
                     try beginStore(
                         key: key, vary: vary, head: bytes, metadata: metadata(head),
                         policy: policy, expectedLength: length, flight: flight)
@@ -215,7 +215,7 @@ extension CacheStore {
 }
 
 extension StoreOutcome {
-    var refusal: StoreRefusal? {
+    var refusal: StoreRefusalReason? {
         if case .refused(let reason) = self { return reason }
         return nil
     }

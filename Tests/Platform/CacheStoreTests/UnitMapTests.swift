@@ -47,7 +47,7 @@ struct UnitMapTests {
         #expect(map.take(240) == 60)
     }
 
-    @Test func `a run is taken at a place only if all of it is free`() {
+    @Test func `a run is taken at a position only if all of it is free`() {
         var map = UnitMap()
         _ = map.take(100)
         #expect(map.take(1, at: 99) == false)
@@ -70,7 +70,7 @@ struct UnitMapTests {
     }
 
     @Test(arguments: [1, 2, 3])
-    func `it is what a list of flags would be`(seed: UInt64) {
+    func `it matches a list of flags`(seed: UInt64) {
         var generator = SeededRandom(seed: seed)
         var map = UnitMap()
         var model = UnitModel()

@@ -35,7 +35,7 @@ import Testing
                     try verify(issued.certificate, for: host, trusted: [authority.certificate])
                         == 0, "\(host)")
             } else {
-                #expect(throws: IssuanceFailure.outsideConstraints, "\(host)") {
+                #expect(throws: IssuanceError.outsideConstraints, "\(host)") {
                     try Fixture.issue(request)
                 }
             }
@@ -69,7 +69,9 @@ import Testing
         "", "*.a.test", ".a.test", "a.test,permitted;DNS:b.test", "192.0.2.1/24", "ü",
     ])
     func `are names and networks`(text: String) {
-        #expect(throws: NameLimits.InvalidLimit(text: text)) { try NameLimits(["ok.test", text]) }
+        #expect(throws: NameLimits.InvalidLimitError(text: text)) {
+            try NameLimits(["ok.test", text])
+        }
     }
 }
 
@@ -103,7 +105,7 @@ import Testing
         let second = try Fixture.authority(first.makeSuccessor(profile))
         #expect(first.constraintsText != nil)
         #expect(second.constraintsText == first.constraintsText)
-        #expect(throws: IssuanceFailure.outsideConstraints) {
+        #expect(throws: IssuanceError.outsideConstraints) {
             try Fixture.issue(Fixture.request(second, "b.test"))
         }
         let issued = try Fixture.issue(Fixture.request(second, "www.a.test"))

@@ -8,7 +8,7 @@ import Testing
 
 /// The results of requests, in the order in which they completed.
 private final class Answers: Sendable {
-    typealias Answer = Result<TLSServerIdentity, IssuanceFailure>
+    typealias Answer = Result<TLSServerIdentity, IssuanceError>
     private let monitor = Monitor<[Answer]>([])
 
     func add(_ answer: Answer) {
@@ -65,7 +65,7 @@ private final class Pause: Sendable {
         return try answers.wait(1)[0].get()
     }
 
-    @Test func `gives a certificate that is kept at once, on the asker's thread`() throws {
+    @Test func `returns a cached certificate at once, on the caller's thread`() throws {
         let issuer = try issuer()
         let request = try Fixture.request(authority, "a.test")
         #expect(issuer.cached(request) == nil)
@@ -140,7 +140,7 @@ private final class Pause: Sendable {
         let refused = answers.wait(2)
         #expect(refused.count == 2)
         for answer in refused {
-            #expect(throws: IssuanceFailure.overloaded) { try answer.get() }
+            #expect(throws: IssuanceError.overloaded) { try answer.get() }
         }
         // A request that shares a signature takes no permit.
         issuer.issue(try Fixture.request(authority, "n0.test"), completion: answers.add)
@@ -172,7 +172,7 @@ private final class Pause: Sendable {
         #expect(issuer.cached(try request("b.test", other)) != nil)
     }
 
-    @Test func `issues anew when half of a certificate's time is over`() throws {
+    @Test func `issues another when half of a certificate's lifetime is over`() throws {
         let clock = Locked(Fixture.now)
         let issuer = try issuer { clock.withLock { $0 } }
         let request = try Fixture.request(authority, "a.test")
@@ -186,7 +186,7 @@ private final class Pause: Sendable {
         #expect(issuer.statistics().kept == 1)
     }
 
-    @Test func `tells everyone who waits why there is no certificate, and keeps no refusal`()
+    @Test func `gives all waiting callers the error, and caches no error`()
         throws
     {
         let issuer = try issuer()
@@ -198,14 +198,14 @@ private final class Pause: Sendable {
         }
         pause.end()
         for answer in answers.wait(3) {
-            #expect(throws: IssuanceFailure.outsideConstraints) { try answer.get() }
+            #expect(throws: IssuanceError.outsideConstraints) { try answer.get() }
         }
         #expect(issuer.statistics().failures == 3)
         #expect(issuer.statistics().kept == 1)
         _ = try issue(issuer, Fixture.request(limited, "a.test"))
     }
 
-    @Test func `answers everyone when it is closed, and lets go of what it held`() throws {
+    @Test func `answers all callers when it is closed, and releases what it held`() throws {
         let issuer = try issuer()
         let kept = try issue(issuer, Fixture.request(authority, "kept.test"))
         let pause = try Pause(issuer, authority)
@@ -214,10 +214,10 @@ private final class Pause: Sendable {
             issuer.issue(try Fixture.request(authority, "n\(index).test"), completion: answers.add)
         }
         for answer in answersOfClosing(issuer, answers, pause) {
-            #expect(throws: IssuanceFailure.closed) { try answer.get() }
+            #expect(throws: IssuanceError.closed) { try answer.get() }
         }
         issuer.issue(try Fixture.request(authority, "late.test"), completion: answers.add)
-        #expect(throws: IssuanceFailure.closed) { try answers.wait(4)[3].get() }
+        #expect(throws: IssuanceError.closed) { try answers.wait(4)[3].get() }
         #expect(try issuer.cached(Fixture.request(authority, "kept.test")) === kept)
         issuer.close()
     }

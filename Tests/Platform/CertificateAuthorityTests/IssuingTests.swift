@@ -38,7 +38,7 @@ import Trust
         }
     }
 
-    @Test func `says for what it may be used, and by whom it was issued`() throws {
+    @Test func `states its permitted use and its issuer`() throws {
         let authority = try Fixture.authority()
         let ecdsa = try Fixture.issue(Fixture.request(authority, "a.test"))
         let rsa = try Fixture.issue(Fixture.request(authority, "a.test", kind: .rsa2048))
@@ -61,7 +61,7 @@ import Trust
         #expect(rsa.key.text == "RSA 2048")
     }
 
-    @Test func `has a serial number of its own, positive, of 128 bits`() throws {
+    @Test func `has a unique serial number, positive, of 128 bits`() throws {
         let authority = try Fixture.authority()
         let request = try Fixture.request(authority, "a.test")
         var seen: Set<String> = []
@@ -137,7 +137,7 @@ import Trust
     @Test func `is refused when its time would be over`() throws {
         let authority = try Fixture.authority(days: 10)
         let end = authority.validity.upperBound
-        #expect(throws: IssuanceFailure.authority(.expired(notAfter: end))) {
+        #expect(throws: IssuanceError.authority(.expired(notAfter: end))) {
             try Fixture.issue(Fixture.request(authority, "a.test"), now: end + 1)
         }
     }

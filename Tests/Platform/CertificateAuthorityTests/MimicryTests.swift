@@ -31,7 +31,7 @@ import Testing
         #expect(issued.text(NID_subject_alt_name) == "IP Address:192.0.2.2")
     }
 
-    @Test func `says whom the server belongs to`() throws {
+    @Test func `states the server's owner`() throws {
         let issued = try issue(
             Fixture.Server(subject: [
                 (NID_countryName, "DE"), (NID_stateOrProvinceName, "Bayern"),
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: ["a\0b", "a\nb", "\u{7F}", String(repeating: "o", count: 65)])
-    func `leaves out of the owner what is not a plain text of its length`(
+    func `leaves out of the owner what is not plain text within the limit`(
         organization: String
     ) throws {
         let key = try PrivateKey(generating: .ecdsaP256)

@@ -63,7 +63,7 @@ struct ReplacedFileTests {
         #expect(contents(of: folder.file("b")) == Array("other".utf8))
     }
 
-    @Test func `is as it was where there is a folder in its place, or none around it`() {
+    @Test func `is unchanged if there is a folder in its place, or none around it`() {
         mkdir(path, 0o700)
         let error = failure { try DurableFile.replace(path, by: [1], mode: 0o600) }
         #expect(error == FileError(.rename, path, EISDIR))
@@ -76,7 +76,7 @@ struct ReplacedFileTests {
     }
 
     @Test(arguments: [false, true])
-    func `takes what lies at a temporary path that was given for its own`(
+    func `replaces whatever is at a given temporary path`(
         link: Bool
     ) throws {
         try folder.write("other", to: "b")
@@ -117,7 +117,7 @@ struct ReplacedFileTests {
     }
 }
 
-@Suite("A file that is made anew")
+@Suite("A file that is created")
 struct CreatedFileTests {
     private let folder = TemporaryFolder()
     private var path: String { folder.file("a") }
@@ -129,7 +129,7 @@ struct CreatedFileTests {
         #expect(folder.names == ["a"])
     }
 
-    @Test func `takes the place of nothing, not even of a link that leads nowhere`() throws {
+    @Test func `replaces nothing, not even a dangling link`() throws {
         try folder.write("old", to: "a")
         let there = failure { try DurableFile.create(path, of: [1], mode: 0o600) }
         #expect(there == FileError(.open, path, EEXIST))
@@ -147,7 +147,7 @@ struct UnfinishedFileTests {
     private let folder = TemporaryFolder()
     private var path: String { folder.file("a") }
 
-    @Test func `has a name of its own until then`() throws {
+    @Test func `has a different name until then`() throws {
         try folder.write("old", to: "a")
         let file = try UnfinishedFile([1, 2], for: path, mode: 0o640)
         #expect(contents(of: path) == Array("old".utf8))
@@ -187,11 +187,11 @@ struct UnfinishedFileTests {
             ("a.unfinished", nil), ("a.12.unfinished", nil), ("0123456789abcdef.unfinished", nil),
             ("a.0123456789abcdeg.unfinished", nil), ("a.0123456789abcdef", nil), ("", nil),
         ] as [(String, String?)])
-    func `is told by its name`(name: String, finished: String?) {
+    func `is recognised by its name`(name: String, finished: String?) {
         #expect(UnfinishedFile.finishedName(of: name) == finished)
     }
 
-    @Test func `says what failed as the system does`() {
+    @Test func `reports what failed as the system does`() {
         #expect("\(FileError(.write, "/x", ENOSPC))" == "/x: No space left on device")
     }
 

@@ -145,7 +145,7 @@ struct EventLoopDeadlineTests {
         #expect(handler.deadlines.count == 1)
     }
 
-    @Test func `a newcomer in the slot inherits no deadline`() throws {
+    @Test func `a new handler in the slot inherits no deadline`() throws {
         let loop = try EventLoop()
         let (first, second) = (Recorder(loop), Recorder(loop))
         try loop.add(first)
@@ -190,7 +190,7 @@ struct EventLoopDeadlineTests {
 
 @Suite("Turns of the event loop")
 struct EventLoopTurnTests {
-    @Test func `work that was put off is dropped, with what it refers to`() throws {
+    @Test func `deferred work is dropped, with what it refers to`() throws {
         final class Witness {}
         let loop = try EventLoop()
         var ran = 0
@@ -241,7 +241,7 @@ struct EventLoopTurnTests {
         #expect(order == [1, 2])
     }
 
-    @Test func `events and deadlines come before work put off`() throws {
+    @Test func `events and deadlines come before deferred work`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         var order: [String] = []
@@ -281,7 +281,7 @@ struct EventLoopTurnTests {
         #expect(Clock.monotonicMilliseconds() - start < 8000)
     }
 
-    @Test func `time stands still within a turn and goes on with the next`() throws {
+    @Test func `time stands still within a turn and advances with the next`() throws {
         let loop = try EventLoop()
         let before = loop.now
         while Clock.monotonicMilliseconds() == before {}
@@ -293,7 +293,7 @@ struct EventLoopTurnTests {
 
 @Suite("Portions of a turn")
 struct EventLoopPortionTests {
-    @Test func `deadlines that pass together are told in portions`() throws {
+    @Test func `deadlines that pass together are served in portions`() throws {
         let loop = try EventLoop()
         let handlers = (0..<200).map { _ in Recorder(loop) }
         for handler in handlers {
@@ -304,8 +304,8 @@ struct EventLoopPortionTests {
         while portions.reduce(0, +) < handlers.count {
             let before = portions.reduce(0, +)
             loop.turn()
-            let told = handlers.count { !$0.deadlines.isEmpty } - before
-            if told > 0 { portions.append(told) }
+            let served = handlers.count { !$0.deadlines.isEmpty } - before
+            if served > 0 { portions.append(served) }
         }
         #expect(portions == [64, 64, 64, 8])
     }
@@ -327,10 +327,10 @@ struct EventLoopPortionTests {
         let before = reader.events.count
         loop.turn()
         #expect(reader.events.count == before + 1)
-        #expect(handlers.contains { $0.deadlines.isEmpty }, "others are still to be told")
+        #expect(handlers.contains { $0.deadlines.isEmpty }, "others are still to be served")
     }
 
-    @Test func `a deadline that is moved while it waits its turn is not told`() throws {
+    @Test func `a deadline that is moved while it waits its turn does not fire`() throws {
         let loop = try EventLoop()
         let handlers = (0..<100).map { _ in Recorder(loop) }
         for handler in handlers {
@@ -338,11 +338,11 @@ struct EventLoopPortionTests {
             loop.setDeadline(handler, after: 1)
         }
         while handlers.allSatisfy({ $0.deadlines.isEmpty }) { loop.turn() }
-        let untold = handlers.filter { $0.deadlines.isEmpty }
-        #expect(untold.count == 36)
-        loop.setDeadline(untold[0], after: nil)
-        loop.setDeadline(untold[1], after: 60_000)
-        loop.remove(untold[2])
+        let pending = handlers.filter { $0.deadlines.isEmpty }
+        #expect(pending.count == 36)
+        loop.setDeadline(pending[0], after: nil)
+        loop.setDeadline(pending[1], after: 60_000)
+        loop.remove(pending[2])
         loop.runs(for: 30)
         #expect(handlers.count { $0.deadlines.isEmpty } == 3)
     }

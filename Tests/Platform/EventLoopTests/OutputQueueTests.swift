@@ -306,7 +306,7 @@ struct OutputQueueTests {
         }
     }
 
-    @Test func `what is discarded is let go of, written in part or not`() throws {
+    @Test func `what is discarded is released, partly written or not`() throws {
         for (count, consumed) in [(1, 0), (1, 4), (3, 0), (3, 14), (20, 35)] {
             let (pair, counter) = (try SocketPair(), OwnedBytes.Counter())
             var queue = OutputQueue()
@@ -324,7 +324,7 @@ struct OutputQueueTests {
         }
     }
 
-    @Test func `runs that come while others wait go out behind them`() throws {
+    @Test func `runs added while others wait are sent after them`() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         var expected: [UInt8] = []

@@ -28,7 +28,7 @@ private final class Named: EventHandler {
 struct QuietTests {
     private let order = Order()
 
-    @Test func `events of whom nothing was expected are told first and once`() throws {
+    @Test func `events of quiet handlers are delivered first and once`() throws {
         let loop = try EventLoop()
         let pairs = try (0..<3).map { _ in try SocketPair() }
         let handlers = ["a", "b", "c"].map { Named($0, order) }
@@ -69,7 +69,7 @@ struct QuietTests {
         #expect(!handler.isQuiet)
     }
 
-    @Test func `a full batch says that there may be more`() throws {
+    @Test func `a full batch reports that there may be more`() throws {
         let loop = try EventLoop(eventsPerTurn: 2)
         let pairs = try (0..<3).map { _ in try SocketPair() }
         let handlers = ["a", "b", "c"].map { Named($0, order) }

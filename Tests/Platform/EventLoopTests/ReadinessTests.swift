@@ -141,22 +141,22 @@ struct ReadinessTests {
     @Test func `an event of a registration that ended reaches nobody`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
-        let (first, newcomer) = (Recorder(), Recorder())
+        let (first, newHandler) = (Recorder(), Recorder())
         try loop.add(first, descriptor: pair.left.fd, trigger: .levelReadable)
         // The descriptor stays in epoll under the old token; the new handler takes the slot.
         loop.remove(first)
-        try loop.add(newcomer)
-        #expect(newcomer.token.slot == 0)
+        try loop.add(newHandler)
+        #expect(newHandler.token.slot == 0)
         send("x", to: pair.right)
         loop.turn(waitingAtMost: 1000)
-        #expect(first.events.isEmpty && newcomer.events.isEmpty)
+        #expect(first.events.isEmpty && newHandler.events.isEmpty)
     }
 
     @Test func `a handler removed during the turn gets no event of it`() throws {
         let loop = try EventLoop()
         let (one, two) = (try SocketPair(), try SocketPair())
         let (first, second) = (Recorder(), Recorder())
-        let newcomer = Recorder()
+        let newHandler = Recorder()
         for (handler, other, pair, otherPair) in [
             (first, second, one, two), (second, first, two, one),
         ] {
@@ -165,14 +165,14 @@ struct ReadinessTests {
                 loop.remove(other)
                 otherPair.left.close()
                 // Takes the slot that was freed, while its event is still in the batch.
-                added(loop, newcomer)
+                added(loop, newHandler)
             }
         }
         send("x", to: one.right)
         send("x", to: two.right)
         loop.turn(waitingAtMost: 1000)
         #expect(first.events.count + second.events.count == 1)
-        #expect(newcomer.events.isEmpty)
+        #expect(newHandler.events.isEmpty)
         #expect(loop.handlerCount == 2)
     }
 

@@ -29,7 +29,7 @@ struct SlotTableTests {
         #expect(table.handler(for: new) === second)
     }
 
-    @Test func `removing a stale token leaves the newcomer`() {
+    @Test func `removing a stale token keeps the new handler`() {
         var table = SlotTable()
         let old = table.insert(Recorder())
         table.remove(old)

@@ -68,7 +68,7 @@ struct RunQueueTests {
         }
     }
 
-    @Test func `who asks for another turn has it in the next without a wait`() throws {
+    @Test func `a requeued handler is called in the next turn without a wait`() throws {
         let loop = try EventLoop()
         let worker = Worker(loop, steps: 3)
         try loop.add(worker)
@@ -78,7 +78,7 @@ struct RunQueueTests {
         #expect(worker.turns == [1, 2, 3])
     }
 
-    @Test func `events are told between two turns of a busy handler`() throws {
+    @Test func `events are delivered between two turns of a busy handler`() throws {
         let loop = try EventLoop()
         let worker = Worker(loop, steps: 100)
         try loop.add(worker)

@@ -195,10 +195,10 @@ struct DecodingTests {
     @Test func `are written within a size`() throws {
         let raster = try Raster.sample()
         for limit in [0, 1, 50] {
-            #expect(throws: ImageFailure.resultTooLarge(limit: limit)) {
+            #expect(throws: ImageCodecError.resultTooLarge(limit: limit)) {
                 try ImageCodecs.encodePNG(raster, maximumBytes: limit)
             }
-            #expect(throws: ImageFailure.resultTooLarge(limit: limit)) {
+            #expect(throws: ImageCodecError.resultTooLarge(limit: limit)) {
                 try ImageCodecs.encodeJPEG(raster, maximumBytes: limit)
             }
         }

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The head of an image")
 struct InspectionTests {
-    private func failure(of bytes: [UInt8]) -> ImageFailure? {
+    private func failure(of bytes: [UInt8]) -> ImageCodecError? {
         do {
             _ = try ImageCodecs.inspect(bytes)
             return nil

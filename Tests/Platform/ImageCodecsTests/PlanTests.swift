@@ -4,7 +4,7 @@ import Testing
 
 @Suite("A plan for images")
 struct PlanTests {
-    private func failure(_ plan: ImagePlan, _ bytes: [UInt8]) -> ImageFailure? {
+    private func failure(_ plan: ImagePlan, _ bytes: [UInt8]) -> ImageCodecError? {
         do {
             _ = try plan.apply(to: bytes)
             return nil
@@ -148,7 +148,7 @@ struct PlanTests {
         #expect(try plan.apply(to: lossy)?.kind == .png)
     }
 
-    @Test func `turns an image upright that it writes anew`() throws {
+    @Test func `rotates an image upright when it rewrites it`() throws {
         let jpeg = try ImageCodecs.encodeJPEG(try Raster.sample(), maximumBytes: 1 << 20)
         var segment: [UInt8] = Array("Exif\0\0MM".utf8) + [0, 42, 0, 0, 0, 8, 0, 1]
         segment += [1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0]

@@ -25,7 +25,7 @@ private struct Unique: ~Copyable {
 
 @Suite("A value under its lock")
 struct LockedTests {
-    private struct Refused: Error {}
+    private struct RefusedError: Error {}
 
     @Test func `critical sections of several threads do not overlap`() throws {
         let state = Locked((first: 0, second: 0))
@@ -47,10 +47,10 @@ struct LockedTests {
     @Test
     func `the lock is free again after a body that throws, and the error is the body's own`() {
         let state = Locked(0)
-        #expect(throws: Refused.self) {
-            try state.withLock { state throws(Refused) in
+        #expect(throws: RefusedError.self) {
+            try state.withLock { state throws(RefusedError) in
                 state = 1
-                throw Refused()
+                throw RefusedError()
             }
         }
         #expect(state.withLock { $0 } == 1)
@@ -126,7 +126,7 @@ struct MonitorTests {
         #expect(passed.withLock { $0 } == 3)
     }
 
-    @Test func `who waits until a moment gets up at that moment, unsignalled`() {
+    @Test func `a wait with a deadline ends at that time, unsignalled`() {
         let monitor = Monitor(())
         let deadline = Clock.monotonicNanoseconds() + 2_000_000
         let woke = monitor.wait { _ in

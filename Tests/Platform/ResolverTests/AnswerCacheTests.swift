@@ -86,7 +86,7 @@ struct AnswerCacheTests {
         }
     }
 
-    @Test func `a newer answer takes the place of the older one`() throws {
+    @Test func `a newer answer replaces the older one`() throws {
         var cache = AnswerCache(maximumEntries: 1)
         let name = try name("a.example")
         cache.insert(name, entry(1, until: 100), nowMilliseconds: 0)

@@ -40,7 +40,7 @@ final class DNSServer: Sendable {
         case held(Reply)
     }
 
-    struct Failure: Error {
+    struct StartError: Error {
         var what: String
         var errno = __errno_location().pointee
     }
@@ -92,7 +92,7 @@ final class DNSServer: Sendable {
                 DNSServer.run(Unmanaged<Inner>.fromOpaque(argument).takeRetainedValue())
                 return nil
             }, argument.toOpaque())
-        guard status == 0 else { throw Failure(what: "pthread_create", errno: status) }
+        guard status == 0 else { throw StartError(what: "pthread_create", errno: status) }
         self.thread = thread
     }
 
@@ -155,7 +155,7 @@ final class DNSServer: Sendable {
             close(udp)
             close(tcp)
         }
-        throw Failure(what: "bind")
+        throw StartError(what: "bind")
     }
 
     private static func run(_ inner: Inner) {

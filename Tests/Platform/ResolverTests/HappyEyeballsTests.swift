@@ -109,7 +109,7 @@ struct HappyEyeballsTests {
         #expect(plan.attempts.map(\.address) == [Self.a6, Self.a4])
     }
 
-    @Test func `a failed attempt starts the next at once, which gets a delay of its own`() {
+    @Test func `a failed attempt starts the next at once, with its own delay`() {
         var (plan, _) = plan([Self.a6, Self.a4, Self.b6])
         var actions = plan.handle(.attemptFailed(0, errno: ENETUNREACH, nowMilliseconds: 100))
         #expect(actions == [connect(Self.a4, 1), .setTimer(milliseconds: 250)])

@@ -78,7 +78,7 @@ struct LookupOutcomeTests {
     }
 
     @Test func `a failure is reported over no data, for a moment`() {
-        for (v4, v6, expected): (FamilyOutcome, FamilyOutcome, ResolveFailure) in [
+        for (v4, v6, expected): (FamilyOutcome, FamilyOutcome, ResolveError) in [
             (.failed(.timeout), .noData(ttlSeconds: 9), .timeout),
             (.noData(ttlSeconds: 9), .failed(.refused), .refused),
             (.failed(.serverFailure), .failed(.timeout), .serverFailure),

@@ -3,11 +3,11 @@ import Testing
 
 @testable import PinfoldResolver
 
-@Suite("Shares of the places for lookups")
+@Suite("Shares of the permits for lookups")
 struct LookupSharesTests {
     private func begin(
         _ shares: inout LookupShares, _ name: String, client: String? = nil, now: Int64 = 0
-    ) throws -> Result<LookupShares.Ticket, ResolveFailure> {
+    ) throws -> Result<LookupShares.Ticket, ResolveError> {
         let network = try client.map { IPNetwork(try #require(IPAddress($0))) }
         return shares.begin(
             try #require(DomainName(name)), client: network, nowMilliseconds: now)
@@ -15,7 +15,7 @@ struct LookupSharesTests {
 
     private func failure(
         _ shares: inout LookupShares, _ name: String, client: String? = nil, now: Int64 = 0
-    ) throws -> ResolveFailure? {
+    ) throws -> ResolveError? {
         if case .failure(let failure) = try begin(&shares, name, client: client, now: now) {
             return failure
         }
@@ -31,8 +31,8 @@ struct LookupSharesTests {
         #expect(try #require(DomainName(name)).zone == zone)
     }
 
-    @Test func `one client may have half of the places and the others the rest`() throws {
-        var shares = LookupShares(places: 16)
+    @Test func `one client may have half of the permits and the others the rest`() throws {
+        var shares = LookupShares(permits: 16)
         for number in 0..<8 {
             #expect(try failure(&shares, "h\(number).z\(number).test", client: "192.0.2.1") == nil)
         }
@@ -45,22 +45,22 @@ struct LookupSharesTests {
         #expect(try failure(&shares, "own.test") == nil, "the gateway's own are no client's")
     }
 
-    @Test func `one zone may have half of the places and the others the rest`() throws {
-        var shares = LookupShares(places: 16)
+    @Test func `one zone may have half of the permits and the others the rest`() throws {
+        var shares = LookupShares(permits: 16)
         for number in 0..<8 { #expect(try failure(&shares, "h\(number).dead.test") == nil) }
         #expect(try failure(&shares, "h9.dead.test") == .zoneLimit)
         #expect(try failure(&shares, "h9.live.test") == nil)
     }
 
-    @Test func `no more than all places are taken`() throws {
-        var shares = LookupShares(places: 2)
+    @Test func `no more permits are taken than there are`() throws {
+        var shares = LookupShares(permits: 2)
         #expect(try failure(&shares, "a.one.test") == nil)
         #expect(try failure(&shares, "a.two.test") == nil)
         #expect(try failure(&shares, "a.three.test") == .overloaded)
     }
 
-    @Test func `a lookup that ends gives its place back`() throws {
-        var shares = LookupShares(places: 2)
+    @Test func `a lookup that ends releases its permit`() throws {
+        var shares = LookupShares(permits: 2)
         let ticket = try begin(&shares, "a.one.test", client: "192.0.2.1").get()
         #expect(try failure(&shares, "b.two.test", client: "192.0.2.1") == .clientLimit)
         shares.end(ticket, timedOut: false, nowMilliseconds: 0)
@@ -68,7 +68,7 @@ struct LookupSharesTests {
     }
 
     @Test func `a zone that keeps timing out is tried with a few until something answers`() throws {
-        var shares = LookupShares(places: 1000)
+        var shares = LookupShares(permits: 1000)
         for number in 0..<8 {
             let ticket = try begin(&shares, "h\(number).dead.test").get()
             shares.end(ticket, timedOut: true, nowMilliseconds: 100)
@@ -85,7 +85,7 @@ struct LookupSharesTests {
     }
 
     @Test func `a zone's time-outs are forgotten after a while`() throws {
-        var shares = LookupShares(places: 1000)
+        var shares = LookupShares(permits: 1000)
         for number in 0..<8 {
             let ticket = try begin(&shares, "h\(number).dead.test").get()
             shares.end(ticket, timedOut: true, nowMilliseconds: 100)
@@ -96,7 +96,7 @@ struct LookupSharesTests {
     }
 
     @Test func `one client's dead zones do not have another's forgotten`() throws {
-        var shares = LookupShares(places: 1000)
+        var shares = LookupShares(permits: 1000)
         for number in 0..<8 {
             let ticket = try begin(&shares, "h\(number).dead.test", client: "192.0.2.1").get()
             shares.end(ticket, timedOut: true, nowMilliseconds: 100)

@@ -234,7 +234,7 @@ import Testing
         #expect(resolver.statistics().pending == 0)
     }
 
-    @Test func `the statistics tell what was done`() async throws {
+    @Test func `the statistics count what was done`() async throws {
         let server = try DNSServer { query in
             query.name == "no.example"
                 ? query.answer(code: 3) : query.address(v4: "192.0.2.1", v6: "2001:db8::1")
@@ -272,10 +272,10 @@ import Testing
         #expect(statistics.latencySumMilliseconds == 10_007)
     }
 
-    @Test func `every failure has a token of its own`() {
+    @Test func `every failure has a unique token`() {
         #expect(
-            Set(ResolveFailure.allCases.map(\.rawValue)).count == ResolveFailure.allCases.count)
-        #expect(ResolveFailure.nxdomain.rcode.map { "\($0)" } == "NXDOMAIN")
-        #expect(ResolveFailure.timeout.rcode == nil)
+            Set(ResolveError.allCases.map(\.rawValue)).count == ResolveError.allCases.count)
+        #expect(ResolveError.nxdomain.rcode.map { "\($0)" } == "NXDOMAIN")
+        #expect(ResolveError.timeout.rcode == nil)
     }
 }

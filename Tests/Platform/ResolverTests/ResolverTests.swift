@@ -116,9 +116,9 @@ import Testing
     }
 
     @Test(
-        arguments: [(UInt16(2), ResolveFailure.serverFailure), (5, .refused), (4, .serverFailure)])
+        arguments: [(UInt16(2), ResolveError.serverFailure), (5, .refused), (4, .serverFailure)])
     func `a server's failure has its reason and is remembered for a moment only`(
-        code: UInt16, expected: ResolveFailure
+        code: UInt16, expected: ResolveError
     ) async throws {
         let server = try DNSServer { $0.answer(code: code) }
         let fixture = try ResolverFixture(servers: [server])
@@ -129,7 +129,7 @@ import Testing
         #expect(fixture.cached("www.example") == nil)
     }
 
-    @Test func `servers that say nothing are a timeout, after the tries`() async throws {
+    @Test func `silent servers are a timeout, after the tries`() async throws {
         let server = try DNSServer { _ in .silence }
         let fixture = try ResolverFixture(servers: [server]) {
             $0.timeoutMilliseconds = 30
@@ -236,7 +236,7 @@ import Testing
     }
 
     @Test
-    func `answers to other questions are passed over until the right one comes`() async throws {
+    func `answers to other questions are ignored until the right one arrives`() async throws {
         let server = try DNSServer { query in
             guard case .message(let right) = query.address(v4: "192.0.2.1", v6: "2001:db8::1")
             else { return .silence }

@@ -9,7 +9,7 @@ struct CipherListTests {
         "DEFAULT", "DEFAULT:!SHA1", "HIGH:!aNULL:!MD5:!RC4:!3DES:!EXPORT", "ALL:@STRENGTH",
         "ECDHE+AESGCM:ECDHE+CHACHA20", "ECDHE-RSA-AES128-GCM-SHA256", "HIGH -AES128;+AES256,AES",
     ])
-    func `what the library takes is right`(list: String) throws {
+    func `what the library accepts is valid`(list: String) throws {
         try CipherLists.check(ciphers: list)
     }
 
@@ -30,8 +30,8 @@ struct CipherListTests {
             ("", .leavesNothing), (":", .leavesNothing), ("!HIGH", .leavesNothing),
             ("HIGH:!ALL", .leavesNothing), ("aNULL", .leavesNothing), ("eNULL", .leavesNothing),
             ("RC4", .leavesNothing), ("ADH:AECDH", .leavesNothing), ("PSK", .leavesNothing),
-        ] as [(String, CipherListProblem)])
-    func `what it passes over or cannot use is named`(list: String, problem: CipherListProblem) {
+        ] as [(String, CipherListError)])
+    func `what it ignores or cannot use is named`(list: String, problem: CipherListError) {
         #expect(throws: problem) { try CipherLists.check(ciphers: list) }
         #expect(!problem.description.isEmpty)
     }
@@ -65,8 +65,8 @@ struct CipherListTests {
             ("TLS_FOO", .unknown("TLS_FOO")), ("HIGH", .unknown("HIGH")),
             ("TLS_AES_128_GCM_SHA256:tls_aes_256_gcm_sha384", .unknown("tls_aes_256_gcm_sha384")),
             ("", .leavesNothing),
-        ] as [(String, CipherListProblem)])
-    func `other names are not of TLS 1.3`(list: String, problem: CipherListProblem) {
+        ] as [(String, CipherListError)])
+    func `other names are not of TLS 1.3`(list: String, problem: CipherListError) {
         #expect(throws: problem) { try CipherLists.check(cipherSuites: list) }
     }
 }

@@ -71,7 +71,7 @@ struct ClientIdentityTests {
     }
 
     @Test(arguments: versions)
-    func `is refused by who does not know it`(version: Int32) throws {
+    func `is refused by a server that does not know it`(version: Int32) throws {
         let server = server(version)
         do {
             let client = try TestClient(context(), port: server.port)

@@ -223,7 +223,7 @@ struct ContextTests {
             try CertificateInspection(certificate: nameless.der).identity.subject == "(no name)")
     }
 
-    @Test func `every error has a token and a sentence of its own`() {
+    @Test func `every error has a unique token and sentence`() {
         let errors: [TLSError] = [
             .trust(TrustFailure(.invalidPolicy)),
             .alertReceived(code: 40, name: "handshake_failure"),

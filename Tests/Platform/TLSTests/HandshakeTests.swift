@@ -99,7 +99,7 @@ struct HandshakeTests {
         }
     }
 
-    @Test func `a server that does not speak TLS is told from one that does`() throws {
+    @Test func `a server that does not speak TLS is distinguished from one that does`() throws {
         let server = TestServer([PKI.direct], .plainText)
         do {
             let client = try TestClient(.make(), port: server.port)

@@ -127,7 +127,7 @@ struct JudgementTests {
         #expect(try found(PKI.weak, .byDefault) == "rsa-too-short")
     }
 
-    @Test func `what is no certificate is told by its position`() throws {
+    @Test func `anything but a certificate is reported by its position`() throws {
         let context = try TLSClientContext.make()
         let leaf = PKI.leaf.der
         let cases: [([[UInt8]], ChainFailure)] = [

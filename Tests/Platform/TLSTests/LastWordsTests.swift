@@ -14,7 +14,7 @@ struct LastWordsTests {
         pair.sockets.say([23, 3, 3, 0, 20] + [UInt8](repeating: 7, count: 20))
     }
 
-    @Test func `an alert is told of though a write has failed before it is read`() throws {
+    @Test func `an alert is reported although a write failed before it was read`() throws {
         let pair = try Pair()
         #expect(pair.opens())
         #expect(pair.server.write("answer") == .bytes(6))
@@ -56,7 +56,7 @@ struct LastWordsTests {
         #expect(read.end == .endOfStream)
     }
 
-    @Test func `an alert in the handshake is told of though nothing can be sent`() throws {
+    @Test func `an alert in the handshake is reported although nothing can be sent`() throws {
         let sockets = SocketPair()
         let client = try TLSClientConnection(
             context: .make(), fileDescriptor: sockets.far, host: "service.test", port: 443,
@@ -83,7 +83,7 @@ struct LastWordsTests {
         #expect(client.handshake() == .failed(.transport(errorNumber: EPIPE)))
     }
 
-    @Test func `an alert of TLS 1.3 to the end of the handshake is told of`() throws {
+    @Test func `a TLS 1.3 alert after the handshake is reported`() throws {
         let pair = try Pair()
         #expect(pair.client.handshake() == .wantRead)
         #expect(pair.server.handshake() == .wantRead)

@@ -51,7 +51,7 @@ struct NestedTests {
 
     /// No poller edge reports what the outer session has already decrypted.
     @Test(arguments: [false, true])
-    func `a read says that there is more while the outer one holds some`(trusts: Bool) throws {
+    func `a read reports more while the outer session holds some`(trusts: Bool) throws {
         let pair = try NestedPair()
         #expect(pair.handshake() == .complete)
         pair.write(TransferTests.pattern(1000), records: 10)
@@ -108,7 +108,7 @@ struct NestedTests {
         #expect((64...192).contains(most), "\(most)")
     }
 
-    @Test func `a write stops at the full socket and goes on`() throws {
+    @Test func `a write stops at the full socket and continues`() throws {
         let pair = try NestedPair()
         #expect(pair.handshake() == .complete)
         let content = TransferTests.pattern(2_000_000)
@@ -262,7 +262,7 @@ struct NestedTests {
         #expect(pair.outer.server.failure == nil)
     }
 
-    @Test func `tells what is not TLS`() throws {
+    @Test func `reports what is not TLS`() throws {
         let pair = try NestedPair()
         let said = Array("GET / HTTP/1.1\r\n\r\n".utf8)
         #expect(pair.outer.client.write(said) == .bytes(said.count))

@@ -10,7 +10,7 @@ struct ServerFailureTests {
             "GET / HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:443 HTTP/1.1\r\n\r\n",
             "SSH-2.0-OpenSSH_9.2\r\n", "\0\0\0\0\0\0\0\0\0\0\0\0",
         ])
-    func `what is not TLS is told`(said: String) throws {
+    func `what is not TLS is reported`(said: String) throws {
         let sockets = SocketPair()
         let server = try TLSServerConnection(context: .make(), fileDescriptor: sockets.near)
         sockets.say(Array(said.utf8))
@@ -43,7 +43,7 @@ struct ServerFailureTests {
         #expect(error == .truncated || error == .transport(errorNumber: ECONNRESET))
     }
 
-    @Test func `a client that does not trust the certificate says so`() throws {
+    @Test func `a client that does not trust the certificate sends an alert`() throws {
         let pair = try Pair(client: .make(roots: PKI.roots(PKI.rogueRoot)))
         let result = pair.handshake()
         guard case .trust = result.client.error else {
@@ -66,7 +66,7 @@ struct ServerFailureTests {
         #expect(server.sentAlert == TLSAlert(code: 70))
     }
 
-    @Test func `renegotiation is refused, and the connection goes on`() throws {
+    @Test func `renegotiation is refused, and the connection continues`() throws {
         let sockets = SocketPair()
         let client = LibraryClient(descriptor: sockets.far, version: TLS1_2_VERSION)
         let server = try TLSServerConnection(context: .make(), fileDescriptor: sockets.near)
@@ -122,7 +122,7 @@ struct ServerIdentityTests {
         #expect(pair.opens())
     }
 
-    @Test func `what is no certificate or no key is refused`() {
+    @Test func `anything but a certificate or a key is refused`() {
         let key = Self.pem(of: PKI.leaf.key)
         for chain in [[], Array("text".utf8), key, PKI.leaf.pem + PKI.leaf.pem.dropLast(40)] {
             #expect(throws: TLSIdentityError.noCertificate) {

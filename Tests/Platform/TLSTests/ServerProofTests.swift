@@ -102,7 +102,7 @@ struct ServerProofTests {
     }
 
     @Test(arguments: settings)
-    func `is what the library's server has`(setting: Setting) throws {
+    func `matches the library's server`(setting: Setting) throws {
         let flights = try Self.flights(setting)
         let proof = try Self.proof(flights)
         let certificate = setting.rsaBits == nil ? Self.ecdsa : Self.rsa

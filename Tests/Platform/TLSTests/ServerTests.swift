@@ -6,7 +6,7 @@ import Testing
 
 @Suite("A server's connections")
 struct ServerTests {
-    @Test func `a client and a server agree, and both tell on what`() throws {
+    @Test func `a client and a server agree, and both report on what`() throws {
         let pair = try Pair()
         #expect(pair.server.version == nil)
         #expect(pair.opens())
@@ -63,7 +63,7 @@ struct ServerTests {
 
     @Test(
         arguments: [("Service.TEST.", "service.test"), ("127.0.0.1", nil)] as [(String, String?)])
-    func `the name that the client asks for is told`(host: String, name: String?) throws {
+    func `the name that the client asks for is reported`(host: String, name: String?) throws {
         let pair = try Pair(host: host)
         #expect(pair.server.serverName == nil)
         #expect(pair.opens())
@@ -154,7 +154,7 @@ struct ServerTests {
         #expect(reader.failure == .truncated)
     }
 
-    @Test func `a write stops at the full socket, within a record, and goes on`() throws {
+    @Test func `a write stops at the full socket, within a record, and continues`() throws {
         let pair = try Pair()
         #expect(pair.opens())
         let content = TransferTests.pattern(2_000_000)

@@ -11,7 +11,7 @@ struct SuffixListTests {
             ("example.com", .none), ("example.co.uk", .none), ("user.github.io", .none),
             ("www.ck", .none), ("nosuchdomain", .unlisted), ("example.nosuchdomain", .none),
         ] as [(String, PublicSuffixKind)])
-    func `tells registries', companies' and unknown ones apart`(
+    func `distinguishes registries', companies' and unknown ones`(
         name: String, kind: PublicSuffixKind
     ) {
         #expect(SuffixList().kind(of: name) == kind)

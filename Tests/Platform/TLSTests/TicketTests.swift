@@ -122,7 +122,7 @@ struct TicketTests {
     }
 
     @Test(arguments: versions)
-    func `a session of another scope or name begins anew, and does not fail`(
+    func `a session of another scope or name starts over, and does not fail`(
         version: Int32
     ) throws {
         let keys = Self.keys(TestClock())
@@ -141,7 +141,7 @@ struct TicketTests {
     }
 
     @Test(arguments: versions)
-    func `a resumed session tells who the client was`(version: Int32) throws {
+    func `a resumed session reports the client's identity`(version: Int32) throws {
         let server = try Self.context(
             Self.keys(TestClock()), clientRoots: PKI.roots(PKI.root))
         let first = try Self.visit(server, version: version, as: PKI.clientOnly)
@@ -160,7 +160,7 @@ struct TicketTests {
     }
 }
 
-@Suite("Clients that prove who they are")
+@Suite("Clients that prove their identity")
 struct ClientCertificateTests {
     private static func open(
         _ person: TestCertificate?, version: Int32
@@ -179,7 +179,7 @@ struct ClientCertificateTests {
     }
 
     @Test(arguments: TicketTests.versions)
-    func `the subject of a certificate that leads to a root is told`(version: Int32) throws {
+    func `the subject of a certificate that leads to a root is reported`(version: Int32) throws {
         let (result, server) = try Self.open(PKI.clientOnly, version: version)
         #expect(result == .complete)
         #expect(server.clientSubject == "CN=Client")
@@ -228,7 +228,7 @@ struct ClientCertificateTests {
 @Suite("Versions before 1.2")
 struct ObsoleteVersionTests {
     @Test(arguments: [(TLS1_VERSION, TLSVersion.tls10), (TLS1_1_VERSION, .tls11)])
-    func `they are spoken where the minimum says so, and nowhere else`(
+    func `they are used where the minimum allows them, and nowhere else`(
         number: Int32, version: TLSVersion
     ) throws {
         for minimum in TLSVersion.allCases {

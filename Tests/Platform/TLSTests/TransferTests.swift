@@ -84,7 +84,7 @@ struct TransferTests {
     }
 
     @Test
-    func `a read that fills the buffer says whether the socket is known to be empty`() throws {
+    func `a read that fills the buffer reports whether the socket is known to be empty`() throws {
         _ = try withClient(.hold(Self.pattern(100))) { client in
             #expect(client.read(10).result == .wantRead)
             #expect(client.write([1]))
@@ -143,7 +143,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a write stops when the socket is full and goes on from another address`() throws {
+    @Test func `a write stops when the socket is full and continues from another address`() throws {
         let gate = Gate()
         let request = Self.pattern(2_000_000)
         let records = try withClient(.echo(request.count, start: gate)) { client in
@@ -172,7 +172,7 @@ struct TransferTests {
         #expect(records.map { $0.request == request } == [true])
     }
 
-    @Test func `ending the session lets the server know, and a broken one says nothing`() throws {
+    @Test func `ending the session notifies the server, and a broken one sends nothing`() throws {
         let records = try withClient(.hold([1])) { client in
             #expect(client.write([7]))
             #expect(client.readWhenReady(10).bytes == [1])

@@ -90,7 +90,7 @@ struct TransparencyTests {
         #expect(try failure(try verdict([leaf, PKI.rogueRoot.der], pinsets: reported)) == nil)
     }
 
-    @Test func `what refuses the chain is told first`() throws {
+    @Test func `what refuses the chain is reported first`() throws {
         guard case .refused(let failure) = try verdict([PKI.rogueLeaf.der]) else {
             Issue.record("trusted")
             return
@@ -200,7 +200,7 @@ struct TransparencyTests {
         #expect(try failure(try verdict(second, pinsets: lax, roots: PKI.roots())) == nil)
     }
 
-    @Test func `timestamps in a form that is none are told as such`() throws {
+    @Test func `timestamps in an invalid form are reported as such`() throws {
         let malformed = TransparencyFailure.Rejected(.certificate, .malformedList)
         for content in [[5, 0], [0xFF], [4, 1]] as [[UInt8]] {
             let leaf = PKI.leaf.embedding(raw: content, issuer: PKI.intermediate)

@@ -52,7 +52,7 @@ struct ThreadTests {
         #expect(own() == before)
     }
 
-    @Test func `a thread takes no signals but those of its own faults`() throws {
+    @Test func `a thread receives only signals of its own faults`() throws {
         func mask() -> [Int32] {
             var set = sigset_t()
             pthread_sigmask(SIG_SETMASK, nil, &set)
@@ -73,7 +73,7 @@ struct ThreadTests {
         #expect(mask() == before)
     }
 
-    @Test func `joining waits for the end; what comes after it does nothing`() throws {
+    @Test func `joining waits for the end; later calls do nothing`() throws {
         let ended = Locked(false)
         let gate = Gate()
         let thread = try Thread(name: "test") {
@@ -89,7 +89,7 @@ struct ThreadTests {
         #expect(!thread.isCurrent)
     }
 
-    @Test func `a thread that joins itself is detached, and goes on to its end`() throws {
+    @Test func `a thread that joins itself is detached, and runs to its end`() throws {
         let own = Locked<Thread?>(nil)
         let (start, end) = (Gate(), Gate())
         let wasCurrent = Locked(false)

@@ -2,7 +2,7 @@ import Testing
 
 @Suite("The package's manifest and the page on its architecture")
 struct ManifestTests {
-    @Test func `every folder imports only what the manifest lets it`() throws {
+    @Test func `every folder imports only what the manifest allows`() throws {
         var count = 0
         let tables = try Package.imports()
         let modules = tables.flatMap(\.entries).reduce(into: Set<String>()) {
@@ -29,7 +29,7 @@ struct ManifestTests {
     }
 
     /// An unneeded permission is a missing wall.
-    @Test func `the manifest lets no folder import what it does not`() throws {
+    @Test func `the manifest allows no import that is not used`() throws {
         // A program that is started is imported by nobody.
         let programs: Set = ["ImageTestWorker"]
         for (base, entries) in try Package.imports() {
@@ -72,7 +72,7 @@ struct ManifestTests {
         }
     }
 
-    @Test func `the page says of every module what it may import`() throws {
+    @Test func `the page lists what every module may import`() throws {
         let entries = try Package.imports()[0].entries
         let page = try Package.documentedImports()
         let modules = Set(entries.map(\.module)).union(try Package.librariesOfC())

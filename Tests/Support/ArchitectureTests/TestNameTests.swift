@@ -57,7 +57,7 @@ struct TestNameTests {
             ("@Suite(.serialized)\nstruct PinTests {", "a suite has a title"),
             ("@Suite(\"Pins\") struct Pins {", "a suite's type ends with Tests"),
         ] as [(String, String?)])
-    func `what is no sentence or no title is told`(text: String, problem: String?) throws {
+    func `anything but a sentence or a title is reported`(text: String, problem: String?) throws {
         let file = SourceFile(
             path: "Tests/X.swift", lines: text.split(separator: "\n").map(String.init))
         let found = TestDeclaration.all(in: file)

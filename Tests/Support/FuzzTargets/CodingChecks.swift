@@ -5,7 +5,7 @@ import Transformation
 
 extension FuzzTarget {
     /// The first byte selects the codings that the rest is in.
-    func checkCodings(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkCodings(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let all: [[ContentCoding]] = [
             [.gzip], [.deflate], [.brotli], [.gzip, .gzip], [.brotli, .deflate],
         ]
@@ -16,7 +16,9 @@ extension FuzzTarget {
             content = try ContentCodings.decode(
                 Array(bytes.dropFirst()), codings: codings, maximum: maximum)
         } catch { return false }
-        guard content.count <= maximum else { throw FuzzFinding("\(content.count) bytes came out") }
+        guard content.count <= maximum else {
+            throw FuzzCheckError("\(content.count) bytes came out")
+        }
         do throws(ContentCodingError) {
             for coding in codings {
                 let encoded = try ContentCodings.encode(content, as: coding)
@@ -24,13 +26,13 @@ extension FuzzTarget {
                 guard again == content else { throw .tooLarge(maximum: 0) }
             }
         } catch {
-            throw FuzzFinding("other content after encoding: \(error)")
+            throw FuzzCheckError("other content after encoding: \(error)")
         }
         return true
     }
 
     /// A schema, a NUL, and what is validated against it.
-    func checkSchema(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkSchema(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let end = bytes.firstIndex(of: 0) ?? bytes.count
         let content = Array(bytes[min(end + 1, bytes.count)...])
         let schema: JSONSchema
@@ -39,15 +41,15 @@ extension FuzzTarget {
         } catch { return false }
         let first = violation(of: schema, content)
         guard first == violation(of: schema, content) else {
-            throw FuzzFinding("another answer the second time")
+            throw FuzzCheckError("another answer the second time")
         }
         guard let first else { return true }
         let shown = first.excerpt.count + (first.place?.utf8.count ?? 0)
         guard shown <= TransformationFailure.maximumExcerptBytes + 40 else {
-            throw FuzzFinding("\(shown) bytes of the content are shown")
+            throw FuzzCheckError("\(shown) bytes of the content are shown")
         }
         guard String(validating: first.excerpt, as: UTF8.self) != nil else {
-            throw FuzzFinding("half a character is shown")
+            throw FuzzCheckError("half a character is shown")
         }
         return true
     }

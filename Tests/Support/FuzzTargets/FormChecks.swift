@@ -1,7 +1,7 @@
 import Documents
 
 extension FuzzTarget {
-    func checkForm(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkForm(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         try checkIndices(bytes)
         let value: DocumentValue
         do throws(DocumentError) {
@@ -17,12 +17,12 @@ extension FuzzTarget {
             try FormReader.value(of: first, limits: .fuzzingAgain)
         }
         let second = try reading { () throws(DocumentError) in try form(sorted) }
-        guard first == second else { throw FuzzFinding("another form after reading") }
+        guard first == second else { throw FuzzCheckError("another form after reading") }
         return true
     }
 
     /// With arrays by index, which show where each element ends, whatever it is.
-    private func checkIndices(_ bytes: [UInt8]) throws(FuzzFinding) {
+    private func checkIndices(_ bytes: [UInt8]) throws(FuzzCheckError) {
         guard
             let value = try? FormReader.value(of: bytes, limits: .fuzzing, arrays: .indices)
         else { return }
@@ -32,7 +32,7 @@ extension FuzzTarget {
             try FormReader.value(of: first, limits: .fuzzingAgain, arrays: .indices)
         }
         let second = try reading { () throws(DocumentError) in try form(sorted, .indices) }
-        guard first == second else { throw FuzzFinding("another form by index after reading") }
+        guard first == second else { throw FuzzCheckError("another form by index after reading") }
     }
 
     private func hasPlainKeys(_ value: DocumentValue) -> Bool {
@@ -69,7 +69,7 @@ extension FuzzTarget {
 
     /// The boundary is `b`. The body is passed whole and a few bytes at a time, and interpreted
     /// according to its head.
-    func checkMultipart(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkMultipart(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         if let text = String(validating: bytes, as: UTF8.self) {
             _ = try? MultipartDocument.boundary(of: text)
         }
@@ -81,17 +81,17 @@ extension FuzzTarget {
         case (let parts?, let fed?):
             guard parts.count <= limits.parts,
                 parts.allSatisfy({ $0.content.count <= limits.partBytes })
-            else { throw FuzzFinding("parts beyond the limits") }
+            else { throw FuzzCheckError("parts beyond the limits") }
             guard parts.map(\.part) == fed.parts, parts.map({ Array($0.content) }) == fed.contents
-            else { throw FuzzFinding("read otherwise in small pieces") }
-        default: throw FuzzFinding("refused in one way of giving it, not in the other")
+            else { throw FuzzCheckError("read otherwise in small pieces") }
+        default: throw FuzzCheckError("refused in one way of giving it, not in the other")
         }
         for files in MultipartFiles.allCases {
             let value = try? MultipartDocument.asDocument(
                 bytes, boundary: "b", files: files, limits: limits, documentLimits: .fuzzing)
             try value?.checkLimits()
             guard value == nil || parts != nil else {
-                throw FuzzFinding("a value of a body that was refused")
+                throw FuzzCheckError("a value of a body that was refused")
             }
         }
         return parts != nil

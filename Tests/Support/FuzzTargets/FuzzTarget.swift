@@ -21,9 +21,9 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     /// Passes the bytes to the parser.
     ///
     /// - Returns: whether they were parsed, rather than refused with a parser error.
-    /// - Throws: a ``FuzzFinding`` if something that must hold does not.
+    /// - Throws: a ``FuzzCheckError`` if something that must hold does not.
     @discardableResult
-    package func check(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    package func check(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         switch self {
         case .json: try checkJSON(bytes)
         case .xml: try checkXML(bytes)
@@ -42,7 +42,7 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
 }
 
 /// Something that must hold but does not.
-package struct FuzzFinding: Error, CustomStringConvertible {
+package struct FuzzCheckError: Error, CustomStringConvertible {
     package let description: String
 
     init(_ description: String) { self.description = description }
@@ -87,8 +87,8 @@ extension DocumentValue {
     }
 
     /// - Throws: if the value exceeds the limits of its reader.
-    func checkLimits(_ limits: DocumentLimits = .fuzzing) throws(FuzzFinding) {
-        guard depth <= limits.depth else { throw FuzzFinding("\(depth) levels were read") }
-        guard count <= limits.values else { throw FuzzFinding("\(count) values were read") }
+    func checkLimits(_ limits: DocumentLimits = .fuzzing) throws(FuzzCheckError) {
+        guard depth <= limits.depth else { throw FuzzCheckError("\(depth) levels were read") }
+        guard count <= limits.values else { throw FuzzCheckError("\(count) values were read") }
     }
 }

@@ -5,13 +5,13 @@ import Transformation
 extension FuzzTarget {
     /// A request's head rewritten by rules of every kind is a valid head again, and rewriting it a
     /// second time does not change it unless something is added.
-    func checkHead(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkHead(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         guard isHead(bytes) else { return false }
         let once = try rewritten(bytes)
-        guard isHead(once) else { throw FuzzFinding("what was written is no head") }
+        guard isHead(once) else { throw FuzzCheckError("what was written is no head") }
         let twice = try rewritten(once)
         guard twice == (try rewritten(twice)) else {
-            throw FuzzFinding("a head that does not come to rest")
+            throw FuzzCheckError("a head that does not come to rest")
         }
         var ask = UpstreamAsk()
         ask.looksAtContent = true
@@ -19,7 +19,7 @@ extension FuzzTarget {
         ask.accept = "application/json"
         let lines = Array(once.dropLast(2))
         guard let asked = ask.upstreamLines(lines.span) else { return true }
-        guard isHead(asked + "\r\n".utf8) else { throw FuzzFinding("what is asked is no head") }
+        guard isHead(asked + "\r\n".utf8) else { throw FuzzCheckError("what is asked is no head") }
         return true
     }
 
@@ -47,13 +47,13 @@ extension FuzzTarget {
     }()
 
     /// The head after the rules, and as the head of translated content.
-    private func rewritten(_ bytes: [UInt8]) throws(FuzzFinding) -> [UInt8] {
+    private func rewritten(_ bytes: [UInt8]) throws(FuzzCheckError) -> [UInt8] {
         var result = bytes
         for step in 0..<2 {
             var parser = RequestHeadParser(limits: Self.limits)
             var head = RequestHead()
             guard (try? parser.parse(result.span, into: &head)) != nil else {
-                throw FuzzFinding("what was written is no head, before step \(step)")
+                throw FuzzCheckError("what was written is no head, before step \(step)")
             }
             if step == 0 {
                 let changed = try? Self.rules.head(rewriting: head, in: result.span, isSecure: true)

@@ -1,7 +1,7 @@
 import Documents
 
 extension FuzzTarget {
-    func checkJSON(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkJSON(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         var refusal: DocumentError?
         do throws(DocumentError) {
             try JSONValidator.validate(bytes, limits: .fuzzing)
@@ -11,21 +11,21 @@ extension FuzzTarget {
             value = try JSONDocument.value(of: bytes, limits: .fuzzing)
         } catch {
             guard error == refusal else {
-                throw FuzzFinding("refused with \(error), checked alone with \(refusal as Any)")
+                throw FuzzCheckError("refused with \(error), checked alone with \(refusal as Any)")
             }
             return false
         }
-        if let refusal { throw FuzzFinding("read, but refused by the check: \(refusal)") }
+        if let refusal { throw FuzzCheckError("read, but refused by the check: \(refusal)") }
         try value.checkLimits()
         let text = try writtenJSON(value)
         guard try reading({ () throws(DocumentError) in try JSONDocument.value(of: text) }) == value
-        else { throw FuzzFinding("read otherwise after writing") }
+        else { throw FuzzCheckError("read otherwise after writing") }
         return true
     }
 
     /// A query string of the value in a JSON text. Its names and texts are read again; nested
     /// arrays and numbers cannot be distinguished in it.
-    func checkQueryString(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkQueryString(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let value: DocumentValue
         let text: String
         let pairs: [QueryString.Pair]
@@ -41,16 +41,16 @@ extension FuzzTarget {
                     || UInt8(ascii: "A")...UInt8(ascii: "Z") ~= $0
                     || UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
             })
-        else { throw FuzzFinding("a character that is not escaped: \(text)") }
+        else { throw FuzzCheckError("a character that is not escaped: \(text)") }
         guard text.utf8.count <= DocumentLimits.fuzzing.output else {
-            throw FuzzFinding("\(text.utf8.count) bytes were written")
+            throw FuzzCheckError("\(text.utf8.count) bytes were written")
         }
         let joined = pairs.map { pair in
             let name = QueryString.escape(pair.name)
             return pair.text.map { "\(name)=\(QueryString.escape($0))" } ?? name
         }
         guard joined.joined(separator: "&") == text else {
-            throw FuzzFinding("the pairs are not the query string")
+            throw FuzzCheckError("the pairs are not the query string")
         }
         // What was written is a form: a value, or names that contradict one another.
         _ = try? FormReader.value(of: Array(text.utf8), limits: .fuzzingAgain)
@@ -59,7 +59,7 @@ extension FuzzTarget {
 }
 
 /// The value as JSON.
-func writtenJSON(_ value: DocumentValue) throws(FuzzFinding) -> [UInt8] {
+func writtenJSON(_ value: DocumentValue) throws(FuzzCheckError) -> [UInt8] {
     try reading { () throws(DocumentError) in
         var writer = JSONWriter(limits: .fuzzingAgain)
         try value.replay(into: &writer)
@@ -70,8 +70,8 @@ func writtenJSON(_ value: DocumentValue) throws(FuzzFinding) -> [UInt8] {
 /// What must not be refused.
 func reading<Result>(
     _ body: () throws(DocumentError) -> Result
-) throws(FuzzFinding) -> Result {
+) throws(FuzzCheckError) -> Result {
     do throws(DocumentError) { return try body() } catch {
-        throw FuzzFinding("refused after it was read: \(error)")
+        throw FuzzCheckError("refused after it was read: \(error)")
     }
 }

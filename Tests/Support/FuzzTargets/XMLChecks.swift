@@ -1,34 +1,36 @@
 import Documents
 
 extension FuzzTarget {
-    func checkXML(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkXML(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let chunks = parsedInChunks(bytes)
         let document: XMLTree
         do throws(DocumentError) {
             document = try XMLTree(bytes, limits: .fuzzing)
         } catch {
             // A tree of elements is refused if and only if its events are.
-            guard chunks == nil else { throw FuzzFinding("refused whole, not in parts: \(error)") }
+            guard chunks == nil else {
+                throw FuzzCheckError("refused whole, not in parts: \(error)")
+            }
             return false
         }
-        guard chunks != nil else { throw FuzzFinding("refused in parts, not whole") }
+        guard chunks != nil else { throw FuzzCheckError("refused in parts, not whole") }
         let again = try reading { () throws(DocumentError) in
             try XMLTree(document.write(limits: .fuzzingAgain), limits: .fuzzingAgain)
         }
-        guard again == document else { throw FuzzFinding("read otherwise after writing") }
+        guard again == document else { throw FuzzCheckError("read otherwise after writing") }
         try checkXMLValue(bytes)
         return true
     }
 
     /// The document as a value, by the convention of xmltodict.
-    private func checkXMLValue(_ bytes: [UInt8]) throws(FuzzFinding) {
+    private func checkXMLValue(_ bytes: [UInt8]) throws(FuzzCheckError) {
         guard let value = try? XMLValueReader.value(of: bytes, limits: .fuzzing) else { return }
         let again = try reading { () throws(DocumentError) in
             var writer = XMLValueWriter(limits: .fuzzingAgain)
             try value.replay(into: &writer)
             return try XMLValueReader.value(of: writer.finish(), limits: .fuzzingAgain)
         }
-        guard again == value else { throw FuzzFinding("another value after writing") }
+        guard again == value else { throw FuzzCheckError("another value after writing") }
         _ = try writtenJSON(value)
     }
 
@@ -53,7 +55,7 @@ extension FuzzTarget {
 
     func checkPropertyList(
         _ bytes: [UInt8], as form: PropertyListForm
-    ) throws(FuzzFinding) -> Bool {
+    ) throws(FuzzCheckError) -> Bool {
         let value: DocumentValue
         do throws(DocumentError) {
             let found = try bytes.withBytes { bytes throws(DocumentError) in
@@ -74,38 +76,38 @@ extension FuzzTarget {
         // Insignificant digits of a real, as in 1.50, are lost: the number is the same.
         let expected = form == .binary ? value : try again(binary, .binary)
         guard binary == expected else {
-            throw FuzzFinding("another value after writing it binary")
+            throw FuzzCheckError("another value after writing it binary")
         }
         try checkXMLPropertyList(of: value)
         return true
     }
 
     /// What is read without expat is what expat reads.
-    private func compareWithExpat(_ bytes: [UInt8]) throws(FuzzFinding) {
+    private func compareWithExpat(_ bytes: [UInt8]) throws(FuzzCheckError) {
         let found = Result { () throws(DocumentError) in
             try PropertyListReader.value(of: bytes, limits: .fuzzing)
         }
         let expected = Result { () throws(DocumentError) in
             try PropertyListReader.valueByExpat(of: bytes, limits: .fuzzing)
         }
-        guard found == expected else { throw FuzzFinding("not what expat reads: \(expected)") }
+        guard found == expected else { throw FuzzCheckError("not what expat reads: \(expected)") }
     }
 
     /// XML does not allow every character and truncates fractions of seconds; everything else
     /// stays.
-    private func checkXMLPropertyList(of value: DocumentValue) throws(FuzzFinding) {
+    private func checkXMLPropertyList(of value: DocumentValue) throws(FuzzCheckError) {
         guard (try? propertyList(value, .xml)) != nil else { return }
         let once = try again(value, .xml)
         let twice = try again(once, .xml)
-        guard once == twice else { throw FuzzFinding("another value after writing it as XML") }
-        guard once.count == value.count else { throw FuzzFinding("values were lost in XML") }
+        guard once == twice else { throw FuzzCheckError("another value after writing it as XML") }
+        guard once.count == value.count else { throw FuzzCheckError("values were lost in XML") }
     }
 }
 
 /// The value, written and read.
 private func again(
     _ value: DocumentValue, _ form: PropertyListForm
-) throws(FuzzFinding) -> DocumentValue {
+) throws(FuzzCheckError) -> DocumentValue {
     try reading { () throws(DocumentError) in
         try PropertyListReader.value(of: propertyList(value, form), limits: .fuzzingAgain)
     }

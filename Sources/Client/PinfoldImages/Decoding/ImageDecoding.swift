@@ -30,7 +30,7 @@ public struct InProcessImageDecoder: ImageDecoding {
         _ content: [UInt8], _ format: ImageFormat, limits: ImageLimits
     ) throws(ImageError) -> ImagePixels {
         guard format != .avif || Codecs.hasAVIF else { throw .notDecoded(.avif) }
-        do throws(ImageFailure) {
+        do throws(ImageCodecError) {
             let header = try ImageCodecs.inspect(content)
             let decoded = try ImageCodecs.decode(content, header, maximumPixels: limits.pixels)
             let raster = try decoded.raster.oriented(decoded.orientation)
@@ -50,7 +50,7 @@ enum Codecs {
 }
 
 extension ImageError {
-    init(_ failure: ImageFailure) {
+    init(_ failure: ImageCodecError) {
         self =
             switch failure {
             case .notAnImage: .notAnImage

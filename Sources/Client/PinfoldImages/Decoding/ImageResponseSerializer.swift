@@ -76,7 +76,7 @@ public struct ImageResponseSerializer: ResponseSerializer {
 
     /// Reads the header and checks the limits.
     private func header(of content: [UInt8]) throws(ImageError) -> ImageHeader {
-        do throws(ImageFailure) {
+        do throws(ImageCodecError) {
             if ImageKind(signatureOf: content) == .avif, !Codecs.hasAVIF {
                 throw .unsupported(.avif)
             }

@@ -10,8 +10,8 @@ import Trust
 /// Why a server's certificates could not be obtained.
 package enum ServerProbeError: Error, CustomStringConvertible {
     case noResolver(Resolver.StartError)
-    case notResolved(PeerAddress, ResolveFailure)
-    /// No address could be connected to; the values are of the last one.
+    case notResolved(PeerAddress, ResolveError)
+    /// None of the addresses could be connected to; of the last one.
     case notConnected(Endpoint, Errno)
     case timeout(PeerAddress)
     /// The handshake ended before the server sent its certificate.

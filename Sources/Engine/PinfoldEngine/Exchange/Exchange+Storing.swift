@@ -114,7 +114,7 @@ extension Exchange {
     ) -> Bool {
         let begun = key.withView { view in
             head.withUnsafeBytes { bytes in
-                Result { () throws(StoreRefusal) in
+                Result { () throws(StoreRefusalReason) in
                     try store.beginStore(
                         key: view, vary: vary, head: bytes, metadata: metadata,
                         policy: fingerprint, expectedLength: response.framing.length,
@@ -145,8 +145,8 @@ extension Exchange {
         }
     }
 
-    /// The store refused a response that it had begun to store.
-    private func gaveUp(_ refusal: StoreRefusal) {
+    /// The store, which had begun, was refused.
+    private func gaveUp(_ refusal: StoreRefusalReason) {
         notStored(because: NotStoredReason(refusal))
         environment.metrics.add(.cacheStoresAborted)
         endFlight(unstoredBecause: notStoredReason)
@@ -200,8 +200,8 @@ extension Exchange {
 }
 
 extension NotStoredReason {
-    /// The reason for the log and Cache-Status when the store refuses.
-    init(_ refusal: StoreRefusal) {
+    /// What the log and Cache-Status say of the store's refusal.
+    init(_ refusal: StoreRefusalReason) {
         switch refusal {
         case .tooLarge: self = .tooLarge
         case .invalidated, .superseded: self = .invalidated

@@ -102,7 +102,7 @@ extension Exchange {
         case .replaceHead:
             guard let store else { return (stored, freshened, .disabled) }
             let result = freshened.head.withUnsafeBytes { head in
-                Result { () throws(StoreRefusal) in
+                Result { () throws(StoreRefusalReason) in
                     try store.update(
                         stored, vary: freshened.vary, head: head, metadata: freshened.metadata,
                         policy: origin?.fingerprint ?? 0)

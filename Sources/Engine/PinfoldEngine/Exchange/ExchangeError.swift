@@ -38,7 +38,7 @@ package enum ExchangeError: Error, Sendable {
     // The server's side.
     case tooManyPending
     case poolWaitTimeout
-    case nameNotResolved(ResolveFailure)
+    case nameNotResolved(ResolveError)
     case connectFailed(Errno)
     case connectTimeout
     case tlsFailed(TLSError)

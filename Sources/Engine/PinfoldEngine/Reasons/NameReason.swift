@@ -1,7 +1,7 @@
 import PinfoldResolver
 
-extension ResolveFailure {
-    /// The token, status, meaning and remedy, as the reason of an exchange.
+extension ResolveError {
+    /// Everything that is said of it as the reason of an exchange.
     package var entry: ReasonEntry {
         switch self {
         case .nxdomain:

@@ -37,7 +37,7 @@ package enum Reason: Hashable, Sendable {
     /// What the server sent cannot be accepted.
     case response(WireError)
     /// The server's name has no address.
-    case name(ResolveFailure)
+    case name(ResolveError)
     /// The server is not trusted.
     case trust(TrustReason)
     /// A certificate of the server's chain breaks a rule of `tls.profile`.
@@ -83,7 +83,7 @@ extension Reason: CaseIterable {
         + TunnelReason.allCases.map { .tunnel($0) }
         + GatewayReason.allCases.map { .gateway($0) }
         + WireError.allCases.map { .request($0) }
-        + ResolveFailure.allCases.map { .name($0) }
+        + ResolveError.allCases.map { .name($0) }
         + ServerReason.allCases.map { .server($0) }
         + ProxyReason.allCases.map { .proxy($0) }
         + TrustReason.allCases.map { .trust($0) }

@@ -51,7 +51,7 @@ final class ConnectOperation: EventHandler {
     private var refused: [IPAddress] = []
     /// Why attempts failed, by their indexes.
     private var errors: [Int: Errno] = [:]
-    private var lookupFailure: ResolveFailure?
+    private var lookupFailure: ResolveError?
     private var overallDeadline: Int64 = 0
     private var raceTimer = Int64.max
     private var finished = false
@@ -251,7 +251,7 @@ final class ConnectOperation: EventHandler {
         Descriptors.close(attempt.descriptor)
     }
 
-    private func fault(of failure: HappyEyeballs.Failure) -> ExchangeError {
+    private func fault(of failure: HappyEyeballs.ConnectionError) -> ExchangeFault {
         switch failure {
         case .attempt(_, _, let errno):
             // That another address of the name cannot be reached is of no use to the client.

@@ -162,15 +162,15 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     // MARK: Idleness
 
     var idleSince: Int64 = 0
-    var queuedAt: Int64? {
-        didSet { if queuedAt == nil { hasPlaces = false } }
+    var placedAt: Int64? {
+        didSet { if placedAt == nil { isInIdleOrder = false } }
     }
     /// Whether it is in the orders of idle connections, or need not be.
-    var hasPlaces = false
+    var isInIdleOrder = false
     /// Its entry among its client's connections here; `nil` for the administration's.
-    var share: SharePlace?
+    var share: ClientShareMember?
     /// Which of its permits are handed over to another connection when it is closed.
-    private var handsOver: ClientPlaces = []
+    private var handedOver: ClientPermits = []
     var isClosed: Bool { state == .closed }
     /// Whether nothing of a request has arrived: it may be closed to make room for another
     /// connection.
@@ -182,7 +182,7 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     /// Records that nothing is expected of the client for now.
     func noteIdle() {
         idleSince = worker.idleClients.nextMoment()
-        if !hasPlaces { worker.idleClients.place(self) }
+        if !isInIdleOrder { worker.idleClients.insert(self) }
     }
 
     var timeouts: TimeoutsConfiguration { worker.policy.timeouts }
@@ -288,8 +288,8 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
 
     /// Ends at once for another connection, which takes over its permits. A request that was
     /// arriving receives the reason, as far as the socket accepts it.
-    func makeRoom(handingOver places: ClientPlaces) {
-        handsOver = places
+    func makeRoom(handingOver permits: ClientPermits) {
+        handedOver = permits
         if state == .head, !isIdle { refuse(.connectionsFull) }
         cutOff()
     }
@@ -307,6 +307,6 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         loop.remove(self)
         Descriptors.close(descriptor)
         worker.idleClients.removed(self)
-        worker.clientLeft(account, handingOver: handsOver)
+        worker.clientLeft(account, handingOver: handedOver)
     }
 }

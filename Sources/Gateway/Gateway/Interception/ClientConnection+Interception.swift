@@ -77,7 +77,7 @@ extension ClientConnection {
     }
 
     /// Receives the issuer's result, on the worker's thread.
-    func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceFailure>) {
+    func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceError>) {
         guard state == .handshaking, let tls = transport.tls as? TLSServerConnection else { return }
         // A client that has left by now will not have seen the certificate.
         if peerFinished { isUntried = false }
@@ -108,7 +108,7 @@ extension Worker {
             Descriptors.close(handover.transport.descriptor)
             return handover.closed()
         }
-        source.asker = client.token
+        source.clientToken = client.token
         if let account = client.account { idleClients.joined(client, of: account) }
         client.start()
         client.drive()

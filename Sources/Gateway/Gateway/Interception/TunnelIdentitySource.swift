@@ -8,7 +8,7 @@ final class TunnelIdentitySource: TLSIdentitySource {
     private let tunnel: InterceptedTunnel
     private let mailbox: Mailbox<WorkerMessage>
     /// The tunnel's connection, once it is registered.
-    var asker = Token.none
+    var clientToken = Token.none
 
     /// - Parameter mailbox: where an answer goes that takes longer.
     init(_ tunnel: InterceptedTunnel, mailbox: Mailbox<WorkerMessage>) {
@@ -36,8 +36,8 @@ final class TunnelIdentitySource: TLSIdentitySource {
             keyKind: hello.offersECDSA ? .ecdsaP256 : .rsa2048, server: server,
             client: tunnel.account?.network)
         if let identity = interception.issuer.cached(request) { return .present(identity) }
-        interception.issuer.issue(request) { [mailbox, asker] result in
-            mailbox.post(.certificateIssued(asker, result))
+        interception.issuer.issue(request) { [mailbox, clientToken] result in
+            mailbox.post(.certificateIssued(clientToken, result))
         }
         return .later
     }

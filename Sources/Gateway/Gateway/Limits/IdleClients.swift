@@ -31,33 +31,33 @@ struct IdleClients {
         }
         share.connections += 1
         accountsBySize.setWeight(share.connections, of: key)
-        connection.share = SharePlace(connection, share)
+        connection.share = ClientShareMember(connection, share)
     }
 
     /// Called when a connection is gone, or is no longer an HTTP client's.
     mutating func removed(_ connection: ClientConnection) {
-        guard let place = connection.share else { return }
+        guard let member = connection.share else { return }
         all.closed(connection)
-        place.share.idle.closed(place)
-        place.share.connections -= 1
-        let key = ObjectIdentifier(place.share.account)
-        if place.share.connections > 0 {
-            accountsBySize.setWeight(place.share.connections, of: key)
+        member.share.idle.closed(member)
+        member.share.connections -= 1
+        let key = ObjectIdentifier(member.share.account)
+        if member.share.connections > 0 {
+            accountsBySize.setWeight(member.share.connections, of: key)
         } else {
             accountsBySize.remove(key)
             clients[key] = nil
             // It keeps some entries of closed connections, and they refer to it.
-            place.share.idle = IdleOrder()
+            member.share.idle = IdleOrder()
         }
         connection.share = nil
     }
 
     /// Adds a connection that has become idle to the orders in which it is missing.
-    mutating func place(_ connection: ClientConnection) {
-        guard let place = connection.share else { return }
+    mutating func insert(_ connection: ClientConnection) {
+        guard let member = connection.share else { return }
         all.becameIdle(connection, at: connection.idleSince)
-        place.share.idle.becameIdle(place, at: connection.idleSince)
-        connection.hasPlaces = true
+        member.share.idle.becameIdle(member, at: connection.idleSince)
+        connection.isInIdleOrder = true
     }
 
     /// The connection that has been idle the longest: of a client, or of all.
@@ -77,13 +77,13 @@ struct IdleClients {
 final class ClientShare {
     let account: ClientAccount
     fileprivate var connections = 0
-    fileprivate var idle = IdleOrder<SharePlace>()
+    fileprivate var idle = IdleOrder<ClientShareMember>()
 
     fileprivate init(_ account: ClientAccount) { self.account = account }
 }
 
 /// A connection as one of its client's: its position among the idle ones of that client.
-final class SharePlace: IdleOrdered {
+final class ClientShareMember: IdleOrdered {
     fileprivate let connection: ClientConnection
     fileprivate let share: ClientShare
 
@@ -99,7 +99,7 @@ final class SharePlace: IdleOrdered {
         get { connection.idleSince }
         set { connection.idleSince = newValue }
     }
-    var queuedAt: Int64? {
-        didSet { if queuedAt == nil { connection.hasPlaces = false } }
+    var placedAt: Int64? {
+        didSet { if placedAt == nil { connection.isInIdleOrder = false } }
     }
 }

@@ -2,17 +2,17 @@ import PinfoldEngine
 import Synchronization
 
 /// The permits that a client's connection holds under the limits.
-struct ClientPlaces: OptionSet {
+struct ClientPermits: OptionSet {
     let rawValue: UInt8
     /// One of all connections (`limits.connections`).
-    static let process = ClientPlaces(rawValue: 1)
+    static let process = ClientPermits(rawValue: 1)
     /// One of its client's connections (`limits.perClient.connections`).
-    static let client = ClientPlaces(rawValue: 2)
+    static let client = ClientPermits(rawValue: 2)
 }
 
 /// Which connections make room for others. The second kind is requested only when there are none of
 /// the first.
-package enum RoomStage: Sendable {
+package enum EvictionStage: Sendable {
     /// Idle: nothing of a request has arrived.
     case idle
     /// Stalled: with a head that does not arrive, or answered and not yet closed.
@@ -25,12 +25,12 @@ package enum RoomStage: Sendable {
 /// The other workers close those of their connections that have been in that state the longest and
 /// hand their permits over without releasing them, so that nobody else takes them. The last worker
 /// to respond notifies the one that asked.
-package final class RoomRequest: Sendable {
-    let asker: Int
+package final class PermitRequest: Sendable {
+    let requester: Int
     /// The client whose connections are requested, including their permits under the limit of the
     /// client; `nil` for any client's.
     let client: ClientAccount?
-    let stage: RoomStage
+    let stage: EvictionStage
     /// The number of permits requested.
     let wantedCount: Int
     private let wanted: Atomic<Int>
@@ -41,10 +41,10 @@ package final class RoomRequest: Sendable {
     ///   - wanted: the number of permits.
     ///   - others: the number of workers that are asked.
     init(
-        asker: Int, client: ClientAccount? = nil, stage: RoomStage = .idle, wanted: Int,
+        requester: Int, client: ClientAccount? = nil, stage: EvictionStage = .idle, wanted: Int,
         others: Int
     ) {
-        self.asker = asker
+        self.requester = requester
         self.client = client
         self.stage = stage
         wantedCount = wanted

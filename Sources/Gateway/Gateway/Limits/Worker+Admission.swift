@@ -3,7 +3,7 @@ import HTTPCore
 import PinfoldEngine
 
 /// A connection that was accepted at a limit, while other workers are asked for a permit.
-struct Newcomer {
+struct PendingConnection {
     let descriptor: Int32
     let peer: Endpoint
     let ingress: Ingress
@@ -22,10 +22,10 @@ struct Newcomer {
 // Which connections make room is decided in `Worker+Room`.
 extension Worker {
     /// The maximum number of connections waiting for a permit of the process; more are turned away.
-    private static let waitingNewcomers = 64
+    private static let maximumPending = 64
     /// The same for a permit of their client: a client at its limit gets no more of the others'
     /// time.
-    private static let waitingOfClient = 8
+    private static let maximumPendingOfClient = 8
     /// The interval at which a client over its limit is logged.
     private static let refusalLogMilliseconds: Int64 = 10_000
 
@@ -36,8 +36,8 @@ extension Worker {
         guard ingress.isCounted else { return admit(descriptor, peer, ingress, account: nil) }
         let limit = policy.configuration.limits.perClient.connections
         if let account = shared.clients.open(peer.address, limit: limit) {
-            return seekRoom(
-                Newcomer(
+            return seekProcessPermit(
+                PendingConnection(
                     descriptor: descriptor, peer: peer, ingress: ingress, account: account,
                     isCounted: true))
         }
@@ -46,172 +46,176 @@ extension Worker {
             metrics.add(.clientConnectionsRefusedByClientLimit)
             return Descriptors.close(descriptor)
         }
-        seekShare(
-            Newcomer(
+        seekBothPermits(
+            PendingConnection(
                 descriptor: descriptor, peer: peer, ingress: ingress, account: account,
                 isCounted: false))
     }
 
-    func admit(_ newcomer: Newcomer) {
+    func admit(_ pending: PendingConnection) {
         admit(
-            newcomer.descriptor, newcomer.peer, newcomer.ingress, account: newcomer.account)
+            pending.descriptor, pending.peer, pending.ingress, account: pending.account)
     }
 
     /// Finds a permit of the process for a connection that has its client's.
-    private func seekRoom(_ newcomer: Newcomer) {
-        if takesRoom() || makesRoom(.idle) { return admit(newcomer) }
-        if waits(newcomer, for: nil, atMost: Self.waitingNewcomers) { return }
-        if makesRoom(.stalled) { return admit(newcomer) }
-        turnAway(newcomer)
+    private func seekProcessPermit(_ pending: PendingConnection) {
+        if takePermit() || freePermit(.idle) { return admit(pending) }
+        if waits(pending, for: nil, atMost: Self.maximumPending) { return }
+        if freePermit(.stalled) { return admit(pending) }
+        turnAway(pending)
     }
 
     /// Finds both permits for a connection whose client is at its limit.
-    private func seekShare(_ newcomer: Newcomer) {
-        let account = newcomer.account
-        if makesRoom(.idle, of: account) { return admit(newcomer) }
-        if waits(newcomer, for: account, atMost: Self.waitingOfClient) { return }
-        refuse(newcomer)
+    private func seekBothPermits(_ pending: PendingConnection) {
+        let account = pending.account
+        if freePermit(.idle, of: account) { return admit(pending) }
+        if waits(pending, for: account, atMost: Self.maximumPendingOfClient) { return }
+        refuse(pending)
     }
 
     /// Called when its client has no permit for it.
-    private func refuse(_ newcomer: Newcomer) {
+    private func refuse(_ pending: PendingConnection) {
         metrics.add(.clientConnectionsRefusedByClientLimit)
-        if newcomer.account.mayLog(now: loop.now, every: Self.refusalLogMilliseconds) {
+        if pending.account.mayLog(now: loop.now, every: Self.refusalLogMilliseconds) {
             shared.logger.warning(
                 "a client's connections are refused: it has as many as limits.perClient allows",
                 metadata: [
-                    "client": "\(newcomer.account.network)",
+                    "client": "\(pending.account.network)",
                     "limit": "\(policy.configuration.limits.perClient.connections)",
                     "reason": "client-connection-limit",
                 ])
         }
-        Descriptors.close(newcomer.descriptor)
+        Descriptors.close(pending.descriptor)
     }
 
     /// Called when the process has no permit for it.
-    private func turnAway(_ newcomer: Newcomer) {
+    private func turnAway(_ pending: PendingConnection) {
         metrics.add(.clientConnectionsRefusedByLimit)
-        if newcomer.isCounted { shared.clients.close(newcomer.account) }
-        Descriptors.close(newcomer.descriptor)
+        if pending.isCounted { shared.clients.close(pending.account) }
+        Descriptors.close(pending.descriptor)
     }
 
     /// Turns away everyone who is still waiting.
-    func turnNewcomersAway() {
-        let lines = newcomers.values
-        newcomers = [:]
-        for var line in lines {
-            while let newcomer = line.popFirst() { turnAway(newcomer) }
+    func turnPendingAway() {
+        let queues = pendingConnections.values
+        pendingConnections = [:]
+        for var queue in queues {
+            while let pending = queue.popFirst() { turnAway(pending) }
         }
     }
 
     // MARK: Asking the other workers
 
     /// Lets a pending connection wait for the other workers' response; `false` if it may not.
-    private func waits(_ newcomer: Newcomer, for client: ClientAccount?, atMost most: Int) -> Bool {
+    private func waits(_ pending: PendingConnection, for client: ClientAccount?, atMost most: Int)
+        -> Bool
+    {
         guard shared.workerCount > 1 else { return false }
         let key = client.map { ObjectIdentifier($0) }
-        guard var line = newcomers[key] else {
-            var line = FIFO<Newcomer>()
-            line.append(newcomer)
-            newcomers[key] = line
-            askForRoom(.idle, of: client, wanted: 1)
+        guard var queue = pendingConnections[key] else {
+            var queue = FIFO<PendingConnection>()
+            queue.append(pending)
+            pendingConnections[key] = queue
+            requestPermits(.idle, of: client, wanted: 1)
             return true
         }
-        guard line.count < most else { return false }
-        line.append(newcomer)
-        newcomers[key] = line
+        guard queue.count < most else { return false }
+        queue.append(pending)
+        pendingConnections[key] = queue
         return true
     }
 
-    private func askForRoom(_ stage: RoomStage, of client: ClientAccount?, wanted: Int) {
-        let request = RoomRequest(
-            asker: index, client: client, stage: stage, wanted: wanted,
+    private func requestPermits(_ stage: EvictionStage, of client: ClientAccount?, wanted: Int) {
+        let request = PermitRequest(
+            requester: index, client: client, stage: stage, wanted: wanted,
             others: shared.workerCount - 1)
         for (other, mailbox) in shared.mailboxes.enumerated() where other != index {
-            mailbox.post(.roomWanted(request))
+            mailbox.post(.permitsWanted(request))
         }
     }
 
     /// Handles another worker's request for permits.
-    func roomWanted(_ request: RoomRequest) {
+    func permitsWanted(_ request: PermitRequest) {
         while request.claim() {
-            guard makesRoom(request.stage, of: request.client) else {
+            guard freePermit(request.stage, of: request.client) else {
                 request.giveUp()
                 break
             }
             request.grant()
         }
-        if request.answer() { shared.mailboxes[request.asker].post(.roomMade(request)) }
+        if request.answer() { shared.mailboxes[request.requester].post(.permitsGranted(request)) }
     }
 
     /// Called when all workers have responded.
-    func roomMade(_ request: RoomRequest) {
+    func permitsGranted(_ request: PermitRequest) {
         let key = request.client.map { ObjectIdentifier($0) }
-        var line = newcomers.removeValue(forKey: key) ?? FIFO()
-        var places = request.grantedCount
-        var waiting = FIFO<Newcomer>()
+        var queue = pendingConnections.removeValue(forKey: key) ?? FIFO()
+        var permits = request.grantedCount
+        var waiting = FIFO<PendingConnection>()
         // Those at the head of the queue were the reason for the request; more have arrived since.
         var unserved = 0
-        for position in 0..<line.count {
-            guard let newcomer = line.popFirst() else { break }
-            if places > 0 {
-                places -= 1
-                admit(newcomer)
-            } else if !findsPlace(newcomer, request) {
-                waiting.append(newcomer)
+        for position in 0..<queue.count {
+            guard let pending = queue.popFirst() else { break }
+            if permits > 0 {
+                permits -= 1
+                admit(pending)
+            } else if !findPermit(pending, request) {
+                waiting.append(pending)
                 if position < request.wantedCount { unserved += 1 }
             }
         }
-        for _ in 0..<places { giveBackPlaces(request.client) }
-        goOn(waiting, unserved: unserved, after: request)
+        for _ in 0..<permits { releasePermits(request.client) }
+        continueWaiting(waiting, unserved: unserved, after: request)
     }
 
     /// Tries this worker once more for a connection that no other worker had a permit for.
-    private func findsPlace(_ newcomer: Newcomer, _ request: RoomRequest) -> Bool {
+    private func findPermit(_ pending: PendingConnection, _ request: PermitRequest) -> Bool {
         guard let client = request.client else {
             let isLast = request.stage == .stalled
-            guard takesRoom() || makesRoom(.idle) || isLast && makesRoom(.stalled) else {
+            guard takePermit() || freePermit(.idle) || isLast && freePermit(.stalled) else {
                 return false
             }
-            admit(newcomer)
+            admit(pending)
             return true
         }
         let limit = policy.configuration.limits.perClient.connections
         // It may be another account by now, if all of its connections were closed in the meantime.
-        if let account = shared.clients.open(newcomer.peer.address, limit: limit) {
-            var newcomer = newcomer
-            newcomer.account = account
-            newcomer.isCounted = true
-            seekRoom(newcomer)
+        if let account = shared.clients.open(pending.peer.address, limit: limit) {
+            var pending = pending
+            pending.account = account
+            pending.isCounted = true
+            seekProcessPermit(pending)
             return true
         }
-        guard makesRoom(.idle, of: client) else { return false }
-        admit(newcomer)
+        guard freePermit(.idle, of: client) else { return false }
+        admit(pending)
         return true
     }
 
     /// Continues with those without a permit; `unserved` of them were requested for in vain.
-    private func goOn(_ waiting: FIFO<Newcomer>, unserved: Int, after request: RoomRequest) {
-        var (line, unserved) = (waiting, unserved)
+    private func continueWaiting(
+        _ waiting: FIFO<PendingConnection>, unserved: Int, after request: PermitRequest
+    ) {
+        var (queue, unserved) = (waiting, unserved)
         let isFirstStage = request.client == nil && request.stage == .idle
-        while unserved > 0, isFirstStage ? makesRoom(.stalled) : true,
-            let newcomer = line.popFirst()
+        while unserved > 0, isFirstStage ? freePermit(.stalled) : true,
+            let pending = queue.popFirst()
         {
             unserved -= 1
             if isFirstStage {
-                admit(newcomer)
+                admit(pending)
             } else if request.client != nil {
-                refuse(newcomer)
+                refuse(pending)
             } else {
-                turnAway(newcomer)
+                turnAway(pending)
             }
         }
-        guard !line.isEmpty else { return }
-        newcomers[request.client.map { ObjectIdentifier($0) }] = line
+        guard !queue.isEmpty else { return }
+        pendingConnections[request.client.map { ObjectIdentifier($0) }] = queue
         if unserved > 0 {
-            askForRoom(.stalled, of: nil, wanted: unserved)
+            requestPermits(.stalled, of: nil, wanted: unserved)
         } else {
-            askForRoom(.idle, of: request.client, wanted: line.count)
+            requestPermits(.idle, of: request.client, wanted: queue.count)
         }
     }
 }

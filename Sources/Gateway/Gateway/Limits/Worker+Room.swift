@@ -14,20 +14,20 @@ extension Worker {
     // MARK: Permits
 
     /// Counts one more connection under `limits.connections`; `false` if the limit is reached.
-    func takesRoom() -> Bool {
+    func takePermit() -> Bool {
         let open = shared.clientConnections.add(1, ordering: .relaxed).newValue
         if open <= policy.configuration.limits.connections { return true }
-        givesRoomBack()
+        releasePermit()
         return false
     }
 
-    func givesRoomBack() { shared.clientConnections.subtract(1, ordering: .relaxed) }
+    func releasePermit() { shared.clientConnections.subtract(1, ordering: .relaxed) }
 
     /// Releases a permit that was handed over but is not needed.
     /// - Parameter client: the client under whose limit it counted as well.
-    func giveBackPlaces(_ client: ClientAccount?) {
+    func releasePermits(_ client: ClientAccount?) {
         if let client { shared.clients.close(client) }
-        givesRoomBack()
+        releasePermit()
     }
 
     // MARK: Making room
@@ -36,7 +36,7 @@ extension Worker {
     /// that has the most, for another one that takes over its permits.
     /// - Parameter client: the client whose connection to close, including its permit under the
     ///   limit of the client; `nil` for any client's.
-    func makesRoom(_ stage: RoomStage, of client: ClientAccount? = nil) -> Bool {
+    func freePermit(_ stage: EvictionStage, of client: ClientAccount? = nil) -> Bool {
         switch stage {
         case .idle:
             // Two for one, until a lowered limit is met.
@@ -51,7 +51,7 @@ extension Worker {
                 stalled.giveUp()
                 // A tunnel's connection is closed thereby. One whose content was gathered has been
                 // answered, and lingers.
-                if takesRoom() { return true }
+                if takePermit() { return true }
                 guard let lingering = lingeringClients.first else { return false }
                 lingering.makeRoom(handingOver: .process)
                 return true
@@ -66,11 +66,11 @@ extension Worker {
     /// Closes the connection that has been idle the longest; `false` if there is none.
     @discardableResult
     private func closeIdle(
-        of client: ClientAccount?, handingOver places: ClientPlaces = []
+        of client: ClientAccount?, handingOver permits: ClientPermits = []
     ) -> Bool {
         guard let idle = longestIdle(of: client) else { return false }
         metrics.add(client == nil ? .clientsEvictedByLimit : .clientsEvictedByClientLimit)
-        idle.makeRoom(handingOver: places)
+        idle.makeRoom(handingOver: permits)
         return true
     }
 

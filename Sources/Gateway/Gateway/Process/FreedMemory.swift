@@ -18,7 +18,7 @@ struct FreedMemory {
     ///
     /// - Parameter store: does the same with its own heap.
     mutating func check(_ store: CacheStore?) {
-        let stored = store?.giveBackIdleMemory() ?? 0
+        let stored = store?.releaseIdleMemory() ?? 0
         let heap = mallinfo2()
         let resident = Int(clamping: process.figures().residentBytes)
         let isDue = rule.isDue(

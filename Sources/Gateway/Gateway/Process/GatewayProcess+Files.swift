@@ -12,7 +12,7 @@ extension GatewayProcess {
     }
 
     /// Reloads the files that have changed.
-    func lookAtFiles() {
+    func checkFiles() {
         let now = Clock.monotonicMilliseconds()
         if let change = watched.change(at: now) { refresh(change, at: now) }
     }
@@ -46,18 +46,18 @@ extension GatewayProcess {
             return found.outdated.isDisjoint(with: paths) ? .current : .outdated
         }
         publishFiles()
-        tell(turns)
+        log(turns)
     }
 
     /// Logs one line for each change of a set of files.
-    private func tell(_ turns: [WatchedFiles.Turn]) {
-        for turn in turns where turn.isMended {
+    private func log(_ turns: [WatchedFiles.Turn]) {
+        for turn in turns where turn.isRestored {
             let paths = turn.paths.joined(separator: ", ")
             logger.notice(
                 "a configuration file can be used again", metadata: ["file": "\(paths)"])
         }
-        var told: Set<String> = []
-        for reason in turns.flatMap(\.reasons) where told.insert(reason).inserted {
+        var logged: Set<String> = []
+        for reason in turns.flatMap(\.reasons) where logged.insert(reason).inserted {
             logger.error(
                 "a configuration file has changed and cannot be used; the old one stays in force",
                 metadata: ["error": "\(reason)"])
@@ -71,7 +71,7 @@ extension GatewayProcess {
         let files = watched.outcomes.prefix(Self.fileLimit).map {
             WatchedFileFigures(path: $0.path, state: WatchedFileState($0.outcome))
         }
-        let (areUsable, refusals) = (watched.areUsable, watched.refusals)
+        let (areUsable, refusals) = (watched.areUsable, watched.unusableCount)
         published.reload.withLock {
             $0.files = files
             $0.filesAreUsable = areUsable

@@ -78,9 +78,9 @@ package final class GatewayProcess {
         let perWorker = try sockets.open(configuration)
         labels.putInForce(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
-        let shared = try makeServices(policy, telling: mailboxes[0])
+        let shared = try makeServices(policy, notifying: mailboxes[0])
         self.shared = shared
-        tell(shared, of: perWorker)
+        publishListeners(perWorker, to: shared)
         publish(configuration, policy)
         log(startWarnings)
         try startWorkers(policy, perWorker, shared)
@@ -135,7 +135,7 @@ package final class GatewayProcess {
     }
 
     private func makeServices(
-        _ policy: PolicySnapshot, telling first: Mailbox<WorkerMessage>
+        _ policy: PolicySnapshot, notifying first: Mailbox<WorkerMessage>
     ) throws -> SharedServices {
         let activity = ActivityMonitor(
             delays: ActivityDelays(
@@ -156,11 +156,17 @@ package final class GatewayProcess {
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
             resolver: resolver, store: makeStore(), logger: logger, labels: labels,
-            activity: activity, pinFailures: reporter, transformationWork: contents.work)
+            activity: activity,
+            pinReporter: try PinReporter(
+                folder: configuration.cache.reportFolder, resolver: resolver,
+                settings: policy.reporting,
+                use: PinReporter.UseWatch(
+                    path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
+                onEvent: { [logger] in logger.log($0) }),
+            transformationWork: contents.work)
         return SharedServices(
-            mailboxes: mailboxes, engine: engine, pinReporter: reporter,
-            accessLog: try makeAccessLog(),
-            tellActivity: { first.post(.activityChanged) },
+            mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
+            notifyActivity: { first.post(.activityChanged) },
             administration: { site.respond(to: $0) })
     }
 
@@ -231,7 +237,7 @@ package final class GatewayProcess {
     }
 
     /// The first worker has a socket of each listener.
-    private func tell(_ shared: SharedServices, of perWorker: [[ListenerSocket]]) {
+    private func publishListeners(_ perWorker: [[ListenerSocket]], to shared: SharedServices) {
         let own = OwnListeners(perWorker[0].map(\.endpoint))
         shared.engine.ownListeners.withLock { $0 = own }
     }
@@ -285,7 +291,7 @@ package final class GatewayProcess {
             case .reopenLogs: shared?.accessLog?.reopen()
             case .terminate, .interrupt: return drain()
             case .none:
-                lookAtFiles()
+                checkFiles()
                 waited += pause
                 guard waited >= FreedMemory.intervalMilliseconds else { continue }
                 waited = 0
@@ -388,7 +394,7 @@ package final class GatewayProcess {
         let perWorker = try sockets.open(next)
         labels.putInForce(next)
         prepare()
-        if let shared { tell(shared, of: perWorker) }
+        if let shared { publishListeners(perWorker, to: shared) }
         warnOfWhatNeedsRestart(next)
         warnOfWhatIsRemoved(next)
         configuration = next

@@ -145,7 +145,7 @@ final class PublishedState: Sendable {
         service.disk = DiskFigures(store)
         service.storeQueue = StoreQueueFigures(
             bytes: UInt64(max(0, store.queueBytes)), operations: UInt64(max(0, store.queueDepth)),
-            dropped: store.diskPassedOver, damaged: store.damagedEntries)
+            dropped: store.diskSkipped, damaged: store.damagedEntries)
         switch store.diskState {
         case .opening: service.diskState = .opening
         case .ready: service.diskState = .on

@@ -39,10 +39,10 @@ struct WatchedFiles {
         /// Problems that did not exist before.
         var reasons: [String]
         /// Whether it was unusable and no longer is.
-        var isMended: Bool
+        var isRestored: Bool
     }
 
-    fileprivate struct Refusal {
+    fileprivate struct Backoff {
         /// The files' state at that time.
         var version: FileVersions
         /// How long they are left alone, and until when, in milliseconds.
@@ -59,20 +59,20 @@ struct WatchedFiles {
         /// The number of consecutive checks at which they had changed.
         var restlessLooks = 0
         var outcome = Outcome.current
-        var refusal: Refusal?
+        var backoff: Backoff?
 
         init(_ paths: [String]) { self.paths = paths }
 
         func isDue(at now: Int64) -> Bool {
             guard inForce != seen else { return false }
-            guard let refusal, refusal.version == seen else { return true }
-            return now >= refusal.end
+            guard let backoff, backoff.version == seen else { return true }
+            return now >= backoff.end
         }
     }
 
     private var watched: [Watched] = []
     /// How often a set was found to be unusable; each state of its files counts once.
-    private(set) var refusals: UInt64 = 0
+    private(set) var unusableCount: UInt64 = 0
 
     var isEmpty: Bool { watched.isEmpty }
 
@@ -123,7 +123,7 @@ struct WatchedFiles {
             }
             guard watched[index].isDue(at: now) else { continue }
             change.sets.append(watched[index].paths)
-            if watched[index].refusal?.version != version { change.isRetry = false }
+            if watched[index].backoff?.version != version { change.isRetry = false }
         }
         return change.sets.isEmpty ? nil : change
     }
@@ -136,7 +136,9 @@ struct WatchedFiles {
     ) -> [Turn] {
         var turns: [Turn] = []
         for index in watched.indices where change.sets.contains(watched[index].paths) {
-            if let turn = watched[index].note(outcome(watched[index].paths), at: now, &refusals) {
+            if let turn = watched[index].note(
+                outcome(watched[index].paths), at: now, &unusableCount)
+            {
                 turns.append(turn)
             }
         }
@@ -146,32 +148,32 @@ struct WatchedFiles {
 
 extension WatchedFiles.Watched {
     mutating func note(
-        _ found: WatchedFiles.Outcome, at now: Int64, _ refusals: inout UInt64
+        _ found: WatchedFiles.Outcome, at now: Int64, _ unusableCount: inout UInt64
     ) -> WatchedFiles.Turn? {
         let before = outcome
         outcome = found
         guard case .unusable(let reasons) = found, let seen else {
             inForce = seen
-            refusal = nil
+            backoff = nil
             guard case .unusable = before else { return nil }
-            return WatchedFiles.Turn(paths: paths, reasons: [], isMended: true)
+            return WatchedFiles.Turn(paths: paths, reasons: [], isRestored: true)
         }
         // Files that return to the state in which they were loaded are read once more.
         inForce = nil
         let times = WatchedFiles.retryMilliseconds
-        if let known = refusal, known.version == seen {
+        if let known = backoff, known.version == seen {
             let pause = min(known.pause * 2, times.upperBound)
-            refusal = WatchedFiles.Refusal(version: seen, pause: pause, end: now + pause)
+            backoff = WatchedFiles.Backoff(version: seen, pause: pause, end: now + pause)
         } else {
-            refusals += 1
-            refusal = WatchedFiles.Refusal(
+            unusableCount += 1
+            backoff = WatchedFiles.Backoff(
                 version: seen, pause: times.lowerBound, end: now + times.lowerBound)
         }
         var known: [String] = []
         if case .unusable(let reasons) = before { known = reasons }
         let new = reasons.filter { !known.contains($0) }
         return new.isEmpty
-            ? nil : WatchedFiles.Turn(paths: paths, reasons: new, isMended: false)
+            ? nil : WatchedFiles.Turn(paths: paths, reasons: new, isRestored: false)
     }
 }
 

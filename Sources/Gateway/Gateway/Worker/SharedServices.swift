@@ -26,7 +26,7 @@ package final class SharedServices: Sendable {
     /// Each worker's mailbox, for requests between workers.
     let mailboxes: [Mailbox<WorkerMessage>]
     /// Notifies the worker that runs the activity indicator's timer.
-    let tellActivity: @Sendable () -> Void
+    let notifyActivity: @Sendable () -> Void
     /// The number of workers with nothing in progress, while the process is shutting down.
     let drainedWorkers = Atomic<Int>(0)
     /// Whether the process is shutting down.
@@ -35,16 +35,15 @@ package final class SharedServices: Sendable {
     private let generations: Locked<[UInt64]>
 
     package init(
-        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
-        pinReporter: PinReporter? = nil, accessLog: AccessLog?,
-        tellActivity: @escaping @Sendable () -> Void,
+        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment, accessLog: AccessLog?,
+        notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {
         self.mailboxes = mailboxes
         self.engine = engine
         self.pinReporter = pinReporter
         self.accessLog = accessLog
-        self.tellActivity = tellActivity
+        self.notifyActivity = notifyActivity
         self.administration = administration
         generations = Locked(Array(repeating: 1, count: mailboxes.count))
     }

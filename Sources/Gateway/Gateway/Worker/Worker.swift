@@ -28,11 +28,11 @@ final class Worker {
     private var hasDrained = false
     private var clients = 0
     var idleClients = IdleClients()
-    /// Connections that are answered and not yet closed, the oldest first.
-    let lingeringClients = LinkedQueue<ClientConnection>()
-    /// Accepted at a limit, while other workers are asked for places: of a client, or, under nil,
-    /// of the process. Whatever line there is has a question under way.
-    var newcomers: [ObjectIdentifier?: FIFO<Newcomer>] = [:]
+    /// Connections that are answered and not yet closed, oldest first.
+    let lingeringClients = LinkedLine<ClientConnection>()
+    /// Accepted at a limit, while other workers are asked for permits: of a client or, under `nil`,
+    /// of the process. Whenever there is a queue, a request is under way.
+    var pendingConnections: [ObjectIdentifier?: FIFO<PendingConnection>] = [:]
 
     init(
         index: Int, policy: PolicySnapshot, shared: SharedServices, metrics: WorkerMetrics,
@@ -71,8 +71,8 @@ final class Worker {
         switch message {
         case .configure(let policy, let sockets): configure(policy, sockets)
         case .activityChanged: activityTimer?.observe()
-        case .roomWanted(let request): roomWanted(request)
-        case .roomMade(let request): roomMade(request)
+        case .permitsWanted(let request): permitsWanted(request)
+        case .permitsGranted(let request): permitsGranted(request)
         case .descriptorsWanted: closeIdleForDescriptors()
         case .certificateIssued(let token, let result):
             (loop.handler(for: token) as? ClientConnection)?.certificateIssued(result)
@@ -145,18 +145,18 @@ final class Worker {
     /// - Parameters:
     ///   - account: its client; `nil` for the administration's, which takes no client's permit.
     ///   - places: which of its permits are handed over to another connection.
-    func clientLeft(_ account: ClientAccount?, handingOver places: ClientPlaces = []) {
+    func clientLeft(_ account: ClientAccount?, handingOver permits: ClientPermits = []) {
         if let account {
             clients -= 1
-            leaves(account, handingOver: places)
+            leaves(account, handingOver: permits)
         }
         metrics.adjust(.clientConnectionsOpen, by: -1)
         stopIfDrained()
     }
 
-    private func leaves(_ account: ClientAccount, handingOver places: ClientPlaces = []) {
-        if !places.contains(.client) { shared.clients.close(account) }
-        if !places.contains(.process) { givesRoomBack() }
+    private func leaves(_ account: ClientAccount, handingOver permits: ClientPermits = []) {
+        if !permits.contains(.client) { shared.clients.close(account) }
+        if !permits.contains(.process) { releasePermit() }
     }
 
     func acceptPaused(_ error: Errno, on listener: Listener) {
@@ -175,7 +175,7 @@ final class Worker {
         if let activityTimer {
             activityTimer.observe()
         } else {
-            shared.tellActivity()
+            shared.notifyActivity()
         }
     }
 
@@ -235,7 +235,7 @@ final class Worker {
     private func drain() {
         guard !isDraining else { return }
         environment.isDraining = true
-        turnNewcomersAway()
+        turnPendingAway()
         for probe in probes { probe.stop() }
         probes = []
         // The administration still responds, so that it can report that it is draining.
@@ -260,7 +260,7 @@ final class Worker {
     /// Closes everything, and releases what refers to the worker.
     func close() {
         for listener in listeners { listener.close() }
-        turnNewcomersAway()
+        turnPendingAway()
         for handler in loop.handlers { (handler as? ClientConnection)?.cutOff() }
         environment.closeConnections()
         for handler in loop.handlers { loop.remove(handler) }

@@ -11,13 +11,13 @@ package enum WorkerMessage: Sendable {
     /// The gateway has become busy or quiet: notify the activity indicator.
     case activityChanged
     /// Another worker requests the permits of client connections.
-    case roomWanted(RoomRequest)
+    case permitsWanted(PermitRequest)
     /// All workers have responded to this one's request for permits.
-    case roomMade(RoomRequest)
+    case permitsGranted(PermitRequest)
     /// Another worker has run out of descriptors: close idle client connections.
     case descriptorsWanted
     /// The certificate for the client connection with this token, or why there is none.
-    case certificateIssued(Token, Result<TLSServerIdentity, IssuanceFailure>)
+    case certificateIssued(Token, Result<TLSServerIdentity, IssuanceError>)
     /// Accept nothing more, and finish what is in progress.
     case drain
     /// End now.

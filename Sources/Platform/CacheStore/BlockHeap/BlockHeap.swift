@@ -60,7 +60,7 @@ final class BlockHeap: Sendable {
             return (found, table.isTooLarge)
         }
         if let found {
-            if isTooLarge { giveBackIdlePages() }
+            if isTooLarge { releaseIdlePages() }
             return found
         }
         guard let slab = Slab() else { return nil }
@@ -68,7 +68,7 @@ final class BlockHeap: Sendable {
             let start = table.add(slab, taking: units)
             return (start, table.isTooLarge)
         }
-        if isTooLargeNow { giveBackIdlePages() }
+        if isTooLargeNow { releaseIdlePages() }
         return start.map { Place(slab: slab, start: $0) }
     }
 
@@ -91,7 +91,7 @@ final class BlockHeap: Sendable {
     /// Returns memory between the blocks of one slab to the system. Returns `false` if there is no
     /// reason to, or nothing to return.
     @discardableResult
-    func giveBackIdlePages() -> Bool {
+    func releaseIdlePages() -> Bool {
         guard let (slab, runs) = table.withLock({ $0.takeIdlePages() }) else { return false }
         slab.discard(runs)
         for run in runs {

@@ -43,20 +43,20 @@ package struct NameLimits: Hashable, Sendable {
 
     /// Limits from texts, each of them a name or a network. Throws for the first text that is
     /// neither.
-    package init(_ texts: [String]) throws(InvalidLimit) {
+    package init(_ texts: [String]) throws(InvalidLimitError) {
         for text in texts {
             if let network = IPNetwork(text) {
                 networks.append(network)
             } else if case .dns(let name) = ReferenceIdentifier(text) {
                 names.append(name)
             } else {
-                throw InvalidLimit(text: text)
+                throw InvalidLimitError(text: text)
             }
         }
     }
 
     /// A text that is neither a name nor a network.
-    package struct InvalidLimit: Error, Hashable {
+    package struct InvalidLimitError: Error, Hashable {
         package let text: String
     }
 

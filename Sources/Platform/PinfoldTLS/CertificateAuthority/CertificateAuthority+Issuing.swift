@@ -31,7 +31,7 @@ extension CertificateAuthority {
     ///   - now: seconds since 1970.
     func issue(
         _ request: CertificateRequest, key subjectKey: PrivateKey, now: Int64
-    ) throws(IssuanceFailure) -> IssuedCertificate {
+    ) throws(IssuanceError) -> IssuedCertificate {
         let validity = try leafValidity(now: now, server: request.server)
         do {
             let draft = try CertificateDraft(key: subjectKey)
@@ -43,13 +43,13 @@ extension CertificateAuthority {
             try addFixedExtensions(draft, kind: request.keyKind)
             try draft.sign(with: key)
             let issued = draft.finish()
-            guard permits(issued) else { throw IssuanceFailure.outsideConstraints }
+            guard permits(issued) else { throw IssuanceError.outsideConstraints }
             let identity = try TLSServerIdentity(
                 certificate: issued.pointer,
                 chain: intermediates.filter { $0.isUnexpired(at: now) }.map(\.pointer),
                 key: subjectKey.pointer)
             return IssuedCertificate(certificate: issued, identity: identity, validity: validity)
-        } catch let failure as IssuanceFailure {
+        } catch let failure as IssuanceError {
             throw failure
         } catch let failure as LibraryError {
             throw .library(failure.text)
@@ -62,7 +62,7 @@ extension CertificateAuthority {
     /// configuration trusts although it has expired gets a short validity.
     private func leafValidity(
         now: Int64, server: ServerCertificate?
-    ) throws(IssuanceFailure) -> ClosedRange<Int64> {
+    ) throws(IssuanceError) -> ClosedRange<Int64> {
         do { try requireValid(at: now) } catch { throw .authority(error) }
         var end = min(now + Self.lifetimeSeconds, validity.upperBound)
         if let server {

@@ -11,7 +11,7 @@ package final class CertificateIssuer: Sendable {
     /// Called exactly once, with no lock held: on the issuer's thread, or before `issue` returns if
     /// the result is already known. It must not block.
     package typealias Completion =
-        @Sendable (Result<TLSServerIdentity, IssuanceFailure>) -> Void
+        @Sendable (Result<TLSServerIdentity, IssuanceError>) -> Void
 
     /// Why an issuer could not be started.
     package enum StartError: Error, Sendable, Hashable, CustomStringConvertible {

@@ -65,7 +65,7 @@ package struct ServerCertificate: Sendable {
 }
 
 /// Why no certificate was issued.
-package enum IssuanceFailure: Error, Hashable, Sendable, CustomStringConvertible {
+package enum IssuanceError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Too many names are waiting for theirs.
     case overloaded
     /// The process is shutting down.

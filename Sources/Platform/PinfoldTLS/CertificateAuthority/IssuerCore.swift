@@ -12,7 +12,7 @@ final class IssuerCore: Sendable {
     private struct State {
         var kept: ShareTable<CertificateRequest.Key, Kept>
         /// Permits for requests that are queued or being signed, by client.
-        var places: PlaceShares<IPNetwork>
+        var permits: PlaceShares<IPNetwork>
         /// The completions waiting for each request that is queued or being signed.
         var waiters: [CertificateRequest.Key: [CertificateIssuer.Completion]] = [:]
         /// The queue, first in, first out, from `next` on.
@@ -56,7 +56,7 @@ final class IssuerCore: Sendable {
         monitor = Monitor(
             State(
                 kept: ShareTable(limit: max(1, options.maximumCertificates)),
-                places: PlaceShares(places: options.maximumWaiting)))
+                permits: PlaceShares(places: options.maximumWaiting)))
     }
 
     func cached(_ key: CertificateRequest.Key) -> TLSServerIdentity? {
@@ -67,11 +67,11 @@ final class IssuerCore: Sendable {
     /// The result if it is known at once; otherwise `nil`, and `completion` will be called.
     func enter(
         _ request: CertificateRequest, _ completion: @escaping CertificateIssuer.Completion
-    ) -> Result<TLSServerIdentity, IssuanceFailure>? {
+    ) -> Result<TLSServerIdentity, IssuanceError>? {
         let now = options.clock()
         let key = request.key
         let (answer, isNew) = monitor.withLock {
-            state -> (Result<TLSServerIdentity, IssuanceFailure>?, Bool) in
+            state -> (Result<TLSServerIdentity, IssuanceError>?, Bool) in
             if let identity = state.use(key, now: now) { return (.success(identity), false) }
             if state.isClosed {
                 state.statistics.failures += 1
@@ -82,7 +82,7 @@ final class IssuerCore: Sendable {
                 state.statistics.coalesced += 1
                 return (nil, false)
             }
-            guard state.places.take(for: request.client) else {
+            guard state.permits.take(for: request.client) else {
                 state.statistics.failures += 1
                 return (.failure(.overloaded), false)
             }
@@ -105,13 +105,13 @@ final class IssuerCore: Sendable {
 
     /// Caches an issued certificate, and completes everyone waiting for it.
     func finish(
-        _ request: CertificateRequest, _ outcome: Result<IssuedCertificate, IssuanceFailure>,
+        _ request: CertificateRequest, _ outcome: Result<IssuedCertificate, IssuanceError>,
         now: Int64
     ) {
         let key = request.key
         let waiters = monitor.withLock { state in
             let waiters = state.waiters.removeValue(forKey: key)
-            if waiters != nil { state.places.giveBack(for: request.client) }
+            if waiters != nil { state.permits.giveBack(for: request.client) }
             switch outcome {
             case .success(let issued):
                 // Half of the remaining time: a client that gets it late can still use it for a
@@ -149,7 +149,7 @@ final class IssuerCore: Sendable {
             state.next = 0
             let waiters = state.waiters.values.flatMap { $0 }
             state.waiters = [:]
-            state.places.removeAll()
+            state.permits.removeAll()
             state.statistics.failures += waiters.count
             return waiters
         }

@@ -38,8 +38,8 @@ final class IssuerThread {
 
     private func issue(
         _ request: CertificateRequest, now: Int64
-    ) -> Result<IssuedCertificate, IssuanceFailure> {
-        do throws(IssuanceFailure) {
+    ) -> Result<IssuedCertificate, IssuanceError> {
+        do throws(IssuanceError) {
             return .success(
                 try request.authority.issue(request, key: key(request.keyKind), now: now))
         } catch {
@@ -47,7 +47,7 @@ final class IssuerThread {
         }
     }
 
-    private func key(_ kind: CertificateKeyKind) throws(IssuanceFailure) -> PrivateKey {
+    private func key(_ kind: CertificateKeyKind) throws(IssuanceError) -> PrivateKey {
         do {
             return try keys.key(kind)
         } catch {

@@ -31,7 +31,7 @@ extension SnapshotReader {
     fileprivate func ciphers(_ field: Field) -> String? {
         let expected = "a cipher list in OpenSSL's format, such as ECDHE+AESGCM:!aNULL"
         guard let list = joined(field, expected: expected) else { return nil }
-        do throws(CipherListProblem) {
+        do throws(CipherListError) {
             try CipherLists.check(ciphers: list)
         } catch {
             field.fail("\(error)", expected: expected)
@@ -43,7 +43,7 @@ extension SnapshotReader {
     fileprivate func cipherSuites(_ field: Field) -> String? {
         let expected = "any of \(CipherLists.suitesOfTLS13.joined(separator: ", "))"
         guard let list = joined(field, expected: expected) else { return nil }
-        do throws(CipherListProblem) {
+        do throws(CipherListError) {
             try CipherLists.check(cipherSuites: list)
         } catch {
             field.fail("\(error)", expected: expected)

@@ -185,7 +185,7 @@ extension SnapshotReader {
             }
             warn(of: identity, element, certificate.path, now)
             guard let path = certificate.staplePath,
-                let problem = identity.stapleProblem(at: now)
+                let problem = identity.unusableStapleReason(at: now)
             else { continue }
             let staple = section["ocsp"]?.element(index) ?? field
             let text = "\(quoted(path)) \(problem)"

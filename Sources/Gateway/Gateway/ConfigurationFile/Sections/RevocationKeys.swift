@@ -105,7 +105,7 @@ extension CRLFile {
         for (index, der) in lists.enumerated() {
             let place = lists.count == 1 ? quoted(path) : "\(quoted(path)), list \(index + 1),"
             let list: RevocationList
-            do throws(RevocationList.Problem) {
+            do throws(RevocationList.ParseError) {
                 list = try RevocationList(der: der)
             } catch {
                 throw CRLFileError(text: "\(place) holds \(error)")

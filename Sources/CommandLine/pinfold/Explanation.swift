@@ -12,10 +12,9 @@ struct Explanation {
         case notChecked(String)
         /// The server cannot be reached, or presents no certificate.
         case unreachable(String)
-        case refused(IPAddress, ExchangeError)
-        /// The server is trusted; with the TLS version, and what report-only pinsets would have
-        /// refused.
-        case trusted(IPAddress, version: String, [TrustFailure])
+        case refused(IPAddress, ExchangeFault)
+        /// The version of TLS, and what report-only pinsets would have refused.
+        case trusted(IPAddress, version: String, [TrustError])
     }
 
     let url: String
@@ -255,7 +254,7 @@ struct Explanation {
         var version: String?
         var fault: ExchangeError?
         var detail: String?
-        var failures: [TrustFailure] = []
+        var failures: [TrustError] = []
         switch server {
         case .notChecked(let reason): (verdict, detail) = ("not-asked", reason)
         case .unreachable(let reason): (verdict, detail) = ("unreachable", reason)

@@ -84,7 +84,7 @@ package final class ReachabilityCounts: Sendable {
     }
 
     /// Counts a transition as reported.
-    package func tell(_ change: ReachabilityChange) {
+    package func countTransition(_ change: ReachabilityChange) {
         count(of: change.to).transitions.wrappingAdd(1, ordering: .relaxed)
     }
 

@@ -33,7 +33,7 @@ package enum ReachabilityState: UInt8, Sendable, Equatable, CaseIterable {
 }
 
 /// The step at which a connection to a host failed.
-package enum ConnectionFailure: UInt8, Sendable, Equatable, CaseIterable {
+package enum ConnectionStep: UInt8, Sendable, Equatable, CaseIterable {
     /// The name has no address, or no name server answered.
     case nameResolution
     /// Every address refused, was unreachable or timed out.
@@ -62,7 +62,7 @@ package enum ReachabilityEvent: Sendable, Equatable {
     /// A final response head arrived, with any status.
     case responseReceived
     /// No usable connection could be made.
-    case connectionFailed(ConnectionFailure)
+    case connectionFailed(ConnectionStep)
     /// The periodic probe was answered, with any status.
     case probeSucceeded
     /// The periodic probe got no connection, or no answer in time.

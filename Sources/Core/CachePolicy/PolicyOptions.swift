@@ -40,7 +40,7 @@ package struct PolicyOptions: Sendable, Equatable {
     /// Request fields, in lower case, that the gateway itself writes for each client: a response
     /// that varies by one of them cannot be matched against what the client sent, and is not
     /// stored.
-    package var fieldsOfOurs: [[UInt8]] = []
+    package var gatewayFields: [[UInt8]] = []
     /// How long after it has become stale a response may be served if the origin cannot be reached
     /// and neither the origin nor the client gave a limit, in seconds (RFC 9111 §4.2.4).
     ///

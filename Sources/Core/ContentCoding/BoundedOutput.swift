@@ -3,14 +3,14 @@ struct BoundedOutput {
     private(set) var bytes: [UInt8] = []
     /// The maximum number of bytes.
     let maximum: Int
-    private let interlude: (() -> Void)?
+    private let yieldPoint: (() -> Void)?
 
     /// Reserves `expected` bytes at once, up to the maximum.
     ///
-    /// - Parameter interlude: called after each block.
-    init(maximum: Int, expected: Int, interlude: (() -> Void)? = nil) {
+    /// - Parameter yieldPoint: called after each block.
+    init(maximum: Int, expected: Int, yieldPoint: (() -> Void)? = nil) {
         self.maximum = maximum
-        self.interlude = interlude
+        self.yieldPoint = yieldPoint
         bytes.reserveCapacity(min(max(expected, 0), maximum))
     }
 
@@ -23,7 +23,7 @@ struct BoundedOutput {
             bytes.reserveCapacity(min(maximum, max(needed, 2 * bytes.capacity)))
         }
         bytes.append(contentsOf: block)
-        interlude?()
+        yieldPoint?()
     }
 }
 

@@ -14,10 +14,10 @@ package enum ContentCodings {
     ///   - maximum: the maximum size of the result in bytes. A coding's output never takes more
     /// memory than this and a block of 64 KiB, plus 16 MiB for brotli's window; between two codings
     /// slightly more is allowed, because incompressible data grows.
-    ///   - interlude: called from time to time during the work.
+    ///   - yieldPoint: called from time to time during the work.
     package static func decode(
         _ content: UnsafeRawBufferPointer, codings: [ContentCoding], maximum: Int,
-        interlude: (() -> Void)? = nil
+        yieldPoint: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         let applied = codings.filter { $0 != .identity }
         guard applied.count <= maximumCodings else {
@@ -28,14 +28,14 @@ package enum ContentCodings {
             return Array(content)
         }
         guard let inner = applied.dropLast().first else {
-            return try undo(outermost, of: content, maximum: maximum, interlude)
+            return try undo(outermost, of: content, maximum: maximum, yieldPoint)
         }
         do throws(ContentCodingError) {
             let between = try undo(
-                outermost, of: content, maximum: maximum + maximum >> 8 + 4096, interlude)
+                outermost, of: content, maximum: maximum + maximum >> 8 + 4096, yieldPoint)
             do throws(ContentCodingError) {
                 return try decode(
-                    between, codings: [inner], maximum: maximum, interlude: interlude)
+                    between, codings: [inner], maximum: maximum, yieldPoint: yieldPoint)
             } catch {
                 throw error.withoutOffset
             }
@@ -47,19 +47,19 @@ package enum ContentCodings {
     /// As above.
     package static func decode(
         _ content: [UInt8], codings: [ContentCoding], maximum: Int,
-        interlude: (() -> Void)? = nil
+        yieldPoint: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         try content.span.withUnsafeBytes { (bytes) throws(ContentCodingError) -> [UInt8] in
-            try decode(bytes, codings: codings, maximum: maximum, interlude: interlude)
+            try decode(bytes, codings: codings, maximum: maximum, yieldPoint: yieldPoint)
         }
     }
 
     private static func undo(
         _ coding: ContentCoding, of content: UnsafeRawBufferPointer, maximum: Int,
-        _ interlude: (() -> Void)?
+        _ yieldPoint: (() -> Void)?
     ) throws(ContentCodingError) -> [UInt8] {
         var output = BoundedOutput(
-            maximum: maximum, expected: expected(coding, content), interlude: interlude)
+            maximum: maximum, expected: expected(coding, content), yieldPoint: yieldPoint)
         switch coding {
         case .identity: try output.append(content)
         case .gzip:
@@ -88,15 +88,15 @@ package enum ContentCodings {
     ///
     /// - Parameters:
     ///   - effort: the effort made to save bytes, for gzip and deflate.
-    ///   - interlude: called from time to time during the work, for gzip and deflate.
+    ///   - yieldPoint: called from time to time during the work, for gzip and deflate.
     package static func encode(
         _ content: UnsafeRawBufferPointer, as coding: ContentCoding,
-        effort: CodingEffort = .usual, interlude: (() -> Void)? = nil
+        effort: CodingEffort = .usual, yieldPoint: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         switch coding {
         case .identity: Array(content)
-        case .gzip: try Deflater.encode(content, .gzip, effort, interlude)
-        case .deflate: try Deflater.encode(content, .zlib, effort, interlude)
+        case .gzip: try Deflater.encode(content, .gzip, effort, yieldPoint)
+        case .deflate: try Deflater.encode(content, .zlib, effort, yieldPoint)
         case .brotli: try Brotli.encode(content)
         }
     }
@@ -104,10 +104,10 @@ package enum ContentCodings {
     /// As above.
     package static func encode(
         _ content: [UInt8], as coding: ContentCoding, effort: CodingEffort = .usual,
-        interlude: (() -> Void)? = nil
+        yieldPoint: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         try content.span.withUnsafeBytes { (bytes) throws(ContentCodingError) -> [UInt8] in
-            try encode(bytes, as: coding, effort: effort, interlude: interlude)
+            try encode(bytes, as: coding, effort: effort, yieldPoint: yieldPoint)
         }
     }
 }

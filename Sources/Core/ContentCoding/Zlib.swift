@@ -125,7 +125,7 @@ enum Deflater {
     /// that the same content always gives the same bytes.
     static func encode(
         _ content: UnsafeRawBufferPointer, _ wrapper: ZlibWrapper,
-        _ effort: CodingEffort = .usual, _ interlude: (() -> Void)? = nil
+        _ effort: CodingEffort = .usual, _ yieldPoint: (() -> Void)? = nil
     ) throws(ContentCodingError) -> [UInt8] {
         guard content.count <= maximumBytes else { throw .tooLarge(maximum: maximumBytes) }
         var stream = z_stream()
@@ -137,13 +137,13 @@ enum Deflater {
                 Int32(MemoryLayout<z_stream>.size))
             guard status == Z_OK else { throw .outOfMemory }
             defer { deflateEnd(stream) }
-            return try finish(content, stream, interlude)
+            return try finish(content, stream, yieldPoint)
         }
     }
 
     private static func finish(
         _ content: UnsafeRawBufferPointer, _ stream: UnsafeMutablePointer<z_stream>,
-        _ interlude: (() -> Void)?
+        _ yieldPoint: (() -> Void)?
     ) throws(ContentCodingError) -> [UInt8] {
         let bound = Int(deflateBound(stream, UInt(content.count)))
         var status = Z_OK
@@ -157,7 +157,7 @@ enum Deflater {
                 stream.pointee.avail_out = UInt32(room)
                 status = deflate(stream, Z_FINISH)
                 count += room - Int(stream.pointee.avail_out)
-                interlude?()
+                yieldPoint?()
             }
         }
         guard status == Z_STREAM_END else { throw .outOfMemory }

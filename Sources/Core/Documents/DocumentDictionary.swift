@@ -22,7 +22,7 @@ public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLi
     /// The members in order.
     public private(set) var members: [Member]
     /// The index of each key; computed if there are many, to avoid a linear search.
-    private var places: [[UInt8]: Int] = [:]
+    private var indexByKey: [[UInt8]: Int] = [:]
     private static let walked = 8
 
     /// Creates an empty dictionary.
@@ -31,7 +31,7 @@ public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLi
     /// Creates a dictionary from members that are known to have different keys.
     init(members: [Member]) {
         self.members = members
-        findPlaces()
+        indexKeys()
     }
 
     public init(dictionaryLiteral elements: (String, DocumentValue)...) {
@@ -39,33 +39,33 @@ public struct DocumentDictionary: Sendable, Equatable, ExpressibleByDictionaryLi
         for (key, value) in elements { self[key] = value }
     }
 
-    private mutating func findPlaces() {
-        places = [:]
+    private mutating func indexKeys() {
+        indexByKey = [:]
         guard members.count > Self.walked else { return }
-        for (index, member) in members.enumerated() { places[Array(member.key.utf8)] = index }
+        for (index, member) in members.enumerated() { indexByKey[Array(member.key.utf8)] = index }
     }
 
-    private func place(of key: String) -> Int? {
+    private func index(of key: String) -> Int? {
         members.count > Self.walked
-            ? places[Array(key.utf8)]
+            ? indexByKey[Array(key.utf8)]
             : members.firstIndex { $0.key.utf8.elementsEqual(key.utf8) }
     }
 
     /// If set to `nil`, the member is removed; a new member is appended.
     public subscript(key: String) -> DocumentValue? {
-        get { place(of: key).map { members[$0].value } }
+        get { index(of: key).map { members[$0].value } }
         set {
-            switch (place(of: key), newValue) {
-            case (let place?, let value?): members[place].value = value
-            case (let place?, nil):
-                members.remove(at: place)
-                findPlaces()
+            switch (index(of: key), newValue) {
+            case (let index?, let value?): members[index].value = value
+            case (let index?, nil):
+                members.remove(at: index)
+                indexKeys()
             case (nil, let value?):
                 members.append(Member(key: key, value: value))
                 if members.count == Self.walked + 1 {
-                    findPlaces()
+                    indexKeys()
                 } else if members.count > Self.walked {
-                    places[Array(key.utf8)] = members.count - 1
+                    indexByKey[Array(key.utf8)] = members.count - 1
                 }
             case (nil, nil): break
             }

@@ -13,7 +13,7 @@ public enum DocumentFormat: String, Sendable, CaseIterable {
 }
 
 /// A position in a document.
-public struct DocumentPlace: Sendable, Equatable, CustomStringConvertible {
+public struct DocumentLocation: Sendable, Equatable, CustomStringConvertible {
     /// The byte offset, counted from 0.
     public var offset: Int
     /// The line, counted from 1; `nil` in a document without lines (a binary property list).
@@ -79,25 +79,25 @@ public struct DocumentError: Error, Sendable, Equatable, CustomStringConvertible
     /// What is wrong.
     public var reason: Reason
     /// `nil` if a value was being written, which has only a path.
-    public var place: DocumentPlace?
+    public var location: DocumentLocation?
     /// The names and indices that lead to the value, for example `orders[3].price`; empty at the
     /// root.
     public var path: String
 
     /// Creates an error; see the properties.
     public init(
-        _ format: DocumentFormat, _ reason: Reason, at place: DocumentPlace? = nil,
+        _ format: DocumentFormat, _ reason: Reason, at location: DocumentLocation? = nil,
         path: String = ""
     ) {
         self.format = format
         self.reason = reason
-        self.place = place
+        self.location = location
         self.path = path
     }
 
     public var description: String {
         var text = "\(format.rawValue): \(reason.text)"
-        if let place { text += " at \(place)" }
+        if let location { text += " at \(location)" }
         if !path.isEmpty { text += " (\(path))" }
         // Names come from whoever wrote the document, and this is written to logs and terminals.
         return String(

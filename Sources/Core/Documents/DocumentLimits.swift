@@ -13,7 +13,7 @@ public struct DocumentLimits: Sendable, Equatable {
     /// The size of the output in bytes.
     public var output: Int
     /// Called from time to time; `nil` for nothing.
-    package var interlude: Interlude?
+    package var yieldPoint: YieldPoint?
 
     /// Creates the standard limits, except for those that are given.
     public init(

@@ -71,9 +71,9 @@ struct Decimal: Equatable {
     }
 
     private func comparedSize(to other: Decimal) -> Int {
-        let place = digits.count + exponent
-        let otherPlace = other.digits.count + other.exponent
-        guard place == otherPlace else { return place < otherPlace ? -1 : 1 }
+        let magnitude = digits.count + exponent
+        let otherMagnitude = other.digits.count + other.exponent
+        guard magnitude == otherMagnitude else { return magnitude < otherMagnitude ? -1 : 1 }
         for (digit, otherDigit) in zip(digits, other.digits) where digit != otherDigit {
             return digit < otherDigit ? -1 : 1
         }

@@ -29,7 +29,7 @@ package final class JSONSchema: JSONSchemaChecking {
             root = try JSONDocument.value(of: text, limits: Self.schemaLimits)
         } catch {
             throw JSONSchemaError(
-                "it cannot be parsed: \(error.reason.text)", at: error.place?.description)
+                "it cannot be parsed: \(error.reason.text)", at: error.location?.description)
         }
         nodes = try SchemaCompiler(root).nodes
     }
@@ -39,27 +39,27 @@ package final class JSONSchema: JSONSchemaChecking {
 
     /// Checks content against the schema.
     ///
-    /// - Throws: ``TransformationProblem/responseSchemaViolated`` with the path of the first value,
+    /// - Throws: ``TransformationReason/responseSchemaViolated`` with the path of the first value,
     ///   in the order of the text, that does not satisfy the schema, what the schema requires, and
     ///   that value, truncated; also if finding that out would take too much work.
-    ///   ``TransformationProblem/responseBodyInvalid`` if the content is not JSON, or deeper than
+    ///   ``TransformationReason/responseBodyInvalid`` if the content is not JSON, or deeper than
     ///   128 levels.
-    package func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure) {
+    package func check(_ json: UnsafeRawBufferPointer) throws(TransformationError) {
         let instance: Instance
         do throws(DocumentError) {
             instance = try Instance(json, limits: Self.contentLimits)
         } catch {
-            throw TransformationFailure(
+            throw TransformationError(
                 .responseBodyInvalid, "it is not JSON that can be checked against a schema",
-                at: error.place?.description)
+                at: error.location?.description)
         }
         var check = SchemaCheck(nodes, instance, bytes: json.count)
         guard !check.holds(0, 0) else { return }
         if check.isExhausted {
-            throw TransformationFailure(
+            throw TransformationError(
                 .responseSchemaViolated, "checking it against the schema takes too much work")
         }
         guard let violation = check.violation else { return }
-        throw TransformationFailure(violation, nodes, instance)
+        throw TransformationError(violation, nodes, instance)
     }
 }

@@ -4,12 +4,12 @@ package struct JSONSchemaError: Error, Sendable, Equatable, CustomStringConverti
     package var reason: String
     /// The location in the schema, as a JSON Pointer after `#` (RFC 6901 §6), or as line and column
     /// if the text is not JSON; `nil` for the whole schema.
-    package var place: String?
+    package var location: String?
 
-    init(_ reason: String, at place: String? = nil) {
+    init(_ reason: String, at location: String? = nil) {
         self.reason = reason
-        self.place = place
+        self.location = location
     }
 
-    package var description: String { place.map { "\(reason) (\($0))" } ?? reason }
+    package var description: String { location.map { "\(reason) (\($0))" } ?? reason }
 }

@@ -17,7 +17,7 @@ final class Pattern: @unchecked Sendable {
     let size: Int
 
     /// - Throws: why it is refused, as a clause.
-    init(_ expression: String) throws(PatternProblem) {
+    init(_ expression: String) throws(PatternError) {
         var translation = PatternTranslation(expression)
         let translated = try translation.translate()
         var message = [CChar](repeating: 0, count: 120)
@@ -27,12 +27,12 @@ final class Pattern: @unchecked Sendable {
         }
         guard let created else {
             let words = message.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }
-            throw PatternProblem("RE2 says: \(String(decoding: words, as: UTF8.self))")
+            throw PatternError("RE2 says: \(String(decoding: words, as: UTF8.self))")
         }
         pattern = created
         size = re2_pattern_size(created)
         guard size <= Self.maximumSize else {
-            throw PatternProblem("it has more than \(Self.maximumSize) steps")
+            throw PatternError("it has more than \(Self.maximumSize) steps")
         }
     }
 
@@ -45,7 +45,7 @@ final class Pattern: @unchecked Sendable {
 }
 
 /// Why a regular expression is refused.
-struct PatternProblem: Error {
+struct PatternError: Error {
     let reason: String
     init(_ reason: String) { self.reason = reason }
 }
@@ -62,7 +62,7 @@ private struct PatternTranslation {
     private static let space = "\\t\\n\\v\\f\\r\\x{a0}\\x{feff}\\x{2028}\\x{2029}\\p{Zs}"
     private static let syntax = Set("^$\\.*+?()[]{}|/-")
 
-    mutating func translate() throws(PatternProblem) -> String {
+    mutating func translate() throws(PatternError) -> String {
         while let character = next() {
             switch character {
             case "\\": try escape(isInClass: false)
@@ -85,30 +85,30 @@ private struct PatternTranslation {
         position < characters.count ? characters[position] : nil
     }
 
-    private mutating func group() throws(PatternProblem) {
+    private mutating func group() throws(PatternError) {
         output += "("
         guard upcoming == "?" else { return }
         position += 1
         switch next() {
         case ":": output += "?:"
-        case "=", "!": throw PatternProblem("lookahead takes more than linear time")
+        case "=", "!": throw PatternError("lookahead takes more than linear time")
         case "<":
             if upcoming == "=" || upcoming == "!" {
-                throw PatternProblem("lookbehind takes more than linear time")
+                throw PatternError("lookbehind takes more than linear time")
             }
             output += "?P<"
-        default: throw PatternProblem("ECMA 262 has no group of this kind")
+        default: throw PatternError("ECMA 262 has no group of this kind")
         }
     }
 
-    private mutating func characterClass() throws(PatternProblem) {
+    private mutating func characterClass() throws(PatternError) {
         output += "["
         if upcoming == "^" {
             position += 1
             output += "^"
         }
         // RE2 treats a bracket at the start as a character; in ECMA 262 the class is empty.
-        guard upcoming != "]" else { throw PatternProblem("an empty character class") }
+        guard upcoming != "]" else { throw PatternError("an empty character class") }
         while let character = next() {
             switch character {
             case "]":
@@ -119,62 +119,62 @@ private struct PatternTranslation {
             default: output.append(character)
             }
         }
-        throw PatternProblem("an unterminated character class")
+        throw PatternError("an unterminated character class")
     }
 
-    private mutating func escape(isInClass: Bool) throws(PatternProblem) {
-        guard let character = next() else { throw PatternProblem("it ends with a backslash") }
+    private mutating func escape(isInClass: Bool) throws(PatternError) {
+        guard let character = next() else { throw PatternError("it ends with a backslash") }
         switch character {
         case "d", "D", "w", "W", "t", "n", "v", "f", "r": output += "\\\(character)"
         case "s": output += isInClass ? Self.space : "[\(Self.space)]"
         case "S":
-            guard !isInClass else { throw PatternProblem("\\S in a class") }
+            guard !isInClass else { throw PatternError("\\S in a class") }
             output += "[^\(Self.space)]"
         case "b": output += isInClass ? "\\x08" : "\\b"
         case "B" where !isInClass: output += "\\B"
         case "0":
             if let upcoming, upcoming.isASCII, upcoming.isNumber {
-                throw PatternProblem("an octal escape")
+                throw PatternError("an octal escape")
             }
             output += "\\x00"
         case "x": try codePoint(digits: 2)
         case "u": try codePoint(digits: 4)
         case "c": try control()
         case "p", "P":
-            guard upcoming == "{" else { throw PatternProblem("\\p without {") }
+            guard upcoming == "{" else { throw PatternError("\\p without {") }
             output += "\\\(character)"
-        case "1"..."9": throw PatternProblem("a backreference takes more than linear time")
+        case "1"..."9": throw PatternError("a backreference takes more than linear time")
         default:
             guard Self.syntax.contains(character) else {
-                throw PatternProblem("\\\(character) is not an ECMA 262 escape")
+                throw PatternError("\\\(character) is not an ECMA 262 escape")
             }
             output += "\\\(character)"
         }
     }
 
-    private mutating func control() throws(PatternProblem) {
+    private mutating func control() throws(PatternError) {
         guard let letter = next()?.asciiValue, letter | 0x20 >= 0x61, letter | 0x20 <= 0x7A else {
-            throw PatternProblem("\\c without a letter")
+            throw PatternError("\\c without a letter")
         }
         output += "\\x{" + String(letter & 0x1F, radix: 16) + "}"
     }
 
-    private mutating func codePoint(digits: Int) throws(PatternProblem) {
+    private mutating func codePoint(digits: Int) throws(PatternError) {
         var code = try hex(digits)
         if digits == 4, 0xD800..<0xDC00 ~= code {
             guard next() == "\\", next() == "u", case let low = try hex(4), 0xDC00..<0xE000 ~= low
-            else { throw PatternProblem("half a surrogate pair") }
+            else { throw PatternError("half a surrogate pair") }
             code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
         }
-        guard Unicode.Scalar(code) != nil else { throw PatternProblem("half a surrogate pair") }
+        guard Unicode.Scalar(code) != nil else { throw PatternError("half a surrogate pair") }
         output += "\\x{" + String(code, radix: 16) + "}"
     }
 
-    private mutating func hex(_ digits: Int) throws(PatternProblem) -> UInt32 {
+    private mutating func hex(_ digits: Int) throws(PatternError) -> UInt32 {
         var value: UInt32 = 0
         for _ in 0..<digits {
             guard let digit = next()?.asciiValue.flatMap(ASCII.hexValue) else {
-                throw PatternProblem("an escape without its \(digits) hex digits")
+                throw PatternError("an escape without its \(digits) hex digits")
             }
             value = value << 4 | UInt32(digit)
         }

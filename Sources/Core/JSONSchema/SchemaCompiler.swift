@@ -13,15 +13,15 @@ struct SchemaCompiler {
     let draft: SchemaDraft
     private let references: SchemaReferences
     private var indices: [String: Int] = [:]
-    private var pending: [(index: Int, place: SchemaPlace)] = []
+    private var pending: [(index: Int, location: SchemaLocation)] = []
 
     init(_ root: DocumentValue) throws(JSONSchemaError) {
         draft = try Self.draft(of: root)
         references = SchemaReferences(root, draft: draft)
-        let place = SchemaPlace(value: root, pointer: "", base: "")
-        _ = try index(of: references.entering(place))
+        let location = SchemaLocation(value: root, pointer: "", base: "")
+        _ = try index(of: references.entering(location))
         while let next = pending.popLast() {
-            try compile(next.place, into: next.index)
+            try compile(next.location, into: next.index)
         }
         var chains = InPlaceChains(nodes)
         try chains.check()
@@ -41,77 +41,80 @@ struct SchemaCompiler {
     }
 
     /// The node of a location, which is compiled later if it is new.
-    mutating func index(of place: SchemaPlace) throws(JSONSchemaError) -> Int {
-        if let known = indices[place.pointer] { return known }
+    mutating func index(of location: SchemaLocation) throws(JSONSchemaError) -> Int {
+        if let known = indices[location.pointer] { return known }
         guard nodes.count < Self.maximumNodes else {
             throw JSONSchemaError("it has more than \(Self.maximumNodes) schemas")
         }
-        indices[place.pointer] = nodes.count
-        pending.append((nodes.count, place))
-        nodes.append(SchemaNode(place: "#\(place.pointer)"))
+        indices[location.pointer] = nodes.count
+        pending.append((nodes.count, location))
+        nodes.append(SchemaNode(location: "#\(location.pointer)"))
         return nodes.count - 1
     }
 
     /// The node of a schema that is a keyword's value.
     mutating func index(
-        _ value: DocumentValue, _ steps: [String], in place: SchemaPlace
+        _ value: DocumentValue, _ steps: [String], in location: SchemaLocation
     ) throws(JSONSchemaError) -> Int {
-        var inner = place
+        var inner = location
         for step in steps { inner = inner.descending(to: value, step: step) }
         return try index(of: references.entering(inner))
     }
 
     /// A node that no value satisfies.
     mutating func nothing(at pointer: String) -> Int {
-        nodes.append(SchemaNode(place: "#\(pointer)", general: [.nothing]))
+        nodes.append(SchemaNode(location: "#\(pointer)", general: [.nothing]))
         return nodes.count - 1
     }
 
-    private mutating func compile(_ place: SchemaPlace, into index: Int) throws(JSONSchemaError) {
-        switch place.value {
+    private mutating func compile(_ location: SchemaLocation, into index: Int)
+        throws(JSONSchemaError)
+    {
+        switch location.value {
         case .boolean(let value) where draft > .draft4:
             if !value { nodes[index].general = [.nothing] }
         case .dictionary:
             // Everything beside $ref is ignored (draft-07 §8.3).
-            if let reference = place.value["$ref"] {
-                try compile(reference: reference, in: place, into: index)
+            if let reference = location.value["$ref"] {
+                try compile(reference: reference, in: location, into: index)
             } else {
-                try refuseUnsupported(in: place)
-                var keywords = SchemaKeywords(place)
+                try refuseUnsupported(in: location)
+                var keywords = SchemaKeywords(location)
                 try keywords.compile(with: &self)
-                keywords.node.place = nodes[index].place
+                keywords.node.location = nodes[index].location
                 nodes[index] = keywords.node
             }
         default:
             let expected = draft > .draft4 ? "an object or a boolean" : "an object"
             throw JSONSchemaError(
-                "a schema must be \(expected), not \(place.value.kind)", at: "#\(place.pointer)")
+                "a schema must be \(expected), not \(location.value.kind)",
+                at: "#\(location.pointer)")
         }
     }
 
     private mutating func compile(
-        reference: DocumentValue, in place: SchemaPlace, into index: Int
+        reference: DocumentValue, in location: SchemaLocation, into index: Int
     ) throws(JSONSchemaError) {
         guard case .string(let text) = reference else {
-            throw JSONSchemaError("$ref must be a string", at: "#\(place.pointer)/$ref")
+            throw JSONSchemaError("$ref must be a string", at: "#\(location.pointer)/$ref")
         }
-        let target = try references.find(text, from: place)
+        let target = try references.find(text, from: location)
         nodes[index].general = [.reference(try self.index(of: target))]
     }
 
-    private func refuseUnsupported(in place: SchemaPlace) throws(JSONSchemaError) {
-        guard case .dictionary(let dictionary) = place.value else { return }
+    private func refuseUnsupported(in location: SchemaLocation) throws(JSONSchemaError) {
+        guard case .dictionary(let dictionary) = location.value else { return }
         for member in dictionary.members {
             if SchemaDraft.unsupported.contains(member.key) {
                 throw JSONSchemaError(
                     "the keyword \(member.key) is in none of draft-04 to draft-07",
-                    at: "#\(place.pointer)")
+                    at: "#\(location.pointer)")
             }
             let later = SchemaDraft.later.first { $0.keyword == member.key }
             if let later, later.draft > draft {
                 throw JSONSchemaError(
                     "the keyword \(member.key) was introduced in draft-0\(later.draft.rawValue); "
-                        + "this schema uses draft-0\(draft.rawValue)", at: "#\(place.pointer)")
+                        + "this schema uses draft-0\(draft.rawValue)", at: "#\(location.pointer)")
             }
         }
     }
@@ -145,7 +148,7 @@ private struct InPlaceChains {
                 guard lengths[node] <= SchemaCompiler.maximumChain else {
                     throw JSONSchemaError(
                         "more than \(SchemaCompiler.maximumChain) schemas apply to one value "
-                            + "through one another", at: nodes[node].place)
+                            + "through one another", at: nodes[node].location)
                 }
                 open.removeLast()
                 continue
@@ -153,7 +156,7 @@ private struct InPlaceChains {
             if lengths[next] == -1 {
                 throw JSONSchemaError(
                     "$ref leads back to itself without descending into a value",
-                    at: nodes[next].place)
+                    at: nodes[next].location)
             }
             if lengths[next] == 0 {
                 lengths[next] = -1

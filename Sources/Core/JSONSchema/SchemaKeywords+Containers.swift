@@ -10,12 +10,12 @@ extension SchemaKeywords {
         }
         guard let items = self["items"] else { return }
         guard case .array(let values) = items else {
-            node.arrays.append(.items(try compiler.index(items, ["items"], in: place)))
+            node.arrays.append(.items(try compiler.index(items, ["items"], in: location)))
             return
         }
         var schemas: [Int] = []
         for (index, value) in values.enumerated() {
-            schemas.append(try compiler.index(value, ["items", "\(index)"], in: place))
+            schemas.append(try compiler.index(value, ["items", "\(index)"], in: location))
         }
         let others = try additional("additionalItems", &compiler)
         node.arrays.append(.tuple(schemas, others: others))
@@ -30,7 +30,7 @@ extension SchemaKeywords {
         var rules = MemberKeywords()
         for member in try members("properties") {
             rules.schemas[rules.number(of: member.key)] =
-                try compiler.index(member.value, ["properties", member.key], in: place)
+                try compiler.index(member.value, ["properties", member.key], in: location)
         }
         for name in try required() { rules.required.append(rules.number(of: name)) }
         for member in try members("dependencies") {
@@ -38,7 +38,7 @@ extension SchemaKeywords {
         }
         for member in try members("patternProperties") {
             let index = try compiler.index(
-                member.value, ["patternProperties", member.key], in: place)
+                member.value, ["patternProperties", member.key], in: location)
             rules.patterns.append((try pattern(member.key, "patternProperties"), index))
         }
         rules.additional = try additional("additionalProperties", &compiler)
@@ -83,7 +83,7 @@ extension SchemaKeywords {
             }
         } else {
             dependency.schema = try compiler.index(
-                member.value, ["dependencies", member.key], in: place)
+                member.value, ["dependencies", member.key], in: location)
         }
         return dependency
     }
@@ -94,9 +94,9 @@ extension SchemaKeywords {
     ) throws(JSONSchemaError) -> Int? {
         guard let value = self[keyword], value != .boolean(true) else { return nil }
         guard value == .boolean(false), compiler.draft == .draft4 else {
-            return try compiler.index(value, [keyword], in: place)
+            return try compiler.index(value, [keyword], in: location)
         }
-        return compiler.nothing(at: "\(place.pointer)/\(keyword)")
+        return compiler.nothing(at: "\(location.pointer)/\(keyword)")
     }
 }
 

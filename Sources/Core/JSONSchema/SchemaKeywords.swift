@@ -2,10 +2,10 @@ import Documents
 
 /// Reads the keywords of one schema into its node.
 struct SchemaKeywords {
-    var node = SchemaNode(place: "")
-    let place: SchemaPlace
+    var node = SchemaNode(location: "")
+    let location: SchemaLocation
 
-    init(_ place: SchemaPlace) { self.place = place }
+    init(_ location: SchemaLocation) { self.location = location }
 
     mutating func compile(with compiler: inout SchemaCompiler) throws(JSONSchemaError) {
         try compileTypes(compiler.draft)
@@ -17,10 +17,10 @@ struct SchemaKeywords {
         try compileCombinations(with: &compiler)
     }
 
-    subscript(keyword: String) -> DocumentValue? { place.value[keyword] }
+    subscript(keyword: String) -> DocumentValue? { location.value[keyword] }
 
     func error(_ keyword: String, _ expected: String) -> JSONSchemaError {
-        JSONSchemaError("\(keyword) must be \(expected)", at: "#\(place.pointer)/\(keyword)")
+        JSONSchemaError("\(keyword) must be \(expected)", at: "#\(location.pointer)/\(keyword)")
     }
 
     private mutating func compileTypes(_ draft: SchemaDraft) throws(JSONSchemaError) {
@@ -113,10 +113,10 @@ struct SchemaKeywords {
     }
 
     func pattern(_ text: String, _ keyword: String) throws(JSONSchemaError) -> Pattern {
-        do throws(PatternProblem) { return try Pattern(text) } catch {
+        do throws(PatternError) { return try Pattern(text) } catch {
             throw JSONSchemaError(
                 "the regular expression \(text.quoted) cannot be followed: \(error.reason)",
-                at: "#\(place.pointer)/\(keyword)")
+                at: "#\(location.pointer)/\(keyword)")
         }
     }
 
@@ -140,7 +140,7 @@ struct SchemaKeywords {
         _ keyword: String, _ compiler: inout SchemaCompiler
     ) throws(JSONSchemaError) -> Int? {
         guard let value = self[keyword] else { return nil }
-        return try compiler.index(value, [keyword], in: place)
+        return try compiler.index(value, [keyword], in: location)
     }
 
     func schemas(
@@ -152,7 +152,7 @@ struct SchemaKeywords {
         }
         var indices: [Int] = []
         for (index, value) in values.enumerated() {
-            indices.append(try compiler.index(value, [keyword, "\(index)"], in: place))
+            indices.append(try compiler.index(value, [keyword, "\(index)"], in: location))
         }
         return indices
     }

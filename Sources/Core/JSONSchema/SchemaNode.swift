@@ -1,7 +1,7 @@
 /// A compiled schema: its requirements, by kind of value. Other schemas are referred to by index.
 struct SchemaNode: Sendable {
     /// The location in the file, as a JSON Pointer after `#`.
-    var place: String
+    var location: String
     var general: [GeneralRule] = []
     var numbers: [NumberRule] = []
     var texts: [TextRule] = []

@@ -2,7 +2,7 @@ import Documents
 import HTTPCore
 
 /// A location in a schema's file.
-struct SchemaPlace {
+struct SchemaLocation {
     var value: DocumentValue
     /// A JSON Pointer from the file's root (RFC 6901).
     var pointer: String
@@ -14,28 +14,28 @@ struct SchemaPlace {
 struct SchemaReferences {
     private let identifier: String
     /// What the identifiers in the file refer to, by URI.
-    private var places: [String: SchemaPlace] = [:]
+    private var locations: [String: SchemaLocation] = [:]
 
     init(_ root: DocumentValue, draft: SchemaDraft) {
         identifier = draft.identifier
-        let root = SchemaPlace(value: root, pointer: "", base: "")
-        places[""] = root
+        let root = SchemaLocation(value: root, pointer: "", base: "")
+        locations[""] = root
         collect(from: root)
     }
 
     /// Keywords whose values are not schemas.
     private static let data: Set<String> = ["enum", "const", "default", "examples"]
 
-    private mutating func collect(from root: SchemaPlace) {
+    private mutating func collect(from root: SchemaLocation) {
         var pending = [root]
-        while let place = pending.popLast() {
-            switch place.value {
+        while let location = pending.popLast() {
+            switch location.value {
             case .array(let values):
                 for (index, value) in values.enumerated() {
-                    pending.append(place.descending(to: value, step: "\(index)"))
+                    pending.append(location.descending(to: value, step: "\(index)"))
                 }
             case .dictionary(let dictionary):
-                let inner = register(place)
+                let inner = register(location)
                 for member in dictionary.members where !Self.data.contains(member.key) {
                     pending.append(inner.descending(to: member.value, step: member.key))
                 }
@@ -45,73 +45,76 @@ struct SchemaReferences {
     }
 
     /// The location with its own base URI.
-    private mutating func register(_ place: SchemaPlace) -> SchemaPlace {
-        guard let uri = identified(place) else { return place }
-        let inner = entering(place)
-        if places[uri] == nil { places[uri] = inner }
+    private mutating func register(_ location: SchemaLocation) -> SchemaLocation {
+        guard let uri = identified(location) else { return location }
+        let inner = entering(location)
+        if locations[uri] == nil { locations[uri] = inner }
         return inner
     }
 
     /// The URI that identifies a location.
-    private func identified(_ place: SchemaPlace) -> String? {
-        guard case .string(let text)? = place.value[identifier], place.value["$ref"] == nil else {
+    private func identified(_ location: SchemaLocation) -> String? {
+        guard case .string(let text)? = location.value[identifier], location.value["$ref"] == nil
+        else {
             return nil
         }
-        let uri = URIReference(text).resolved(against: URIReference(place.base))
+        let uri = SchemaURI(text).resolved(against: SchemaURI(location.base))
         return uri.fragment == "" ? uri.withoutFragment : uri.text
     }
 
     /// The location, with the base URI that its own identifier sets.
-    func entering(_ place: SchemaPlace) -> SchemaPlace {
-        guard let uri = identified(place) else { return place }
-        var inner = place
-        inner.base = URIReference(uri).withoutFragment
+    func entering(_ location: SchemaLocation) -> SchemaLocation {
+        guard let uri = identified(location) else { return location }
+        var inner = location
+        inner.base = SchemaURI(uri).withoutFragment
         return inner
     }
 
     /// Resolves a reference.
     ///
-    /// - Parameter place: the location of the reference.
-    func find(_ reference: String, from place: SchemaPlace) throws(JSONSchemaError) -> SchemaPlace {
-        let uri = URIReference(reference).resolved(against: URIReference(place.base))
+    /// - Parameter location: the location of the reference.
+    func find(_ reference: String, from location: SchemaLocation) throws(JSONSchemaError)
+        -> SchemaLocation
+    {
+        let uri = SchemaURI(reference).resolved(against: SchemaURI(location.base))
         let fragment = (uri.fragment ?? "").removingPercentEscapes
         if !fragment.isEmpty, !fragment.hasPrefix("/") {
-            if let found = places[uri.text] { return found }
-        } else if let start = places[uri.withoutFragment] {
+            if let found = locations[uri.text] { return found }
+        } else if let start = locations[uri.withoutFragment] {
             if let found = descend(from: start, fragment) { return found }
         } else {
             throw JSONSchemaError(
                 "$ref refers to \(reference.quoted), which is not in this file; nothing is "
                     + "fetched",
-                at: "#\(place.pointer)")
+                at: "#\(location.pointer)")
         }
         throw JSONSchemaError(
-            "$ref refers to \(reference.quoted), which does not exist", at: "#\(place.pointer)")
+            "$ref refers to \(reference.quoted), which does not exist", at: "#\(location.pointer)")
     }
 
-    private func descend(from start: SchemaPlace, _ pointer: String) -> SchemaPlace? {
-        var place = start
+    private func descend(from start: SchemaLocation, _ pointer: String) -> SchemaLocation? {
+        var location = start
         for step in pointer.utf8.split(
             separator: UInt8(ascii: "/"), omittingEmptySubsequences: false
         )
         .dropFirst() {
             let name = String(decoding: step, as: UTF8.self).removingPointerEscapes
-            switch place.value {
+            switch location.value {
             case .array(let values):
                 guard let index = Int(name), values.indices.contains(index) else { return nil }
-                place = place.descending(to: values[index], step: name)
+                location = location.descending(to: values[index], step: name)
             case .dictionary(let members):
                 guard let value = members[name] else { return nil }
-                place = entering(place.descending(to: value, step: name))
+                location = entering(location.descending(to: value, step: name))
             default: return nil
             }
         }
-        return place
+        return location
     }
 }
 
-extension SchemaPlace {
-    func descending(to value: DocumentValue, step: String) -> SchemaPlace {
+extension SchemaLocation {
+    func descending(to value: DocumentValue, step: String) -> SchemaLocation {
         var escaped = ""
         for scalar in step.unicodeScalars {
             switch scalar {
@@ -120,7 +123,7 @@ extension SchemaPlace {
             default: escaped.unicodeScalars.append(scalar)
             }
         }
-        return SchemaPlace(value: value, pointer: "\(pointer)/\(escaped)", base: base)
+        return SchemaLocation(value: value, pointer: "\(pointer)/\(escaped)", base: base)
     }
 }
 

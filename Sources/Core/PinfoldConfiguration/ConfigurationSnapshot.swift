@@ -70,7 +70,7 @@ package struct ConfigurationSnapshot: Sendable, Equatable {
     package func hasSamePolicy(as other: ConfigurationSnapshot) -> Bool {
         access == other.access && hosts == other.hosts && tls == other.tls
             && pinsets.count == other.pinsets.count
-            && zip(pinsets, other.pinsets).allSatisfy { $0.judgesAlike($1) }
+            && zip(pinsets, other.pinsets).allSatisfy { $0.evaluatesAlike($1) }
     }
 
     /// Whether responses of an entry's hosts are looked up and stored.

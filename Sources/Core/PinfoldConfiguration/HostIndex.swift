@@ -117,7 +117,7 @@ private struct NameTable: Sendable, Equatable {
     /// The candidates of each name, in the order of their entries.
     private var candidates: [HostIndex.Candidate] = []
     /// Indices into `slots`, -1 if free; the count is a power of two, at most half full.
-    private var places: [Int32] = []
+    private var table: [Int32] = []
 
     /// FNV-1a over the bytes in lower case, last byte first.
     static let seed: UInt64 = 0xcbf2_9ce4_8422_2325
@@ -143,39 +143,39 @@ private struct NameTable: Sendable, Equatable {
         }
         var capacity = 8
         while capacity < slots.count * 2 { capacity *= 2 }
-        places = [Int32](repeating: -1, count: capacity)
+        table = [Int32](repeating: -1, count: capacity)
         for index in slots.indices {
             var position = position(slots[index].hash)
-            while places[position] >= 0 { position = (position + 1) & (capacity - 1) }
-            places[position] = Int32(index)
+            while table[position] >= 0 { position = (position + 1) & (capacity - 1) }
+            table[position] = Int32(index)
         }
     }
 
     /// The high bits of FNV are better distributed.
     @inline(__always)
     private func position(_ hash: UInt64) -> Int {
-        Int(truncatingIfNeeded: hash >> 32) & (places.count - 1)
+        Int(truncatingIfNeeded: hash >> 32) & (table.count - 1)
     }
 
     /// The lowest entry with the name in `host[range]`; `Int.max` if there is none.
     @inline(__always)
     func find(_ hash: UInt64, _ host: Span<UInt8>, _ range: Range<Int>, _ port: UInt16) -> Int {
-        places.isEmpty ? .max : search(hash, host, range, port)
+        table.isEmpty ? .max : search(hash, host, range, port)
     }
 
     private func search(
         _ hash: UInt64, _ host: Span<UInt8>, _ range: Range<Int>, _ port: UInt16
     ) -> Int {
         var position = position(hash)
-        while places[position] >= 0 {
-            let slot = slots[Int(places[position])]
+        while table[position] >= 0 {
+            let slot = slots[Int(table[position])]
             if slot.hash == hash, isName(slot, host, range) {
                 for index in slot.candidates where candidates[Int(index)].matches(port) {
                     return candidates[Int(index)].entry
                 }
                 return .max
             }
-            position = (position + 1) & (places.count - 1)
+            position = (position + 1) & (table.count - 1)
         }
         return .max
     }

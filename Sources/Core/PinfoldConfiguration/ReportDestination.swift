@@ -29,7 +29,7 @@ package struct ReportDestination: Sendable, Equatable, CustomStringConvertible {
 
 extension PinsetEntry {
     /// Whether both evaluate servers alike: everything but the report destination is equal.
-    func judgesAlike(_ other: PinsetEntry) -> Bool {
+    func evaluatesAlike(_ other: PinsetEntry) -> Bool {
         var same = other
         same.reportTo = reportTo
         return self == same

@@ -52,7 +52,7 @@ package final class ImageService: ImageTransforming {
 
     package func transform(
         _ image: [UInt8], by rules: ImageRules
-    ) throws(TransformationFailure) -> TranslatedContent? {
+    ) throws(TransformationError) -> TranslatedContent? {
         let plan = ImagePlan(rules, maximumBytes: pool.options.maximumBytes)
         // What needs no decoding needs no process either.
         guard image.count <= plan.maximumBytes else {
@@ -74,7 +74,7 @@ package final class ImageService: ImageTransforming {
 
     private func apply(
         _ plan: ImagePlan, to image: [UInt8]
-    ) throws(TransformationFailure) -> Result<WrittenImage?, ImageCodecError> {
+    ) throws(TransformationError) -> Result<WrittenImage?, ImageFailure> {
         var worker = try takeWorker(memory: plan.memory)
         do {
             let deadline = Clock.monotonicNanoseconds() + pool.options.longestWork
@@ -87,27 +87,27 @@ package final class ImageService: ImageTransforming {
         }
     }
 
-    private func takeWorker(memory: Int) throws(TransformationFailure) -> WorkerProcess {
+    private func takeWorker(memory: Int) throws(TransformationError) -> WorkerProcess {
         do {
             if let worker = try pool.take(memory: memory) { return worker }
         } catch .notStarted(let code) {
             let text = String(cString: strerror(code))
-            throw TransformationFailure(
-                .overloaded, "no image decoding process could be started: \(text)")
+            throw TransformationError(
+                .overloaded, "no process that decodes images could be started: \(text)")
         } catch {
-            throw TransformationFailure(
-                .overloaded, "an image decoding process did not become ready")
+            throw TransformationError(
+                .overloaded, "a process that decodes images did not begin to work")
         }
-        throw TransformationFailure(
-            .overloaded, "no image decoding process became free in time")
+        throw TransformationError(
+            .overloaded, "no process that decodes images became free in time")
     }
 
-    private static func refusal(_ failure: ImageCodecError) -> TransformationFailure {
-        TransformationFailure(.responseImageRefused, failure.detail)
+    private static func refusal(_ failure: ImageFailure) -> TransformationError {
+        TransformationError(.responseImageRefused, failure.detail)
     }
 
-    /// - Parameter status: the process's status from waitpid(2).
-    private func refusal(_ fault: WorkerError, _ status: Int32) -> TransformationFailure {
+    /// - Parameter status: what waitpid(2) said of the process.
+    private func refusal(_ fault: WorkerFault, _ status: Int32) -> TransformationError {
         let detail =
             switch fault {
             case .late:
@@ -120,7 +120,7 @@ package final class ImageService: ImageTransforming {
                     ? "the image decoding process exited with code \(status >> 8 & 0xFF)"
                     : "the image decoding process was killed by signal \(status & 0x7F)"
             }
-        return TransformationFailure(.responseImageRefused, detail)
+        return TransformationError(.responseImageRefused, detail)
     }
 }
 

@@ -29,14 +29,14 @@ struct LookupShares: Sendable {
     /// The maximum number of zones whose timeouts are remembered; each client has a share of them.
     static let maximumZones = 1024
 
-    private var clients: PlaceShares<IPNetwork>
-    private var zones: PlaceShares<String>
+    private var clients: PermitShares<IPNetwork>
+    private var zones: PermitShares<String>
     private var failures = ShareTable<String, Failures>(limit: Self.maximumZones)
 
     /// - Parameter places: lookups under way at once.
-    init(permits: Int) {
-        clients = PlaceShares(places: permits)
-        zones = PlaceShares(places: permits)
+    init(places: Int) {
+        clients = PermitShares(permits: places)
+        zones = PermitShares(permits: places)
     }
 
     /// Counts a lookup that begins, or returns why it may not.
@@ -59,8 +59,8 @@ struct LookupShares: Sendable {
 
     /// Called when a lookup is over.
     mutating func end(_ ticket: Ticket, timedOut: Bool, nowMilliseconds now: Int64) {
-        clients.giveBack(for: ticket.client)
-        zones.giveBack(for: ticket.zone)
+        clients.release(for: ticket.client)
+        zones.release(for: ticket.zone)
         guard timedOut else {
             failures.remove(ticket.zone)
             return
@@ -72,8 +72,8 @@ struct LookupShares: Sendable {
         failures.set(known, for: ticket.zone, of: ticket.client)
     }
 
-    /// Resets to no lookups under way.
-    mutating func removeAll() { self = LookupShares(permits: clients.places) }
+    /// Nothing is under way any more.
+    mutating func removeAll() { self = LookupShares(places: clients.permits) }
 }
 
 extension DomainName {

@@ -8,7 +8,7 @@ import Trust
 struct ChainBuilder {
     /// The result of verifying one chain.
     struct Attempt {
-        var result: Result<BuiltChain, ChainFailure>
+        var result: Result<BuiltChain, ChainError>
         /// Whether another chain from the same leaf could be accepted.
         var mayDependOnPath = false
         /// Whether the leaf is the anchor, and no list of its issuer could be verified.
@@ -28,9 +28,9 @@ struct ChainBuilder {
     /// When the certificates must be valid, in seconds since 1970; `nil` for now.
     let time: Int64?
 
-    /// The chain that the library finds, or else another one: the library chooses an issuer once
-    /// and never backtracks.
-    func build() -> Result<BuiltChain, ChainFailure> {
+    /// The chain that the library finds, or else another one: the library decides for an issuer
+    /// once and never goes back.
+    func build() -> Result<BuiltChain, ChainError> {
         var first = attempt(sent: sent, store: store, trusted: trusted)
         if first.lacksIssuer, trusted != nil,
             let issuers = judge.roots.anchors(named: X509_get_issuer_name(leaf))
@@ -115,7 +115,7 @@ struct ChainBuilder {
     /// How the library's refusal is reported: by the rule that was broken, if that is more
     /// specific.
     private func refused(_ building: OpaquePointer) -> Attempt {
-        var failure = ChainFailure(building, leaf: leaf, host: host ?? "")
+        var failure = ChainError(building, leaf: leaf, host: host ?? "")
         let depth = X509_STORE_CTX_get_error_depth(building)
         let mayDependOnPath: Bool
         var lacksIssuer = false
@@ -144,12 +144,12 @@ struct ChainBuilder {
             result: .failure(failure), mayDependOnPath: mayDependOnPath, lacksIssuer: lacksIssuer)
     }
 
-    private func isWeak(_ failure: ChainFailure) -> Bool {
+    private func isWeak(_ failure: ChainError) -> Bool {
         if case .weakCryptography = failure { true } else { false }
     }
 
-    /// Whether a broken rule is the cause of the library's refusal.
-    static func explains(_ rule: CertificateRule, _ failure: ChainFailure) -> Bool {
+    /// Whether a broken rule is the reason behind what the library says.
+    static func explains(_ rule: CertificateRule, _ failure: ChainError) -> Bool {
         switch failure {
         case .wrongPurpose, .weakCryptography, .other, .badSignature: true
         case .hostMismatch:
@@ -194,7 +194,7 @@ struct ChainBuilder {
         return rules.violation
     }
 
-    func failure(_ violation: RuleViolation, in chain: CertificateStack) -> ChainFailure {
+    func failure(_ violation: RuleViolation, in chain: CertificateStack) -> ChainError {
         let subject = chain[violation.position].map { X509View($0).subject } ?? ""
         return .rule(violation.rule, subject: subject)
     }

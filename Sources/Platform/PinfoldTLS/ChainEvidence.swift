@@ -35,6 +35,6 @@ extension TrustJudge {
     ///
     /// - Throws: for a pin that is not a certificate or key.
     package static func pinTexts(of pinset: Pinset) throws(TLSContextError) -> [String] {
-        try resolve(SecurityPolicy(pinsets: [pinset])).pinTexts(of: 0)
+        try resolve(PinningPolicy(pinsets: [pinset])).pinTexts(of: 0)
     }
 }

@@ -22,9 +22,9 @@ struct PathSearch {
     private var signatures: [Edge: Bool] = [:]
     private var chainsLeft = PathSearch.chainsVerified
     private var stepsLeft = PathSearch.steps
-    /// The failure of the first chain that led to an anchor.
-    private var failure: ChainFailure?
-    /// The chain already known, when searching for all chains rather than one.
+    /// What was wrong with the first chain that led to an anchor.
+    private var failure: ChainError?
+    /// What is known already, where all chains are looked for and not just one.
     private var known: CertificateStack?
     private var found: [BuiltChain] = []
 
@@ -45,8 +45,9 @@ struct PathSearch {
         self.sent = sent
     }
 
-    /// An accepted chain, or the failure of the first one that led to an anchor; `nil` if none did.
-    mutating func run() -> Result<BuiltChain, ChainFailure>? {
+    /// A chain that is accepted, or what is wrong with the first one that led to an anchor; nil:
+    /// none did.
+    mutating func run() -> Result<BuiltChain, ChainError>? {
         defer { ErrorQueue.clear() }
         if let chain = extend() { return .success(chain) }
         return failure.map { .failure($0) }

@@ -7,8 +7,8 @@ import Trust
 struct PeerEvidence: TrustEvidence {
     private struct Evaluation {
         var host: String?
-        var result: Result<BuiltChain, ChainFailure>
-        /// The other valid chains, or `nil` if nobody has asked for them yet.
+        var result: Result<BuiltChain, ChainError>
+        /// The other valid chains; nil: nobody has asked for them.
         var others: [BuiltChain]?
     }
 
@@ -44,8 +44,8 @@ struct PeerEvidence: TrustEvidence {
 
     mutating func evaluateChain(
         anchors: TrustAnchors, host: String?
-    ) -> Result<VerifiedChain, ChainFailure> {
-        let result: Result<BuiltChain, ChainFailure>
+    ) -> Result<VerifiedChain, ChainError> {
+        let result: Result<BuiltChain, ChainError>
         switch anchors {
         case .roots(let pinset):
             result = underRoots(pinset: pinset, host: host)
@@ -103,8 +103,8 @@ struct PeerEvidence: TrustEvidence {
     /// their union.
     private mutating func underRoots(
         pinset: Int?, host: String?
-    ) -> Result<BuiltChain, ChainFailure> {
-        let result: Result<BuiltChain, ChainFailure>
+    ) -> Result<BuiltChain, ChainError> {
+        let result: Result<BuiltChain, ChainError>
         if let known = evaluations.first(where: { $0.host == host }) {
             result = known.result
         } else {
@@ -150,7 +150,7 @@ struct PeerEvidence: TrustEvidence {
     /// A chain that ends in one of a pinset's pinned certificates.
     private mutating func underPins(
         _ pinset: Int, host: String?
-    ) -> Result<BuiltChain, ChainFailure> {
+    ) -> Result<BuiltChain, ChainError> {
         guard let pinned = pinnedCertificates(pinset) else { return .failure(.outOfMemory) }
         let builder = builder(store: nil, trusted: pinned, host: host)
         let result = builder.build()
@@ -218,7 +218,7 @@ struct PeerEvidence: TrustEvidence {
     /// Builds and verifies a chain to an anchor of the store or of `trusted`.
     private func build(
         store: OpaquePointer?, trusted: CertificateStack?, host: String?
-    ) -> Result<BuiltChain, ChainFailure> {
+    ) -> Result<BuiltChain, ChainError> {
         builder(store: store, trusted: trusted, host: host).build()
     }
 

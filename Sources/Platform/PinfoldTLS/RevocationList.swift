@@ -226,7 +226,7 @@ package final class RevocationLists: @unchecked Sendable {
         let depth = X509_STORE_CTX_get_error_depth(building)
         // The first trusted certificate; 0 is the leaf itself, whatever was sent above it.
         let anchor = X509_STORE_CTX_get_num_untrusted(building)
-        guard RevocationFailure.problem(code) != nil, depth >= anchor else { return false }
+        guard RevocationError.problem(code) != nil, depth >= anchor else { return false }
         guard depth == anchor, let certificate = X509_STORE_CTX_get_current_cert(building) else {
             return true
         }
@@ -245,7 +245,7 @@ package final class RevocationLists: @unchecked Sendable {
     /// - Parameter trusted: anchors besides the roots, or `nil` if there are none.
     func anchorFailure(
         _ chain: CertificateStack, among roots: TrustRoots, and trusted: CertificateStack?
-    ) -> RevocationFailure? {
+    ) -> RevocationError? {
         guard chain.count > 1, let anchor = chain[chain.count - 1] else { return nil }
         let naming = lists.filter { $0.isOfIssuer(of: anchor) && $0.names(anchor) }
         guard !naming.isEmpty, X509_self_signed(anchor, 0) != 1 else { return nil }
@@ -261,7 +261,7 @@ package final class RevocationLists: @unchecked Sendable {
             }
         }
         guard isRevoked else { return nil }
-        return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(anchor))
+        return RevocationError(X509_V_ERR_CERT_REVOKED, certificate: X509View(anchor))
     }
 
     /// What the lists say against one certificate whose issuer's own certificates are known to be
@@ -273,8 +273,8 @@ package final class RevocationLists: @unchecked Sendable {
     func failure(
         of certificate: OpaquePointer, issuedBy issuer: OpaquePointer, level: Int32,
         at time: Int64?
-    ) -> RevocationFailure? {
-        let broken = RevocationFailure(.listInvalid, "the CRLs cannot be checked")
+    ) -> RevocationError? {
+        let broken = RevocationError(.listInvalid, "the CRLs cannot be looked at")
         guard let building = X509_STORE_CTX_new(), let anchors = CertificateStack() else {
             return broken
         }
@@ -294,20 +294,20 @@ package final class RevocationLists: @unchecked Sendable {
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_CRL_CHECK))
         if X509_verify_cert(building) == 1 { return nil }
-        return RevocationFailure(
+        return RevocationError(
             X509_STORE_CTX_get_error(building), certificate: X509View(certificate)) ?? broken
     }
 
-    /// The failure of a leaf that is the anchor and that no list can clear, because its issuer's
-    /// certificate is missing; `nil` if there is no list with its issuer's name.
-    func unverifiable(_ leaf: OpaquePointer) -> RevocationFailure? {
+    /// What is told of a leaf that is the anchor and that no list lets pass, for want of its
+    /// issuer's certificate; nil: there is no list of its issuer's name.
+    func unverifiable(_ leaf: OpaquePointer) -> RevocationError? {
         let own = lists.filter { $0.isOfIssuer(of: leaf) }
         guard !own.isEmpty else { return nil }
         if own.contains(where: { $0.names(leaf) }) {
-            return RevocationFailure(X509_V_ERR_CERT_REVOKED, certificate: X509View(leaf))
+            return RevocationError(X509_V_ERR_CERT_REVOKED, certificate: X509View(leaf))
         }
         let (subject, issuer) = (X509View(leaf).subject, X509View(leaf).issuer)
-        return RevocationFailure(
+        return RevocationError(
             .listMissing,
             "the CRL of \(issuer), which covers the certificate of \(subject), cannot be verified: "
                 + "the server does not send the issuer's certificate")
@@ -327,10 +327,9 @@ package final class RevocationLists: @unchecked Sendable {
     }
 }
 
-extension RevocationFailure {
-    /// The revocation problem that a verification code of the library stands for, or `nil` if it is
-    /// not about revocation.
-    static func problem(_ code: Int32) -> RevocationProblem? {
+extension RevocationError {
+    /// What a code of the library's verification is about; nil: not about revocation.
+    static func problem(_ code: Int32) -> RevocationReason? {
         switch code {
         case X509_V_ERR_CERT_REVOKED: .revoked
         case X509_V_ERR_UNABLE_TO_GET_CRL, X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER,

@@ -24,8 +24,8 @@ struct StapleJudge {
 
     /// Judges a response in DER, or its absence if `nil`.
     ///
-    /// - Returns: how long it is valid, in seconds since 1970.
-    func judge(_ staple: [UInt8]?) -> Result<Int64, RevocationFailure> {
+    /// - Returns: until when it holds, in seconds since 1970.
+    func judge(_ staple: [UInt8]?) -> Result<Int64, RevocationError> {
         defer { ErrorQueue.clear() }
         guard let chain, let leaf = chain[0] else {
             return invalid("no chain was verified to check it against")
@@ -33,7 +33,7 @@ struct StapleJudge {
         let subject = X509View(leaf).subject
         guard let staple, !staple.isEmpty else {
             return .failure(
-                RevocationFailure(
+                RevocationError(
                     .stapleMissing, "there is no stapled OCSP response for \(subject)"))
         }
         guard let response = OCSPResponse(staple) else {
@@ -52,25 +52,25 @@ struct StapleJudge {
         return decide(answers(response, leaf, issuer), subject)
     }
 
-    private func invalid(_ reason: String) -> Result<Int64, RevocationFailure> {
+    private func invalid(_ reason: String) -> Result<Int64, RevocationError> {
         .failure(
-            RevocationFailure(.stapleInvalid, "the stapled OCSP response cannot be used: \(reason)")
+            RevocationError(.stapleInvalid, "the stapled OCSP response cannot be used: \(reason)")
         )
     }
 
     private func decide(
         _ answers: [Answer], _ subject: String
-    ) -> Result<Int64, RevocationFailure> {
+    ) -> Result<Int64, RevocationError> {
         guard !answers.isEmpty else { return invalid("it is about another certificate") }
         if answers.contains(where: { $0.status == V_OCSP_CERTSTATUS_REVOKED }) {
             return .failure(
-                RevocationFailure(
+                RevocationError(
                     .stapleRevoked,
                     "the stapled OCSP response says that the certificate of \(subject) is revoked"))
         }
         guard let good = answers.first(where: { $0.status == V_OCSP_CERTSTATUS_GOOD }) else {
             return .failure(
-                RevocationFailure(
+                RevocationError(
                     .stapleUnknown,
                     "the stapled OCSP response says that the authority does not know the "
                         + "certificate of \(subject)"))
@@ -85,7 +85,7 @@ struct StapleJudge {
         let end = next + Self.skewSeconds
         guard end > now else {
             return .failure(
-                RevocationFailure(
+                RevocationError(
                     .stapleExpired, "the stapled OCSP response for \(subject) is out of date"))
         }
         return .success(end)
@@ -135,8 +135,8 @@ struct StapleJudge {
         if let lists = judge.revocation {
             let found = lists.failure(
                 of: signer, issuedBy: issuer, level: judge.securityLevel, at: time)
-            guard let found, !waives || found.problem == .revoked else { return nil }
-            return "its responder is not trusted: \(found)"
+            guard let found, !waives || found.reason == .revoked else { return nil }
+            return "of its responder it is said that \(found)"
         }
         guard !waives, asksForNoCheck(chain) else { return nil }
         return "the certificate of its responder, \(X509View(signer).subject), lacks "
@@ -255,7 +255,7 @@ extension TLSClientConnection {
             self.stapleJudge = nil
             return true
         case .failure(let failure):
-            finding = .trust(TrustFailure(.chain(.revocation(failure))))
+            finding = .trust(TrustError(.chain(.revocation(failure))))
             return false
         }
     }

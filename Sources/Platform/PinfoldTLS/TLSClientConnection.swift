@@ -214,8 +214,8 @@ extension TLSClientConnection {
     }
 }
 
-extension TrustFailure {
-    /// The library's error code that makes it send the appropriate alert.
+extension TrustError {
+    /// The library's code that makes it send the fitting alert.
     var alertCode: Int32 {
         switch reason {
         case .chain(let failure): failure.alertCode

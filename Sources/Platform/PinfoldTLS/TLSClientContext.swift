@@ -11,8 +11,8 @@ package struct TLSClientSettings: Hashable, Sendable {
     package var ciphers: String?
     /// The suites offered for TLS 1.3, names separated by `:`; `nil` for the library's default.
     package var cipherSuites: String?
-    package var policy = SecurityPolicy()
-    /// Whether servers must staple an OCSP response that declares their certificate good.
+    package var policy = PinningPolicy()
+    /// Whether servers must staple an OCSP response that says that their certificate is good.
     package var requiresStaple = false
     /// Requirements for chains beyond what the library verifies.
     package var profile = ChosenProfile.byDefault
@@ -74,7 +74,7 @@ package final class TLSClientContext: @unchecked Sendable {
         sessions: TLSSessionCache? = nil, isDeferred: Bool = false
     ) throws(TLSContextError) {
         for pinset in settings.policy.pinsets {
-            if let problem = pinset.problem { throw .pinset(name: pinset.name, problem) }
+            if let problem = pinset.configurationError { throw .pinset(name: pinset.name, problem) }
         }
         let isDeferred = isDeferred && clientIdentity == nil && settings.areAlwaysPossible
         let context =

@@ -5,8 +5,8 @@ import Trust
 /// Why a TLS connection failed. The descriptions are from a client's view; ``text(of:)`` also has a
 /// server's.
 package enum TLSError: Error, Hashable, Sendable {
-    /// The server was refused by the security policy: nothing was sent except an alert.
-    case trust(TrustFailure)
+    /// The server was refused by the security policy: nothing was sent but an alert.
+    case trust(TrustError)
     /// The peer sent a fatal alert: its code (RFC 8446 §6) and name.
     case alertReceived(code: UInt8, name: String)
     /// The server requested a client certificate, received none, and sent this alert.
@@ -144,7 +144,7 @@ package enum TLSContextError: Error, Hashable, Sendable {
     /// A pin of a pinset.
     case pin(pinset: String, CertificateError)
     /// A pinset that no server can pass.
-    case pinset(name: String, PinsetProblem)
+    case pinset(name: String, PinsetError)
     /// A server's certificate or key that cannot be used.
     case identity(TLSIdentityError)
     /// The library refused; with its message.

@@ -119,12 +119,12 @@ extension TrustJudge {
         let verdict = evidence.limited(judged)
         guard let transparency, case .trusted = verdict else { return verdict }
         guard let shown = evidence.transparency(timestamps) else {
-            return .refused(TrustFailure(.chain(.outOfMemory)))
+            return .refused(TrustError(.chain(.outOfMemory)))
         }
         let failure = transparency.failure(of: shown, now: now) { log, timestamp, content in
             transparencyKeys.verifies(log, timestamp, content)
         }
-        return failure.map { .refused(TrustFailure(.transparency($0))) } ?? verdict
+        return failure.map { .refused(TrustError(.transparency($0))) } ?? verdict
     }
 }
 

@@ -8,7 +8,7 @@ import Trust
 /// and the library's security level. It judges the servers of live connections as well as
 /// certificates from elsewhere. Immutable; safe to use from any number of threads at once.
 package final class TrustJudge: Sendable {
-    let policy: ResolvedSecurityPolicy
+    let policy: ResolvedPinningPolicy
     let roots: TrustRoots
     /// The certificates of each pinset, in the policy's order.
     let pinsets: [PinsetCertificates]
@@ -47,7 +47,7 @@ package final class TrustJudge: Sendable {
     ///   - transparency: which logs must have promised to publish a server's certificate.
     /// - Throws: for a pin or an anchor that is not a certificate or key.
     package init(
-        _ policy: SecurityPolicy, roots: TrustRoots,
+        _ policy: PinningPolicy, roots: TrustRoots,
         securityLevel: Int32? = nil,
         profile: ChosenProfile = .byDefault, revocation: RevocationLists? = nil,
         requiresStaple: Bool = false, transparency: TransparencyPolicy? = nil
@@ -70,9 +70,9 @@ package final class TrustJudge: Sendable {
     func take(securityLevel: Int32) { level.store(securityLevel, ordering: .relaxed) }
 
     static func resolve(
-        _ policy: SecurityPolicy
-    ) throws(TLSContextError) -> ResolvedSecurityPolicy {
-        try ResolvedSecurityPolicy(policy) { (pin, index) throws(TLSContextError) in
+        _ policy: PinningPolicy
+    ) throws(TLSContextError) -> ResolvedPinningPolicy {
+        try ResolvedPinningPolicy(policy) { (pin, index) throws(TLSContextError) in
             do throws(CertificateError) {
                 switch pin {
                 case .keyDigest(let digest):
@@ -109,7 +109,7 @@ package final class TrustJudge: Sendable {
         guard let leaf = chain.certificates[0],
             var evidence = PeerEvidence(
                 certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
-        else { return .refused(TrustFailure(.chain(.outOfMemory))) }
+        else { return .refused(TrustError(.chain(.outOfMemory))) }
         let verdict = verdict(
             &evidence, host: host.map(TrustJudge.normalised),
             now: time ?? Clock.coarseWallSeconds(), timestamps: timestamps)
@@ -118,7 +118,7 @@ package final class TrustJudge: Sendable {
         case .success(let end):
             facts.limit(to: end)
             return .trusted(facts)
-        case .failure(let failure): return .refused(TrustFailure(.chain(.revocation(failure))))
+        case .failure(let failure): return .refused(TrustError(.chain(.revocation(failure))))
         }
     }
 
@@ -151,9 +151,9 @@ package struct PresentedChain: Sendable {
     let certificates: CertificateStack
 
     /// - Parameter der: each certificate's DER, the leaf first.
-    /// - Throws: `.noCertificate` for an empty list, `.malformed` for anything that is not a
-    ///   certificate, including one with trailing bytes.
-    package init(der: [[UInt8]]) throws(ChainFailure) {
+    /// - Throws: `.noCertificate` for an empty list, `.malformed` for what is no certificate, also
+    ///   for one with bytes behind it.
+    package init(der: [[UInt8]]) throws(ChainError) {
         guard !der.isEmpty else { throw .noCertificate }
         guard let stack = CertificateStack() else { throw .outOfMemory }
         for (index, bytes) in der.enumerated() {
@@ -197,12 +197,12 @@ extension TLSClientContext {
         chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
         timestamps: ServerTimestamps = ServerTimestamps()
     ) -> TrustVerdict {
-        do throws(ChainFailure) {
+        do throws(ChainError) {
             return judge.judge(
                 try PresentedChain(der: chain), host: host, at: time, staple: staple,
                 timestamps: timestamps)
         } catch {
-            return .refused(TrustFailure(.chain(error)))
+            return .refused(TrustError(.chain(error)))
         }
     }
 }

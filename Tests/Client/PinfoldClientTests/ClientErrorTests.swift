@@ -61,8 +61,8 @@ struct ClientErrorTests {
             .proxy(.unreachable(.connectFailed(.connectionRefused))),
             .proxy(.unreachable(.destinationRefused(.multicast))),
             .proxy(.tlsFailed(.notTLS)),
-        ] + DestinationRefusal.allCases.map { .destinationRefused($0) } as [ExchangeError])
-    func `mentions no gateway configuration in the details of a fault`(fault: ExchangeError) {
+        ] + DestinationRefusalReason.allCases.map { .destinationRefused($0) } as [ExchangeFault])
+    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeFault) {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
@@ -80,16 +80,16 @@ struct ClientErrorTests {
         arguments: [
             .noPinMatches(expected: ["sha256/a"], chain: []), .pinsetWithoutPins, .invalidPolicy,
             .chain(.selfSigned(subject: "CN=a")),
-        ] as [TrustFailure.Reason])
-    func `does not name the engine's set of pins`(reason: TrustFailure.Reason) {
-        let failure = TrustFailure(reason, pinsetIndex: 0, pinset: "session")
-        let error = ClientError(ExchangeError.tlsFailed(.trust(failure)))
+        ] as [TrustError.Reason])
+    func `does not name the engine's set of pins`(reason: TrustError.Reason) {
+        let failure = TrustError(reason, pinsetIndex: 0, pinset: "session")
+        let error = ClientError(ExchangeFault.tlsFailed(.trust(failure)))
         #expect(!isForeign(error.explanation) && !error.explanation.contains("session"))
         #expect(error.explanation.hasPrefix("no secure connection to the server: "))
     }
 
-    @Test(arguments: PinsetProblem.allCases)
-    func `of a policy mentions its properties`(problem: PinsetProblem) {
+    @Test(arguments: PinsetError.allCases)
+    func `of a policy speaks of its properties`(problem: PinsetError) {
         let error = ClientError(problem)
         #expect(error.reason == .invalidSecurityPolicy && !isForeign(error.explanation))
         #expect(

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Activity
 
-/// A display and a timer that obey the actions and remember what was asked of them.
+/// A display and a timer that perform the actions and record them.
 struct Display {
     var indicator: ActivityIndicator
     var isTimerRunning = false

@@ -18,7 +18,7 @@ struct ReachabilityTests {
             (.probeSucceeded, .reachable),
             (.probeFailed, .notReachable),
             (.reset, .unknown),
-        ] + ConnectionFailure.allCases.map { (.connectionFailed($0), .notReachable) }
+        ] + ConnectionStep.allCases.map { (.connectionFailed($0), .notReachable) }
 
     static let table = ReachabilityState.allCases.flatMap { state in
         outcomes.map { ReachabilityRow(state: state, event: $0.0, next: $0.1) }
@@ -27,7 +27,7 @@ struct ReachabilityTests {
     @Test(arguments: table)
     func `the latest evidence decides, from every state`(row: ReachabilityRow) {
         #expect(row.state.next(after: row.event) == row.next)
-        // The shared form takes the same step and reports it if it is one.
+        // The shared form makes the same transition and reports it if there is one.
         let counts = ReachabilityCounts()
         let host = HostReachability(host: "api", countedBy: counts)
         switch row.state {
@@ -68,8 +68,10 @@ struct ReachabilityTests {
 
     @Test func `transitions are counted as they are told`() {
         let counts = ReachabilityCounts()
-        counts.tell(ReachabilityChange(from: .unknown, to: .reachable, event: .responseReceived))
-        counts.tell(ReachabilityChange(from: .notReachable, to: .reachable, event: .probeSucceeded))
+        counts.countTransition(
+            ReachabilityChange(from: .unknown, to: .reachable, event: .responseReceived))
+        counts.countTransition(
+            ReachabilityChange(from: .notReachable, to: .reachable, event: .probeSucceeded))
         #expect(counts.transitions(to: .reachable) == 2)
         #expect(counts.transitions(to: .notReachable) == 0)
     }
@@ -79,7 +81,7 @@ struct ReachabilityTests {
             ReachabilityState.allCases.map { String(describing: $0.label) }
                 == ["unknown", "not_reachable", "reachable"])
         #expect(
-            ConnectionFailure.allCases.map { String(describing: $0.label) }
+            ConnectionStep.allCases.map { String(describing: $0.label) }
                 == ["dns", "connect", "tls"])
     }
 
@@ -99,7 +101,7 @@ struct ReachabilityTests {
         for state in ReachabilityState.allCases {
             #expect(counts.hosts(in: state) == (state == host.state ? 1 : 0))
         }
-        // Entered and left equally often, but for the first and the last state.
+        // Entered and left equally often, except for the first and the last state.
         let up = changes.count { $0.to == .reachable }
         let down = changes.count { $0.to == .notReachable }
         #expect(abs(up - down) <= 1)

@@ -25,9 +25,9 @@ struct DestinationRulesTests {
             ("fd00:ec2::254", .metadata), ("0.0.0.0", .unspecified), ("::", .unspecified),
             ("224.0.0.1", .multicast), ("ff02::1", .multicast), ("255.255.255.255", .broadcast),
             ("240.0.0.1", .reserved), ("2001:db8::1", .reserved),
-        ] as [(String, DestinationRefusal?)])
+        ] as [(String, DestinationRefusalReason?)])
     func `without rules only global addresses are allowed, and the refusal names the scope`(
-        text: String, refusal: DestinationRefusal?
+        text: String, refusal: DestinationRefusalReason?
     ) throws {
         let expected = refusal.map(DestinationRules.Decision.refused) ?? .allowed
         #expect(try decide(text, rules()) == expected)
@@ -69,15 +69,15 @@ struct DestinationRulesTests {
             ("169.254.169.254", .metadata), ("100.100.100.200", .metadata),
             ("fd00:ec2::254", .metadata), ("64:ff9b::a9fe:a9fe", .metadata),
             ("224.0.0.1", .multicast), ("255.255.255.255", .broadcast), ("192.0.2.1", .reserved),
-        ] as [(String, DestinationRefusal?)])
+        ] as [(String, DestinationRefusalReason?)])
     func `a permission by name opens private networks only`(
-        address: String, refusal: DestinationRefusal?
+        address: String, refusal: DestinationRefusalReason?
     ) throws {
         let named = DestinationRules.HostMatch(allowed: true)
         let expected = refusal.map { DestinationRules.Decision.refused($0) } ?? .allowed
         #expect(try decide(address, rules(), host: named) == expected)
         #expect(refusal?.isOpenedByHostName != true)
-        // The network named opens it, and so does the address where the request names it.
+        // Allowing its network permits it, and so does the address if the request names that.
         let network = try #require(IPAddress(address))
         let opened = DestinationRules(allow: [IPNetwork(network)])
         #expect(try decide(address, opened, host: named) == .allowed)
@@ -105,9 +105,9 @@ struct DestinationRulesTests {
     }
 
     @Test func `every scope but global has a refusal of its own, with a token of its own`() {
-        var seen: Set<DestinationRefusal> = []
+        var seen: Set<DestinationRefusalReason> = []
         for scope in AddressScope.allCases {
-            guard let refusal = DestinationRefusal(scope: scope) else {
+            guard let refusal = DestinationRefusalReason(scope: scope) else {
                 #expect(scope == .global)
                 continue
             }
@@ -115,7 +115,7 @@ struct DestinationRulesTests {
         }
         #expect(seen.count == AddressScope.allCases.count - 1)
         #expect(
-            Set(DestinationRefusal.allCases.map(\.rawValue)).count
-                == DestinationRefusal.allCases.count)
+            Set(DestinationRefusalReason.allCases.map(\.rawValue)).count
+                == DestinationRefusalReason.allCases.count)
     }
 }

@@ -1,7 +1,7 @@
 import HTTPCore
 import Testing
 
-/// The one grammar of addresses in text, which heads, patterns, certificates and names go by.
+/// The single grammar of addresses in text, used for heads, patterns, certificates and names.
 @Suite("Addresses in text")
 struct LiteralTests {
     @Test(
@@ -37,8 +37,8 @@ struct LiteralTests {
         #expect(IPAddress(literal: text.utf8.span) == nil)
     }
 
-    /// Texts of every arrangement of a few parts: compared with a reading that goes by the
-    /// grammar's words (RFC 4291 §2.2) instead of by its bytes.
+    /// Texts of every arrangement of a few parts, compared with a parser that follows the grammar's
+    /// words (RFC 4291 §2.2) instead of the bytes.
     @Test func `every arrangement of groups is read as the grammar says`() {
         let parts = ["", "0", "ff", "1.2.3.4", "12345"]
         var texts = parts
@@ -47,7 +47,7 @@ struct LiteralTests {
             longest = longest.flatMap { text in parts.map { text + ":" + $0 } }
             texts += longest
         }
-        // And the full width, where the count of groups decides.
+        // And the full width, where the number of groups matters.
         for groups in 5...9 {
             for gap in 0...groups {
                 var words = [String](repeating: "1", count: groups)

@@ -57,7 +57,7 @@ struct BypassFieldsTests {
     }
 
     @Test func `names that share a bit of the sketch are told apart`() {
-        // Every name of one length with all last letters: most of them meet some bit.
+        // Names of one length with every last letter: most of them share a bit.
         for last in "abcdefghijklmnopqrstuvwxyz" where last != "t" {
             #expect(!occurs(["X-Hos\(last): a"]))
         }

@@ -23,7 +23,7 @@ struct CacheDecisionTests {
         for fields in responses {
             let stored = Stored(fields)
             for offset in [-10, -1, 0, 50, 99, 100, 101, 5000] as [Int64] {
-                // An empty Cache-Control makes the request take the long way.
+                // An empty Cache-Control prevents the fast path.
                 let long = stored.decide(Request(["Cache-Control:"]), after: offset)
                 let short = stored.decide(Request(), after: offset)
                 #expect(short == long, "\(fields) after \(offset)")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("The primary key is the normalised target URI")
 struct CacheKeyTests {
-    /// The key of a target as text, with how it compares with its owning copy; nil if too long.
+    /// The key of a target as text, compared with its owning copy; `nil` if it is too long.
     private func key(_ target: String, scheme: Scheme? = nil, capacity: Int = 1024) -> String? {
         let request = Request(to: target)
         var memory = [UInt8](repeating: 0xEE, count: capacity)

@@ -2,7 +2,7 @@ import HTTPCore
 
 @testable import CachePolicy
 
-/// The second that tests call now, or the start of.
+/// The second that tests use as now, or as their start.
 let start: Int64 = 1_700_000_000
 
 /// An IMF-fixdate `offset` seconds after `start`.
@@ -69,7 +69,7 @@ struct Stored {
     var metadata: StoredMetadata
     let head: [UInt8]
 
-    /// What is stored of a response that took no time and came at `start`.
+    /// The stored form of a response that took no time and arrived at `start`.
     init(
         _ fields: [String], status: Int = 200, body: UInt64? = 100, age: Int64? = nil,
         at time: Int64 = start, hasQuery: Bool = false, options: PolicyOptions = PolicyOptions()
@@ -101,7 +101,7 @@ struct Stored {
     }
 }
 
-/// Whether a response that took no time and came at `start` is stored.
+/// Whether a response that took no time and arrived at `start` is stored.
 func storing(
     _ response: Response, for request: Request = Request(),
     options: PolicyOptions = PolicyOptions()
@@ -111,7 +111,7 @@ func storing(
         requestTime: start, responseTime: start, options: options)
 }
 
-/// The reason against storing; nil when it is stored.
+/// The reason against storing; `nil` if it is stored.
 func refusal(
     _ fields: [String], status: Int = 200, for request: Request = Request(),
     options: PolicyOptions = PolicyOptions()
@@ -139,7 +139,7 @@ func text(_ bytes: some Sequence<UInt8>) -> String {
 }
 
 extension CacheDecision {
-    /// The hit, or nil.
+    /// The hit, or `nil`.
     var asHit: CacheHit? {
         if case .hit(let hit) = self { return hit }
         return nil

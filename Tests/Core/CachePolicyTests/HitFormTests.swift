@@ -27,7 +27,7 @@ struct HitFormTests {
             ("\"a b\"", "\"x\" , \"a b\"", "304"), ("\"a\\\"", "\"a\\\"", "304"),
             ("\"\"", "\"\"", "304"), ("\"\"", "", "hit"), ("\"a\"", "", "hit"),
             ("\"abcdef\u{FC}\"", "\"abcdef\u{FC}\"", "304"),
-            // Not entity tags by the grammar; the same bytes are the same tag, nothing else is.
+            // Not entity tags by the grammar; only the same bytes are the same tag.
             ("abcdef", "abcdef", "304"), ("abcdef", "\"abcdef\"", "hit"),
             ("\"abcdef\"", "abcdef", "hit"), ("abcdef", "1, abcdef , 2", "304"),
             ("w/\"abcdef\"", "\"abcdef\"", "hit"), ("\"abc", "\"abc", "304"),

@@ -106,6 +106,6 @@ struct InvalidationTests {
 
     @Test func `a reference that makes too long a key is left out`() {
         let path = "/" + String(repeating: "p", count: CacheKey.maximumBytes)
-        #expect(URIReference.resolve(Array(path.utf8).span, against: Array(target.utf8)) == nil)
+        #expect(TargetReference.resolve(Array(path.utf8).span, against: Array(target.utf8)) == nil)
     }
 }

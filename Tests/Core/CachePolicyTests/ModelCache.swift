@@ -2,8 +2,8 @@ import HTTPCore
 
 @testable import CachePolicy
 
-/// A shared cache in a few lines: the order in which a gateway asks the policy. It keeps what the
-/// disk tier would keep, and rebuilds the rest each time.
+/// A shared cache in a few lines: calls the policy in the same order as the gateway. It keeps what
+/// the disk tier would keep, and rebuilds the rest each time.
 struct ModelCache {
     /// One stored response.
     struct Entry {
@@ -14,7 +14,7 @@ struct ModelCache {
         let body: String
     }
 
-    /// What the client and the origin see of one request.
+    /// What the client and the origin see for one request.
     struct Result {
         /// Response to the client as text, without Via, Connection and the empty line.
         var head = ""
@@ -25,7 +25,7 @@ struct ModelCache {
         var conditions = ""
     }
 
-    /// What the origin answers: nil stands for a lost connection.
+    /// The origin's answer; `nil` for a lost connection.
     typealias Origin = (_ conditions: String) -> (response: Response, body: String)?
 
     var entries: [Entry] = []
@@ -72,12 +72,12 @@ struct ModelCache {
         }
     }
 
-    /// The stale response in place of an error, where what is stored cannot be validated.
+    /// The stale response in place of an error, if the stored response cannot be validated.
     private func standIn(
         _ index: Int, _ request: Request, at offset: Int64,
         _ answer: (response: Response, body: String)?
     ) -> Result? {
-        let failure = answer.map { UpstreamFailure.status($0.response.head.status) }
+        let failure = answer.map { OriginErrorReason.status($0.response.head.status) }
         let entry = entries[index]
         guard let stored = metadata(of: entry) else { return nil }
         let hit = CacheHit.inPlaceOfFailure(
@@ -124,7 +124,7 @@ struct ModelCache {
         return result
     }
 
-    /// Sends a response on, storing it if it may be.
+    /// Forwards a response, storing it if allowed.
     private mutating func pass(
         _ response: Response, _ body: String, to request: Request, _ key: CacheKey,
         _ status: CacheStatus.Forwarded, at offset: Int64
@@ -176,7 +176,7 @@ struct ModelCache {
     }
 
     private mutating func validate(
-        _ validation: Validation, _ request: Request, _ key: CacheKey, _ index: Int,
+        _ validation: ValidationRequest, _ request: Request, _ key: CacheKey, _ index: Int,
         at offset: Int64, _ origin: Origin
     ) -> Result {
         let entry = entries[index]

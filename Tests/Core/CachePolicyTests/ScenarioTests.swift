@@ -3,13 +3,13 @@ import Testing
 
 @testable import CachePolicy
 
-/// One request of a scenario, what the origin would answer to it, and what must come of it.
+/// One request of a scenario, the origin's answer to it, and the expected result.
 struct Step: Sendable {
     /// How the request was answered.
     enum Outcome: Sendable, Equatable {
         /// From the cache alone.
         case cached
-        /// By the origin, asked without conditions of the cache's.
+        /// By the origin, without conditions from the cache.
         case notCached
         /// By the cache, confirmed by the origin's 304.
         case validated
@@ -29,7 +29,7 @@ struct Step: Sendable {
     var conditions: String?
 }
 
-/// A scenario by the name of what it shows.
+/// A scenario, named after what it shows.
 struct Scenario: Sendable, CustomTestStringConvertible {
     let name: String
     let steps: [Step]

@@ -18,7 +18,7 @@ struct StorabilityTests {
         #expect(refusal([fresh], for: Request(["Transfer-Encoding: chunked"])) == .requestContent)
     }
 
-    /// What becomes of a response by its status alone.
+    /// The decision about a response by its status alone.
     private enum Rule {
         case byDefault, whenExplicit
         case never(NotStoredReason)

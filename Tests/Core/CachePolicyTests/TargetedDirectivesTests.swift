@@ -11,8 +11,8 @@ struct TargetedDirectivesTests {
         return options
     }()
 
-    /// The lifetime of a response with CDN-Cache-Control lines and one year of max-age besides; nil
-    /// when it is not stored.
+    /// The lifetime of a response with CDN-Cache-Control lines and a max-age of one year; `nil` if
+    /// it is not stored.
     private func lifetime(_ lines: String..., others: [String] = []) -> Int64? {
         let fields =
             lines.map { "CDN-Cache-Control: \($0)" }

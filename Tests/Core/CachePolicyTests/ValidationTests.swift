@@ -152,7 +152,7 @@ struct ValidationTests {
     }
 
     private func failure(
-        _ failure: UpstreamFailure, response: String, request: [String] = [],
+        _ failure: OriginErrorReason, response: String, request: [String] = [],
         after offset: Int64 = 105, options: PolicyOptions = PolicyOptions()
     ) -> StaleUse? {
         let stored = Stored(["ETag: \"a\"", "Cache-Control: \(response)"])

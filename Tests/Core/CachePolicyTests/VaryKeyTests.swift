@@ -25,9 +25,9 @@ struct VaryKeyTests {
         #expect(again == stored)
         let request = Request(second)
         let isMatch = stored.matches(request)
-        // The match and a key made anew must agree, or one response would be stored twice.
+        // The match and a newly computed key must agree, or one response would be stored twice.
         #expect(try isMatch == (key([vary], for: second) == stored))
-        // And so must a key made from the names alone.
+        // And so must a key computed from the names alone.
         let named = VaryKey(names: stored.names, for: request.head, in: request.bytes.span)
         #expect(isMatch == (named == stored))
         return isMatch

@@ -21,7 +21,7 @@ struct SystemRootsTests {
     }
 
     private func violation(_ root: CertificateFields, _ profile: AppliedProfile) -> RuleViolation? {
-        // What is below does not count: the rules are asked of the root alone.
+        // Only the root is checked against the rules, not what is below it.
         ChainRules(chain: [root, root], profile: profile, suffixes: NoSuffixes())
             .firstViolation(from: 1)
     }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTPCore
 
-/// The same by one list.
+/// A reference implementation with a single list.
 private struct Model {
     struct Entry: Equatable {
         let key: Int
@@ -11,7 +11,7 @@ private struct Model {
         var weight: Int
     }
 
-    /// The longest unused first.
+    /// The least recently used first.
     var entries: [Entry] = []
     var limit: Int
 
@@ -160,7 +160,8 @@ struct ShareTableTests {
         var table = ShareTable<Int, Int>(limit: 4)
         table.set(0, for: 0, of: client(1))
         for key in 1...3 { table.set(key, for: key, of: client(2)) }
-        // Used by the others: it is the latest of its holder, and stays its holder's.
+        // Used by others: it becomes its holder's most recently used, and still belongs to its
+        // holder.
         _ = table.use(1)
         table.set(4, for: 4, of: client(3))
         #expect((0...4).map { table.value(of: $0) } == [0, 1, nil, 3, 4])
@@ -194,15 +195,15 @@ struct ShareTableTests {
 
 @Suite("Places of which each holder has a share")
 struct PlaceSharesTests {
-    /// How many of so many places a holder is given.
-    private func take(_ count: Int, _ shares: inout PlaceShares<Int>, for holder: Int?) -> Int {
+    /// How many permits a holder gets of those that it asks for.
+    private func take(_ count: Int, _ shares: inout PermitShares<Int>, for holder: Int?) -> Int {
         var taken = 0
         for _ in 0..<count where shares.take(for: holder) { taken += 1 }
         return taken
     }
 
     @Test func `half of them are anybody's, and then a quarter is as many as one may have`() {
-        var shares = PlaceShares<Int>(places: 16)
+        var shares = PermitShares<Int>(permits: 16)
         #expect(take(16, &shares, for: 1) == 8)
         #expect(take(16, &shares, for: 2) == 4)
         #expect(take(1, &shares, for: nil) == 1)
@@ -213,19 +214,19 @@ struct PlaceSharesTests {
     }
 
     @Test func `a place that is given back is free`() {
-        var shares = PlaceShares<Int>(places: 2)
+        var shares = PermitShares<Int>(permits: 2)
         #expect(take(2, &shares, for: 1) == 1)
-        shares.giveBack(for: 1)
+        shares.release(for: 1)
         #expect(shares.taken == 0 && shares.taken(by: 1) == 0)
         #expect(take(1, &shares, for: 1) == 1)
         shares.removeAll()
-        #expect(shares.taken == 0 && shares.taken(by: 1) == 0 && shares.places == 2)
+        #expect(shares.taken == 0 && shares.taken(by: 1) == 0 && shares.permits == 2)
     }
 
     @Test func `the last place is one that anybody may have`() {
-        var shares = PlaceShares<Int>(places: 1)
+        var shares = PermitShares<Int>(permits: 1)
         #expect(take(1, &shares, for: 1) == 1)
-        shares.giveBack(for: 1)
+        shares.release(for: 1)
         #expect(take(1, &shares, for: 2) == 1)
     }
 }

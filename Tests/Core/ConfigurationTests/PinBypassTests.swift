@@ -2,10 +2,10 @@ import PinfoldConfiguration
 import Testing
 import Trust
 
-/// What a host entry with pinsets holds back.
+/// What a host entry with pinsets refuses.
 @Suite("Ways around pins")
 struct PinBypassTests {
-    /// A host entry: a pattern, and what is said beside it.
+    /// A host entry: a pattern and its settings.
     struct Entry {
         var match: String
         var pinsets: [Int]
@@ -56,12 +56,12 @@ struct PinBypassTests {
     }
 
     @Test(arguments: [
-        // Without pinsets nothing is held back, unless the entry says so.
+        // Without pinsets nothing is refused, unless the entry is set to refuse it.
         Case([Entry("a.test")], "a.test:80"),
         Case([Entry("a.test", clearText: .refuse)], "a.test:80", clearText: .clearText),
         Case([Entry("a.test", tunnel: .refuse)], "a.test:443", tunnel: .tunnel),
         Case([Entry("b.test", pinsets: [0])], "a.test:80"),
-        // With pinsets clear text and tunnels are.
+        // With pinsets clear text and tunnels are refused.
         Case(
             [Entry("a.test", pinsets: [0])], "a.test:80", clearText: .clearText,
             tunnel: .tunnel),
@@ -77,11 +77,11 @@ struct PinBypassTests {
         Case(
             [Entry("::1", pinsets: [0])], "[0:0::1]:80", clearText: .clearText,
             tunnel: .tunnel),
-        // Pinsets of mode none hold a server to something too: its chain, their anchors.
+        // Pinsets of mode none have requirements, too: a valid chain, their anchors.
         Case(
             [Entry("a.test", pinsets: [1])], "a.test:80", clearText: .clearText,
             tunnel: .tunnel),
-        // In so many words.
+        // If set explicitly.
         Case([Entry("a.test", pinsets: [0], clearText: .allow)], "a.test:80", tunnel: .tunnel),
         Case(
             [Entry("a.test", pinsets: [0], tunnel: .pass)], "a.test:80",
@@ -94,7 +94,7 @@ struct PinBypassTests {
         Case(
             [Entry("a.test:443", tunnel: .inspect), Entry("a.test", pinsets: [0])], "a.test:443",
             clearText: .port, tunnel: .port, secure: .port),
-        // Another port of a pinned host, with no entry of its own.
+        // Another port of a pinned host, without a separate entry.
         Case(
             [Entry("a.test:443", pinsets: [0])], "a.test:80", clearText: .port,
             tunnel: .port, secure: .port),
@@ -153,7 +153,7 @@ struct PinBypassTests {
     @Test(
         arguments: [
             ([], "a.test", 0, .clearText, nil), ([Entry("a.test")], "b.test", 1, .clearText, nil),
-            // It says nothing, and so exempts no host.
+            // It sets nothing, and so exempts no host.
             ([Entry("a.test")], "a.test", 0, .port, .port),
             ([Entry("a.test", clearText: .allow)], "a.test", 0, nil, .port),
         ] as [([Entry], String, Int, PinBypass?, PinBypass?)])

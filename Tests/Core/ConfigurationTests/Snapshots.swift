@@ -1,7 +1,7 @@
 import HTTPCore
 import PinfoldConfiguration
 
-/// The least configuration: forward listeners, one if no others are named, and the defaults.
+/// The minimal configuration: forward listeners, one if no others are given, and the defaults.
 func testSnapshot(listeners: [String] = ["proxy"]) -> ConfigurationSnapshot {
     ConfigurationSnapshot(
         workers: .fixed(1),

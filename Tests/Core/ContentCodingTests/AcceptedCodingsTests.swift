@@ -29,7 +29,7 @@ struct AcceptedCodingsTests {
             (["gzip;q=1."], [1, 1000, 0, 0]),
             ([",, gzip ,,"], [1, 1000, 0, 0]),
             (["gzip, gzip;q=0"], [1, 0, 0, 0]),
-            // What does not follow the grammar counts for nothing.
+            // What does not follow the grammar is ignored.
             (["gzip;q=1.1"], [1, 0, 0, 0]),
             (["gzip;q=2"], [1, 0, 0, 0]),
             (["gzip;q=0.1234"], [1, 0, 0, 0]),

@@ -21,7 +21,7 @@ struct DecodingTests {
         }
     }
 
-    /// Bare deflate: what is between the two bytes before it and the four behind it.
+    /// Raw deflate: the data without the two bytes before it and the four after it.
     private func bare(_ content: [UInt8]) throws -> [UInt8] {
         Array(try encoded(content, .deflate).dropFirst(2).dropLast(4))
     }
@@ -53,7 +53,7 @@ struct DecodingTests {
                 == .failure(.tooLarge(maximum: count - 1)))
     }
 
-    /// Written by Python's gzip (and with a name), its zlib, the same bare, and Node.
+    /// Written by Python's gzip (also with a name), its zlib, raw deflate, and Node.
     @Test(
         arguments: [
             (.gzip, "1f8b0800000000000203" + "cb48cdc9c90700" + "86a6103605000000"),
@@ -169,7 +169,7 @@ struct DecodingTests {
         for count in [1, 2, 17, 512, 70_000] {
             let padded = file + [UInt8](repeating: 0, count: count)
             #expect(decode(padded, .gzip) == .success(text))
-            // Not a further file, either: gzip ends at the first zero byte.
+            // Nor another file: gzip ends at the first zero byte.
             for more in [[1], file] {
                 #expect(
                     decode(padded + more, .gzip)
@@ -248,7 +248,7 @@ struct DecodingTests {
         #expect(ContentCodingError.outOfMemory.detail == "there is no memory")
     }
 
-    /// Under gzip and zlib whatever is changed either shows or makes no difference.
+    /// With gzip and zlib every change is either detected or makes no difference.
     @Test(arguments: [ContentCoding.gzip, .deflate, .brotli], [1, 2, 3] as [UInt64])
     func `mutated content gives a value or an error, and never another value under a checksum`(
         coding: ContentCoding, seed: UInt64
@@ -273,14 +273,14 @@ struct DecodingTests {
                 continue
             }
             #expect(decoded.count <= 10_000)
-            // Mutated deflate may be bare deflate, which has no checksum.
+            // Mutated deflate may be raw deflate, which has no checksum.
             guard coding == .gzip, !encoded.isEmpty else { continue }
             #expect(decoded == content, "seed \(seed), round \(round)")
         }
     }
 }
 
-/// Numbers that depend on the seed alone (SplitMix64).
+/// Pseudorandom numbers from a seed (SplitMix64).
 struct SplitMix {
     var state: UInt64
 
@@ -291,7 +291,7 @@ struct SplitMix {
         return mixed ^ mixed >> 31
     }
 
-    /// From 0 up to `bound`, which is positive; 0 where it is not.
+    /// From 0 up to `bound`; 0 unless that is positive.
     mutating func below(_ bound: Int) -> Int {
         bound > 0 ? Int(next() % UInt64(bound)) : 0
     }

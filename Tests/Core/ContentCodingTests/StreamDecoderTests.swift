@@ -10,7 +10,7 @@ struct StreamDecoderTests {
         try codings.reduce(content) { try ContentCodings.encode($0, as: $1) }
     }
 
-    /// What comes out of content that arrives in parts of so many bytes.
+    /// The output for content that arrives in parts of this many bytes.
     private func decode(
         _ content: [UInt8], _ codings: [ContentCoding], partBytes: Int
     ) -> Result<[UInt8], ContentCodingError> {

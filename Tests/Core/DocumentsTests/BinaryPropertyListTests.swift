@@ -2,7 +2,7 @@ import Testing
 
 @testable import Documents
 
-/// A list of these objects, of which the first is the root; all sizes are a byte.
+/// A property list of these objects, of which the first is the root; all sizes are one byte.
 private func list(_ objects: [[UInt8]], top: UInt8 = 0) -> [UInt8] {
     var bytes = Array("bplist00".utf8)
     var offsets: [UInt8] = []
@@ -70,7 +70,7 @@ struct BinaryPropertyListTests {
             try PropertyListReader.value(of: list(objects))
         }
         #expect(error?.reason == .malformed(reason))
-        #expect(error?.place?.line == nil && error?.place != nil)
+        #expect(error?.location?.line == nil && error?.location != nil)
     }
 
     @Test func `with numbers beyond what there is are refused`() {

@@ -30,7 +30,7 @@ struct BoundsTests {
         try writer.attribute("n77", "")
     }
 
-    /// Apple's reader refuses references that could tell no more objects apart than there are.
+    /// Apple's reader refuses references that cannot distinguish more objects than there are.
     @Test(arguments: [
         (253, 1), (254, 1), (255, 2), (256, 2), (65_533, 2), (65_534, 2), (65_535, 4),
     ])

@@ -13,7 +13,7 @@ struct ContentTypeTests {
             ("a/b;", "a/b", nil), ("a/b ; ; ;", "a/b", nil),
             ("a/b; c=\"x, y; \\\" z\"", "a/b", nil),
             ("multipart/form-data; boundary=a=b/c?d:e", "multipart/form-data", nil),
-            // Slips that nobody reads as another type are passed over.
+            // Malformed parameters that nobody reads as another type are ignored.
             ("application/json; utf-8", "application/json", nil), ("a/b; c", "a/b", nil),
             ("a/b; c ; charset=x; d e", "a/b", "x"), ("a/b; =c", "a/b", nil),
             ("a/b; @", "a/b", nil),
@@ -21,7 +21,7 @@ struct ContentTypeTests {
             ("a/b; profile=http://a/?b#c;charset=x", "a/b", "x"),
             ("multipart/related; type=text/html; start=<a@b>", "multipart/related", nil),
             ("a/b; type=application/xop+xml", "a/b", nil), ("a/b; c = d e", "a/b", nil),
-            // What does not parse to its end is no type, whatever it begins with.
+            // What does not parse to its end is not a type, whatever it begins with.
             ("application/json;,text/html", "malformed", nil), ("a/b, c/d", "malformed", nil),
             ("a/b; c=d, e/f", "malformed", nil), ("a/b; charset=x y", "malformed", nil),
             ("a/b; charset = x/y", "malformed", nil), ("a/b; c, d/e", "malformed", nil),
@@ -50,7 +50,7 @@ struct ContentTypeTests {
             (" application/json; charset: utf-8", "application/json"),
             ("application/json; charset=\"utf-8", "application/json"),
             ("a/b; charset=utf 8", "a/b"), ("a/b;=", "a/b"),
-            // Which of two types is meant nobody can tell.
+            // Nobody can tell which of two types is meant.
             ("application/json, text/html", "malformed"),
             ("application/json;,text/html", "malformed"),
             ("application/json; utf-8, text/html", "malformed"),
@@ -64,7 +64,7 @@ struct ContentTypeTests {
         #expect(type?.charset == nil)
     }
 
-    /// They pass over what nobody reads in another way, and nothing else.
+    /// They ignore what nobody reads differently, and nothing else.
     @Test(arguments: [
         ("application/json; utf-8", "application/json"), ("a/b;=", "a/b"),
         ("application/json charset=utf-8", "malformed"), ("a/b; charset=utf 8", "malformed"),

@@ -1,6 +1,6 @@
 @testable import Documents
 
-/// The value as JSON; data and dates as what they become there.
+/// The value as JSON, with data and dates in their JSON form.
 func dump(_ value: DocumentValue) -> String {
     switch value {
     case .null: "null"

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Documents
 
-/// What a reader makes of a property list.
+/// The result of reading a property list.
 private typealias Outcome = Result<DocumentValue, DocumentError>
 
 private func read(_ bytes: [UInt8], limits: DocumentLimits = .standard) -> Outcome {
@@ -68,7 +68,7 @@ struct PlainPropertyListTests {
             "<string>a<!-- b -->c</string>", "<!-- a --><true/>", "<string><![CDATA[<]]></string>",
             "<true/>\r", "<string>a\r\nb</string>", "<string a=\"b\">c</string>", "<?a b?><true/>",
             "<true/></plist><!-- a -->", "<string\n>a</string\n>", "<true  />",
-            // What is wrong.
+            // Errors.
             "<string>]]></string>", "<string>&x;</string>", "<string>&#0;</string>",
             "<string>&#xD800;</string>", "<string>&#xFFFE;</string>", "<string>&#x110000;</string>",
             "<string>&#+65;</string>", "<string>&#;</string>", "<string>&#65</string>",
@@ -149,7 +149,7 @@ struct PlainPropertyListTests {
                     })
             }
             #expect(errors[0] == errors[1])
-            #expect(errors[0]?.place?.line == (errors[0]?.format == .plist ? 6 : nil))
+            #expect(errors[0]?.location?.line == (errors[0]?.format == .plist ? 6 : nil))
         }
         var writer = JSONWriter()
         try document("<array>\n<true/><string>a</string><!-- --><real>0.5</real></array>").withBytes

@@ -2,7 +2,7 @@ import Foundation
 
 @testable import Documents
 
-/// What Python's plistlib wrote (3.11), and what it says.
+/// What Python's plistlib wrote (3.11), and the value.
 enum PlistlibVectors {
     static let xml = bytes(
         "PD94bWwgdmVyc2lvbj0iMS4wIiBlbmNvZGluZz0iVVRGLTgiPz4KPCFET0NUWVBFIHBsaXN0IFBVQkxJ"

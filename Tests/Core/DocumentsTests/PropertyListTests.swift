@@ -129,7 +129,7 @@ struct PropertyListTests {
         }
         #expect(error?.reason == reason)
         #expect(error?.format == .plist)
-        #expect(error?.place?.line == (content.contains("\n") ? 2 : 1))
+        #expect(error?.location?.line == (content.contains("\n") ? 2 : 1))
     }
 
     @Test(

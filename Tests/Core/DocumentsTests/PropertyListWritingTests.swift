@@ -163,7 +163,7 @@ struct SingleObjectsTests {
         #expect(found == (0..<5000).map { UInt32($0 % 1000) })
     }
 
-    /// As somebody would have it who knew the seeds.
+    /// As an attacker who knew the seeds would do.
     @Test func `of one hash, those that are not looked for are never another's`() {
         let texts = (0..<2000).map { "\($0 % 1000)" }
         let found = numbers(texts) { _ in 7 }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Documents
 
-/// Numbers by SplitMix64, the same for the same seed.
+/// Pseudorandom numbers from a seed (SplitMix64).
 struct Seeded: RandomNumberGenerator {
     var state: UInt64
 
@@ -22,7 +22,7 @@ struct Seeded: RandomNumberGenerator {
             })
     }
 
-    /// A value that a property list can say.
+    /// A value that a property list can represent.
     mutating func value(depth: Int) -> DocumentValue {
         switch Int.random(in: 0..<(depth > 0 ? 8 : 6), using: &self) {
         case 0: return .boolean(.random(using: &self))

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Documents
 
-/// Writes the events down, one behind the other.
+/// Records the events, one after another.
 private struct Recorder: XMLSink {
     var events: [String] = []
 
@@ -34,7 +34,7 @@ private struct Recorder: XMLSink {
     }
 }
 
-/// The events of a document that is pushed in parts of so many bytes.
+/// The events of a document that is pushed in parts of this many bytes.
 private func events(
     _ bytes: [UInt8], part: Int = .max, limits: DocumentLimits = .standard,
     encoding: String? = nil, reportsComments: Bool = false
@@ -71,7 +71,7 @@ struct XMLParserTests {
         #expect(try events(utf16(document), part: part) == expected)
     }
 
-    /// Without a byte order mark, and not beginning with a tag.
+    /// Without a byte order mark, and beginning with something other than a tag.
     @Test(arguments: [1, 2, 3, 1000])
     func `is read in UTF-16 however it is parted`(part: Int) throws {
         let little = " <a>é</a>".utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
@@ -138,12 +138,12 @@ struct XMLParserTests {
                 try events(Array(text.utf8), part: part)
             }
             #expect(error?.reason == reason)
-            #expect(error?.place?.line == line)
-            #expect(error?.place?.column == column || error?.reason == .encoding)
+            #expect(error?.location?.line == line)
+            #expect(error?.location?.column == column || error?.reason == .encoding)
         }
     }
 
-    /// Expat takes three characters for letters of a name, but not in UTF-8.
+    /// Expat accepts three characters as letters of a name, but not in UTF-8.
     @Test(arguments: ["ª", "µ", "º"])
     func `is refused for a name that is none, whatever its encoding`(letter: Character) {
         let latin = Array("<?xml version='1.0' encoding='ISO-8859-1'?>".utf8)
@@ -173,7 +173,7 @@ struct XMLParserTests {
                 try events(text, part: 3, limits: limits)
             }
             #expect(error?.reason == reason)
-            #expect(error?.place != nil)
+            #expect(error?.location != nil)
         }
     }
 

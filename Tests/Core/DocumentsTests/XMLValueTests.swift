@@ -42,7 +42,7 @@ struct XMLValueTests {
     func `is that of Python's xmltodict`(row: (xml: String, json: String, again: String)) throws {
         let value = try XMLValueReader.value(of: Array(row.xml.utf8))
         #expect(dump(value) == row.json)
-        // Written again it says the same as what xmltodict writes.
+        // Written again, it is equivalent to what xmltodict writes.
         let ours = try XMLTree(Array(try xml(value).utf8))
         #expect(try ours == XMLTree(Array(row.again.utf8)))
         #expect(try XMLValueReader.value(of: Array(try xml(value).utf8)) == value)

@@ -1,4 +1,5 @@
-/// What Python's xmltodict 1.0.4 makes of a document, as JSON, and what it makes of that again.
+/// The value that Python's xmltodict 1.0.4 reads from a document, as JSON, and the document that it
+/// writes for that value.
 enum XmltodictVectors {
     static let rows: [(xml: String, json: String, again: String)] = [
         (

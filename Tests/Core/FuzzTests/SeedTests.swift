@@ -3,7 +3,7 @@ import FuzzTargets
 import TestSupport
 import Testing
 
-/// What `deploy/fuzz` begins with, and what it once found, in the ordinary tests.
+/// Runs the seeds and past findings of `deploy/fuzz` as ordinary tests.
 @Suite("The seeds of the fuzzer")
 struct SeedTests {
     private static let folder = Checkout.root.appending(path: "Tests/Fuzz/Seeds")

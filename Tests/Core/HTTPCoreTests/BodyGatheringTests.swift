@@ -27,7 +27,7 @@ struct BodyGatheringTests {
         return body
     }
 
-    /// One step; nil at the end of the body or after an error.
+    /// One step; `nil` at the end of the body or after an error.
     private func step(_ input: inout [UInt8], _ body: inout Body, atMost limit: Int) -> Int? {
         let memory = UnsafeMutableRawBufferPointer.allocate(byteCount: input.count, alignment: 1)
         defer { memory.deallocate() }

@@ -103,7 +103,7 @@ struct ConnectionTests {
             (["h2c, websocket"], ["websocket"]), (["websocket , H2C"], ["websocket"]),
             (["h2c", "a/1,TLS/1.0, b"], ["a/1", "b"]), (["SPDY/3.1", ""], ["SPDY/3.1"]),
             ([",, websocket,,"], ["websocket"]), (["WebSocket/13"], ["WebSocket/13"]),
-            // What is no protocol by the grammar may be h2c to another reader.
+            // A member that does not follow the grammar may be h2c to another reader.
             (["h2c websocket"], []), (["websocket h2c"], []), (["\"h2c\""], []), (["a/"], []),
             (["/1"], []), (["a/b/c"], []), (["a;h2c"], []),
         ] as [([String], [String])])
@@ -119,7 +119,7 @@ struct ConnectionTests {
         #expect(head.wantsUpgrade == !forwarded.isEmpty)
     }
 
-    /// Each that a server names is looked for among them.
+    /// Each protocol that a server names is searched for among them.
     @Test(arguments: [1, 15, 16, 17, 2000])
     func `no more than sixteen protocols are passed on`(count: Int) throws {
         let names = (0..<count).map { "p\($0)" }

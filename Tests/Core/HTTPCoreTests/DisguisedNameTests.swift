@@ -1,7 +1,7 @@
 import HTTPCore
 import Testing
 
-/// Names that are known ones to whoever reads `_` as `-`.
+/// Names that are known ones to a reader that treats `_` as `-`.
 @Suite("Names with _ in place of -")
 struct DisguisedNameTests {
     /// Every way of writing `_` for some hyphens of a name, at least one.
@@ -31,7 +31,7 @@ struct DisguisedNameTests {
     @Test(arguments: FieldID.disguisable.ids)
     func `a request with a disguised name is refused`(id: FieldID) throws {
         for name in spellings(id) {
-            // At the head's end too, where fewer bytes follow than a word has.
+            // Also at the end of the head, where fewer bytes follow than a word has.
             for more in ["X: \(String(repeating: "y", count: 40))\r\n", ""] {
                 for value in ["", "chunked"] {
                     let text =

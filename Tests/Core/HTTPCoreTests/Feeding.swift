@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// What came of feeding bytes to a parser: the same value, however the bytes were split.
+/// The result of feeding bytes to a parser: the same however the bytes were split.
 enum Outcome: Equatable, CustomStringConvertible {
     case complete(String)
     case needMore
@@ -28,7 +28,7 @@ func latin1(_ text: String) -> [UInt8] {
     text.unicodeScalars.map { UInt8($0.value) }
 }
 
-/// The prefixes that a way of splitting hands to a head parser, the last one whole.
+/// The prefixes that a way of splitting passes to a head parser; the last one is complete.
 enum Splitting {
     case whole
     case byteByByte
@@ -48,7 +48,7 @@ enum Splitting {
     }
 }
 
-/// The outcome of a request head behind another one on the same connection.
+/// The outcome of a request head that follows another one on the same connection.
 func parseRequest(
     _ bytes: [UInt8], _ splitting: Splitting = .whole, after before: [UInt8]
 ) -> Outcome {
@@ -93,8 +93,9 @@ func parseRequest(
     return parseRequest(bytes, splitting, limits: limits, reusing: &head)
 }
 
-/// The outcome for a request head, if every way of splitting gives the same; else a description of
-/// the first that differs. The head is one used before, to show that nothing of it is left.
+/// The outcome for a request head, if every way of splitting gives the same; otherwise a
+/// description of the first that differs. The head has been used before, to show that nothing of it
+/// remains.
 func requestOutcome(_ text: String, limits: HeadLimits = HeadLimits()) -> Outcome {
     requestOutcome(latin1(text), limits: limits)
 }
@@ -145,10 +146,10 @@ func parseResponse(
                 precondition(!head.fields.isIrregular)
                 return .complete(head.summary(prefix))
             case .bareLines(let headBytes):
-                // As a reader of responses does: what was written anew is judged.
+                // As a reader of responses does: the rewritten head is parsed.
                 let rewritten = rewrittenHead(Array(prefix[..<headBytes]))
                 var strict = context
-                strict.mendsLines = false
+                strict.repairsLines = false
                 let outcome = parseResponse(rewritten, .whole, strict, limits)
                 guard case .complete(let summary) = outcome else { return outcome }
                 return .complete("\(headBytes) bare bytes: \(summary)")
@@ -244,12 +245,12 @@ extension ResponseHead {
     }
 }
 
-/// What a decoder made of a body, fed in pieces of at most `piece` bytes, each an exact copy.
+/// The result of decoding a body, fed in pieces of at most `piece` bytes, each an exact copy.
 struct DecodedBody: Equatable {
     var content: [UInt8] = []
     var error: WireError?
     var isComplete = false
-    /// Bytes of the input that belong to the body, when complete.
+    /// The number of input bytes that belong to the body, if complete.
     var consumed = 0
     var trailers = ""
 }

@@ -3,7 +3,7 @@ import Testing
 
 @Suite("Known field names")
 struct FieldIDTests {
-    /// The identity that a head with a field of that name gives it; nil when the name is refused.
+    /// The ID of a field with this name in a head; `nil` if the name is refused.
     private func recognised(_ name: [UInt8], padding: Int = 16) -> FieldID? {
         let bytes =
             latin1("GET / HTTP/1.0\r\n") + name + latin1(":")

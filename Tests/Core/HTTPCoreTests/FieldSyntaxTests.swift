@@ -61,8 +61,8 @@ struct FieldSyntaxTests {
         let request = requestOutcome("GET / HTTP/1.1\r\n" + fields)
         #expect(request.error == error)
         #expect(request.isComplete == (error == nil))
-        // The same lines are refused from an upstream, unless they can be mended (LineRepairTests),
-        // and in a trailer section.
+        // The same lines are refused from an upstream, unless they can be repaired
+        // (LineRepairTests), and in a trailer section.
         let mended = ["X : y", "X\t: y", "X \t : y", "Host : a", "\n z", "\n\tz", "\n \r"]
         let response = responseOutcome("HTTP/1.1 204 No\r\n" + fields)
         let expected = mended.contains { fields.contains($0) } ? nil : error
@@ -109,7 +109,7 @@ struct FieldSyntaxTests {
                 name[position] = byte
                 let bytes =
                     latin1("GET / HTTP/1.1\r\nHost: a\r\n") + name + latin1(": b\r\n\r\n")
-                // A colon within ends the name early; at the start there is none.
+                // A colon inside ends the name early; at the start there is no name.
                 let isFine = ByteClass.isToken(byte) || (byte == 0x3A && position > 0)
                 let whole = parseRequest(bytes)
                 if whole.isComplete != isFine { Issue.record("\(byte) at \(position): \(whole)") }

@@ -50,7 +50,7 @@ struct ForwardingTests {
         #expect(Set(FieldIDSet.hopByHop.ids) == names)
     }
 
-    /// Known only for their values: nothing is decided by them.
+    /// Only their values matter: no decision depends on them.
     private static let nominable: Set<FieldID> = [
         .userAgent, .referer, .cookie, .origin, .accept, .acceptEncoding, .acceptLanguage, .server,
         .altSvc, .retryAfter, .warning, .allow,
@@ -89,7 +89,7 @@ struct ForwardingTests {
         #expect(try forwarded(fields, omitting: FieldIDSet(FieldID.allCases)) == "")
     }
 
-    /// Every subset of a few fields, against the plain way of writing them one by one.
+    /// Every subset of a few fields, compared with simply writing them one by one.
     @Test func `runs of kept fields are copied whole and in order`() throws {
         let pool = ["A: 1", "TE: x", "Connection: b", "B: 2", "Via: v", "C:3", "Keep-Alive: 5"]
         for mask in 0..<(1 << pool.count) {

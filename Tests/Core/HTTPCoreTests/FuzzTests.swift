@@ -28,7 +28,7 @@ struct FuzzTests {
         "a\r\n0123456789\r\n1\r\nx\r\n0;z\r\nETag: \"q\"\r\n\r\n",
         "5; a = b ;c\r\nhello\r\n0\t;\td=\t\"e\"\r\nKeep_Alive: x\r\n\r\n",
     ]
-    /// Bytes and pieces that grammar turns on.
+    /// Bytes and fragments that are significant in the grammar.
     private static let pieces = [
         "\r", "\n", "\r\n", " ", "\t", ":", ",", ";", "\0", "#", "?", "/", "@", "[", "]", "0", "9",
         "f", "\u{7F}", "\u{80}", "\u{FF}", "=", "\"", "\\", "%", "*", "\r\n\r\n", "\r\n ",

@@ -32,7 +32,7 @@ struct HTTPDateTests {
             ("SUN, 06 nov 1994 08:49:37 gMT", 784_111_777),
             ("sUNDAY, 06-NOV-94 08:49:37 gmt", 784_111_777),
             ("sun nOV  6 08:49:37 1994", 784_111_777),
-            // The day's name need not be the date's.
+            // The day name need not be the right one for the date.
             ("Mon, 26 Jul 1997 05:00:00 GMT", 869_893_200),
         ] as [(String, Int64)])
     func `the three formats are read`(text: String, seconds: Int64) {

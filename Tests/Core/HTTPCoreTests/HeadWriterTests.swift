@@ -50,7 +50,7 @@ struct HeadWriterTests {
         #expect(StatusPhrase.of(418).description.isEmpty)
     }
 
-    /// Everything that a writer does, onto memory of each size up to what it needs.
+    /// Everything that a writer does, with memory of each size up to what it needs.
     @Test func `nothing is written past the end, and nothing after what did not fit`() {
         let head = "GET http://[::1]:81?x HTTP/1.1\r\nHost: a\r\nX: y\r\nTE: z\r\nX: w\r\n\r\n"
         let bytes = latin1(head)

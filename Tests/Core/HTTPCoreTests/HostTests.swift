@@ -30,7 +30,7 @@ struct HostTests {
             ("[64:ff9b::10.0.0.1]", "64:ff9b::10.0.0.1", .ipv6, 80),
             (longLabel, longLabel, .name, 80), (longName, longName, .name, 80),
             (longName + ".", longName, .name, 80),
-            // Registered names that are no domain names: taken, and found to have no address.
+            // Registered names that are not domain names: accepted, but they will have no address.
             ("0.0.0.0=5000", "0.0.0.0=5000", .name, 80), ("a=b:81", "a=b", .name, 81),
             ("a,b", "a,b", .name, 80), ("a%41", "a%41", .name, 80), ("%2e:1", "%2e", .name, 1),
             ("a;b", "a;b", .name, 80), ("(a)", "(a)", .name, 80), ("a'b", "a'b", .name, 80),

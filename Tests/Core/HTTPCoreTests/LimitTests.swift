@@ -45,7 +45,7 @@ struct LimitTests {
         #expect(parseRequest(Array(bytes[..<63]), limits: limits) == .needMore)
         #expect(parseRequest(Array(bytes[..<64]), limits: limits) == .refused(.headTooLarge))
         #expect(requestOutcome(bytes, limits: limits) == .refused(.headTooLarge))
-        // A fault within the limit comes first, one beyond it is not seen.
+        // An error within the limit is reported first; one beyond it is not noticed.
         #expect(requestOutcome(start + "\u{0}", limits: limits).error == .badFieldValueByte)
         let long = start + String(repeating: "y", count: 64) + "\u{0}"
         #expect(requestOutcome(long, limits: limits).error == .headTooLarge)

@@ -1,10 +1,10 @@
 import HTTPCore
 import Testing
 
-/// Lines that old servers send, mended where they lie (RFC 9112 §5.1, §5.2, RFC 9110 §8.6).
+/// Lines that old servers send, repaired in place (RFC 9112 §5.1, §5.2, RFC 9110 §8.6).
 @Suite("Irregular lines of responses")
 struct LineRepairTests {
-    /// The field lines as they are passed on; nil: the head is refused.
+    /// The field lines as they are passed on; `nil` if the head is refused.
     private func forwarded(
         _ fields: String, isUserAgent: Bool = false
     ) throws -> (lines: String, head: ResponseHead, bytes: [UInt8]) {
@@ -58,7 +58,7 @@ struct LineRepairTests {
             ("A: b\r\n\(name)\t: \(value)\r\n", .spaceBeforeColon),
             ("\(name):\r\n \(value)\r\n", .obsoleteLineFolding),
             ("\(name): \(value)\r\n \r\nA: b\r\n", .obsoleteLineFolding),
-            // Some programs read such a line as a field of its own.
+            // Some programs read such a line as a separate field.
             ("A: b\r\n \(name): \(value)\r\n", .obsoleteLineFolding),
             ("A: b\r\n c\r\n\t\(name) :\(value)\r\n", .obsoleteLineFolding),
         ]

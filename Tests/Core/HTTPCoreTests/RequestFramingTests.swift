@@ -140,7 +140,7 @@ struct RequestFramingTests {
         fields: String, error: WireError
     ) {
         #expect(requestOutcome(head(fields)).error == error)
-        // A response may say one length twice (RFC 9110 §8.6).
+        // A response may give the same length twice (RFC 9110 §8.6).
         let isOneLength = fields == "Content-Length: 5\r\nContent-Length: 5\r\n"
         let response = "HTTP/1.1 200 OK\r\nX: a\r\n\(fields)\r\n"
         #expect(responseOutcome(response).error == (isOneLength ? nil : error))

@@ -31,7 +31,7 @@ struct RequestLineTests {
         name: String, isSafe: Bool
     ) throws {
         let rest = " / HTTP/1.1" + Self.rest
-        // On one connection the next request's method is judged anew.
+        // On one connection the next request's method is classified again.
         var parser = RequestHeadParser()
         var head = RequestHead()
         for (method, expected) in [("SEARCH", true), (name, isSafe), ("POST", false)] {

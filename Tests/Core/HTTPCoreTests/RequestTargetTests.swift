@@ -11,7 +11,7 @@ struct RequestTargetTests {
         var kind = HostKind.name
         var port: UInt16
         var path: String
-        /// What goes to a server as its target.
+        /// The target as sent to a server.
         var origin: String
         var description: String { line }
     }
@@ -150,7 +150,7 @@ struct RequestTargetTests {
                 let bytes =
                     latin1("GET ") + target + latin1(" HTTP/1.1\r\nHost: a\r\n\r\n")
                 let isFine = byte > 0x20 && byte < 0x7F && byte != 0x23
-                // A space makes two parts of the target, the second of which is no version.
+                // A space splits the target into two parts, the second of which is not a version.
                 #expect(parseRequest(bytes).isComplete == isFine, "\(byte) at \(position)")
                 #expect(
                     parseRequest(bytes, .byteByByte) == parseRequest(bytes),

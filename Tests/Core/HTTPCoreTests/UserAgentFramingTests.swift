@@ -10,7 +10,7 @@ struct UserAgentFramingTests {
         var (parser, head) = (ResponseHeadParser(), ResponseHead())
         let context = ResponseContext(method: method, isUserAgent: isUserAgent)
         var progress = ParseProgress.needMore
-        // Byte by byte: what was read before the last one must not count twice.
+        // Byte by byte: what was read before the last byte must not count twice.
         for count in 1...bytes.count {
             progress = try parser.parse(
                 bytes.span.extracting(0..<count), answering: context, into: &head)

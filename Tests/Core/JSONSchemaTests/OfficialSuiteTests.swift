@@ -9,7 +9,7 @@ import Transformation
 struct OfficialSuiteTests {
     private static let folder = "/usr/share/json-schema-test-suite/tests/"
 
-    /// What refers to what is not in the schema: it is refused.
+    /// Schemas that refer to something outside themselves: they are refused.
     private static let remote: Set<String> = [
         "valid definition", "invalid definition", "remote ref, containing refs itself",
         "remote ref", "fragment within remote ref", "ref within remote ref", "base URI change",
@@ -18,7 +18,7 @@ struct OfficialSuiteTests {
         "validation of binary-encoded media type documents",
     ]
 
-    /// Optional tests whose subject is checked.
+    /// Optional tests of features that are implemented.
     private static let optional = [
         "bignum", "zeroTerminatedFloats", "format/date", "format/time", "format/date-time",
         "format/ipv4", "format/ipv6",
@@ -54,7 +54,7 @@ struct OfficialSuiteTests {
         #expect(refused <= 12)
     }
 
-    /// Nil where it refers to what is not there.
+    /// `nil` if it refers to something outside the schema.
     private func schema(
         _ group: DocumentValue, draft: Int, _ file: String
     ) throws -> JSONSchema? {
@@ -96,12 +96,12 @@ struct OfficialSuiteTests {
         for test in tests {
             let text = bytes(try #require(test["data"]))
             var isValid = true
-            do throws(TransformationFailure) {
-                try text.withContent { content throws(TransformationFailure) in
+            do throws(TransformationError) {
+                try text.withContent { content throws(TransformationError) in
                     try schema.check(content)
                 }
             } catch {
-                #expect(error.problem == .responseSchemaViolated)
+                #expect(error.reason == .responseSchemaViolated)
                 isValid = false
             }
             #expect(
@@ -115,10 +115,10 @@ struct OfficialSuiteTests {
 extension [UInt8] {
     /// Calls `body` with the bytes.
     func withContent(
-        _ body: (UnsafeRawBufferPointer) throws(TransformationFailure) -> Void
-    ) throws(TransformationFailure) {
+        _ body: (UnsafeRawBufferPointer) throws(TransformationError) -> Void
+    ) throws(TransformationError) {
         try withUnsafeBytes { bytes in
-            Swift.Result { () throws(TransformationFailure) in try body(bytes) }
+            Swift.Result { () throws(TransformationError) in try body(bytes) }
         }.get()
     }
 }

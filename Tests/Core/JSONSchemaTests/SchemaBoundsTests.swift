@@ -4,7 +4,7 @@ import Transformation
 
 @Suite("The bounds of JSON Schema")
 struct SchemaBoundsTests {
-    /// Each schema asks for the next one twice.
+    /// Each schema applies the next one twice.
     private static let doubling: String = {
         let steps = (0..<15).map { level in
             let next = ##"{"$ref":"#/definitions/\##(level + 1)"}"##
@@ -19,7 +19,7 @@ struct SchemaBoundsTests {
         let array = "[" + Array(repeating: "1", count: 1000).joined(separator: ",") + "]"
         let failure = try #require(
             try failure(##"{"items":{"$ref":"#/definitions/0"},\##(definitions)}"##, array))
-        #expect(failure.problem == .responseSchemaViolated)
+        #expect(failure.reason == .responseSchemaViolated)
         #expect(failure.detail == "checking it against the schema takes too much work")
     }
 
@@ -28,7 +28,7 @@ struct SchemaBoundsTests {
         let schema = #"{"items":{"not":{"anyOf":[\#(schemas)]}}}"#
         let array = "[" + Array(repeating: "2", count: 4000).joined(separator: ",") + "]"
         let failure = try #require(try failure(schema, array))
-        #expect(failure.problem == .responseSchemaViolated)
+        #expect(failure.reason == .responseSchemaViolated)
         #expect(failure.detail == "checking it against the schema takes too much work")
     }
 
@@ -89,8 +89,8 @@ struct SchemaBoundsTests {
             for number in 0..<16 {
                 group.addTask {
                     let bytes = number % 2 == 0 ? valid : Array(#"["a","B"]"#.utf8)
-                    let outcome = Result { () throws(TransformationFailure) in
-                        try bytes.withContent { content throws(TransformationFailure) in
+                    let outcome = Result { () throws(TransformationError) in
+                        try bytes.withContent { content throws(TransformationError) in
                             try schema.check(content)
                         }
                     }

@@ -80,7 +80,7 @@ struct SchemaRefusalTests {
             try JSONSchema(Array(text.utf8))
         }
         #expect(error.reason.contains(reason), "\(error)")
-        #expect(error.place?.hasPrefix(place) == true, "\(error)")
+        #expect(error.location?.hasPrefix(place) == true, "\(error)")
     }
 
     @Test func `may ask for 32 schemas of one value through one another, and no more`() throws {

@@ -2,11 +2,11 @@ import JSONSchema
 import Testing
 import Transformation
 
-/// The failure of a text that does not satisfy a schema.
-func failure(_ schema: String, _ json: String) throws -> TransformationFailure? {
+/// The error of a text that does not satisfy a schema.
+func failure(_ schema: String, _ json: String) throws -> TransformationError? {
     let schema = try JSONSchema(Array(schema.utf8))
-    do throws(TransformationFailure) {
-        try Array(json.utf8).withContent { content throws(TransformationFailure) in
+    do throws(TransformationError) {
+        try Array(json.utf8).withContent { content throws(TransformationError) in
             try schema.check(content)
         }
         return nil
@@ -99,9 +99,9 @@ struct SchemaViolationTests {
         schema: String, json: String, asked: String, path: String, excerpt: String
     ) throws {
         let failure = try #require(try failure(schema, json))
-        #expect(failure.problem == .responseSchemaViolated)
+        #expect(failure.reason == .responseSchemaViolated)
         #expect(failure.detail == "the schema requires \(asked)")
-        #expect(failure.place == "at \(path)")
+        #expect(failure.location == "at \(path)")
         #expect(String(decoding: failure.excerpt, as: UTF8.self) == excerpt)
     }
 
@@ -114,7 +114,7 @@ struct SchemaViolationTests {
             #"{"a":[\#(Array(repeating: "[1]", count: 300).joined(separator: ","))]}"#,
         ] {
             let failure = try #require(try failure(#"{"additionalProperties":false}"#, json))
-            let place = try #require(failure.place)
+            let place = try #require(failure.location)
             #expect(failure.excerpt.count + place.utf8.count - 3 <= 200)
             #expect(failure.excerpt.count > 100)
             #expect(String(validating: failure.excerpt, as: UTF8.self) != nil)
@@ -122,19 +122,19 @@ struct SchemaViolationTests {
     }
 
     @Test func `content that is no JSON is invalid`() throws {
-        #expect(try failure("true", "[1")?.problem == .responseBodyInvalid)
+        #expect(try failure("true", "[1")?.reason == .responseBodyInvalid)
         let deep = String(repeating: "[", count: 129) + String(repeating: "]", count: 129)
-        #expect(try failure("true", deep)?.problem == .responseBodyInvalid)
+        #expect(try failure("true", deep)?.reason == .responseBodyInvalid)
     }
 
     @Test(arguments: [
-        // Characters are told apart beyond the first NUL, in values and in names.
+        // Characters after the first NUL matter, in values and in names.
         (#"{"maxLength":2}"#, #""\u0000ab""#, false),
         (#"{"maxLength":3}"#, #""\u0000ab""#, true),
         (#"{"properties":{"a\u0000b":{"type":"null"}}}"#, #"{"a\u0000c":1,"a":1}"#, true),
         (#"{"properties":{"a\u0000b":{"type":"null"}}}"#, #"{"a\u0000b":1}"#, false),
         (#"{"pattern":"b$"}"#, #""a\u0000b""#, true),
-        // Canonically equivalent texts are different ones.
+        // Canonically equivalent texts are different.
         (#"{"const":"é"}"#, #""e\u0301""#, false),
         (#"{"enum":["é"]}"#, #""\u00e9""#, true),
         // Numbers are compared exactly.
@@ -160,7 +160,7 @@ struct SchemaViolationTests {
             "{\"$schema\":\"http://json-schema.org/draft-04/schema\",\"type\":\"integer\"}", "1.0",
             false
         ),
-        // A reference to a place by its identifier, and one relative to another.
+        // A reference to a location by its identifier, and one relative to another.
         (
             """
             {"$id":"http://x/a/b","properties":{"p":{"$ref":"c"},"q":{"$ref":"c#d"}},
@@ -174,12 +174,12 @@ struct SchemaViolationTests {
             "definitions":{"c":{"$id":"c","type":"null"}}}
             """, #"{"p":1}"#, false
         ),
-        // What stands beside $ref is ignored.
+        // Anything beside $ref is ignored.
         (
             ##"{"properties":{"a":{"$ref":"#/defs/b","type":"null"}},"defs":{"b":{}}}"##,
             #"{"a":1}"#, true
         ),
-        // A name that needs escaping, in both ways.
+        // A name that needs both kinds of escaping.
         (
             ##"{"properties":{"p":{"$ref":"#/defs/a~1b%25~0c"}},"defs":{"a/b%~c":{"const":1}}}"##,
             #"{"p":2}"#, false

@@ -22,7 +22,7 @@ struct BytesTests {
         }
     }
 
-    /// A combining mark makes a character of the space before it, which is none of the two.
+    /// A combining mark forms a character with the space before it, which is neither of the two.
     @Test(
         arguments: [
             ("", ""), (" ", ""), ("\t \t", ""), ("a", "a"), (" a\t", "a"), ("a b", "a b"),
@@ -108,7 +108,7 @@ struct BytesTests {
     }
 
     @Test func `bytes that differ by more than the case of a letter are not equal`() {
-        // Each pair differs by the bit that tells the cases of a letter apart.
+        // Each pair differs in the bit that distinguishes the cases of a letter.
         for (one, other) in [("@", "`"), ("[", "{"), ("\u{0}", " "), ("1", "\u{11}")] {
             let (left, right) = (Array(one.utf8), Array(other.utf8))
             let equal = [

@@ -36,7 +36,8 @@ struct CivilDateTests {
     func `every count of seconds has a date, which has that count`(_ seconds: Int64) {
         let date = CivilDate(secondsSince1970: seconds)
         #expect(date.isInCalendar)
-        // Before the first whole day of 64 bits the way back leads over a midnight below them.
+        // Before the first whole day of 64 bits, the computation would pass a midnight below their
+        // range.
         if seconds > Int64.min + 86_400 { #expect(date.secondsSince1970 == seconds) }
     }
 

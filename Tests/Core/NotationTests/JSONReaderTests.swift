@@ -24,7 +24,7 @@ struct JSONReaderTests {
         ] as [(String, JSONValue)])
     func `what RFC 8259 allows is read`(text: String, value: JSONValue) throws {
         #expect(try read(text) == value)
-        // What is written of it is the same value again.
+        // What is written for it is the same value again.
         #expect(try read(value.text) == value)
     }
 
@@ -38,11 +38,11 @@ struct JSONReaderTests {
             "{\"a\":1,\"a\":2}", "1 2", "{} x", String(repeating: "[", count: 40),
         ])
     func `what it does not allow is refused`(text: String) {
-        #expect(throws: JSONProblem.self) { try read(text) }
+        #expect(throws: JSONSyntaxError.self) { try read(text) }
     }
 
     @Test func `bytes that are no UTF-8 are refused`() {
-        #expect(throws: JSONProblem.self) {
+        #expect(throws: JSONSyntaxError.self) {
             try JSONReader.read([0x22, 0xFF, 0x22])
         }
     }

@@ -5,7 +5,7 @@ import Testing
 
 /// What bytes become between the quotation marks.
 private func rendered(_ bytes: [UInt8]) -> String {
-    // By scalars: a combining one would go with the quotation mark before it.
+    // By scalars: a combining one would merge with the quotation mark before it.
     let quoted = bytes.withUnsafeBytes(JSONText.quoted).unicodeScalars
     return String(String.UnicodeScalarView(quoted.dropFirst().dropLast()))
 }

@@ -14,8 +14,7 @@ struct PercentCodingTests {
         #expect(PercentCoding.decodeEscapes(text.utf8) == Array(plain.utf8))
     }
 
-    /// Numbers are read with a sign before them; an escape has none. Neither is a digit of another
-    /// script one.
+    /// Number parsers accept a sign; an escape has none. Nor is a digit of another script accepted.
     @Test(
         arguments: [
             ("%", "%"), ("a%", "a%"), ("%4", "%4"), ("%4g", "%4g"), ("%g4", "%g4"), ("%+1", "%+1"),

@@ -6,12 +6,12 @@ import Testing
 struct EvaluationTests {
     typealias Question = ScriptedEvidence.Question
 
-    /// What a pinset says about evidence, and what it asked to find out.
+    /// A pinset's verdict on evidence, and the queries that it made.
     func evaluate(
         _ pinsets: [Pinset], host: String? = "h",
-        answers: [Question: Result<VerifiedChain, ChainFailure>], others: [VerifiedChain] = []
+        answers: [Question: Result<VerifiedChain, ChainError>], others: [VerifiedChain] = []
     ) -> (verdict: TrustVerdict, asked: [Question]) {
-        let resolved = ResolvedSecurityPolicy(SecurityPolicy(pinsets: pinsets)) { pin, _ in
+        let resolved = ResolvedPinningPolicy(PinningPolicy(pinsets: pinsets)) { pin, _ in
             switch pin {
             case .keyDigest(let digest): PinDigests(key: digest)
             case .certificateFingerprint(let digest): PinDigests(certificate: digest)
@@ -24,12 +24,12 @@ struct EvaluationTests {
         let verdict = resolved.evaluate(&evidence, host: host, now: 0)
         guard case .trusted(var facts) = verdict else { return (verdict, evidence.asked) }
         #expect(facts.outcomes.count == pinsets.count)
-        // Which pins match is a matter of `PinsetLifeTests`.
+        // `PinsetLifeTests` tests which pins match.
         facts.outcomes = []
         return (.trusted(facts), evidence.asked)
     }
 
-    func refusal(_ verdict: TrustVerdict) -> TrustFailure.Reason? {
+    func refusal(_ verdict: TrustVerdict) -> TrustError.Reason? {
         guard case .refused(let failure) = verdict else { return nil }
         return failure.reason
     }
@@ -41,7 +41,7 @@ struct EvaluationTests {
         let good = evaluate([], answers: [.roots(nil, "h"): .success(Sample.chain)])
         #expect(good.verdict == valid)
         let bad = evaluate([], answers: [.roots(nil, "h"): .failure(Sample.expired)])
-        #expect(bad.verdict == .refused(TrustFailure(.chain(Sample.expired))))
+        #expect(bad.verdict == .refused(TrustError(.chain(Sample.expired))))
     }
 
     @Test(arguments: PinningMode.allCases)
@@ -52,7 +52,7 @@ struct EvaluationTests {
         let result = evaluate([pinset], answers: [:])
         #expect(
             result.verdict
-                == .refused(TrustFailure(.invalidPolicy, pinsetIndex: 0, pinset: "p")))
+                == .refused(TrustError(.invalidPolicy, pinsetIndex: 0, pinset: "p")))
         #expect(result.asked.isEmpty)
     }
 
@@ -73,7 +73,7 @@ struct EvaluationTests {
 
     @Test func `2: the host is part of the chain check only when validated and given`() {
         var pinset = Pinset(name: "p")
-        let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
+        let success: Result<VerifiedChain, ChainError> = .success(Sample.chain)
         #expect(evaluate([pinset], answers: [.roots(0, "h"): success]).asked == [.roots(0, "h")])
         #expect(evaluate([pinset], host: nil, answers: [:]).asked == [.roots(0, nil)])
         pinset.validatesDomainName = false
@@ -93,20 +93,20 @@ struct EvaluationTests {
         #expect(
             failure.verdict
                 == .refused(
-                    TrustFailure(.chain(Sample.untrusted), pinsetIndex: 0, pinset: "p")))
+                    TrustError(.chain(Sample.untrusted), pinsetIndex: 0, pinset: "p")))
     }
 
     @Test func `5: a key is looked for on every valid chain, and the one that has it counts`() {
         let other = VerifiedChain(
             certificates: [Sample.leaf, Sample.intermediate, Sample.identity(7, "CN=other root")],
             expires: 500)
-        let answers: [Question: Result<VerifiedChain, ChainFailure>] = [
+        let answers: [Question: Result<VerifiedChain, ChainError>] = [
             .roots(0, "h"): .success(Sample.chain), .roots(1, "h"): .success(Sample.chain),
         ]
         let first = Pinset(name: "p", mode: .publicKey, pins: [Sample.key(3)])
         let second = Pinset(name: "q", mode: .publicKey, pins: [Sample.other, Sample.key(7)])
         #expect(evaluate([first], answers: answers, others: [other]).verdict == valid)
-        // Each pinset by a chain of its own; trust ends with the first of them.
+        // Each pinset with a different chain; trust ends with the one that expires first.
         #expect(
             evaluate([first, second], answers: answers, others: [other]).verdict
                 == .trusted(TrustFacts(expires: 500)))
@@ -168,7 +168,7 @@ struct EvaluationTests {
         let pinset = Pinset(
             name: "payments", mode: .publicKey, pins: [Sample.other, Sample.otherCertificate])
         let result = evaluate([pinset], answers: [.roots(0, "h"): .success(Sample.chain)])
-        let expected = TrustFailure.Reason.noPinMatches(
+        let expected = TrustError.Reason.noPinMatches(
             expected: [Sample.digest(9).keyPinText, Sample.digest(109).fingerprintText],
             chain: [
                 ChainPin(pin: Sample.digest(1).keyPinText, subject: "CN=leaf"),
@@ -180,7 +180,7 @@ struct EvaluationTests {
 
     @Test func `5: a pasted chain pin passes`() throws {
         let pinset = Pinset(name: "p", mode: .publicKey, pins: [Sample.other])
-        let answers: [Question: Result<VerifiedChain, ChainFailure>] = [
+        let answers: [Question: Result<VerifiedChain, ChainError>] = [
             .roots(0, "h"): .success(Sample.chain)
         ]
         guard
@@ -244,11 +244,11 @@ struct EvaluationTests {
 
     @Test(
         arguments: [
-            ChainFailure.selfSigned(subject: "a"), .untrustedRoot(subject: "a"),
+            ChainError.selfSigned(subject: "a"), .untrustedRoot(subject: "a"),
             .incompleteChain(subject: "a", issuer: "b"),
         ])
     func `5: a chain that leads to none of the pinned certificates matches no pin`(
-        _ failure: ChainFailure
+        _ failure: ChainError
     ) {
         var pinset = Pinset(name: "p", mode: .certificate, pins: [Sample.otherCertificate])
         let result = evaluate(
@@ -272,7 +272,7 @@ struct EvaluationTests {
 
     @Test func `5: a chain that does not hold the pin byte for byte matches no pin`() {
         let pinset = Pinset(name: "p", mode: .certificate, pins: [.certificate([9])])
-        let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
+        let success: Result<VerifiedChain, ChainError> = .success(Sample.chain)
         let result = evaluate([pinset], answers: [.roots(0, "h"): success, .pins(0, "h"): success])
         guard case .noPinMatches = refusal(result.verdict) else {
             Issue.record("expected that no pin matches")
@@ -282,7 +282,7 @@ struct EvaluationTests {
 
     @Test func `a key is not enough in certificate mode`() {
         let pinset = Pinset(name: "p", mode: .certificate, pins: [Sample.key(1)])
-        let success: Result<VerifiedChain, ChainFailure> = .success(Sample.chain)
+        let success: Result<VerifiedChain, ChainError> = .success(Sample.chain)
         let result = evaluate([pinset], answers: [.roots(0, "h"): success, .pins(0, "h"): success])
         guard case .noPinMatches = refusal(result.verdict) else {
             Issue.record("expected that no pin matches")

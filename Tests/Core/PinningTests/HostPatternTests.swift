@@ -51,7 +51,7 @@ struct HostPatternTests {
         Case(pattern: "a.example", host: "a.example", port: 1, matches: true),
         Case(pattern: "*.example:65535", host: "a.example", port: 65535, matches: true),
         Case(pattern: "**.example.:1", host: "b.a.example", port: 1, matches: true),
-        // Addresses match themselves, however they are written.
+        // Addresses match themselves, in whatever notation.
         Case(pattern: "127.0.0.1", host: "127.0.0.1", matches: true),
         Case(pattern: "127.0.0.1", host: "127.0.0.2", matches: false),
         Case(pattern: "127.0.0.1:80", host: "127.0.0.1", port: 80, matches: true),

@@ -76,9 +76,9 @@ struct PinTests {
             "sha256/-_DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
             .badDigest(.character("-", position: 1))
         ),
-        // The last digit has bits that belong to no byte.
+        // The last digit has unused bits.
         ("sha256/47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFV=", .badDigest(.trailingBits("V"))),
-        // A placeholder as documentation has it: no digest, for x has unused bits.
+        // A placeholder as in documentation: not a digest, because x sets unused bits.
         ("sha256/\(String(repeating: "x", count: 43))=", .badDigest(.trailingBits("x"))),
         ("sha256/xxxx…=", .badDigest(.character("…", position: 5))),
         ("sha256/\(String(repeating: "A", count: 44))", .badDigest(.paddingCount(0))),
@@ -109,9 +109,9 @@ struct PinTests {
             (.padding(position: 5), "'=' at position 5, before its end"),
             (.paddingCount(0), "ends in no '='"), (.paddingCount(2), "ends in 2 '='"),
             (.trailingBits("x"), "no digest ends in 'x='"),
-        ] as [(DigestTextProblem, String)])
+        ] as [(DigestTextReason, String)])
     func `every problem of a digest is told in its own words`(
-        _ problem: DigestTextProblem, _ text: String
+        _ problem: DigestTextReason, _ text: String
     ) {
         #expect(PinError.badDigest(problem).problem.contains(text))
     }
@@ -119,7 +119,7 @@ struct PinTests {
 
 @Suite("Pin files")
 struct PinFileTests {
-    /// Not certificates and keys, but of their outline.
+    /// Not certificates and keys, but with the same outline.
     static let certificate: [UInt8] = [0x30, 0x06, 0x30, 0x03, 0x02, 0x01, 0x07, 0x00]
     static let versioned: [UInt8] = [0x30, 0x05, 0x30, 0x03, 0xA0, 0x01, 0x02]
     static let long: [UInt8] = [0x30, 0x81, 0x80] + certificate[2...] + padding(0x7A)
@@ -157,7 +157,7 @@ struct PinFileTests {
         (certificate.dropLast(), .notCertificateOrKey),
         (certificate + [0], .notCertificateOrKey),
         ([0x30, 0x80, 0x00, 0x00], .notCertificateOrKey),
-        // Lengths in more octets than they need.
+        // Lengths in more octets than necessary.
         ([0x30, 0x81, 0x05] + versioned[2...], .notCertificateOrKey),
         ([0x30, 0x82, 0x00, 0x80] + long[3...], .notCertificateOrKey),
         ([0x30, 0x83, 0x00, 0x01, 0x00] + longer[4...], .notCertificateOrKey),

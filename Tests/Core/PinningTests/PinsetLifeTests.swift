@@ -2,16 +2,16 @@ import Testing
 
 @testable import Trust
 
-/// A pinset that only reports, and one whose time is over.
+/// A pinset that only reports, and one that has expired.
 @Suite("Pinsets over their life")
 struct PinsetLifeTests {
     typealias Question = ScriptedEvidence.Question
-    typealias Answers = [Question: Result<VerifiedChain, ChainFailure>]
+    typealias Answers = [Question: Result<VerifiedChain, ChainError>]
 
     private func judge(
         _ pinsets: [Pinset], _ answers: Answers, now: Int64 = 100, host: String? = "h"
     ) -> TrustVerdict {
-        let resolved = ResolvedSecurityPolicy(SecurityPolicy(pinsets: pinsets)) { pin, _ in
+        let resolved = ResolvedPinningPolicy(PinningPolicy(pinsets: pinsets)) { pin, _ in
             switch pin {
             case .keyDigest(let digest): PinDigests(key: digest)
             case .certificateFingerprint(let digest): PinDigests(certificate: digest)
@@ -34,16 +34,16 @@ struct PinsetLifeTests {
         if case .trusted(let facts) = verdict { facts } else { nil }
     }
 
-    private func refusal(_ verdict: TrustVerdict) -> TrustFailure.Reason? {
+    private func refusal(_ verdict: TrustVerdict) -> TrustError.Reason? {
         if case .refused(let failure) = verdict { failure.reason } else { nil }
     }
 
-    private func reported(_ verdict: TrustVerdict) -> TrustFailure.Reason? {
+    private func reported(_ verdict: TrustVerdict) -> TrustError.Reason? {
         guard case .reported(let failure)? = facts(verdict)?.outcomes.first else { return nil }
         return failure.reason
     }
 
-    private func isMismatch(_ reason: TrustFailure.Reason?) -> Bool {
+    private func isMismatch(_ reason: TrustError.Reason?) -> Bool {
         if case .noPinMatches = reason { true } else { false }
     }
 
@@ -84,7 +84,7 @@ struct PinsetLifeTests {
                 ]
                 #expect(refusal(judge([tested], answers)) == .chain(failure))
                 // Valid, but for another host.
-                let mismatch = ChainFailure.hostMismatch(host: "h", names: [])
+                let mismatch = ChainError.hostMismatch(host: "h", names: [])
                 answers[.roots(0, "h")] = .failure(mismatch)
                 answers[.roots(0, nil)] = .success(Sample.chain)
                 #expect(refusal(judge([tested], answers)) == .chain(mismatch))
@@ -183,7 +183,7 @@ struct PinsetLifeTests {
     }
 
     @Test func `the refusal says when the time was over`() {
-        let failure = TrustFailure(.pinsetExpired(at: 86_400), pinsetIndex: 0, pinset: "p")
+        let failure = TrustError(.pinsetExpired(at: 86_400), pinsetIndex: 0, pinset: "p")
         #expect("\(failure)" == "pinset p: the pinset expired at 1970-01-02T00:00:00Z")
         #expect(failure.token == "pinset-expired")
     }

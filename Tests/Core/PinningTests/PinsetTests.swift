@@ -9,12 +9,12 @@ struct SeveralPinsetsTests {
     let wrong = Pinset(name: "wrong", mode: .publicKey, pins: [Sample.other])
 
     func verdict(_ pinsets: [Pinset], expires: [Int64]) -> TrustVerdict {
-        var answers: [ScriptedEvidence.Question: Result<VerifiedChain, ChainFailure>] = [:]
+        var answers: [ScriptedEvidence.Question: Result<VerifiedChain, ChainError>] = [:]
         for (index, expires) in expires.enumerated() {
             answers[.roots(index, "h")] = .success(
                 VerifiedChain(certificates: Sample.chain.certificates, expires: expires))
         }
-        let resolved = ResolvedSecurityPolicy(SecurityPolicy(pinsets: pinsets)) { pin, _ in
+        let resolved = ResolvedPinningPolicy(PinningPolicy(pinsets: pinsets)) { pin, _ in
             guard case .keyDigest(let digest) = pin else { return PinDigests() }
             return PinDigests(key: digest)
         }
@@ -47,34 +47,34 @@ struct SeveralPinsetsTests {
     }
 }
 
-@Suite("Pinset problems")
-struct PinsetProblemTests {
+@Suite("Errors of pinsets")
+struct PinsetErrorTests {
     @Test func `a pinset that no server can pass says why`() {
-        #expect(Pinset(name: "p").problem == nil)
-        #expect(Pinset(name: "p", mode: .publicKey).problem == .pinsetWithoutPins)
-        #expect(Pinset(name: "p", mode: .certificate).problem == .pinsetWithoutPins)
+        #expect(Pinset(name: "p").configurationError == nil)
+        #expect(Pinset(name: "p", mode: .publicKey).configurationError == .pinsetWithoutPins)
+        #expect(Pinset(name: "p", mode: .certificate).configurationError == .pinsetWithoutPins)
         #expect(
-            Pinset(name: "p", mode: .none, allowInvalidCertificates: true).problem
+            Pinset(name: "p", mode: .none, allowInvalidCertificates: true).configurationError
                 == .hostNameWithoutPins)
         #expect(
             Pinset(
                 name: "p", mode: .none, allowInvalidCertificates: true, validatesDomainName: false
-            ).problem == nil)
+            ).configurationError == nil)
         for pin in [Sample.key(1), .publicKey([1])] {
             let pins = [Sample.certificate(1), pin]
             #expect(
-                Pinset(name: "p", mode: .certificate, pins: pins).problem
+                Pinset(name: "p", mode: .certificate, pins: pins).configurationError
                     == .keyPinInCertificateMode)
-            #expect(Pinset(name: "p", mode: .publicKey, pins: pins).problem == nil)
+            #expect(Pinset(name: "p", mode: .publicKey, pins: pins).configurationError == nil)
         }
         #expect(
             Pinset(name: "p", mode: .certificate, pins: [Sample.certificate(1), .certificate([1])])
-                .problem == nil)
-        #expect(Set(PinsetProblem.allCases.map(\.problem)).count == PinsetProblem.allCases.count)
+                .configurationError == nil)
+        #expect(Set(PinsetError.allCases.map(\.problem)).count == PinsetError.allCases.count)
     }
 
     @Test func `every reason has its own token and a sentence`() {
-        let chain: [ChainFailure] = [
+        let chain: [ChainError] = [
             .hostMismatch(host: "h", names: [.dns("a"), .dns("b")]),
             .expired(subject: "s", notAfter: 0),
             .notYetValid(subject: "s", notBefore: 0), .selfSigned(subject: "s"),
@@ -85,24 +85,24 @@ struct PinsetProblemTests {
             .other(code: 1, text: "t"),
         ]
         let reasons =
-            chain.map { TrustFailure.Reason.chain($0) } + [
+            chain.map { TrustError.Reason.chain($0) } + [
                 .noPinMatches(expected: [], chain: []), .pinsetWithoutPins, .invalidPolicy,
                 .pinsetExpired(at: 0),
             ]
-        let failures = reasons.map { TrustFailure($0) }
+        let failures = reasons.map { TrustError($0) }
         #expect(Set(failures.map(\.token)).count == reasons.count)
         #expect(Set(failures.map(\.description)).count == reasons.count)
         #expect(
             failures[0].description == "the certificate is for a, b, not for h")
         #expect(
-            TrustFailure(.chain(.hostMismatch(host: "h", names: []))).description
+            TrustError(.chain(.hostMismatch(host: "h", names: []))).description
                 == "the certificate is for no host, not for h")
         #expect(
-            TrustFailure(.chain(.hostMismatch(host: "127.0.0.1", names: [.dns("127.0.0.1")])))
+            TrustError(.chain(.hostMismatch(host: "127.0.0.1", names: [.dns("127.0.0.1")])))
                 .description
                 == "the certificate is for the DNS name 127.0.0.1, not for the address 127.0.0.1")
         #expect(
-            TrustFailure(
+            TrustError(
                 .chain(
                     .hostMismatch(
                         host: "::1", names: [.dns("a"), .dns("::1"), .address("1.2.3.4")]))

@@ -8,14 +8,14 @@ struct ScriptedEvidence: TrustEvidence {
     }
 
     var leaf: CertificateIdentity
-    var answers: [Question: Result<VerifiedChain, ChainFailure>]
+    var answers: [Question: Result<VerifiedChain, ChainError>]
     var asked: [Question] = []
     /// The other valid chains under the roots.
     var others: [VerifiedChain] = []
 
     mutating func evaluateChain(
         anchors: TrustAnchors, host: String?
-    ) -> Result<VerifiedChain, ChainFailure> {
+    ) -> Result<VerifiedChain, ChainError> {
         let question: Question
         switch anchors {
         case .roots(let pinset): question = .roots(pinset, host)
@@ -48,8 +48,8 @@ enum Sample {
     static let chain = VerifiedChain(certificates: [leaf, intermediate, root], expires: 1000)
     static let other = Pin.keyDigest(digest(9))
     static let otherCertificate = Pin.certificateFingerprint(digest(109))
-    static let untrusted = ChainFailure.untrustedRoot(subject: "CN=root")
-    static let expired = ChainFailure.expired(subject: "CN=leaf", notAfter: 0)
+    static let untrusted = ChainError.untrustedRoot(subject: "CN=root")
+    static let expired = ChainError.expired(subject: "CN=leaf", notAfter: 0)
 
     /// The key pin, and the certificate pin, of a chain's member.
     static func key(_ value: UInt8) -> Pin { .keyDigest(digest(value)) }

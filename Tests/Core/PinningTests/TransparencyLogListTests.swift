@@ -6,17 +6,17 @@ import Testing
 @Suite("Lists of logs")
 struct TransparencyLogListTests {
     /// SHA-256 is the key's first byte, 32 times; no log may have a key that begins with 0.
-    private static func read(_ bytes: [UInt8]) throws(LogListProblem) -> TransparencyLogList {
+    private static func read(_ bytes: [UInt8]) throws(LogListError) -> TransparencyLogList {
         try TransparencyLogList(
             json: bytes, digest: { SHA256Digest([UInt8](repeating: $0[0], count: 32).span) },
             isKnownKey: { $0[0] > 0 })
     }
 
-    private static func read(_ text: String) throws(LogListProblem) -> TransparencyLogList {
+    private static func read(_ text: String) throws(LogListError) -> TransparencyLogList {
         try read(Array(text.utf8))
     }
 
-    /// A log whose key is so many, with other members.
+    /// A log with this key, and other members.
     private static func log(_ byte: UInt8, _ members: String = "") -> String {
         let id = Base64.encode([UInt8](repeating: byte, count: 32))
         return #"{"key":"\#(Base64.encode([byte, 9]))","log_id":"\#(id)"\#(members)}"#
@@ -118,15 +118,15 @@ struct TransparencyLogListTests {
             ),
         ] as [(String, String, String)])
     func `what is none is refused with its place`(text: String, place: String, says: String) {
-        let problem = #expect(throws: LogListProblem.self) { try Self.read(text) }
-        #expect(problem?.place == place)
+        let problem = #expect(throws: LogListError.self) { try Self.read(text) }
+        #expect(problem?.location == place)
         #expect(problem?.text.contains(says) == true, "\(problem?.text ?? "")")
     }
 
     @Test func `a list that is cut anywhere is none`() {
         let whole = Array(Self.list(Self.log(1, Self.usable)).utf8)
         for count in 0..<whole.count {
-            #expect(throws: LogListProblem.self) {
+            #expect(throws: LogListError.self) {
                 try Self.read(Array(whole.prefix(count)))
             }
         }

@@ -43,20 +43,20 @@ struct SignedTimestampTests {
         #expect(read.milliseconds == 12_000)
         #expect(read.extensions == [1, 2])
         #expect(read.signature == [3, 4, 5])
-        #expect(read.isSignedAsLogsDo)
+        #expect(read.hasAllowedAlgorithm)
     }
 
     @Test func `what is cut anywhere, or goes on, is none`() {
         let whole = sct(7, extensions: [1, 2], signature: [3, 4, 5])
         for count in 0..<whole.count {
-            #expect(throws: SignedTimestamp.Problem.malformed) {
+            #expect(throws: SignedTimestamp.ParseError.malformed) {
                 try SignedTimestamp(whole.prefix(count))
             }
         }
-        #expect(throws: SignedTimestamp.Problem.malformed) {
+        #expect(throws: SignedTimestamp.ParseError.malformed) {
             try SignedTimestamp((whole + [0])[...])
         }
-        #expect(throws: SignedTimestamp.Problem.unknownVersion(1)) {
+        #expect(throws: SignedTimestamp.ParseError.unknownVersion(1)) {
             try SignedTimestamp(sct(7, version: 1)[...])
         }
     }
@@ -65,10 +65,10 @@ struct SignedTimestampTests {
         let whole = list(sct(1), sct(2))
         #expect(try SignedTimestamp.list(whole[...]).count == 2)
         for count in 0..<whole.count {
-            #expect(throws: SignedTimestamp.Problem.malformed) {
+            #expect(throws: SignedTimestamp.ParseError.malformed) {
                 try SignedTimestamp.list(whole.prefix(count))
             }
-            // With a length that fits, it is the elements that do not.
+            // The length of the list is right, but those of the elements are not.
             guard count >= 2 else { continue }
             var cut = Array(whole.prefix(count))
             (cut[0], cut[1]) = (UInt8((count - 2) >> 8), UInt8((count - 2) & 255))
@@ -76,7 +76,7 @@ struct SignedTimestampTests {
             #expect(found == nil || found?.count == 1, "cut after \(count) bytes")
         }
         for wrong in [[0, 0], list([]), whole + [0], list(sct(1), [])] {
-            #expect(throws: SignedTimestamp.Problem.malformed) {
+            #expect(throws: SignedTimestamp.ParseError.malformed) {
                 try SignedTimestamp.list(wrong[...])
             }
         }
@@ -121,12 +121,12 @@ struct TransparencyEvaluationTests {
             name: "log 11", id: digest(11), key: [], hasKnownKey: false, state: .usable),
     ]
 
-    /// The judgement at time 1000 on a certificate that expires at 2000. A signature counts that
-    /// is `5A`, unless it is over something else than the source's entry.
+    /// The verdict at time 1000 on a certificate that expires at 2000. A signature is valid if it
+    /// is `5A`, unless it covers something other than the source's entry.
     private func failure(
         _ minimum: Int, _ lists: (TimestampSource, [UInt8])..., issuer: UInt8? = 0x22,
         asked: ((TransparencyLog) -> Void)? = nil
-    ) -> TransparencyFailure? {
+    ) -> TransparencyError? {
         let evidence = TransparencyEvidence(
             lists: lists.map { (source: $0.0, bytes: $0.1) }, certificate: [0xCE],
             precertificate: [0xFE], issuerKey: issuer.map(digest), notAfter: 2000)
@@ -176,9 +176,9 @@ struct TransparencyEvaluationTests {
             (sct(1, algorithm: 2), .unknownSignature(log: "log 1")),
             (sct(1, algorithm: 1), nil), (sct(11), .unknownKey(log: "log 11")),
             (sct(1, at: UInt64.max / 1000), .inFuture(log: "log 1", at: 18_446_744_073_709_551)),
-        ] as [([UInt8], TimestampRejection?)])
+        ] as [([UInt8], TimestampRejectionReason?)])
     func `each that does not count is told with its reason`(
-        element: [UInt8], why: TimestampRejection?
+        element: [UInt8], why: TimestampRejectionReason?
     ) throws {
         for source in TimestampSource.allCases {
             let found = failure(1, (source, list(element)))
@@ -221,7 +221,7 @@ struct TransparencyEvaluationTests {
         #expect(
             failure(2, (.certificate, list(sct(1), sct(4, at: 900))))?.rejected
                 == [.init(.certificate, .afterRetirement(log: "log 4", at: 900))])
-        // Beside the certificate anybody may show what was signed last night.
+        // Outside the certificate anybody may present what was signed last night.
         for source in [TimestampSource.handshake, .status] {
             let found = try #require(failure(2, (source, list(sct(1), sct(4, at: 899)))))
             #expect(found.rejected == [.init(source, .besideCertificate(log: "log 4"))])
@@ -235,7 +235,7 @@ struct TransparencyEvaluationTests {
             let found = try #require(failure(minimum, both))
             #expect(found.valid == 2 && found.rejected.isEmpty)
             #expect(found.description.contains(", all retired, where one that is not is asked"))
-            // One more that is not, wherever it is.
+            // One more that is not retired, wherever it is.
             #expect(failure(minimum, both, (.handshake, list(sct(1)))) == nil)
         }
     }
@@ -259,8 +259,8 @@ struct TransparencyEvaluationTests {
         let whole = [UInt8(many.count >> 8), UInt8(many.count & 255)] + many
         var asked = 0
         let found = try #require(failure(1, (.handshake, whole)) { _ in asked += 1 })
-        #expect(asked == TransparencyPolicy.signaturesAtMost)
-        #expect(found.ignored == 1000 - TransparencyPolicy.signaturesAtMost)
+        #expect(asked == TransparencyPolicy.maximumSignatures)
+        #expect(found.ignored == 1000 - TransparencyPolicy.maximumSignatures)
         #expect(found.description.utf8.count < 1000)
         asked = 0
         #expect(failure(1, (.handshake, list(sct(1), sct(2), sct(3)))) { _ in asked += 1 } == nil)

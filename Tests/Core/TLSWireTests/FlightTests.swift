@@ -44,7 +44,7 @@ struct FlightTests {
         let staples: [(body: [UInt8], response: [UInt8]?)] = [
             ([1] + Wire.vector([7, 8, 9], lengthBytes: 3), [7, 8, 9]),
             ([1] + Wire.vector([], lengthBytes: 3), []),
-            // Of another kind, cut short, with more behind it: none that could be read.
+            // Of another kind, truncated, with trailing data: none of them can be read.
             ([2] + Wire.vector([7, 8, 9], lengthBytes: 3), nil), ([1, 0, 0, 3, 7], nil), ([], nil),
             ([1, 0, 0, 1, 7, 8], nil),
         ]

@@ -128,7 +128,7 @@ struct HelloTests {
         #expect(try Self.read(Wire.serverHello(version: 0x0301), new).version == 0x0301)
         #expect(try Self.read(Wire.serverHello(version: 0x0301), old).version == 0x0301)
         for (message, hello, what) in [
-            // A client that knows no TLS 1.3 would read on as TLS 1.2.
+            // A client that does not know TLS 1.3 would continue with TLS 1.2.
             (Wire.serverHello(extensions: [sign]), old, "the version"),
             (Wire.serverHello(extensions: [Wire.ext(43, [3, 3])]), new, "the version"),
             (Wire.serverHello(version: 0x0301, extensions: [sign]), new, "the version"),

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Trust
 
-/// Hellos around a HelloRetryRequest, put together for tests.
+/// Hellos around a HelloRetryRequest, assembled for tests.
 enum Retry {
     static let group = 24
     static let retryRandom: [UInt8] = [
@@ -23,7 +23,7 @@ enum Retry {
     static let early = Wire.ext(42, [])
     static let cookie = Wire.ext(44, Wire.vector([5, 6], lengthBytes: 2))
 
-    /// Keys of these groups.
+    /// Key shares of these groups.
     static func keys(_ groups: [Int]) -> [UInt8] {
         Wire.ext(
             51,
@@ -62,7 +62,7 @@ enum Retry {
 
     static let asked = Wire.ext(51, Wire.short(group))
 
-    /// How it goes on after a first ClientHello and what came of the server.
+    /// The continuation after a first ClientHello and what the server sent.
     static func start(
         _ first: [UInt8], _ answer: [UInt8], pieces: Int = 1 << 16, then: [UInt8] = [],
         readsEncryptedHello: Bool = false
@@ -73,10 +73,10 @@ enum Retry {
         return try flight.retry(readsEncryptedHello: readsEncryptedHello)
     }
 
-    /// What comes of a client's bytes in pieces of a size.
+    /// The result of a client's bytes in pieces of a size.
     static func say(
         _ bytes: [UInt8], to retry: inout HelloRetry, pieces: Int = 1 << 16
-    ) throws -> HelloRetry.Saying? {
+    ) throws -> HelloRetry.ClientOutcome? {
         for start in stride(from: 0, to: bytes.count, by: pieces) {
             let piece = bytes[start..<min(start + pieces, bytes.count)]
             switch try piece.withUnsafeBytes({ try retry.takeFromClient($0) }) {
@@ -90,7 +90,7 @@ enum Retry {
 
     static func answer(
         _ bytes: [UInt8], to retry: inout HelloRetry, pieces: Int = 1 << 16
-    ) throws -> HelloRetry.Answer? {
+    ) throws -> HelloRetry.ServerOutcome? {
         for start in stride(from: 0, to: bytes.count, by: pieces) {
             let piece = bytes[start..<min(start + pieces, bytes.count)]
             if let found = try piece.withUnsafeBytes({ try retry.takeFromServer($0) }) {
@@ -100,7 +100,7 @@ enum Retry {
         return nil
     }
 
-    /// Whether a second ClientHello is taken for the first's, and if not, why.
+    /// Whether a second ClientHello is accepted as consistent with the first, and if not, why.
     static func fault(
         first: [[UInt8]], second: [UInt8], request: [[UInt8]] = [asked],
         readsEncryptedHello: Bool = false

@@ -33,7 +33,7 @@ struct SecondHelloTests {
                         request: [Retry.asked, Retry.cookie]) == nil)
             }
         }
-        // A cookie alone asks for no other key.
+        // A cookie alone does not ask for another key share.
         #expect(
             try Retry.fault(
                 first: Self.first, second: Retry.body(Self.first + [Retry.cookie]),
@@ -109,7 +109,7 @@ struct SecondHelloTests {
             try Retry.fault(first: Self.first, second: compression) == .changed("the compression"))
     }
 
-    /// What is in it changes what the client asks for, also where nobody can read it.
+    /// Its contents change what the client asks for, even if nobody can read them.
     @Test func `has the same encrypted ClientHello, to the byte`() throws {
         for index in 4..<Retry.encrypted.count {
             var other = Retry.encrypted
@@ -120,7 +120,7 @@ struct SecondHelloTests {
         }
     }
 
-    /// RFC 9849 §6.1.5: the second is encrypted anew, by the key of the first, which is not sent
+    /// RFC 9849 §6.1.5: the second is encrypted again, with the key of the first, which is not sent
     /// again.
     @Test func `may be encrypted anew where the server reads none`() throws {
         func encrypted(
@@ -144,7 +144,7 @@ struct SecondHelloTests {
         }
         #expect(try fault(Retry.encrypted, reads: true) == nil)
         for other in [
-            // Another suite, configuration, form; a key; no payload; more than its fields.
+            // Another suite, configuration, form; a key; no payload; data after its fields.
             encrypted([4], head: [0, 0, 2, 0, 1, 9]), encrypted([4], head: [0, 0, 1, 0, 2, 9]),
             encrypted([4], head: [0, 0, 1, 0, 1, 8]), encrypted([4], head: [1, 0, 1, 0, 1, 9]),
             encrypted([4], key: [1, 2]), encrypted([3], key: [1]), encrypted([]),
@@ -153,7 +153,7 @@ struct SecondHelloTests {
         ] {
             #expect(try fault(other) == .changed("the encrypted ClientHello"), "\(other)")
         }
-        // A first that has brought no key is nobody's.
+        // A first one without a key can be nobody's.
         var keyless = Self.first
         keyless[4] = encrypted([3])
         #expect(
@@ -162,7 +162,7 @@ struct SecondHelloTests {
 
     @Test func `changes no byte that it may not, wherever that is`() throws {
         let body = Retry.body(Self.second)
-        // The key itself is the client's to choose.
+        // The client may choose any key.
         let key = body.count - 3
         for index in body.indices {
             var other = body
@@ -248,7 +248,7 @@ struct SecondHelloTests {
     private static let hello = Wire.message(1, Retry.body(second))
 
     private static let wrong: [(bytes: [UInt8], error: TLSWireError)] = [
-        // A change of cipher between its fragments: the server would put them together.
+        // A ChangeCipherSpec between its fragments: the server would reassemble them.
         (
             Wire.record(22, Array(hello.prefix(9))) + Wire.changeOfCipher,
             .unexpected("another record within a message")
@@ -287,7 +287,7 @@ struct SecondHelloTests {
             #expect(
                 try Retry.say(bytes, to: &retry, pieces: pieces) == .agrees(count: bytes.count))
         }
-        // As much as is held back.
+        // As much as is buffered.
         var retry = try #require(
             try Retry.start(
                 Retry.body(Self.first + [Retry.early, Retry.preShared([[1]])]),

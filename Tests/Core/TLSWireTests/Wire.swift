@@ -1,6 +1,6 @@
 import Trust
 
-/// Bytes of TLS, put together for tests.
+/// TLS bytes, assembled for tests.
 enum Wire {
     static func short(_ number: Int) -> [UInt8] { [UInt8(number >> 8), UInt8(number & 0xFF)] }
 
@@ -16,7 +16,7 @@ enum Wire {
         [type] + vector(body, lengthBytes: 3)
     }
 
-    /// A message in records of so many bytes each.
+    /// A message in records of this many bytes each.
     static func handshake(_ messages: [UInt8]..., records: Int = 1 << 14) -> [UInt8] {
         let bytes = messages.flatMap { $0 }
         return stride(from: 0, to: bytes.count, by: records).flatMap {
@@ -78,7 +78,7 @@ enum Wire {
         message(4, [0, 0, 14, 16] + vector(bytes, lengthBytes: 2))
     }
 
-    /// All that a stream brings, its bytes given in pieces of a size.
+    /// All items of a stream whose bytes arrive in pieces of a size.
     static func items(
         _ bytes: [UInt8], pieces: Int, limits: HandshakeStream.Limits = .init()
     ) throws -> [HandshakeStream.Item] {
@@ -94,7 +94,7 @@ enum Wire {
         return items
     }
 
-    /// What a flight comes to, its bytes given in pieces of a size.
+    /// The result of a flight whose bytes arrive in pieces of a size.
     static func finding(
         _ bytes: [UInt8], answering hello: ClientHello, pieces: Int
     ) throws -> ServerFlight.Finding? {

@@ -73,7 +73,7 @@ enum EveryExchangeError {
         case .tunnelPolicyChanged: .clientTimeout
         case .clientTimeout:
             .transformation(
-                TransformationFailure(
+                TransformationError(
                     .responseBodyInvalid, "not JSON", at: "line 1, column 2", excerpt: [0x7B]))
         case .transformation: nil
         }
@@ -84,7 +84,7 @@ enum EveryExchangeError {
         .connectionReset,
     ]
 
-    static let chainFailures: [ChainFailure] =
+    static let chainFailures: [ChainError] =
         [
             .hostMismatch(host: "a.test", names: [.dns("b.test")]),
             .expired(subject: "CN=a", notAfter: 0),
@@ -94,21 +94,21 @@ enum EveryExchangeError {
             .weakCryptography(subject: "CN=a"), .constraintViolated(subject: "CN=a"),
             .malformed(position: 2), .noCertificate, .other(code: 1, text: "text"),
         ] + CertificateRule.allCases.map { .rule($0, subject: "CN=a") }
-        + RevocationProblem.allCases.map { .revocation(RevocationFailure($0, "text")) }
+        + RevocationReason.allCases.map { .revocation(RevocationError($0, "text")) }
 
     static let tlsErrors: [TLSError] =
-        chainFailures.map { .trust(TrustFailure(.chain($0))) } + [
+        chainFailures.map { .trust(TrustError(.chain($0))) } + [
             .trust(
-                TrustFailure(
+                TrustError(
                     .noPinMatches(
                         expected: ["sha256/AAAA="],
                         chain: [ChainPin(pin: "sha256/BBBB=", subject: "CN=\"é\"")]),
                     pinsetIndex: 0, pinset: "payments")),
-            .trust(TrustFailure(.pinsetWithoutPins)), .trust(TrustFailure(.invalidPolicy)),
-            .trust(TrustFailure(.pinsetExpired(at: 0), pinsetIndex: 0, pinset: "payments")),
+            .trust(TrustError(.pinsetWithoutPins)), .trust(TrustError(.invalidPolicy)),
+            .trust(TrustError(.pinsetExpired(at: 0), pinsetIndex: 0, pinset: "payments")),
             .trust(
-                TrustFailure(
-                    .transparency(TransparencyFailure(minimum: 2, valid: 1, rejected: [])))),
+                TrustError(
+                    .transparency(TransparencyError(minimum: 2, valid: 1, rejected: [])))),
             .alertReceived(code: 40, name: "handshake_failure"),
             .certificateRequired(.certificateRequired), .certificateRejected(.handshakeFailure),
             .versionRefused, .notTLS, .clearText("HTTP/1.1 400 Bad Request"),
@@ -130,19 +130,19 @@ enum EveryExchangeError {
         oneOfEach
         + WireError.allCases.flatMap { [.request($0), .response($0)] }
         + TunnelReason.allCases.map { .tunnel($0) }
-        + DestinationRefusal.allCases.map { .destinationRefused($0) }
-        + ResolveError.allCases.map { .nameNotResolved($0) }
+        + DestinationRefusalReason.allCases.map { .destinationRefused($0) }
+        + ResolveFailure.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
         + tlsErrors.map { .tlsFailed($0) }
         + proxyFaults.map { .proxy($0) }
-        + TransformationProblem.allCases.map { .transformation(.init($0, "what was wrong")) }
+        + TransformationReason.allCases.map { .transformation(.init($0, "what was wrong")) }
 }
 
-@Suite("Errors of an exchange")
-struct ExchangeErrorTests {
-    @Test func `the refusal of a destination says which list decides`() {
-        for refusal in DestinationRefusal.allCases {
-            let text = ExchangeError.destinationRefused(refusal).explanation
+@Suite("Faults of an exchange")
+struct ExchangeFaultTests {
+    @Test func `a refused destination is told which list decides`() {
+        for refusal in DestinationRefusalReason.allCases {
+            let text = ExchangeFault.destinationRefused(refusal).explanation
             let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
             // Nothing that is allowed changes what is denied.
             #expect(text.contains("access.destinations.allow") != isDenied, "\(refusal)")
@@ -206,7 +206,7 @@ struct ExchangeErrorTests {
             (.tlsFailed(.notTLS), 502, "tls-not-tls", "tls_protocol_error"),
             (.tlsFailed(.versionRefused), 502, "tls-version-refused", "tls_protocol_error"),
             (
-                .tlsFailed(.trust(TrustFailure(.chain(.selfSigned(subject: "a"))))), 502,
+                .tlsFailed(.trust(TrustError(.chain(.selfSigned(subject: "a"))))), 502,
                 "tls-self-signed", "tls_certificate_error"
             ),
             (
@@ -335,8 +335,8 @@ struct ExchangeErrorTests {
     @Test func `a refused destination says what opens it`() {
         let byName = ExchangeError.destinationRefused(.privateNetwork).explanation
         #expect(byName.contains("add its host name, address or network"))
-        for refusal in [DestinationRefusal.loopback, .linkLocal, .metadata] {
-            let text = ExchangeError.destinationRefused(refusal).explanation
+        for refusal in [DestinationRefusalReason.loopback, .linkLocal, .metadata] {
+            let text = ExchangeFault.destinationRefused(refusal).explanation
             #expect(text.contains("add its address or network"))
             #expect(text.contains("a host name opens private networks only"))
         }

@@ -185,9 +185,9 @@ struct OriginTableTests {
             ("169.254.169.254", .metadata), ("0.0.0.0", .unspecified), ("8.8.8.8", nil),
             ("denied.test", .deniedHost), ("10.9.9.9", nil), ("192.0.2.77", .deniedNetwork),
             ("example.com", nil),
-        ] as [(String, DestinationRefusal?)])
+        ] as [(String, DestinationRefusalReason?)])
     func `what is known of a destination by its name is decided once`(
-        host: String, refusal: DestinationRefusal?
+        host: String, refusal: DestinationRefusalReason?
     ) throws {
         let policy = try testPolicy(
             """

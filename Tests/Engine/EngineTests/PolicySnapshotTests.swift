@@ -222,7 +222,7 @@ struct PolicyFingerprintTests {
         let before = try changed { _ in }
         var configuration = try testConfiguration(pinned)
         change.apply(to: &configuration.pinsets[0].pinset)
-        guard configuration.pinsets[0].pinset.problem == nil else {
+        guard configuration.pinsets[0].pinset.configurationError == nil else {
             // No context can be made of it: there is no fingerprint to compare.
             #expect(throws: (any Error).self) { _ = try testPolicy(configuration) }
             return

@@ -304,8 +304,8 @@ final class ScriptedClient: DownstreamStream {
         world.note(cut ? "is cut off" : "has its response", index, number)
         self.exchange = nil
         if case .transformation(let failure)? = exchange.fault {
-            if failure.problem == .overloaded { world.count(.overloaded) }
-            if failure.problem == .responseImageRefused, exchange.upstreamEndpoint == nil {
+            if failure.reason == .overloaded { world.count(.overloaded) }
+            if failure.reason == .responseImageRefused, exchange.upstreamEndpoint == nil {
                 world.count(.refusedFromStore)
             }
         }

@@ -74,10 +74,10 @@ enum SimulatedRules {
 struct SimulatedImages: ImageTransforming {
     func transform(
         _ image: [UInt8], by rules: ImageRules
-    ) throws(TransformationFailure) -> TranslatedContent? {
+    ) throws(TransformationError) -> TranslatedContent? {
         guard let type = rules.convert.first?.to else { return nil }
         switch SimulatedRules.outcome(of: image, to: type) {
-        case .refused: throw TransformationFailure(.responseImageRefused, "it is no image")
+        case .refused: throw TransformationError(.responseImageRefused, "it is no image")
         case .unchanged: return nil
         case .changed:
             return TranslatedContent(

@@ -58,7 +58,7 @@ struct ImageServiceTests {
             var rules = ImageRules()
             change(&rules)
             let failure = service.refusal(of: image, by: rules)
-            #expect(failure == nil || failure?.problem == .responseImageRefused)
+            #expect(failure == nil || failure?.reason == .responseImageRefused)
             return failure?.detail
         }
         let png = SampleImage.png()
@@ -99,7 +99,7 @@ struct ImageServiceTests {
         let pid = service.processes.first?.pid
         for count in 0..<image.count {
             let failure = service.refusal(of: Array(image.prefix(count)))
-            #expect(failure?.problem == .responseImageRefused, "\(count) bytes")
+            #expect(failure?.reason == .responseImageRefused, "\(count) bytes")
         }
         #expect(service.processes.first?.pid == pid)
     }
@@ -140,7 +140,7 @@ struct ImageServiceTests {
         // or there is no memory for them before that.
         rules.maximumPixels = 1 << 30
         let bomb = SampleImage.bomb(width: 30_000, height: 30_000)
-        #expect(service.refusal(of: bomb, by: rules)?.problem == .responseImageRefused)
+        #expect(service.refusal(of: bomb, by: rules)?.reason == .responseImageRefused)
         #expect(service.refusal(of: SampleImage.png()) == nil)
     }
 

@@ -17,11 +17,11 @@ struct WorkerFaultTests {
         let service = try TestWorker.shell(
             TestWorker.greeting + TestWorker.take(SampleImage.png()) + "kill -9 $$")
         let failure = service.refusal(of: image)
-        #expect(failure?.problem == .responseImageRefused)
-        #expect(failure?.detail == "the image decoding process was killed by signal 9")
+        #expect(failure?.reason == .responseImageRefused)
+        #expect(failure?.detail == "the process that decoded the image was ended by signal 9")
         #expect(service.processes.isEmpty)
-        // The next is decoded by another process.
-        #expect(service.refusal(of: image)?.problem == .responseImageRefused)
+        // The next is another process's.
+        #expect(service.refusal(of: image)?.reason == .responseImageRefused)
     }
 
     @Test func `that ends at work costs one image`() throws {
@@ -54,7 +54,7 @@ struct WorkerFaultTests {
         let pid = try #require(service.processes.first?.pid)
         kill(pid, SIGSTOP)
         let failure = service.refusal(of: image)
-        #expect(failure?.problem == .responseImageRefused)
+        #expect(failure?.reason == .responseImageRefused)
         #expect(failure?.detail == "decoding the image took longer than 200 milliseconds")
         #expect(!isThere(pid))
     }
@@ -72,8 +72,8 @@ struct WorkerFaultTests {
             TestWorker.greeting + TestWorker.take(SampleImage.png()) + answer
                 + "; exec cat >/dev/null")
         let failure = service.refusal(of: image)
-        #expect(failure?.problem == .responseImageRefused)
-        #expect(failure?.detail == "the image decoding process gave no valid answer")
+        #expect(failure?.reason == .responseImageRefused)
+        #expect(failure?.detail == "the process that decoded the image gave no valid answer")
         #expect(service.processes.isEmpty)
     }
 
@@ -83,21 +83,21 @@ struct WorkerFaultTests {
         ])
     func `that does not greet is the gateway's fault`(script: String) throws {
         let failure = try TestWorker.shell(script).refusal(of: image)
-        #expect(failure?.problem == .overloaded)
-        #expect(failure?.detail == "an image decoding process did not become ready")
+        #expect(failure?.reason == .overloaded)
+        #expect(failure?.detail == "a process that decodes images did not begin to work")
     }
 
     @Test func `that cannot be started is the gateway's fault`() throws {
         let service = try TestWorker.service { $0.command = ["/nonexistent/worker"] }
         let failure = service.refusal(of: image)
-        #expect(failure?.problem == .overloaded)
+        #expect(failure?.reason == .overloaded)
         #expect(failure?.detail.contains("No such file or directory") == true)
         #expect(service.processes.isEmpty)
     }
 
     @Test func `that never greets is given up`() throws {
         let service = try TestWorker.shell("exec cat >/dev/null") { $0.longestStart = 50_000_000 }
-        #expect(service.refusal(of: image)?.problem == .overloaded)
+        #expect(service.refusal(of: image)?.reason == .overloaded)
         #expect(service.processes.isEmpty)
     }
 
@@ -109,8 +109,8 @@ struct WorkerFaultTests {
         let first = try Thread(name: "test") { _ = service.refusal(of: image) }
         #expect(becomesTrue { service.processes.count == 1 })
         let failure = service.refusal(of: image)
-        #expect(failure?.problem == .overloaded)
-        #expect(failure?.detail == "no image decoding process became free in time")
+        #expect(failure?.reason == .overloaded)
+        #expect(failure?.detail == "no process that decodes images became free in time")
         service.end()
         first.join()
     }
@@ -187,14 +187,14 @@ struct WorkerFaultTests {
         #expect(service.processes.isEmpty)
         #expect(try sockets().isDisjoint(with: seen.map(\.inode)))
         for process in seen { #expect(!isThere(process.pid)) }
-        #expect(service.refusal(of: image)?.problem == .overloaded)
+        #expect(service.refusal(of: image)?.reason == .overloaded)
         service.end()
     }
 
     @Test func `at work is ended with the service`() throws {
         let service = try TestWorker.shell(TestWorker.greeting + "exec cat >/dev/null")
         let image = image
-        let failure = Locked<TransformationFailure?>(nil)
+        let failure = Locked<TransformationError?>(nil)
         let caller = try Thread(name: "test") {
             let refusal = service.refusal(of: image)
             failure.withLock { $0 = refusal }

@@ -49,8 +49,8 @@ enum TestWorker {
 }
 
 extension ImageService {
-    /// How an image is refused, or `nil` if it is not.
-    func refusal(of image: [UInt8], by rules: ImageRules = ImageRules()) -> TransformationFailure? {
+    /// How an image is refused; nil: it is not.
+    func refusal(of image: [UInt8], by rules: ImageRules = ImageRules()) -> TransformationError? {
         do {
             _ = try transform(image, by: rules)
             return nil

@@ -130,7 +130,7 @@ struct ContextTests {
     @Test func `the library's context is made when it is needed, where that is allowed`() throws {
         let pins = pinset(.publicKey, PKI.direct.pins(.key))
         var settings = TLSClientSettings()
-        settings.policy = SecurityPolicy(pinsets: [pins])
+        settings.policy = PinningPolicy(pinsets: [pins])
         let now = try TLSClientContext(settings, roots: PKI.roots())
         #expect(now.hasLibrary)
         let later = try TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)
@@ -146,7 +146,7 @@ struct ContextTests {
     @Test func `a context whose library's was made later judges, and keeps sessions`() throws {
         var settings = TLSClientSettings()
         settings.profile = ChosenProfile(.lenient)
-        settings.policy = SecurityPolicy(pinsets: [pinset(.publicKey, PKI.direct.pins(.key))])
+        settings.policy = PinningPolicy(pinsets: [pinset(.publicKey, PKI.direct.pins(.key))])
         let context = try TLSClientContext(
             settings, roots: PKI.roots(PKI.root), sessions: TLSSessionCache(), isDeferred: true)
         let server = TestServer([PKI.direct], connections: 2)
@@ -157,7 +157,7 @@ struct ContextTests {
             return client.connection.isResumed
         }
         #expect(resumed == [false, true])
-        settings.policy = SecurityPolicy(pinsets: [pinset(.publicKey, PKI.leaf.pins(.key))])
+        settings.policy = PinningPolicy(pinsets: [pinset(.publicKey, PKI.leaf.pins(.key))])
         let other = try TLSClientContext(
             settings, roots: PKI.roots(PKI.root), isDeferred: true)
         let refusing = TestServer([PKI.direct])
@@ -225,7 +225,7 @@ struct ContextTests {
 
     @Test func `every error has a unique token and sentence`() {
         let errors: [TLSError] = [
-            .trust(TrustFailure(.invalidPolicy)),
+            .trust(TrustError(.invalidPolicy)),
             .alertReceived(code: 40, name: "handshake_failure"),
             .versionRefused, .notTLS, .unanswered(errorNumber: nil), .truncated,
             .transport(errorNumber: ECONNRESET),

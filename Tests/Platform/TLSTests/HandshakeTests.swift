@@ -208,7 +208,7 @@ struct HandshakeTests {
             #expect(
                 client.handshake()
                     == .trust(
-                        TrustFailure(
+                        TrustError(
                             .chain(
                                 .hostMismatch(
                                     host: "other.test",
@@ -227,7 +227,7 @@ struct HandshakeTests {
             #expect(
                 client.handshake()
                     == .trust(
-                        TrustFailure(.chain(.expired(subject: "CN=Expired", notAfter: notAfter)))))
+                        TrustError(.chain(.expired(subject: "CN=Expired", notAfter: notAfter)))))
         }
         #expect(expired.records().count == 1)
     }

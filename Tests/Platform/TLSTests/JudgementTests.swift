@@ -130,7 +130,7 @@ struct JudgementTests {
     @Test func `anything but a certificate is reported by its position`() throws {
         let context = try TLSClientContext.make()
         let leaf = PKI.leaf.der
-        let cases: [([[UInt8]], ChainFailure)] = [
+        let cases: [([[UInt8]], ChainError)] = [
             ([], .noCertificate),
             ([[]], .malformed(position: 1)),
             ([[0]], .malformed(position: 1)),
@@ -145,7 +145,7 @@ struct JudgementTests {
         for (chain, failure) in cases {
             #expect(
                 context.judge(chain: chain, host: "service.test")
-                    == .refused(TrustFailure(.chain(failure))))
+                    == .refused(TrustError(.chain(failure))))
         }
     }
 
@@ -155,7 +155,7 @@ struct JudgementTests {
         for count in 0..<leaf.count {
             #expect(
                 context.judge(chain: [Array(leaf.prefix(count))], host: "service.test")
-                    == .refused(TrustFailure(.chain(.malformed(position: 1)))))
+                    == .refused(TrustError(.chain(.malformed(position: 1)))))
         }
         #expect(token(context.judge(chain: [leaf], host: "service.test")) == nil)
     }

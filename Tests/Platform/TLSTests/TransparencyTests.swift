@@ -23,7 +23,7 @@ struct TransparencyTests {
         timestamps: ServerTimestamps = ServerTimestamps(), at time: Int64? = nil
     ) throws -> TrustVerdict {
         var settings = TLSClientSettings()
-        settings.policy = SecurityPolicy(pinsets: pinsets)
+        settings.policy = PinningPolicy(pinsets: pinsets)
         settings.profile = ChosenProfile(.lenient)
         settings.transparency = TransparencyPolicy(
             minimum: minimum, logs: logs ?? [Self.one.described(), Self.two.described()])
@@ -31,14 +31,14 @@ struct TransparencyTests {
             chain: chain, host: "service.test", at: time, timestamps: timestamps)
     }
 
-    /// Why there are too few, or `nil` if the server is trusted.
-    private func failure(_ verdict: TrustVerdict) throws -> TransparencyFailure? {
+    /// Why too few count; nil: the server is trusted.
+    private func failure(_ verdict: TrustVerdict) throws -> TransparencyError? {
         guard case .refused(let failure) = verdict else { return nil }
         #expect(failure.token == "certificate-transparency")
         #expect(failure.pinset == nil)
         guard case .transparency(let found) = failure.reason else {
             Issue.record("\(failure)")
-            return TransparencyFailure(minimum: 0, valid: 0, rejected: [])
+            return TransparencyError(minimum: 0, valid: 0, rejected: [])
         }
         return found
     }
@@ -60,7 +60,7 @@ struct TransparencyTests {
         #expect(try failure(try verdict(chain, minimum: 1)) == nil)
         let single = try failure(
             try verdict([embedded(by: [Self.one]), PKI.intermediate.der]))
-        #expect(single == TransparencyFailure(minimum: 2, valid: 1, rejected: []))
+        #expect(single == TransparencyError(minimum: 2, valid: 1, rejected: []))
     }
 
     @Test func `an issuer that is not sent is found among the anchors`() throws {
@@ -77,7 +77,7 @@ struct TransparencyTests {
         let lax = [pinset(.publicKey, PKI.selfSigned.pins(.key), allowInvalid: true)]
         #expect(
             try failure(try verdict([PKI.selfSigned.der], pinsets: lax))
-                == TransparencyFailure(minimum: 2, valid: 0, rejected: []))
+                == TransparencyError(minimum: 2, valid: 0, rejected: []))
         let reported = [pinset(.none, allowInvalid: true, validatesName: false)]
         #expect(try failure(try verdict([PKI.selfSigned.der], pinsets: reported)) != nil)
         // Without the issuer nothing in the certificate can be verified.
@@ -85,7 +85,7 @@ struct TransparencyTests {
             by: [Self.one, Self.two], leaf: PKI.rogueLeaf, issuer: PKI.rogueRoot)
         let found = try failure(try verdict([leaf], pinsets: reported))
         #expect(
-            found?.rejected.map(\.why)
+            found?.rejected.map(\.reason)
                 == [.noIssuer(log: "test log"), .noIssuer(log: "test log")])
         #expect(try failure(try verdict([leaf, PKI.rogueRoot.der], pinsets: reported)) == nil)
     }
@@ -99,7 +99,7 @@ struct TransparencyTests {
     }
 
     @Test func `timestamps of another certificate, key or issuer are wrong`() throws {
-        let wrong = TimestampRejection.wrongSignature(log: "test log")
+        let wrong = TimestampRejectionReason.wrongSignature(log: "test log")
         for entry in [
             Self.precertificate(PKI.renewed, PKI.intermediate),
             Self.precertificate(PKI.leaf, PKI.impostor), .certificate(PKI.leaf.der),
@@ -150,7 +150,7 @@ struct TransparencyTests {
 
     @Test func `logs and times are those of the time that is asked about`() throws {
         let chain = [embedded(by: [Self.one, Self.unlisted], at: PKI.now), PKI.intermediate.der]
-        let unknown = TransparencyFailure.Rejected(
+        let unknown = TransparencyError.Rejected(
             .certificate, .unknownLog(Self.unlisted.id))
         #expect(try failure(try verdict(chain))?.rejected == [unknown])
         #expect(
@@ -194,14 +194,14 @@ struct TransparencyTests {
         #expect(try failure(try verdict(last)) == nil)
         let found = try failure(try verdict(last, pinsets: lax, roots: PKI.roots()))
         #expect(
-            found?.rejected.map(\.why)
+            found?.rejected.map(\.reason)
                 == [.noIssuer(log: "test log"), .noIssuer(log: "test log")])
         let second = [leaf] + others.dropLast() + [PKI.intermediate.der]
         #expect(try failure(try verdict(second, pinsets: lax, roots: PKI.roots())) == nil)
     }
 
-    @Test func `timestamps in an invalid form are reported as such`() throws {
-        let malformed = TransparencyFailure.Rejected(.certificate, .malformedList)
+    @Test func `timestamps in a form that is none are told as such`() throws {
+        let malformed = TransparencyError.Rejected(.certificate, .malformedList)
         for content in [[5, 0], [0xFF], [4, 1]] as [[UInt8]] {
             let leaf = PKI.leaf.embedding(raw: content, issuer: PKI.intermediate)
             let shown = ServerTimestamps(

@@ -44,9 +44,9 @@ extension FuzzTarget {
             throw FuzzCheckError("another answer the second time")
         }
         guard let first else { return true }
-        let shown = first.excerpt.count + (first.place?.utf8.count ?? 0)
-        guard shown <= TransformationFailure.maximumExcerptBytes + 40 else {
-            throw FuzzCheckError("\(shown) bytes of the content are shown")
+        let shown = first.excerpt.count + (first.location?.utf8.count ?? 0)
+        guard shown <= TransformationError.maximumExcerptBytes + 40 else {
+            throw FuzzFinding("\(shown) bytes of the content are shown")
         }
         guard String(validating: first.excerpt, as: UTF8.self) != nil else {
             throw FuzzCheckError("half a character is shown")
@@ -56,9 +56,9 @@ extension FuzzTarget {
 
     private func violation(
         of schema: JSONSchema, _ content: [UInt8]
-    ) -> TransformationFailure? {
+    ) -> TransformationError? {
         content.withUnsafeBytes { bytes in
-            do throws(TransformationFailure) {
+            do throws(TransformationError) {
                 try schema.check(bytes)
                 return nil
             } catch { return error }

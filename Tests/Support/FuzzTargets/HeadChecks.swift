@@ -13,8 +13,8 @@ extension FuzzTarget {
         guard twice == (try rewritten(twice)) else {
             throw FuzzCheckError("a head that does not come to rest")
         }
-        var ask = UpstreamAsk()
-        ask.looksAtContent = true
+        var ask = UpstreamRequestChange()
+        ask.examinesContent = true
         ask.entityTags = EntityTagMapping(identity: "0123abcd")
         ask.accept = "application/json"
         let lines = Array(once.dropLast(2))

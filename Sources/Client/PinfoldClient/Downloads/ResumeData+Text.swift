@@ -44,7 +44,7 @@ extension ResumeData {
             throw .tooLong(maximumBytes: Self.maximumTextBytes)
         }
         let value: JSONValue
-        do throws(JSONProblem) { value = try JSONReader.read(bytes[...]) } catch {
+        do throws(JSONSyntaxError) { value = try JSONReader.read(bytes[...]) } catch {
             throw .malformed("\(error.text) at byte \(error.position)")
         }
         guard case .object = value else {

@@ -64,8 +64,8 @@ extension ClientError {
         return "\(failure)"
     }
 
-    /// Creates the error for a policy that would reject every server.
-    init(_ problem: PinsetProblem) {
+    /// A policy that nobody could pass.
+    init(_ problem: PinsetError) {
         let text =
             switch problem {
             case .pinsetWithoutPins:

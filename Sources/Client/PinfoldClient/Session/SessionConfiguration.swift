@@ -135,7 +135,7 @@ public struct SessionConfiguration: Sendable {
         if securityPolicy.mode == .none { entry.clearText = .allow }
         var pinsets: [PinsetEntry] = []
         if let pinset = securityPolicy.pinset {
-            if let problem = pinset.problem {
+            if let problem = pinset.configurationError {
                 throw ClientError(problem)
             }
             pinsets = [PinsetEntry(pinset: pinset)]

@@ -223,7 +223,7 @@ extension PinnedItem {
         var unlisted: [PinnedItem] = []
         for der in sent { unlisted.append(try PinnedItem(certificate: der)) }
         guard let presented = try? PresentedChain(der: sent),
-            let judge = try? TrustJudge(SecurityPolicy(), roots: roots),
+            let judge = try? TrustJudge(PinningPolicy(), roots: roots),
             let verified = judge.verifiedChain(of: presented)
         else { return unlisted }
         var items: [PinnedItem] = []

@@ -56,7 +56,7 @@ package struct ServerProbe {
     ///     verification fails.
     ///   - milliseconds: The time limit for everything.
     package init(
-        policy: SecurityPolicy = SecurityPolicy(), roots: TrustRoots,
+        policy: PinningPolicy = PinningPolicy(), roots: TrustRoots,
         minimumVersion: TLSVersion = .tls12, milliseconds: Int64
     ) throws(ServerProbeError) {
         var settings = TLSClientSettings()

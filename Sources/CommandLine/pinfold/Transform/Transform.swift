@@ -70,7 +70,7 @@ struct Transform: ParsableCommand {
         let images = entry.response.needsImages && side == .response ? ImageService() : nil
         defer { images?.end() }
         let schema = try side == .response ? schemaOrExit(entry.response) : nil
-        do throws(TransformationFailure) {
+        do throws(TransformationError) {
             switch side {
             case .request: try transformRequest(entry.request)
             case .response:
@@ -122,13 +122,13 @@ struct Transform: ParsableCommand {
         return isRequest && response == nil && !isResponse ? .request : .response
     }
 
-    private mutating func transformRequest(_ rules: RequestRules) throws(TransformationFailure) {
+    private mutating func transformRequest(_ rules: RequestRules) throws(TransformationError) {
         guard let translation = RequestTranslation(rules),
             try translation.applies(toContentType: contentType)
         else { return passUnseen([]) }
         let content = readContent(upTo: translation.maximumBytes)
         guard content.count <= translation.maximumBytes else {
-            throw TransformationFailure(
+            throw TransformationError(
                 .requestBodyTooLarge, "it has more than \(translation.maximumBytes) bytes")
         }
         if contentType == BodyFormat.multipart.mediaType {
@@ -142,7 +142,7 @@ struct Transform: ParsableCommand {
 
     private func transformResponse(
         _ checks: ResponseChecks?, maximum: Int
-    ) throws(TransformationFailure) {
+    ) throws(TransformationError) {
         guard let checks else { return passUnseen([]) }
         try checks.check(status: status ?? 200)
         guard !head else {
@@ -157,7 +157,7 @@ struct Transform: ParsableCommand {
         guard let plan else { return passUnseen(content) }
         guard content.count <= plan.maximumBytes else {
             guard plan.larger == .pass else {
-                throw TransformationFailure(
+                throw TransformationError(
                     .responseBodyTooLarge, "it has more than \(plan.maximumBytes) bytes")
             }
             return passUnseen(content)
@@ -185,10 +185,10 @@ struct Transform: ParsableCommand {
         writeToStandardError(lines.compactMap { $0.map { $0 + "\n" } }.joined())
     }
 
-    /// Why content is refused, worded as in the error reply.
-    private static func lines(of failure: TransformationFailure) -> String {
-        var lines = "refused: \(failure.problem.rawValue)\n\(failure.detail)"
-        if let place = failure.place { lines += " (\(place))" }
+    /// Why content is refused, as the reply says it.
+    private static func lines(of failure: TransformationError) -> String {
+        var lines = "refused: \(failure.reason.rawValue)\n\(failure.detail)"
+        if let place = failure.location { lines += " (\(place))" }
         lines += "\n"
         guard !failure.excerpt.isEmpty else { return lines }
         let scalars = String(decoding: failure.excerpt, as: UTF8.self).unicodeScalars.map {

@@ -53,7 +53,7 @@ package struct TrustBatch {
         }
         guard !rest.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) else { return "" }
         let value: JSONValue
-        do throws(JSONProblem) {
+        do throws(JSONSyntaxError) {
             value = try JSONReader.read(rest[...])
         } catch {
             return errorAnswer("not JSON: \(error.text), at byte \(error.position)", id: "null")

@@ -23,10 +23,10 @@ package struct TrustChecker {
         }
     }
 
-    /// Why material is not a certificate chain.
-    private enum MaterialError: Error {
-        case question(TrustQuestionError)
-        case chain(ChainFailure)
+    /// Why material is no chain.
+    private enum ChainProblem: Error {
+        case question(TrustQuestionProblem)
+        case chain(ChainError)
     }
 
     package init() {}
@@ -43,7 +43,7 @@ package struct TrustChecker {
         do throws(TLSContextError) {
             let lists = question.revocationLists
             judge = try TrustJudge(
-                SecurityPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
+                PinningPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
                 revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
                 requiresStaple: question.requiresStaple, transparency: question.transparency)
         } catch {
@@ -62,7 +62,7 @@ package struct TrustChecker {
         } catch {
             switch error {
             case .question(let problem): throw problem
-            case .chain(let failure): return Self.fail(TrustFailure(.chain(failure)))
+            case .chain(let failure): return Self.fail(TrustError(.chain(failure)))
             }
         }
     }
@@ -78,7 +78,7 @@ package struct TrustChecker {
         return TrustAnswer(.pass, VerdictReason.trusted.entry.token, detail)
     }
 
-    private static func fail(_ failure: TrustFailure) -> TrustAnswer {
+    private static func fail(_ failure: TrustError) -> TrustAnswer {
         var failure = failure
         if failure.pinset == "" { failure.pinset = nil }
         return TrustAnswer(.fail, Reason(failure).token, failure.description)

@@ -5,7 +5,7 @@ package enum CacheDecision: Sendable, Equatable {
     /// Answer from the stored response.
     case hit(CacheHit)
     /// Ask the origin whether the stored response is still valid, with these conditional fields.
-    case validate(Validation)
+    case validate(ValidationRequest)
     /// Ask the origin; no stored response can be used.
     case forward(ForwardReason)
     /// `only-if-cached` (RFC 9111 §5.2.1.7) and no hit: answer 504.

@@ -34,10 +34,12 @@ extension CacheDecision {
         _ reason: ForwardReason, for request: borrowing RequestHead, in requestBytes: Span<UInt8>
     ) -> CacheDecision {
         guard request.fields.contains(.cacheControl) else { return .forward(reason) }
-        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         // The client is given the same reason whether or not something is stored.
-        let reported = asked.flags.contains(.noStore) ? ForwardReason.requestNoStore : reason
-        return asked.flags.contains(.onlyIfCached) ? .gatewayTimeout(reported) : .forward(reason)
+        let reported =
+            requestDirectives.flags.contains(.noStore) ? ForwardReason.requestNoStore : reason
+        return requestDirectives.flags.contains(.onlyIfCached)
+            ? .gatewayTimeout(reported) : .forward(reason)
     }
 
     /// Whether a request that would be forwarded to the origin may instead wait for the response to
@@ -104,10 +106,10 @@ extension CacheDecision {
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: PolicyOptions, takesWhatIsStored: Bool
     ) -> CacheDecision {
-        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         let decision: CacheDecision
         let reuse = Reuse(
-            of: stored, for: request.fields, asking: asked, now: now,
+            of: stored, for: request.fields, requestDirectives: requestDirectives, now: now,
             takesWhatIsStored: takesWhatIsStored)
         switch reuse {
         case .allowed(let stale):
@@ -119,13 +121,13 @@ extension CacheDecision {
                 CacheHit(form: form, age: age, timeToLive: stored.lifetime - age, stale: stale))
         case .needsValidation(let reason) where stored.hasValidator:
             decision = .validate(
-                Validation(
+                ValidationRequest(
                     of: stored, storedHead: storedHead, reason: reason, for: request,
                     in: requestBytes))
         case .needsValidation(let reason), .refused(let reason):
             decision = .forward(reason)
         }
-        guard asked.flags.contains(.onlyIfCached) else { return decision }
+        guard requestDirectives.flags.contains(.onlyIfCached) else { return decision }
         switch decision {
         case .validate(let validation): return .gatewayTimeout(validation.reason)
         case .forward(let reason): return .gatewayTimeout(reason)
@@ -137,22 +139,22 @@ extension CacheDecision {
 extension CacheDecision {
     /// How to revalidate a response that was served `whileRevalidating`.
     ///
-    /// - Parameter request: the client's request as a GET, without the fields of `clientsOwn`: it
-    ///   asks for what is stored, not for what this client is missing.
+    /// - Parameter request: the client's request as a GET, without the fields of
+    ///   `clientPreferences`: it asks for what is stored, not for what this client is missing.
     package static func inBackground(
         _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>
     ) -> CacheDecision {
         guard stored.hasValidator else { return .forward(.stale) }
         return .validate(
-            Validation(
+            ValidationRequest(
                 of: stored, storedHead: storedHead, reason: .stale, for: request,
                 in: requestBytes))
     }
 
     /// The request fields that describe which part of a response, and how fresh a one, a client
     /// wants.
-    package static let clientsOwn = FieldIDSet([
+    package static let clientPreferences = FieldIDSet([
         .cacheControl, .pragma, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince,
         .ifRange, .range,
     ])
@@ -170,23 +172,23 @@ enum Reuse: Equatable {
     /// RFC 9111 §4, in this order: does the request allow a cached response at all, does either
     /// side require validation, is the response recent enough for the request, is it fresh.
     init(
-        of stored: StoredMetadata, for fields: FieldSection, asking: CacheDirectives,
+        of stored: StoredMetadata, for fields: FieldSection, requestDirectives: CacheDirectives,
         now: Int64, takesWhatIsStored: Bool
     ) {
         self =
-            Self.refusal(fields, asking).map { .refused($0) }
+            Self.refusal(fields, requestDirectives).map { .refused($0) }
             ?? (takesWhatIsStored
                 ? .allowed(stored.isFresh(at: now) ? nil : .maxStale) : nil)
-            ?? Self.demand(stored, fields, asking, now).map { .needsValidation($0) }
-            ?? Self.freshness(stored, asking, now)
+            ?? Self.demand(stored, fields, requestDirectives, now).map { .needsValidation($0) }
+            ?? Self.freshness(stored, requestDirectives, now)
     }
 
     private static func refusal(
-        _ fields: FieldSection, _ asking: CacheDirectives
+        _ fields: FieldSection, _ requestDirectives: CacheDirectives
     ) -> ForwardReason? {
         // no-store only forbids storing, but a client that sends it does not want a stored answer
         // either; Squid and others interpret it that way.
-        if asking.flags.contains(.noStore) { return .requestNoStore }
+        if requestDirectives.flags.contains(.noStore) { return .requestNoStore }
         // RFC 9111 §4.3.2: these two are for the origin to evaluate.
         if fields.contains(.ifMatch) || fields.contains(.ifUnmodifiedSince) {
             return .requestPrecondition
@@ -195,11 +197,11 @@ enum Reuse: Equatable {
     }
 
     private static func demand(
-        _ stored: StoredMetadata, _ fields: FieldSection, _ asking: CacheDirectives,
+        _ stored: StoredMetadata, _ fields: FieldSection, _ requestDirectives: CacheDirectives,
         _ now: Int64
     ) -> ForwardReason? {
         if stored.flags.contains(.noCache) { return .responseNoCache }
-        if asking.flags.contains(.noCache) { return .requestNoCache }
+        if requestDirectives.flags.contains(.noCache) { return .requestNoCache }
         // The response to an anonymous request is not used for this user unless the origin marked
         // it as shareable. RFC 9111 §3.5 forbids only the opposite direction.
         if fields.contains(.authorization), !stored.flags.contains(.sharedWithAuthorized) {
@@ -210,21 +212,23 @@ enum Reuse: Equatable {
         if stored.times.responseTime - now > clockToleranceSeconds { return .clock }
         let age = stored.age(at: now)
         let timeToLive = stored.lifetime - age
-        if let maxAge = asking.maxAge, maxAge == 0 || age > maxAge {
+        if let maxAge = requestDirectives.maxAge, maxAge == 0 || age > maxAge {
             // RFC 8246 §2: a reload is no reason to revalidate what never changes.
             if timeToLive <= 0 || !stored.flags.contains(.immutable) { return .requestMaxAge }
         }
-        if let minFresh = asking.minFresh, timeToLive < minFresh { return .requestMinFresh }
+        if let minFresh = requestDirectives.minFresh, timeToLive < minFresh {
+            return .requestMinFresh
+        }
         return nil
     }
 
     private static func freshness(
-        _ stored: StoredMetadata, _ asking: CacheDirectives, _ now: Int64
+        _ stored: StoredMetadata, _ requestDirectives: CacheDirectives, _ now: Int64
     ) -> Reuse {
         let timeToLive = stored.lifetime - stored.age(at: now)
         if timeToLive > 0 { return .allowed(nil) }
         // §5.2.1.2, unless the origin forbids it (§4.2.4).
-        if let maxStale = asking.maxStale, !stored.flags.contains(.neverStale),
+        if let maxStale = requestDirectives.maxStale, !stored.flags.contains(.neverStale),
             -timeToLive <= maxStale || maxStale == CacheDirectives.maximumSeconds
         {
             return .allowed(.maxStale)
@@ -232,7 +236,7 @@ enum Reuse: Equatable {
         // A request with max-age or min-fresh and no max-stale wants nothing stale (§5.2.1.1).
         let window = stored.staleWhileRevalidateSeconds
         if window > 0, -timeToLive <= window, !stored.flags.contains(.neverStale),
-            asking.maxAge == nil, asking.minFresh == nil
+            requestDirectives.maxAge == nil, requestDirectives.minFresh == nil
         {
             return .allowed(.whileRevalidating)
         }

@@ -95,7 +95,7 @@ enum ClientCondition: Equatable {
         _ fields: FieldSection, in bytes: Span<UInt8>, _ stored: StoredMetadata,
         _ storedHead: Span<UInt8>
     ) -> Bool {
-        var lines = FieldLines(.ifNoneMatch)
+        var lines = FieldValueIterator(.ifNoneMatch)
         while let value = lines.next(in: fields) {
             var list = EntityTagList(value)
             while let tag = list.next(in: bytes) {
@@ -111,7 +111,7 @@ enum ClientCondition: Equatable {
 
     /// Whether some If-None-Match line contains `*`.
     static func hasAny(_ fields: FieldSection, in bytes: Span<UInt8>) -> Bool {
-        var lines = FieldLines(.ifNoneMatch)
+        var lines = FieldValueIterator(.ifNoneMatch)
         while let value = lines.next(in: fields) {
             var list = EntityTagList(value)
             while let tag = list.next(in: bytes) {

@@ -71,9 +71,9 @@ package struct CacheDirectives: Sendable, Equatable {
         if fields.contains(.cacheControl) {
             addLines(of: fields, in: bytes)
         } else if fields.contains(.pragma) {
-            var lines = FieldLines(.pragma)
+            var lines = FieldValueIterator(.pragma)
             while let value = lines.next(in: fields) {
-                if Self.saysNoCache(value, in: bytes) { flags.insert(.noCache) }
+                if Self.hasNoCache(value, in: bytes) { flags.insert(.noCache) }
             }
         }
     }
@@ -84,12 +84,12 @@ package struct CacheDirectives: Sendable, Equatable {
     }
 
     private mutating func addLines(of fields: FieldSection, in bytes: Span<UInt8>) {
-        var lines = FieldLines(.cacheControl)
+        var lines = FieldValueIterator(.cacheControl)
         while let value = lines.next(in: fields) { add(value, in: bytes) }
     }
 
     /// Whether a Pragma field's value contains the directive `no-cache`.
-    static func saysNoCache(_ value: ByteRange, in bytes: Span<UInt8>) -> Bool {
+    static func hasNoCache(_ value: ByteRange, in bytes: Span<UInt8>) -> Bool {
         var pragma = CacheDirectives()
         pragma.add(value, in: bytes)
         return pragma.flags.contains(.noCache)

@@ -29,7 +29,7 @@ struct ResponseFacts {
     var age: Int64 = 0
     var contentLength: UInt64?
     var present = FieldIDSet(rawValue: 0)
-    var saysPragmaNoCache = false
+    var hasPragmaNoCache = false
     var vary = VaryNames()
 
     /// When the response was received; determines the century of two-digit years.
@@ -47,7 +47,7 @@ struct ResponseFacts {
     ) {
         self.init(status: response.status, responseTime: responseTime)
         self.directives = directives
-        // By index, for the reason given at `FieldLines`.
+        // By index, for the reason given at `FieldValueIterator`.
         for index in 0..<response.fields.endIndex {
             let field = response.fields[index]
             switch field.id {
@@ -84,7 +84,7 @@ struct ResponseFacts {
         case .contentLength where isFirst:
             contentLength = DecimalNumber.parse(value, in: bytes)
         case .pragma:
-            if CacheDirectives.saysNoCache(value, in: bytes) { saysPragmaNoCache = true }
+            if CacheDirectives.hasNoCache(value, in: bytes) { hasPragmaNoCache = true }
         case .vary: vary.add(value, in: bytes)
         default: break
         }
@@ -98,7 +98,7 @@ struct ResponseFacts {
         guard options.honoursCDNCacheControl, let chosen = targeted.directives else { return }
         directives = chosen
         expires = .absent
-        saysPragmaNoCache = false
+        hasPragmaNoCache = false
     }
 
     private func time(_ value: ByteRange, in bytes: Span<UInt8>) -> Int64? {
@@ -151,7 +151,7 @@ struct ResponseFacts {
         }
         guard options.heuristicPercent > 0, !hasQuery || options.heuristicForQueries,
             StatusRules.isHeuristicallyCacheable(status) || directives.flags.contains(.isPublic),
-            !saysPragmaNoCache, let lastModifiedTime, lastModifiedTime < origin
+            !hasPragmaNoCache, let lastModifiedTime, lastModifiedTime < origin
         else { return (0, .none) }
         let share = (origin - lastModifiedTime) * options.heuristicPercent / 100
         return (min(share, options.heuristicMaximumSeconds), .heuristic)

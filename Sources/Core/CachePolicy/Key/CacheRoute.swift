@@ -34,13 +34,13 @@ package struct ReverseTraits: OptionSet, Sendable, Hashable {
     package init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The host that the client requested is sent in X-Forwarded-Host and Forwarded.
-    package static let tellsHost = ReverseTraits(rawValue: 1)
+    package static let forwardsHost = ReverseTraits(rawValue: 1)
     /// The host that the client requested is sent in Host.
     package static let keepsHost = ReverseTraits(rawValue: 2)
     /// The scheme and host come from a trusted proxy.
     package static let trustsProxies = ReverseTraits(rawValue: 4)
     /// X-Forwarded-Proto and Forwarded state that clients used TLS.
-    package static let tellsTLS = ReverseTraits(rawValue: 8)
+    package static let forwardsTLS = ReverseTraits(rawValue: 8)
 
     /// All possible sets.
     static let all = (0..<16).map { ReverseTraits(rawValue: $0) }
@@ -49,7 +49,7 @@ package struct ReverseTraits: OptionSet, Sendable, Hashable {
     /// of the key.
     package var nominatedFields: [String] {
         var names: [String] = []
-        if !isDisjoint(with: [.tellsHost, .keepsHost]) { names.append("host") }
+        if !isDisjoint(with: [.forwardsHost, .keepsHost]) { names.append("host") }
         if contains(.trustsProxies) { names += ["x-forwarded-host", "x-forwarded-proto"] }
         return names
     }

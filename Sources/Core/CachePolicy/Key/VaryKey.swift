@@ -160,7 +160,7 @@ struct VaryNames {
         var nominated = names.map { range in
             range.indices.map { ASCII.lowercased(bytes[$0]) }
         }
-        guard !nominated.contains(where: { options.fieldsOfOurs.contains($0) }) else {
+        guard !nominated.contains(where: { options.gatewayFields.contains($0) }) else {
             throw .varyAny
         }
         for name in options.nominatedFields where !nominated.contains(name) {

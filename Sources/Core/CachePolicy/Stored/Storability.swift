@@ -27,19 +27,19 @@ extension StoreDecision {
         }
         // Most responses that are not stored are excluded by Cache-Control: the other fields are
         // read after it.
-        let said = CacheDirectives(response: response.fields, in: responseBytes)
+        let directives = CacheDirectives(response: response.fields, in: responseBytes)
         let isTargeted =
             options.honoursCDNCacheControl && response.fields.contains(.cdnCacheControl)
         if !isTargeted, options.isShared,
-            let reason = said.reasonAgainstStoring(status: response.status)
+            let reason = directives.reasonAgainstStoring(status: response.status)
         {
             return .doNotStore(reason)
         }
         var facts = ResponseFacts(
-            response, in: responseBytes, directives: said, responseTime: responseTime)
+            response, in: responseBytes, directives: directives, responseTime: responseTime)
         facts.settle(options)
-        let asked = CacheDirectives(request: request.fields, in: requestBytes)
-        if asked.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
+        let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
+        if requestDirectives.flags.contains(.noStore) { return .doNotStore(.requestNoStore) }
         let isAuthorized = request.fields.contains(.authorization)
         if let reason = facts.reasonAgainstStoring(isAuthorized: isAuthorized, options: options) {
             return .doNotStore(reason)

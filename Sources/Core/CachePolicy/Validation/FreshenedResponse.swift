@@ -71,11 +71,11 @@ package struct FreshenedResponse: Sendable, Equatable {
         metadata.bodyBytes = stored.bodyBytes
         self.head = head
         self.metadata = metadata
-        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         let isAuthorized = request.fields.contains(.authorization)
         var storage = Storage.replaceHead
         var vary = VaryKey.none
-        if asked.flags.contains(.noStore) {
+        if requestDirectives.flags.contains(.noStore) {
             storage = .leave(.requestNoStore)
         } else if options.isShared, metadata.source == .heuristic, request.fields.contains(.cookie)
         {

@@ -25,7 +25,7 @@ package enum Invalidation {
         let fields: [FieldID] = [.location, .contentLocation]
         for id in fields {
             guard let value = response.fields.only(id)?.value, !value.isEmpty,
-                let reference = URIReference.resolve(
+                let reference = TargetReference.resolve(
                     bytes.extracting(value.indices), against: key.bytes)
             else { continue }
             let target = CacheKey(bytes: reference)
@@ -36,7 +36,7 @@ package enum Invalidation {
 }
 
 /// Resolves a URI reference against a key (RFC 3986 §5), within the same origin.
-enum URIReference {
+enum TargetReference {
     /// The key bytes of the reference's target; `nil` if it has another origin, its scheme is not
     /// http or https, or it is too long.
     static func resolve(_ reference: Span<UInt8>, against base: [UInt8]) -> [UInt8]? {

@@ -30,7 +30,7 @@ package enum ValidationOutcome: Sendable, Equatable {
     ///   - now: the current second.
     ///   - options: the policy.
     package static func of(
-        _ response: ResponseHead, in responseBytes: Span<UInt8>, to validation: Validation,
+        _ response: ResponseHead, in responseBytes: Span<UInt8>, to validation: ValidationRequest,
         stored: StoredMetadata, storedHead: Span<UInt8>, request: borrowing RequestHead,
         in requestBytes: Span<UInt8>, now: Int64, options: PolicyOptions
     ) -> ValidationOutcome {
@@ -101,7 +101,7 @@ enum NotModifiedSelection: Equatable {
 
 /// Why the origin gave no useful response. A failed trust evaluation is not one of these: no stored
 /// response may hide that.
-package enum UpstreamFailure: Sendable, Equatable {
+package enum OriginErrorReason: Sendable, Equatable {
     /// No connection, or it ended or timed out before a response head.
     case unreachable
     /// A response with this status.
@@ -115,13 +115,13 @@ extension CacheHit {
     /// use (`must-revalidate`, `proxy-revalidate`, `s-maxage`, `no-cache`), or if the request
     /// requires validation.
     package static func inPlaceOfFailure(
-        _ failure: UpstreamFailure, stored: StoredMetadata, storedHead: Span<UInt8>,
+        _ failure: OriginErrorReason, stored: StoredMetadata, storedHead: Span<UInt8>,
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, now: Int64,
         options: PolicyOptions
     ) -> CacheHit? {
-        let asked = CacheDirectives(request: request.fields, in: requestBytes)
+        let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         guard stored.flags.isDisjoint(with: [.neverStale, .noCache]),
-            asked.flags.isDisjoint(with: [.noCache, .noStore]),
+            requestDirectives.flags.isDisjoint(with: [.noCache, .noStore]),
             !request.fields.contains(.ifMatch), !request.fields.contains(.ifUnmodifiedSince),
             !request.fields.contains(.authorization)
                 || stored.flags.contains(.sharedWithAuthorized)
@@ -132,7 +132,7 @@ extension CacheHit {
         switch failure {
         case .status(let status) where !StatusRules.isServerError(status): return nil
         case .status, .unreachable:
-            let window = max(stored.staleIfErrorSeconds, asked.staleIfError ?? 0)
+            let window = max(stored.staleIfErrorSeconds, requestDirectives.staleIfError ?? 0)
             let configured = options.staleWhenUnreachableSeconds
             if window > 0, staleness <= window {
                 use = .staleIfError

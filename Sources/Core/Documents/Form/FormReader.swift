@@ -68,7 +68,7 @@ public enum FormReader {
             try tree.add(name: name, value.map { .text($0) } ?? .null)
         } catch {
             throw DocumentError(
-                .form, error.reason, at: DocumentPlace(offset: pair.lowerBound, in: bytes),
+                .form, error.reason, at: DocumentLocation(offset: pair.lowerBound, in: bytes),
                 path: error.path)
         }
     }
@@ -110,6 +110,6 @@ public enum FormReader {
     private static func error(
         _ reason: DocumentError.Reason, _ offset: Int, _ bytes: UnsafeRawBufferPointer
     ) -> DocumentError {
-        DocumentError(.form, reason, at: DocumentPlace(offset: offset, in: bytes))
+        DocumentError(.form, reason, at: DocumentLocation(offset: offset, in: bytes))
     }
 }

@@ -32,7 +32,7 @@ struct FormTree {
     private let limits: DocumentLimits
     private let arrays: FormArrayStyle
     private var nodes: [Node] = [.dictionary([])]
-    private var places: [Member: Int] = [:]
+    private var childNodes: [Member: Int] = [:]
 
     init(format: DocumentFormat, limits: DocumentLimits, arrays: FormArrayStyle = .brackets) {
         self.format = format
@@ -45,7 +45,7 @@ struct FormTree {
     /// - Throws: an error with the name as its path; the caller adds its position.
     mutating func add(name: [UInt8], _ leaf: Leaf) throws(DocumentError) {
         let steps = Self.steps(of: name)
-        do throws(Refusal) {
+        do throws(NameError) {
             try add(steps, leaf)
         } catch {
             let path = String(decoding: name.prefix(160), as: UTF8.self)
@@ -128,13 +128,13 @@ struct FormTree {
 
     // MARK: - Growing
 
-    private struct Refusal: Error {
+    private struct NameError: Error {
         var reason: DocumentError.Reason
     }
 
-    private mutating func add(_ steps: [Step], _ leaf: Leaf) throws(Refusal) {
+    private mutating func add(_ steps: [Step], _ leaf: Leaf) throws(NameError) {
         guard steps.count <= limits.depth else {
-            throw Refusal(reason: .tooDeep(maximum: limits.depth))
+            throw NameError(reason: .tooDeep(maximum: limits.depth))
         }
         var container = 0
         for (index, step) in steps.enumerated() {
@@ -146,9 +146,9 @@ struct FormTree {
         }
     }
 
-    private mutating func make(_ node: Node) throws(Refusal) -> Int {
+    private mutating func make(_ node: Node) throws(NameError) -> Int {
         guard nodes.count < limits.values else {
-            throw Refusal(reason: .tooManyValues(maximum: limits.values))
+            throw NameError(reason: .tooManyValues(maximum: limits.values))
         }
         nodes.append(node)
         return nodes.count - 1
@@ -157,7 +157,7 @@ struct FormTree {
     /// The array or dictionary that a step leads to; it is created if necessary.
     private mutating func container(
         _ step: Step, next: Step, rest: ArraySlice<Step>, in parent: Int
-    ) throws(Refusal) -> Int {
+    ) throws(NameError) -> Int {
         let empty: Node = next == .element ? .array([]) : .dictionary([])
         switch step {
         case .element:
@@ -168,7 +168,7 @@ struct FormTree {
             append(child, to: parent)
             return child
         case .key(let key):
-            guard let child = places[Member(dictionary: parent, key: key)] else {
+            guard let child = childNodes[Member(dictionary: parent, key: key)] else {
                 let child = try make(empty)
                 set(key, to: child, in: parent)
                 return child
@@ -182,10 +182,10 @@ struct FormTree {
 
     private mutating func put(
         _ leaf: Leaf, _ step: Step, in parent: Int, depth: Int
-    ) throws(Refusal) {
+    ) throws(NameError) {
         let child = try make(.leaf(leaf))
         guard case .key(let key) = step else { return append(child, to: parent) }
-        guard let there = places[Member(dictionary: parent, key: key)] else {
+        guard let there = childNodes[Member(dictionary: parent, key: key)] else {
             return set(key, to: child, in: parent)
         }
         switch nodes[there] {
@@ -193,19 +193,19 @@ struct FormTree {
         case .array: break
         case .leaf:
             guard depth < limits.depth else {
-                throw Refusal(reason: .tooDeep(maximum: limits.depth))
+                throw NameError(reason: .tooDeep(maximum: limits.depth))
             }
             try wrap(there)
         }
         append(child, to: there)
     }
 
-    private static var conflict: Refusal {
-        Refusal(reason: .malformed("a name is both a dictionary and something else"))
+    private static var conflict: NameError {
+        NameError(reason: .malformed("a name is both a dictionary and something else"))
     }
 
     /// Replaces a leaf by an array that contains it.
-    private mutating func wrap(_ node: Int) throws(Refusal) {
+    private mutating func wrap(_ node: Int) throws(NameError) {
         let first = try make(nodes[node])
         nodes[node] = .array([first])
     }
@@ -222,7 +222,7 @@ struct FormTree {
         nodes[dictionary] = .leaf(.null)
         members.append((key, child))
         nodes[dictionary] = .dictionary(members)
-        places[Member(dictionary: dictionary, key: key)] = child
+        childNodes[Member(dictionary: dictionary, key: key)] = child
     }
 
     private func lastElement(of array: Int) -> Int? {
@@ -244,7 +244,7 @@ struct FormTree {
         var node = node
         for (step, next) in zip(rest, rest.dropFirst().map(Optional.some) + [nil]) {
             guard case .key(let key) = step,
-                let child = places[Member(dictionary: node, key: key)]
+                let child = childNodes[Member(dictionary: node, key: key)]
             else { return true }
             guard let next, isSame(child, next) else { return false }
             node = child
@@ -267,7 +267,7 @@ extension FormTree {
             var elements = [Int](repeating: 0, count: members.count)
             for (member, index) in zip(members, indices) {
                 switch index {
-                case .place(let place): elements[place] = member.node
+                case .element(let position): elements[position] = member.node
                 case .key:
                     throw malformed("a name is both an array and a dictionary", node, member.key)
                 case .beyond:
@@ -280,7 +280,7 @@ extension FormTree {
 
     private enum Index: Equatable {
         case key
-        case place(Int)
+        case element(Int)
         /// It is too large to be the index of one of the members.
         case beyond
     }
@@ -289,10 +289,10 @@ extension FormTree {
     private static func index(_ key: [UInt8], below count: Int) -> Index {
         guard let first = key.first, key.allSatisfy(ASCII.isDigit), first != 0x30 || key.count == 1
         else { return .key }
-        guard let place = Int(String(decoding: key, as: UTF8.self)), place < count else {
+        guard let position = Int(String(decoding: key, as: UTF8.self)), position < count else {
             return .beyond
         }
-        return .place(place)
+        return .element(position)
     }
 
     private func malformed(_ text: String, _ node: Int, _ key: [UInt8]) -> DocumentError {
@@ -304,8 +304,8 @@ extension FormTree {
                 guard let member = members.first(where: { $0.node == inner }) else { continue }
                 names.append(member.key)
             case .array(let elements):
-                guard let place = elements.firstIndex(of: inner) else { continue }
-                names.append(Array(String(place).utf8))
+                guard let position = elements.firstIndex(of: inner) else { continue }
+                names.append(Array(String(position).utf8))
             case .leaf: continue
             }
             inner = outer

@@ -5,14 +5,14 @@ import CRapidJSON
 struct JSONTape: ~Copyable {
     private let document: OpaquePointer
     private let bytes: UnsafeRawBufferPointer
-    private let interlude: Interlude?
+    private let yieldPoint: YieldPoint?
 
     private init(
-        _ document: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ interlude: Interlude?
+        _ document: OpaquePointer, _ bytes: UnsafeRawBufferPointer, _ yieldPoint: YieldPoint?
     ) {
         self.document = document
         self.bytes = bytes
-        self.interlude = interlude
+        self.yieldPoint = yieldPoint
     }
 
     /// Parses the whole text. Events are stored only if `builds` is true; otherwise the text is
@@ -26,18 +26,18 @@ struct JSONTape: ~Copyable {
             throw DocumentError(.json, .tooLarge(maximum: limits.bytes))
         }
         guard let document = json_document_create() else { throw DocumentError(.json, .memory) }
-        let tape = JSONTape(document, bytes, limits.interlude)
+        let tape = JSONTape(document, bytes, limits.yieldPoint)
         var bounds = json_limits()
         bounds.depth = UInt32(clamping: limits.depth)
         bounds.values = UInt32(clamping: limits.values)
         bounds.digits = UInt32(clamping: limits.digits)
         bounds.memory = Int(clamping: memory)
-        if let interlude = limits.interlude {
-            bounds.context = Unmanaged.passUnretained(interlude).toOpaque()
-            bounds.values_between = UInt32(Interlude.values)
+        if let yieldPoint = limits.yieldPoint {
+            bounds.context = Unmanaged.passUnretained(yieldPoint).toOpaque()
+            bounds.values_between = UInt32(YieldPoint.values)
             bounds.interlude = { context in
                 guard let context else { return }
-                Unmanaged<Interlude>.fromOpaque(context).takeUnretainedValue().run()
+                Unmanaged<YieldPoint>.fromOpaque(context).takeUnretainedValue().run()
             }
         }
         let outcome = json_document_read(document, bytes.baseAddress, bytes.count, bounds, builds)
@@ -53,12 +53,12 @@ struct JSONTape: ~Copyable {
         let start = json_document_events(document, &count)
         let events = UnsafeBufferPointer(start: start, count: count)
         let arena = json_document_arena(document)
-        var untilInterlude = Interlude.values
+        var untilYieldPoint = YieldPoint.values
         for event in events {
-            untilInterlude -= 1
-            if untilInterlude == 0 {
-                untilInterlude = Interlude.values
-                interlude?.run()
+            untilYieldPoint -= 1
+            if untilYieldPoint == 0 {
+                untilYieldPoint = YieldPoint.values
+                yieldPoint?.run()
             }
             switch Int(event.kind) {
             case JSON_STRING: try sink.string(Self.slice(bytes.baseAddress, event))
@@ -86,8 +86,8 @@ struct JSONTape: ~Copyable {
     private borrowing func error(
         _ outcome: json_outcome, _ limits: DocumentLimits
     ) -> DocumentError {
-        let place = DocumentPlace(offset: Int(outcome.offset), in: bytes)
-        return DocumentError(.json, reason(outcome, limits), at: place, path: path)
+        let location = DocumentLocation(offset: Int(outcome.offset), in: bytes)
+        return DocumentError(.json, reason(outcome, limits), at: location, path: path)
     }
 
     private borrowing func reason(

@@ -16,11 +16,11 @@ public enum MultipartDocument {
     ///
     /// - Throws: `malformed` if there is none, or the type is not `multipart/form-data`.
     public static func boundary(of contentType: String) throws(DocumentError) -> String {
-        do throws(MultipartHeader.Refusal) {
+        do throws(MultipartHeader.ParseError) {
             let (type, parameters) = try MultipartHeader.parameters(of: contentType)
             guard type.lowercasedASCII == "multipart/form-data",
                 let boundary = parameters["boundary"]
-            else { throw MultipartHeader.Refusal("no multipart/form-data boundary") }
+            else { throw MultipartHeader.ParseError("no multipart/form-data boundary") }
             return boundary
         } catch {
             throw DocumentError(.multipart, error.reason)
@@ -143,10 +143,10 @@ private struct FieldCollector: MultipartSink {
 
     private func checkEncoding() throws(DocumentError) {
         guard let type = part.contentType else { return }
-        do throws(MultipartHeader.Refusal) {
+        do throws(MultipartHeader.ParseError) {
             let charset = try MultipartHeader.parameters(of: type).parameters["charset"] ?? "utf-8"
             guard ["utf-8", "utf8", "us-ascii"].contains(charset.lowercasedASCII) else {
-                throw MultipartHeader.Refusal(.encoding)
+                throw MultipartHeader.ParseError(.encoding)
             }
         } catch {
             throw self.error(error.reason)
@@ -155,7 +155,7 @@ private struct FieldCollector: MultipartSink {
 
     private func error(_ reason: DocumentError.Reason) -> DocumentError {
         DocumentError(
-            .multipart, reason, at: DocumentPlace(offset: part.offset),
+            .multipart, reason, at: DocumentLocation(offset: part.offset),
             path: String(part.name.prefix(40)))
     }
 }

@@ -6,22 +6,22 @@ enum MultipartHeader {
     ///
     /// - Parameter offset: the offset in the body of the byte after the header.
     static func part(of header: [UInt8], offset: Int) throws(DocumentError) -> MultipartPart {
-        do throws(Refusal) {
+        do throws(ParseError) {
             return try part(lines: header)
         } catch {
             throw DocumentError(
-                .multipart, error.reason, at: DocumentPlace(offset: offset - header.count))
+                .multipart, error.reason, at: DocumentLocation(offset: offset - header.count))
         }
     }
 
-    struct Refusal: Error {
+    struct ParseError: Error {
         var reason: DocumentError.Reason
 
         init(_ text: String) { reason = .malformed(text) }
         init(_ reason: DocumentError.Reason) { self.reason = reason }
     }
 
-    private static func part(lines header: [UInt8]) throws(Refusal) -> MultipartPart {
+    private static func part(lines header: [UInt8]) throws(ParseError) -> MultipartPart {
         var part = MultipartPart(name: "")
         var disposition: String?
         for line in header.split(separator: UInt8(ascii: "\n")) {
@@ -31,54 +31,56 @@ enum MultipartHeader {
             part.fields.append(field)
             switch field.name.lowercasedASCII {
             case "content-disposition":
-                guard disposition == nil else { throw Refusal("a repeated Content-Disposition") }
+                guard disposition == nil else { throw ParseError("a repeated Content-Disposition") }
                 disposition = field.value
             case "content-type":
-                guard part.contentType == nil else { throw Refusal("a repeated Content-Type") }
+                guard part.contentType == nil else { throw ParseError("a repeated Content-Type") }
                 part.contentType = field.value
             case "content-transfer-encoding":
                 // RFC 7578 §4.7: parts should not have it; these values change nothing.
                 guard ["7bit", "8bit", "binary"].contains(field.value.lowercasedASCII) else {
-                    throw Refusal("a part with a transfer encoding")
+                    throw ParseError("a part with a transfer encoding")
                 }
             default: break
             }
         }
-        guard let disposition else { throw Refusal("a part without Content-Disposition") }
+        guard let disposition else { throw ParseError("a part without Content-Disposition") }
         try read(disposition, into: &part)
         return part
     }
 
-    private static func field(of line: ArraySlice<UInt8>) throws(Refusal) -> MultipartField {
+    private static func field(of line: ArraySlice<UInt8>) throws(ParseError) -> MultipartField {
         guard let colon = line.firstIndex(of: UInt8(ascii: ":")), colon > line.startIndex,
             line[..<colon].allSatisfy(ASCII.isToken)
-        else { throw Refusal("a line of a part's header that is not a field") }
+        else { throw ParseError("a line of a part's header that is not a field") }
         let value = line[(colon + 1)...].withoutOuterSpace
         guard value.allSatisfy({ ($0 >= 0x20 && $0 != 0x7F) || $0 == 0x09 }) else {
-            throw Refusal("a control character in a part's header")
+            throw ParseError("a control character in a part's header")
         }
-        guard let text = String(validating: value, as: UTF8.self) else { throw Refusal(.encoding) }
+        guard let text = String(validating: value, as: UTF8.self) else {
+            throw ParseError(.encoding)
+        }
         return MultipartField(
             name: String(decoding: line[..<colon], as: UTF8.self), value: text)
     }
 
     private static func read(
         _ disposition: String, into part: inout MultipartPart
-    ) throws(Refusal) {
+    ) throws(ParseError) {
         let (kind, parameters) = try parameters(of: disposition)
         guard kind.lowercasedASCII == "form-data" else {
-            throw Refusal("a part that is not form-data")
+            throw ParseError("a part that is not form-data")
         }
         // RFC 7578 §4.2 forbids `filename*`, and nobody sends names in pieces (RFC 2231): a reader
         // that supports them sees a file, or a name, where others see none.
         for name in parameters.keys where name.utf8.contains(UInt8(ascii: "*")) {
             guard name.hasPrefix("filename*") else {
-                throw Refusal("a part with split parameters")
+                throw ParseError("a part with split parameters")
             }
             // Some clients write non-ASCII names this way: every reader treats it as a file.
-            throw Refusal(.unrepresentable("a file whose name is given by filename*"))
+            throw ParseError(.unrepresentable("a file whose name is given by filename*"))
         }
-        guard let name = parameters["name"] else { throw Refusal("a part without a name") }
+        guard let name = parameters["name"] else { throw ParseError("a part without a name") }
         part.name = decoded(name)
         part.fileName = parameters["filename"].map(decoded)
     }
@@ -110,7 +112,7 @@ enum MultipartHeader {
     /// browsers write a backslash as it is, and a quotation mark as `%22`.
     static func parameters(
         of value: String
-    ) throws(Refusal) -> (value: String, parameters: [String: String]) {
+    ) throws(ParseError) -> (value: String, parameters: [String: String]) {
         var rest = Array(value.utf8)[...]
         let first = rest.prefix { $0 != UInt8(ascii: ";") }
         rest = rest.dropFirst(first.count)
@@ -121,17 +123,17 @@ enum MultipartHeader {
             let name = rest.prefix(while: ASCII.isToken)
             rest = rest.dropFirst(name.count)
             guard !name.isEmpty, rest.first == UInt8(ascii: "=") else {
-                throw Refusal("a parameter without a value")
+                throw ParseError("a parameter without a value")
             }
             rest = rest.dropFirst()
             let key = String(decoding: name.map(ASCII.lowercased), as: UTF8.self)
             let text = try parameterValue(&rest, isBoundary: key == "boundary")
             rest = rest.drop(while: ASCII.isWhitespace)
             guard rest.isEmpty || rest.first == UInt8(ascii: ";") else {
-                throw Refusal("text after a parameter's value")
+                throw ParseError("text after a parameter's value")
             }
             guard parameters.updateValue(text, forKey: key) == nil else {
-                throw Refusal("a repeated parameter")
+                throw ParseError("a repeated parameter")
             }
         }
         return (String(decoding: first.withoutOuterSpace, as: UTF8.self), parameters)
@@ -149,13 +151,13 @@ enum MultipartHeader {
     ///   quoted but often are not.
     private static func parameterValue(
         _ rest: inout ArraySlice<UInt8>, isBoundary: Bool
-    ) throws(Refusal) -> String {
+    ) throws(ParseError) -> String {
         let mark = UInt8(ascii: "\"")
         guard rest.first == mark else {
             let token = rest.prefix {
                 ASCII.isToken($0) || isBoundary && isBareBoundary($0)
             }
-            guard !token.isEmpty else { throw Refusal("a parameter without a value") }
+            guard !token.isEmpty else { throw ParseError("a parameter without a value") }
             rest = rest.dropFirst(token.count)
             return String(decoding: token, as: UTF8.self)
         }
@@ -168,7 +170,9 @@ enum MultipartHeader {
             text.append(isEscape ? mark : rest[index])
             index += isEscape ? 2 : 1
         }
-        guard index < rest.endIndex else { throw Refusal("a parameter without its closing quote") }
+        guard index < rest.endIndex else {
+            throw ParseError("a parameter without its closing quote")
+        }
         rest = rest[(index + 1)...]
         return String(decoding: text, as: UTF8.self)
     }

@@ -121,7 +121,7 @@ public struct MultipartReader: Sendable {
     }
 
     private func error(_ reason: DocumentError.Reason) -> DocumentError {
-        DocumentError(.multipart, reason, at: DocumentPlace(offset: offset), path: partName)
+        DocumentError(.multipart, reason, at: DocumentLocation(offset: offset), path: partName)
     }
 
     // MARK: - Content

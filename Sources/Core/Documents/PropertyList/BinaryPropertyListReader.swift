@@ -37,7 +37,7 @@ struct BinaryPropertyListReader {
     }
 
     func error(_ problem: String, at offset: Int) -> DocumentError {
-        DocumentError(.plist, .malformed(problem), at: DocumentPlace(offset: offset))
+        DocumentError(.plist, .malformed(problem), at: DocumentLocation(offset: offset))
     }
 
     mutating func read(into sink: inout some DocumentSink) throws(DocumentError) {
@@ -90,7 +90,7 @@ struct BinaryPropertyListReader {
         }
         guard isNew else {
             let key = string(text)
-            throw DocumentError(.plist, .duplicateKey(key), at: DocumentPlace(offset: offset))
+            throw DocumentError(.plist, .duplicateKey(key), at: DocumentLocation(offset: offset))
         }
     }
 
@@ -101,9 +101,10 @@ struct BinaryPropertyListReader {
         values += 1
         guard values <= limits.values else {
             throw DocumentError(
-                .plist, .tooManyValues(maximum: limits.values), at: DocumentPlace(offset: offset))
+                .plist, .tooManyValues(maximum: limits.values), at: DocumentLocation(offset: offset)
+            )
         }
-        if values % Interlude.values == 0 { limits.interlude?.run() }
+        if values % YieldPoint.values == 0 { limits.yieldPoint?.run() }
         let marker = bytes[offset]
         switch marker >> 4 {
         case 0x0: try readSingle(marker, at: offset, into: &sink)
@@ -150,7 +151,7 @@ struct BinaryPropertyListReader {
                 throw error("an array or dictionary contains itself", at: offset)
             }
             throw DocumentError(
-                .plist, .tooDeep(maximum: limits.depth), at: DocumentPlace(offset: offset))
+                .plist, .tooDeep(maximum: limits.depth), at: DocumentLocation(offset: offset))
         }
         let (count, start) = try size(at: offset)
         let each = table.referenceBytes * (isDictionary ? 2 : 1)
@@ -176,7 +177,7 @@ struct BinaryPropertyListReader {
         let isNegative = width == 16 ? high == .max && low >> 63 == 1 : width == 8 && low >> 63 == 1
         guard high == 0 || isNegative else {
             throw DocumentError(
-                .plist, .numberOutOfRange("of 128 bits"), at: DocumentPlace(offset: offset))
+                .plist, .numberOutOfRange("of 128 bits"), at: DocumentLocation(offset: offset))
         }
         let digits = DecimalDigits(isNegative ? 0 &- low : low, isNegative: isNegative)
         try digits.withBytes { text throws(DocumentError) in try sink.number(text) }
@@ -193,7 +194,7 @@ struct BinaryPropertyListReader {
             ? Double(Float(bitPattern: UInt32(bits))) : Double(bitPattern: bits)
         guard value.isFinite else {
             throw DocumentError(
-                .plist, .numberOutOfRange(value.description), at: DocumentPlace(offset: offset))
+                .plist, .numberOutOfRange(value.description), at: DocumentLocation(offset: offset))
         }
         return value
     }
@@ -256,7 +257,8 @@ struct BinaryPropertyListReader {
         content += count * width
         guard content <= limits.output else {
             throw DocumentError(
-                .plist, .outputTooLarge(maximum: limits.output), at: DocumentPlace(offset: offset))
+                .plist, .outputTooLarge(maximum: limits.output),
+                at: DocumentLocation(offset: offset))
         }
         return UnsafeRawBufferPointer(rebasing: bytes[start..<start + count * width])
     }

@@ -18,7 +18,7 @@ struct BinaryPropertyListTable {
         guard trailer >= Self.headerBytes else {
             throw DocumentError(
                 .plist, .malformed("the binary property list is truncated"),
-                at: DocumentPlace(offset: bytes.count))
+                at: DocumentLocation(offset: bytes.count))
         }
         offsetBytes = Int(bytes[trailer + 6])
         referenceBytes = Int(bytes[trailer + 7])
@@ -29,7 +29,7 @@ struct BinaryPropertyListTable {
             start > Self.headerBytes, start <= trailer - count * offsetBytes, top < count
         else {
             throw DocumentError(
-                .plist, .malformed("the trailer is damaged"), at: DocumentPlace(offset: trailer))
+                .plist, .malformed("the trailer is damaged"), at: DocumentLocation(offset: trailer))
         }
         (self.count, self.top, self.start) = (count, top, start)
     }
@@ -41,7 +41,7 @@ struct BinaryPropertyListTable {
         guard object < count else {
             throw DocumentError(
                 .plist, .malformed("object \(object) does not exist"),
-                at: DocumentPlace(offset: start))
+                at: DocumentLocation(offset: start))
         }
         let place = start + object * offsetBytes
         guard let offset = bytes.number(at: place, bytes: offsetBytes),
@@ -49,7 +49,7 @@ struct BinaryPropertyListTable {
         else {
             throw DocumentError(
                 .plist, .malformed("the table of offsets is damaged"),
-                at: DocumentPlace(offset: place))
+                at: DocumentLocation(offset: place))
         }
         return offset
     }

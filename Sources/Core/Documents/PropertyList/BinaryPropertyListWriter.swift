@@ -270,7 +270,7 @@ public struct BinaryPropertyListWriter: DocumentSink {
         output.put("bplist00")
         body.withBytes { body in
             for (number, object) in objects.enumerated() {
-                if number % Interlude.values == 0 { limits.interlude?.run() }
+                if number % YieldPoint.values == 0 { limits.yieldPoint?.run() }
                 let range = object.start..<object.start + object.count
                 guard object.kind != .single else {
                     output.put(UnsafeRawBufferPointer(rebasing: body[range]))

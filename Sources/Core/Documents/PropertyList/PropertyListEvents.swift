@@ -91,7 +91,7 @@ struct PropertyListEvents<Sink: DocumentSink>: XMLSink {
         guard values <= limits.values else {
             throw Self.error(.tooManyValues(maximum: limits.values))
         }
-        if values % Interlude.values == 0 { limits.interlude?.run() }
+        if values % YieldPoint.values == 0 { limits.yieldPoint?.run() }
         switch element {
         case .dict:
             try enter()

@@ -71,7 +71,7 @@ public enum PropertyListReader {
                 throw DocumentError(
                     .plist,
                     .malformed("the version of the binary property list is unknown"),
-                    at: DocumentPlace(offset: 6))
+                    at: DocumentLocation(offset: 6))
             }
             return .binary
         }
@@ -79,15 +79,15 @@ public enum PropertyListReader {
         let marks: [UInt8] = [0xEF, 0xBB, 0xBF, 0xFE, 0xFF, 0]
         let first = bytes.first { !marks.contains($0) && !XMLCharacters.isSpace($0) }
         guard let first, first != UInt8(ascii: "<") else { return .xml }
-        let place = DocumentPlace(offset: 0, line: 1, column: 1)
+        let location = DocumentLocation(offset: 0, line: 1, column: 1)
         guard "{(\"/".utf8.contains(first) else {
             throw DocumentError(
-                .plist, .malformed("this is neither XML nor a binary property list"), at: place)
+                .plist, .malformed("this is neither XML nor a binary property list"), at: location)
         }
         throw DocumentError(
             .plist,
             .malformed("old-style (ASCII) property lists are not supported"),
-            at: place)
+            at: location)
     }
 
     private static func readXML<Sink: DocumentSink>(

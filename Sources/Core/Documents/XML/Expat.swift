@@ -72,7 +72,7 @@ final class Expat {
     func push(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
         if let failure { throw failure }
         guard bytes.count <= limits.bytes - count else {
-            throw stop(.tooLarge(maximum: limits.bytes), at: DocumentPlace(offset: limits.bytes))
+            throw stop(.tooLarge(maximum: limits.bytes), at: DocumentLocation(offset: limits.bytes))
         }
         count += bytes.count
         guard held.isEmpty, bytes.count >= fewest else {
@@ -89,7 +89,7 @@ final class Expat {
     func read(_ bytes: UnsafeRawBufferPointer) throws(DocumentError) {
         if let failure { throw failure }
         guard bytes.count <= limits.bytes else {
-            throw stop(.tooLarge(maximum: limits.bytes), at: DocumentPlace(offset: limits.bytes))
+            throw stop(.tooLarge(maximum: limits.bytes), at: DocumentLocation(offset: limits.bytes))
         }
         count = bytes.count
         try give(bytes, isFinal: true)
@@ -131,15 +131,17 @@ final class Expat {
         let status = XML_Parse(expat, text, Int32(part.count), isFinal ? 1 : 0)
         if let failure { throw failure }
         guard status == XML_STATUS_OK else {
-            throw stop(faultOfExpat(), at: expat.map(DocumentPlace.init))
+            throw stop(faultOfExpat(), at: expat.map(DocumentLocation.init))
         }
     }
 
     // MARK: Errors
 
     @discardableResult
-    private func stop(_ reason: DocumentError.Reason, at place: DocumentPlace?) -> DocumentError {
-        let error = DocumentError(options.format, reason, at: place)
+    private func stop(_ reason: DocumentError.Reason, at location: DocumentLocation?)
+        -> DocumentError
+    {
+        let error = DocumentError(options.format, reason, at: location)
         failure = error
         return error
     }
@@ -147,7 +149,7 @@ final class Expat {
     /// Stops the parser from within a handler.
     private func stop(_ reason: DocumentError.Reason) {
         guard failure == nil, let expat else { return }
-        stop(reason, at: DocumentPlace(expat))
+        stop(reason, at: DocumentLocation(expat))
         XML_StopParser(expat, XML_Bool(XML_FALSE))
     }
 
@@ -215,8 +217,8 @@ final class Expat {
         guard values <= limits.values else {
             return stop(.tooManyValues(maximum: limits.values))
         }
-        if values / Interlude.values != before / Interlude.values {
-            options.limits.interlude?.run()
+        if values / YieldPoint.values != before / YieldPoint.values {
+            options.limits.yieldPoint?.run()
         }
         guard nameStarts.count < limits.depth else { return stop(.tooDeep(maximum: limits.depth)) }
         nameStarts.append(names.count)

@@ -44,15 +44,15 @@ extension OutputBytes {
     /// Appends a text as XML. If it contains a character that XML does not allow, the text is not
     /// appended completely, and a description of the character is returned.
     mutating func append(
-        escaping text: UnsafeRawBufferPointer, in place: XMLEscaping
+        escaping text: UnsafeRawBufferPointer, in context: XMLEscaping
     ) -> String? {
         var start = 0
         while true {
-            let next = place.nextSpecial(in: text, from: start)
+            let next = context.nextSpecial(in: text, from: start)
             append(UnsafeRawBufferPointer(rebasing: text[start..<next]))
             guard next < text.count else { return nil }
             if let unfit = XMLCharacters.unfit(in: text, at: next) { return unfit }
-            if let replacement = place.replacement(of: text[next]) {
+            if let replacement = context.replacement(of: text[next]) {
                 append(replacement)
             } else {
                 append(text[next])

@@ -54,10 +54,10 @@ public struct XMLTag {
     }
 
     /// Where it begins. Counts lines from the previous tag, so it is best not used for each one.
-    public var place: DocumentPlace { DocumentPlace(expat) }
+    public var location: DocumentLocation { DocumentLocation(expat) }
 }
 
-extension DocumentPlace {
+extension DocumentLocation {
     /// The position of a parser: the beginning of the event that it reports, or of an error.
     init(_ expat: OpaquePointer) {
         self.init(

@@ -135,7 +135,7 @@ struct XMLTreeBuilder: XMLSink {
 
     mutating func start(_ tag: XMLTag) throws(DocumentError) {
         var element = XMLTree.Element(String(decoding: tag.name, as: UTF8.self))
-        element.line = tag.place.line
+        element.line = tag.location.line
         element.attributes.reserveCapacity(tag.attributeCount)
         for index in 0..<tag.attributeCount {
             let attribute = tag.attribute(index)

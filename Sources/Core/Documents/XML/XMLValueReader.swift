@@ -76,29 +76,29 @@ private struct OpenElement {
     /// The values of each key, mostly one.
     private var values: [[DocumentValue]] = []
     /// The index of each key; computed if there are many.
-    private var places: [[UInt8]: Int] = [:]
+    private var indexByKey: [[UInt8]: Int] = [:]
     private var lone: DocumentValue = .null
     private static let walked = 8
 
     init(name: String) { self.name = name }
 
-    private func place(of key: String) -> Int? {
+    private func index(of key: String) -> Int? {
         if let last = keys.last, last.utf8.elementsEqual(key.utf8) { return keys.count - 1 }
         return keys.count > Self.walked
-            ? places[Array(key.utf8)] : keys.firstIndex { $0.utf8.elementsEqual(key.utf8) }
+            ? indexByKey[Array(key.utf8)] : keys.firstIndex { $0.utf8.elementsEqual(key.utf8) }
     }
 
     mutating func add(_ value: DocumentValue, as key: String) {
-        if let place = place(of: key) {
-            values[place].append(value)
+        if let index = index(of: key) {
+            values[index].append(value)
             return
         }
         keys.append(key)
         values.append([value])
         if keys.count == Self.walked + 1 {
-            for (place, key) in keys.enumerated() { places[Array(key.utf8)] = place }
+            for (index, key) in keys.enumerated() { indexByKey[Array(key.utf8)] = index }
         } else if keys.count > Self.walked {
-            places[Array(key.utf8)] = keys.count - 1
+            indexByKey[Array(key.utf8)] = keys.count - 1
         }
     }
 

@@ -102,9 +102,9 @@ public struct XMLWriter {
     }
 
     private mutating func appendEscaped(
-        _ text: UnsafeRawBufferPointer, in place: XMLEscaping
+        _ text: UnsafeRawBufferPointer, in context: XMLEscaping
     ) throws(DocumentError) {
-        if let unfit = output.append(escaping: text, in: place) {
+        if let unfit = output.append(escaping: text, in: context) {
             throw DocumentError(.xml, .unrepresentable(unfit))
         }
         try checkSize()

@@ -39,7 +39,7 @@ package struct DestinationRules: Sendable, Hashable {
         /// The address may be connected to.
         case allowed
         /// It may not be connected to, for this reason.
-        case refused(DestinationRefusal)
+        case refused(DestinationRefusalReason)
     }
 
     /// Decides about one address.
@@ -55,14 +55,14 @@ package struct DestinationRules: Sendable, Hashable {
             if let embedded, network.contains(embedded) { return .refused(.deniedNetwork) }
         }
         for network in allow where network.contains(address) { return .allowed }
-        guard let refusal = DestinationRefusal(scope: address.scope) else { return .allowed }
+        guard let refusal = DestinationRefusalReason(scope: address.scope) else { return .allowed }
         if host.allowed, host.isAddress || refusal.isOpenedByHostName { return .allowed }
         return .refused(refusal)
     }
 }
 
 /// Why an address may not be connected to. The raw value is the token in metrics and logs.
-package enum DestinationRefusal: String, Error, Sendable, Hashable, CaseIterable {
+package enum DestinationRefusalReason: String, Error, Sendable, Hashable, CaseIterable {
     /// A host pattern of the deny list matches the name.
     case deniedHost = "denied_host"
     /// The address is in a network of the deny list.

@@ -28,7 +28,7 @@ package struct ShareTable<Key: Hashable, Value> {
         var oldest = none
         var newest = none
         /// Its index in `order`.
-        var place: Int
+        var position: Int
     }
 
     private static var none: Int { -1 }
@@ -135,8 +135,8 @@ package struct ShareTable<Key: Hashable, Value> {
     }
 
     /// Removes the entries that satisfy a condition; takes time linear in the number of entries.
-    package mutating func removeAll(where isToGo: (Key, Value) -> Bool) {
-        for case let slot? in slots where isToGo(slot.key, slot.value) { remove(slot.key) }
+    package mutating func removeAll(where shouldRemove: (Key, Value) -> Bool) {
+        for case let slot? in slots where shouldRemove(slot.key, slot.value) { remove(slot.key) }
     }
 
     /// Changes the limit. The memory of evicted entries is released.
@@ -194,7 +194,7 @@ package struct ShareTable<Key: Hashable, Value> {
 
     private mutating func holder(of client: IPNetwork?) -> Int {
         if let known = holderIndices[client] { return known }
-        let holder = Holder(client: client, place: order.count)
+        let holder = Holder(client: client, position: order.count)
         let index: Int
         if let free = freeHolders.popLast() {
             index = free
@@ -250,12 +250,12 @@ package struct ShareTable<Key: Hashable, Value> {
     private mutating func forget(_ holder: Int) {
         guard let known = holders[holder] else { return }
         let last = order.count - 1
-        swap(known.place, last)
+        swap(known.position, last)
         order.removeLast()
         holderIndices[known.client] = nil
         holders[holder] = nil
         freeHolders.append(holder)
-        if known.place < last { settle(order[known.place]) }
+        if known.position < last { settle(order[known.position]) }
     }
 
     // MARK: The heap
@@ -269,28 +269,28 @@ package struct ShareTable<Key: Hashable, Value> {
 
     /// Restores the heap's order for a holder whose weight has changed.
     private mutating func settle(_ holder: Int) {
-        guard var place = holders[holder]?.place else { return }
-        while place > 0, precedes(order[place], order[(place - 1) / 2]) {
-            swap(place, (place - 1) / 2)
-            place = (place - 1) / 2
+        guard var position = holders[holder]?.position else { return }
+        while position > 0, precedes(order[position], order[(position - 1) / 2]) {
+            swap(position, (position - 1) / 2)
+            position = (position - 1) / 2
         }
         while true {
-            var first = place
-            for child in [2 * place + 1, 2 * place + 2]
+            var first = position
+            for child in [2 * position + 1, 2 * position + 2]
             where child < order.count && precedes(order[child], order[first]) {
                 first = child
             }
-            guard first != place else { return }
-            swap(place, first)
-            place = first
+            guard first != position else { return }
+            swap(position, first)
+            position = first
         }
     }
 
     private mutating func swap(_ one: Int, _ other: Int) {
         guard one != other else { return }
         order.swapAt(one, other)
-        holders[order[one]]?.place = one
-        holders[order[other]]?.place = other
+        holders[order[one]]?.position = one
+        holders[order[other]]?.position = other
     }
 }
 

@@ -144,7 +144,7 @@ struct FieldScanner: Sendable {
             while position < bytes.count, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
             guard position < bytes.count else { return false }
             id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
-            guard bytes[position] == Byte.colon, repair.mends(id) else {
+            guard bytes[position] == Byte.colon, repair.repairs(id) else {
                 position = nameEnd
                 // This throws the right error as soon as enough of the line has arrived.
                 return try isEmptyLine(bytes, first: false)
@@ -162,10 +162,10 @@ struct FieldScanner: Sendable {
             endIrregularLine(&fields)
             return true
         }
-        guard let last = fields.last, repair.mends(last.id) else { throw .obsoleteLineFolding }
+        guard let last = fields.last, repair.repairs(last.id) else { throw .obsoleteLineFolding }
         guard try bytes.findValueEnd(&position) else { return false }
         let more = bytes.trimmed(from: lineStart, to: position)
-        guard repair.mends(fieldNamed(at: more, bytes)) else { throw .obsoleteLineFolding }
+        guard repair.repairs(fieldNamed(at: more, bytes)) else { throw .obsoleteLineFolding }
         if !more.isEmpty {
             let start = last.value.isEmpty ? more.start : last.value.start
             fields.setValue(

@@ -24,7 +24,7 @@ enum LineRepair: UInt8 {
     ])
 
     /// Whether an irregular line of this field is repaired.
-    func mends(_ id: FieldID) -> Bool {
+    func repairs(_ id: FieldID) -> Bool {
         switch self {
         case .none: false
         case .harmless: !Self.framing.contains(id)
@@ -58,12 +58,12 @@ extension ResponseHead {
                 head[offset] = Byte.space
             }
         }
-        sayLengthOnce(in: head)
+        keepFirstLength(in: head)
     }
 
     /// Keeps the first of several equal lengths. The others are replaced by white space: after that
     /// length or, if they are on another line, at the end of the line before it.
-    private mutating func sayLengthOnce(in head: UnsafeMutableRawBufferPointer) {
+    private mutating func keepFirstLength(in head: UnsafeMutableRawBufferPointer) {
         guard let first = fields.firstIndex(where: { $0.id == .contentLength }) else { return }
         for index in (0..<fields.count).reversed() where fields[index].id == .contentLength {
             let (start, end) = (Int(fields[index].name.start), lineEnd(index))

@@ -22,7 +22,7 @@ package struct RequestHeadParser: Sendable {
     /// Where the part that `state` names began.
     private var mark = 0
     private var scanner = FieldScanner(from: 0)
-    private var formerAuthority = FormerAuthority()
+    private var previousAuthority = PreviousAuthority()
 
     /// Creates a parser for a connection on which nothing has been read.
     package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
@@ -86,7 +86,7 @@ package struct RequestHeadParser: Sendable {
                 state = .version
             case .version:
                 guard try scanVersion(bytes, &head) else { return false }
-                try head.resolveTarget(bytes, &formerAuthority)
+                try head.resolveTarget(bytes, &previousAuthority)
                 scanner = FieldScanner(from: position)
                 state = .fields
             case .fields:

@@ -11,22 +11,22 @@ extension RequestHead {
     /// ambiguous here.
     @inline(__always)
     mutating func resolveTarget(
-        _ bytes: HeadBytes, _ former: inout FormerAuthority
+        _ bytes: HeadBytes, _ previous: inout PreviousAuthority
     ) throws(WireError) {
         scheme = .http
         hostConflicts = false
-        if method == .connect { return try resolveRareTarget(bytes, &former) }
+        if method == .connect { return try resolveRareTarget(bytes, &previous) }
         if bytes[Int(target.start)] == Byte.slash {
             form = .origin
             path = target
-        } else if !former.resolve(&self, bytes) {
-            try resolveRareTarget(bytes, &former)
+        } else if !previous.resolve(&self, bytes) {
+            try resolveRareTarget(bytes, &previous)
         }
     }
 
     @inline(never)
     private mutating func resolveRareTarget(
-        _ bytes: HeadBytes, _ former: inout FormerAuthority
+        _ bytes: HeadBytes, _ previous: inout PreviousAuthority
     ) throws(WireError) {
         if method == .connect {
             try resolveAuthorityForm(bytes)
@@ -37,7 +37,7 @@ extension RequestHead {
             path = target
         } else {
             try resolveAbsoluteForm(bytes)
-            former.note(self, bytes)
+            previous.note(self, bytes)
         }
     }
 

@@ -9,21 +9,21 @@ package struct ResponseContext: Sendable {
     /// Whether irregular lines are accepted, to be repaired (``ResponseHead/repair(in:)``). Not in
     /// heads that had to be rewritten, which would be two irregularities at once, nor in a proxy's
     /// response to CONNECT.
-    package var mendsLines: Bool
+    package var repairsLines: Bool
 
     /// Creates the context of a request.
     package init(
         method: Method, allowsSwitch: Bool = false, isUserAgent: Bool = false,
-        mendsLines: Bool = true
+        repairsLines: Bool = true
     ) {
         self.method = method
         self.allowsSwitch = allowsSwitch
         self.isUserAgent = isUserAgent
-        self.mendsLines = mendsLines
+        self.repairsLines = repairsLines
     }
 
     fileprivate var repair: LineRepair {
-        guard mendsLines else { return .none }
+        guard repairsLines else { return .none }
         return isUserAgent ? .all : .harmless
     }
 }
@@ -218,7 +218,7 @@ extension ResponseHead {
             context.isUserAgent && fields.contains(.transferEncoding)
             ? try MessageFraming.readAsUserAgent(fields, version, bytes, persists: &keepAlive)
             : try MessageFraming.read(
-                &fields, version, bytes, readingEqualLengths: context.mendsLines)
+                &fields, version, bytes, readingEqualLengths: context.repairsLines)
         switch status {
         case 100..<200, 204:
             if let announced, announced != .length(0) {

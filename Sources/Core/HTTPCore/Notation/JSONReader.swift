@@ -57,7 +57,7 @@ package enum JSONValue: Equatable {
 }
 
 /// Why a text is not JSON, and at which byte, counted from 1.
-package struct JSONProblem: Error, Equatable {
+package struct JSONSyntaxError: Error, Equatable {
     package var text: String
     package var position: Int
 }
@@ -71,18 +71,18 @@ package struct JSONReader {
     private var index: Int
 
     /// Reads `bytes` as a single value, with nothing but white space around it.
-    package static func read(_ bytes: ArraySlice<UInt8>) throws(JSONProblem) -> JSONValue {
+    package static func read(_ bytes: ArraySlice<UInt8>) throws(JSONSyntaxError) -> JSONValue {
         var reader = JSONReader(bytes: bytes, index: bytes.startIndex)
         let value = try reader.value(depth: 0)
         reader.skipSpace()
         guard reader.index == bytes.endIndex else {
-            throw reader.problem("there is data after the value")
+            throw reader.error("there is data after the value")
         }
         return value
     }
 
-    private func problem(_ text: String) -> JSONProblem {
-        JSONProblem(text: text, position: index - bytes.startIndex + 1)
+    private func error(_ text: String) -> JSONSyntaxError {
+        JSONSyntaxError(text: text, position: index - bytes.startIndex + 1)
     }
 
     private var next: UInt8? { index < bytes.endIndex ? bytes[index] : nil }
@@ -98,10 +98,10 @@ package struct JSONReader {
         return true
     }
 
-    private mutating func value(depth: Int) throws(JSONProblem) -> JSONValue {
-        guard depth < Self.depth else { throw problem("arrays and objects are nested too deeply") }
+    private mutating func value(depth: Int) throws(JSONSyntaxError) -> JSONValue {
+        guard depth < Self.depth else { throw error("arrays and objects are nested too deeply") }
         skipSpace()
-        guard let next else { throw problem("the text ends where a value is expected") }
+        guard let next else { throw error("the text ends where a value is expected") }
         switch next {
         case UInt8(ascii: "{"): return try object(depth: depth)
         case UInt8(ascii: "["): return try array(depth: depth)
@@ -110,17 +110,17 @@ package struct JSONReader {
         case UInt8(ascii: "f"): return try word("false", .boolean(false))
         case UInt8(ascii: "n"): return try word("null", .null)
         case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): return try number()
-        default: throw problem("not a JSON value")
+        default: throw error("not a JSON value")
         }
     }
 
     private mutating func word(
         _ word: StaticString, _ value: JSONValue
-    ) throws(JSONProblem) -> JSONValue {
+    ) throws(JSONSyntaxError) -> JSONValue {
         let count = word.utf8CodeUnitCount
         let matches = bytes[index...].prefix(count).elementsEqual(
             UnsafeBufferPointer(start: word.utf8Start, count: count))
-        guard matches else { throw problem("not a JSON value") }
+        guard matches else { throw error("not a JSON value") }
         index += count
         return value
     }
@@ -131,57 +131,57 @@ package struct JSONReader {
         return index - start
     }
 
-    private mutating func number() throws(JSONProblem) -> JSONValue {
+    private mutating func number() throws(JSONSyntaxError) -> JSONValue {
         let start = index
         if next == UInt8(ascii: "-") { index += 1 }
         let leadsWithZero = next == UInt8(ascii: "0")
         let whole = digits()
         guard whole > 0, !leadsWithZero || whole == 1 else {
-            throw problem("a number is malformed")
+            throw error("a number is malformed")
         }
         if next == UInt8(ascii: ".") {
             index += 1
-            guard digits() > 0 else { throw problem("a number is malformed") }
+            guard digits() > 0 else { throw error("a number is malformed") }
         }
         if next == UInt8(ascii: "e") || next == UInt8(ascii: "E") {
             index += 1
             if next == UInt8(ascii: "+") || next == UInt8(ascii: "-") { index += 1 }
-            guard digits() > 0 else { throw problem("a number is malformed") }
+            guard digits() > 0 else { throw error("a number is malformed") }
         }
         return .number(String(decoding: bytes[start..<index], as: UTF8.self))
     }
 
-    private mutating func array(depth: Int) throws(JSONProblem) -> JSONValue {
+    private mutating func array(depth: Int) throws(JSONSyntaxError) -> JSONValue {
         index += 1
         var values: [JSONValue] = []
         if take(UInt8(ascii: "]")) { return .array(values) }
         while true {
             values.append(try value(depth: depth + 1))
             if take(UInt8(ascii: "]")) { return .array(values) }
-            guard take(UInt8(ascii: ",")) else { throw problem("expected ',' or ']'") }
+            guard take(UInt8(ascii: ",")) else { throw error("expected ',' or ']'") }
         }
     }
 
-    private mutating func object(depth: Int) throws(JSONProblem) -> JSONValue {
+    private mutating func object(depth: Int) throws(JSONSyntaxError) -> JSONValue {
         index += 1
         var members: [(name: String, value: JSONValue)] = []
         var names: Set<String> = []
         if take(UInt8(ascii: "}")) { return .object(members) }
         while true {
             skipSpace()
-            guard next == UInt8(ascii: "\"") else { throw problem("expected a name in quotes") }
+            guard next == UInt8(ascii: "\"") else { throw error("expected a name in quotes") }
             let name = try string()
             guard names.insert(name).inserted else {
-                throw problem("a duplicate name in an object")
+                throw error("a duplicate name in an object")
             }
-            guard take(UInt8(ascii: ":")) else { throw problem("expected ':'") }
+            guard take(UInt8(ascii: ":")) else { throw error("expected ':'") }
             members.append((name, try value(depth: depth + 1)))
             if take(UInt8(ascii: "}")) { return .object(members) }
-            guard take(UInt8(ascii: ",")) else { throw problem("expected ',' or '}'") }
+            guard take(UInt8(ascii: ",")) else { throw error("expected ',' or '}'") }
         }
     }
 
-    private mutating func string() throws(JSONProblem) -> String {
+    private mutating func string() throws(JSONSyntaxError) -> String {
         index += 1
         var text: [UInt8] = []
         var clean = index
@@ -191,7 +191,7 @@ package struct JSONReader {
                 text += bytes[clean..<index]
                 index += 1
                 guard let string = String(validating: text, as: UTF8.self) else {
-                    throw problem("a string is not UTF-8")
+                    throw error("a string is not UTF-8")
                 }
                 return string
             case UInt8(ascii: "\\"):
@@ -199,15 +199,15 @@ package struct JSONReader {
                 index += 1
                 try escape(into: &text)
                 clean = index
-            case 0..<0x20: throw problem("a control character in a string")
+            case 0..<0x20: throw error("a control character in a string")
             default: index += 1
             }
         }
-        throw problem("an unterminated string")
+        throw error("an unterminated string")
     }
 
-    private mutating func escape(into text: inout [UInt8]) throws(JSONProblem) {
-        guard let byte = next else { throw problem("an unterminated string") }
+    private mutating func escape(into text: inout [UInt8]) throws(JSONSyntaxError) {
+        guard let byte = next else { throw error("an unterminated string") }
         index += 1
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"): text.append(byte)
@@ -219,25 +219,25 @@ package struct JSONReader {
         case UInt8(ascii: "u"):
             var code = UInt32(try unit())
             if (0xD800...0xDBFF).contains(code) {
-                guard next == UInt8(ascii: "\\") else { throw problem("half a surrogate pair") }
+                guard next == UInt8(ascii: "\\") else { throw error("half a surrogate pair") }
                 index += 1
-                guard next == UInt8(ascii: "u") else { throw problem("half a surrogate pair") }
+                guard next == UInt8(ascii: "u") else { throw error("half a surrogate pair") }
                 index += 1
                 let low = UInt32(try unit())
                 guard (0xDC00...0xDFFF).contains(low) else {
-                    throw problem("half a surrogate pair")
+                    throw error("half a surrogate pair")
                 }
                 code = 0x10000 + (code - 0xD800) << 10 + (low - 0xDC00)
             }
-            guard let scalar = Unicode.Scalar(code) else { throw problem("half a surrogate pair") }
+            guard let scalar = Unicode.Scalar(code) else { throw error("half a surrogate pair") }
             text += Array(String(Character(scalar)).utf8)
-        default: throw problem("not a JSON escape")
+        default: throw error("not a JSON escape")
         }
     }
 
-    private mutating func unit() throws(JSONProblem) -> UInt16 {
+    private mutating func unit() throws(JSONSyntaxError) -> UInt16 {
         let digits = bytes[index...].prefix(4).compactMap(ASCII.hexValue)
-        guard digits.count == 4 else { throw problem("\\u without four hex digits") }
+        guard digits.count == 4 else { throw error("\\u without four hex digits") }
         index += 4
         return digits.reduce(0) { $0 << 4 | UInt16($1) }
     }

@@ -8,7 +8,7 @@ package struct RequestRules: Sendable, Equatable {
     package var query = QueryRules()
     package var cachePolicy = RequestCachePolicy.useProtocol
     /// Where parameters are sent.
-    package var parameters = ParameterPlace.keep
+    package var parameters = ParameterPlacement.keep
     /// The translation of the content; `nil` if it is sent unchanged.
     package var body: RequestBodyRules?
 
@@ -121,7 +121,7 @@ package enum RequestCachePolicy: String, Sendable, Equatable, CaseIterable {
 }
 
 /// Where the parameters of a forwarded request are sent.
-package enum ParameterPlace: String, Sendable, Equatable, CaseIterable {
+package enum ParameterPlacement: String, Sendable, Equatable, CaseIterable {
     /// Where they were.
     case keep
     /// In the query for GET, HEAD and DELETE, in the content for other methods.

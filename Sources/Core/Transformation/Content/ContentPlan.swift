@@ -29,14 +29,14 @@ package struct ContentPlan: Sendable {
     ///
     /// - Parameters:
     ///   - content: whole, without content coding.
-    ///   - extent: if exceeded, ``TransformationProblem/responseBodyTooLarge`` is thrown.
-    ///   - interlude: called from time to time during the work.
+    ///   - extent: if exceeded, ``TransformationReason/responseBodyTooLarge`` is thrown.
+    ///   - yieldPoint: called from time to time during the work.
     package func run(
-        _ content: [UInt8], _ extent: WorkExtent = .full, interlude: Interlude? = nil
-    ) throws(TransformationFailure) -> PlannedContent {
+        _ content: [UInt8], _ extent: WorkExtent = .full, yieldPoint: YieldPoint? = nil
+    ) throws(TransformationError) -> PlannedContent {
         try steps.run(
             content, contentType: contentType,
-            limits: extent.limits(bytes: maximumBytes, interlude))
+            limits: extent.limits(bytes: maximumBytes, yieldPoint))
     }
 }
 

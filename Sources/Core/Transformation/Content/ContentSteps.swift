@@ -45,9 +45,9 @@ struct ContentSteps: Sendable {
 
     /// Throws if a type is invalid, and content that is to be translated could be read as what it
     /// would be without that error: it would pass unprocessed.
-    func refuseUnclear(_ type: ContentType?) throws(TransformationFailure) {
+    func refuseUnclear(_ type: ContentType?) throws(TransformationError) {
         guard let from = translation?.from,
-            let failure = TransformationFailure(.responseTypeRefused, unclear: type, from)
+            let failure = TransformationError(.responseTypeRefused, unclear: type, from)
         else { return }
         throw failure
     }
@@ -62,14 +62,14 @@ struct ContentSteps: Sendable {
 
     /// Throws if empty content cannot be what the content must be: it satisfies no schema, and is
     /// not an image.
-    func refuseNothing() throws(TransformationFailure) {
+    func refuseEmptyContent() throws(TransformationError) {
         guard needsContent else { return }
         if needsSchema {
-            throw TransformationFailure(
+            throw TransformationError(
                 .responseSchemaViolated, "there is no content that could satisfy the schema")
         }
         guard image == nil else {
-            throw TransformationFailure(.responseImageRefused, "there is no content")
+            throw TransformationError(.responseImageRefused, "there is no content")
         }
     }
 
@@ -89,9 +89,9 @@ struct ContentSteps: Sendable {
 
     func run(
         _ content: [UInt8], contentType: String?, limits: DocumentLimits
-    ) throws(TransformationFailure) -> PlannedContent {
+    ) throws(TransformationError) -> PlannedContent {
         guard content.count <= limits.bytes else {
-            throw TransformationFailure(
+            throw TransformationError(
                 .responseBodyTooLarge, "it has more than \(limits.bytes) bytes")
         }
         // Whatever the framing: with `Content-Length: 0` nothing is gathered.
@@ -110,23 +110,25 @@ struct ContentSteps: Sendable {
     private func check(
         _ content: [UInt8], _ format: DocumentFormat, _ contentType: String?,
         _ limits: DocumentLimits
-    ) throws(TransformationFailure) {
-        guard !SourceContent.isNothing(content, format) else { return try refuseNothing() }
+    ) throws(TransformationError) {
+        guard !SourceContent.isEmptyContent(content, format) else {
+            return try refuseEmptyContent()
+        }
         var bytes = content
         do throws(DocumentError) {
             let source = try SourceContent(content, format, contentType: contentType)
             bytes = source.bytes
             try source.check(limits: limits)
         } catch {
-            throw TransformationFailure(error, .response, source: format, content: bytes)
+            throw TransformationError(error, .response, source: format, content: bytes)
         }
         guard needsSchema else { return }
         guard let schema else {
-            throw TransformationFailure(
+            throw TransformationError(
                 .responseSchemaViolated, "there is no validator for its schema")
         }
-        let outcome: Result<Void, TransformationFailure> = bytes.withUnsafeBytes { bytes in
-            Result { () throws(TransformationFailure) in try schema.check(bytes) }
+        let outcome: Result<Void, TransformationError> = bytes.withUnsafeBytes { bytes in
+            Result { () throws(TransformationError) in try schema.check(bytes) }
         }
         try outcome.get()
     }
@@ -134,13 +136,13 @@ struct ContentSteps: Sendable {
     private func translate(
         _ content: [UInt8], by translation: DocumentTranslation, _ contentType: String?,
         _ limits: DocumentLimits
-    ) throws(TransformationFailure) -> PlannedContent {
+    ) throws(TransformationError) -> PlannedContent {
         let type = ContentType(contentType)
         var bytes = content
         do throws(DocumentError) {
             var planned = PlannedContent()
-            let isNothing = SourceContent.isNothing(content, translation.from)
-            if !isNothing {
+            let isEmptyContent = SourceContent.isEmptyContent(content, translation.from)
+            if !isEmptyContent {
                 let source = try SourceContent(
                     content, translation.from, contentType: contentType)
                 bytes = source.bytes
@@ -155,24 +157,24 @@ struct ContentSteps: Sendable {
                 bytes = product.bytes
             }
             let changesType = translation.changesType(of: type)
-            guard changesType || !isNothing else { return planned }
+            guard changesType || !isEmptyContent else { return planned }
             planned.changed = TranslatedContent(
-                bytes: isNothing ? [] : bytes,
+                bytes: isEmptyContent ? [] : bytes,
                 contentType: changesType
                     ? translation.contentType : contentType ?? translation.contentType)
             return planned
         } catch {
-            throw TransformationFailure(
+            throw TransformationError(
                 error, .response, source: translation.from, content: bytes)
         }
     }
 
     private func transformImage(
         _ content: [UInt8]
-    ) throws(TransformationFailure) -> PlannedContent {
-        if content.isEmpty { try refuseNothing() }
+    ) throws(TransformationError) -> PlannedContent {
+        if content.isEmpty { try refuseEmptyContent() }
         guard let images, let image else {
-            throw TransformationFailure(.overloaded, "there is no image decoder")
+            throw TransformationError(.overloaded, "there is no image decoder")
         }
         guard let changed = try images.transform(content, by: image) else {
             return PlannedContent()

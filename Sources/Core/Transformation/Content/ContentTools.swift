@@ -15,17 +15,17 @@ package struct TranslatedContent: Sendable, Equatable {
 /// thread.
 package protocol ImageTransforming: Sendable {
     /// Applies the rules to an image; returns `nil` if it may stay as it is. Throws if it is not an
-    /// image, or one that the rules refuse (``TransformationProblem/responseImageRefused``).
+    /// image, or one that the rules refuse (``TransformationReason/responseImageRefused``).
     func transform(
         _ image: [UInt8], by rules: ImageRules
-    ) throws(TransformationFailure) -> TranslatedContent?
+    ) throws(TransformationError) -> TranslatedContent?
 }
 
 /// Checks content against a JSON Schema.
 package protocol JSONSchemaChecking: Sendable {
-    /// Throws ``TransformationProblem/responseSchemaViolated`` with the path of whatever does not
+    /// Throws ``TransformationReason/responseSchemaViolated`` with the path of whatever does not
     /// satisfy the schema. `json` is content without content coding that has already been parsed.
-    func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure)
+    func check(_ json: UnsafeRawBufferPointer) throws(TransformationError)
 }
 
 /// Compiles the text of a JSON Schema; throws what is wrong with it.

@@ -25,13 +25,13 @@ package struct RequestTranslation: Sendable {
     /// Whether content is translated, or moved to the query, according to its Content-Type (`nil`
     /// if it has none; it then is not).
     ///
-    /// - Throws: ``TransformationProblem/requestBodyInvalid`` for an invalid type that a server
+    /// - Throws: ``TransformationReason/requestBodyInvalid`` for an invalid type that a server
     ///   could nevertheless read as the format.
     package func applies(
         toContentType value: String?
-    ) throws(TransformationFailure) -> Bool {
+    ) throws(TransformationError) -> Bool {
         guard let type = ContentType(value) else { return false }
-        if let unclear = TransformationFailure(.requestBodyInvalid, unclear: type, source) {
+        if let unclear = TransformationError(.requestBodyInvalid, unclear: type, source) {
             throw unclear
         }
         return source.isFormat(of: type.essence)
@@ -39,7 +39,7 @@ package struct RequestTranslation: Sendable {
 
     /// Whether empty content means something in the format: a form without pairs, or nothing, where
     /// JSON or a property list is expected.
-    package var readsNothing: Bool {
+    package var acceptsEmptyContent: Bool {
         switch source {
         case .form, .json, .plist: true
         case .xml, .multipart: false
@@ -50,32 +50,32 @@ package struct RequestTranslation: Sendable {
     ///
     /// - Parameters:
     ///   - content: without content coding.
-    ///   - extent: if exceeded, ``TransformationProblem/requestBodyTooLarge`` is thrown.
-    ///   - interlude: called from time to time during the work.
-    /// - Throws: a request's error; ``TransformationProblem/requestFileRefused`` if a part of
+    ///   - extent: if exceeded, ``TransformationReason/requestBodyTooLarge`` is thrown.
+    ///   - yieldPoint: called from time to time during the work.
+    /// - Throws: a request's error; ``TransformationReason/requestFileRefused`` if a part of
     ///   multipart content is a file.
     package func translate(
         _ content: [UInt8], contentType: String?, _ extent: WorkExtent = .full,
-        interlude: Interlude? = nil
-    ) throws(TransformationFailure) -> TranslatedContent {
+        yieldPoint: YieldPoint? = nil
+    ) throws(TransformationError) -> TranslatedContent {
         guard source != target else {
             return TranslatedContent(
                 bytes: content, contentType: contentType ?? source.mediaTypes[0])
         }
         return try made(
             by: translation(from: source, to: target), of: content, contentType, extent,
-            interlude)
+            yieldPoint)
     }
 
     /// Converts a request's content into query pairs such as `a=1&b=2`: for methods whose
     /// parameters are sent in the query.
     package func query(
         from content: [UInt8], contentType: String?, _ extent: WorkExtent = .full,
-        interlude: Interlude? = nil
-    ) throws(TransformationFailure) -> String {
+        yieldPoint: YieldPoint? = nil
+    ) throws(TransformationError) -> String {
         let made = try made(
             by: translation(from: source, to: .form), of: content, contentType, extent,
-            interlude)
+            yieldPoint)
         return String(decoding: made.bytes, as: UTF8.self)
     }
 
@@ -83,7 +83,7 @@ package struct RequestTranslation: Sendable {
     /// in the content.
     package func content(
         fromQuery query: String
-    ) throws(TransformationFailure) -> TranslatedContent {
+    ) throws(TransformationError) -> TranslatedContent {
         try made(
             by: translation(from: .form, to: target),
             of: Array(query.utf8), nil, .full, nil)
@@ -99,23 +99,23 @@ package struct RequestTranslation: Sendable {
 
     private func made(
         by translation: DocumentTranslation, of content: [UInt8], _ contentType: String?,
-        _ extent: WorkExtent, _ interlude: Interlude?
-    ) throws(TransformationFailure) -> TranslatedContent {
+        _ extent: WorkExtent, _ yieldPoint: YieldPoint?
+    ) throws(TransformationError) -> TranslatedContent {
         var bytes = content
         do throws(DocumentError) {
-            let isNothing = SourceContent.isNothing(content, translation.from)
-            if !isNothing {
+            let isEmptyContent = SourceContent.isEmptyContent(content, translation.from)
+            if !isEmptyContent {
                 let source = try SourceContent(
                     content, translation.from, contentType: contentType)
                 bytes = source.bytes
                 bytes = try translation.translate(
-                    source, limits: extent.limits(bytes: maximumBytes, interlude)
+                    source, limits: extent.limits(bytes: maximumBytes, yieldPoint)
                 ).bytes
             }
             return TranslatedContent(
-                bytes: isNothing ? [] : bytes, contentType: translation.contentType)
+                bytes: isEmptyContent ? [] : bytes, contentType: translation.contentType)
         } catch {
-            throw TransformationFailure(error, .request, source: translation.from, content: bytes)
+            throw TransformationError(error, .request, source: translation.from, content: bytes)
         }
     }
 }

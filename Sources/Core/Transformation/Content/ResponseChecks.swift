@@ -18,39 +18,39 @@ package struct ResponseChecks: Sendable {
     ) {
         self.rules = rules
         steps = ContentSteps(rules, schema: schema, images: images)
-        guard rules.statusCodes != nil || rules.contentTypes != nil || looksAtContent else {
+        guard rules.statusCodes != nil || rules.contentTypes != nil || examinesContent else {
             return nil
         }
     }
 
-    /// Throws ``TransformationProblem/responseStatusRefused`` for a status that is not accepted.
-    package func check(status: UInt16) throws(TransformationFailure) {
+    /// Throws ``TransformationReason/responseStatusRefused`` for a status that is not accepted.
+    package func check(status: UInt16) throws(TransformationError) {
         guard let accepted = rules.statusCodes,
             !accepted.contains(where: { $0.contains(status) })
         else { return }
         let expected = accepted.map { range in
             range.count == 1 ? "\(range.lowerBound)" : "\(range.lowerBound)-\(range.upperBound)"
         }
-        throw TransformationFailure(
+        throw TransformationError(
             .responseStatusRefused,
             "the status is \(status); expected \(expected.joined(separator: ", "))")
     }
 
-    /// Throws ``TransformationProblem/responseTypeRefused`` for content whose type is not accepted,
+    /// Throws ``TransformationReason/responseTypeRefused`` for content whose type is not accepted,
     /// and for content that might have to be translated but whose type does not say so. Without
     /// content the type does not matter.
     ///
     /// - Parameter contentType: the field's value; `nil` if it is absent.
     package func check(
         contentType: String?, hasContent: Bool
-    ) throws(TransformationFailure) {
+    ) throws(TransformationError) {
         guard hasContent else { return }
         try steps.refuseUnclear(ContentType(contentType))
         guard let accepted = rules.contentTypes else { return }
         let type = ContentType(contentType)?.essence
         guard !accepted.contains(where: { Self.fits(type, $0) }) else { return }
         let found = type.map { "the content is \(Self.quotable($0))" } ?? "the content has no type"
-        throw TransformationFailure(
+        throw TransformationError(
             .responseTypeRefused, "\(found); expected \(accepted.joined(separator: ", "))")
     }
 
@@ -70,14 +70,14 @@ package struct ResponseChecks: Sendable {
         }
     }
 
-    /// Throws ``TransformationProblem/responseSchemaViolated`` or
-    /// ``TransformationProblem/responseImageRefused`` for a response without content if content is
+    /// Throws ``TransformationReason/responseSchemaViolated`` or
+    /// ``TransformationReason/responseImageRefused`` for a response without content if content is
     /// checked against a schema or must be an image, unless it needs none
     /// (``needsContent(answering:status:)``). Content that only has to parse may be absent.
     ///
     /// - Parameter contentType: the field's value; `nil` if it is absent.
-    package func refuseNothing(contentType: String?) throws(TransformationFailure) {
-        try steps.forContent(ofType: ContentType(contentType)).refuseNothing()
+    package func refuseEmptyContent(contentType: String?) throws(TransformationError) {
+        try steps.forContent(ofType: ContentType(contentType)).refuseEmptyContent()
     }
 
     private static func fits(_ type: String?, _ accepted: String) -> Bool {
@@ -97,17 +97,17 @@ package struct ResponseChecks: Sendable {
     ///   - isPartial: whether it is part of a representation (206, Content-Range).
     ///   - noTransform: whether its sender wants it unchanged (RFC 9111 §5.2.2.6).
     ///   - needsContent: see ``needsContent(answering:status:)``.
-    /// - Throws: ``TransformationProblem/responsePartial`` for a part of something that would have
-    ///   to be checked, ``TransformationProblem/responseNoTransform`` if the rules refuse it.
+    /// - Throws: ``TransformationReason/responsePartial`` for a part of something that would have
+    ///   to be checked, ``TransformationReason/responseNoTransform`` if the rules refuse it.
     package func plan(
         contentType: String?, isPartial: Bool, noTransform: Bool, needsContent: Bool = true
-    ) throws(TransformationFailure) -> ContentPlan? {
+    ) throws(TransformationError) -> ContentPlan? {
         var steps = steps.forContent(ofType: ContentType(contentType))
         steps.needsContent = needsContent
         guard !steps.isEmpty else { return nil }
         if isPartial {
             guard steps.checks || rules.noTransform == .refuse else { return nil }
-            throw TransformationFailure(
+            throw TransformationError(
                 .responsePartial,
                 "it is part of a representation, which can be neither checked nor changed")
         }
@@ -143,7 +143,7 @@ package struct ResponseChecks: Sendable {
     }
 
     /// Whether content of any type is examined: it is then requested as a whole.
-    package var looksAtContent: Bool { !steps.isEmpty }
+    package var examinesContent: Bool { !steps.isEmpty }
 
     /// Identifies the rules that change content: eight hex digits, the same in every process, for
     /// entity tags. It differs for different rules.
@@ -165,7 +165,7 @@ package struct ResponseChecks: Sendable {
     }
 }
 
-extension TransformationFailure {
-    static let wantsNoTransformation = TransformationFailure(
+extension TransformationError {
+    static let wantsNoTransformation = TransformationError(
         .responseNoTransform, "its sender wants it unchanged (no-transform)")
 }

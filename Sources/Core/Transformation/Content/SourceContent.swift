@@ -37,7 +37,7 @@ struct SourceContent {
 
     /// Whether content is empty: no bytes or, as in AFNetworking for JSON, a single space. A form
     /// without bytes is an empty dictionary; XML and multipart content cannot be empty.
-    static func isNothing(_ content: [UInt8], _ format: DocumentFormat) -> Bool {
+    static func isEmptyContent(_ content: [UInt8], _ format: DocumentFormat) -> Bool {
         switch format {
         case .json: content.isEmpty || content == [0x20]
         case .plist: content.isEmpty

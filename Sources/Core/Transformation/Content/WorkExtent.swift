@@ -15,7 +15,7 @@ package enum WorkExtent: Sendable, Equatable {
     private static let briefOutput = 256 << 10
 
     /// The limits for reading, and writing, a document of this many bytes.
-    func limits(bytes: Int, _ interlude: Interlude? = nil) -> DocumentLimits {
+    func limits(bytes: Int, _ yieldPoint: YieldPoint? = nil) -> DocumentLimits {
         var limits =
             switch self {
             case .full: DocumentLimits(bytes: bytes, output: bytes)
@@ -23,7 +23,7 @@ package enum WorkExtent: Sendable, Equatable {
                 DocumentLimits(
                     bytes: bytes, values: Self.briefValues, output: min(bytes, Self.briefOutput))
             }
-        limits.interlude = interlude
+        limits.yieldPoint = yieldPoint
         return limits
     }
 }

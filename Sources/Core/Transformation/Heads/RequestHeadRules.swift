@@ -51,7 +51,7 @@ package struct RequestHeadRules: Sendable {
     ///   may not be sent without TLS.
     package func head(
         rewriting request: borrowing RequestHead, in bytes: Span<UInt8>, isSecure: Bool
-    ) throws(TransformationFailure) -> [UInt8]? {
+    ) throws(TransformationError) -> [UInt8]? {
         guard !isEmpty, request.form != .authority else { return nil }
         var lines = HeadLines(request.fields)
         let hasOptions = request.fields.contains(.connection)
@@ -96,12 +96,12 @@ package struct RequestHeadRules: Sendable {
     /// would show them to the client (RFC 9110 §9.3.8).
     private func authorize(
         _ lines: inout HeadLines, _ method: Method, in bytes: Span<UInt8>, isSecure: Bool
-    ) throws(TransformationFailure) {
+    ) throws(TransformationError) {
         guard let authorization, method != .trace,
             !lines.contains(.authorization, in: bytes)
         else { return }
         guard isSecure || authorization.allowsClearText else {
-            throw TransformationFailure(
+            throw TransformationError(
                 .authorizationInClearText,
                 "the request has no Authorization, and the gateway's is sent over TLS only")
         }

@@ -143,7 +143,7 @@ package enum CertificateRule: String, Hashable, Sendable, CaseIterable {
 }
 
 /// A violation of a rule, and where in the chain it is.
-package struct RuleViolation: Error, Hashable, Sendable {
+package struct RuleViolation: Hashable, Sendable {
     package var rule: CertificateRule
     /// The certificate's position in the chain; 0 is the leaf.
     package var position: Int

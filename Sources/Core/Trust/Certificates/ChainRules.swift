@@ -185,7 +185,7 @@ package enum PublicSuffixKind: Hashable, Sendable {
     /// A registry's suffix, such as `co.uk`.
     case listed
     /// A suffix of a company whose customers have names below it, such as `github.io`.
-    case ofCompany
+    case privateSuffix
     /// A single label that the list does not contain; the list's default rule makes it a suffix.
     case unlisted
 }

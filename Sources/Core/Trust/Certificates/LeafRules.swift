@@ -82,7 +82,7 @@ extension ChainRules {
         switch suffixes.kind(of: domain) {
         case .none: return nil
         case .listed: return .publicSuffixWildcard
-        case .ofCompany: return .privateSuffixWildcard
+        case .privateSuffix: return .privateSuffixWildcard
         case .unlisted: return .unlistedSuffixWildcard
         }
     }

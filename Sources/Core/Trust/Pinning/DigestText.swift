@@ -2,7 +2,7 @@ import HTTPCore
 
 /// Why a text is not the base64 of a SHA-256 digest: 43 digits of the standard alphabet and one `=`
 /// (RFC 4648 §4); the two unused bits of the last digit are zero.
-package enum DigestTextProblem: Hashable, Sendable {
+package enum DigestTextReason: Hashable, Sendable {
     /// A character that is not a base64 digit, and its position from 1.
     case character(Unicode.Scalar, position: Int)
     /// The number of characters, if it is not 44 and all are base64 digits.
@@ -51,7 +51,7 @@ extension SHA256Digest {
     }
 
     /// What is wrong with a text that does not decode to 32 bytes.
-    private static func problem(of text: String) -> DigestTextProblem {
+    private static func problem(of text: String) -> DigestTextReason {
         let scalars = Array(text.unicodeScalars)
         for (index, scalar) in scalars.enumerated() where scalar != "=" {
             let isDigit = UInt8(exactly: scalar.value).map { Base64.value($0) != nil } ?? false

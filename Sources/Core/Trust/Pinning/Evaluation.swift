@@ -1,4 +1,4 @@
-extension ResolvedSecurityPolicy {
+extension ResolvedPinningPolicy {
     /// Evaluates every pinset in turn, up to the first that refuses the server.
     ///
     /// - Parameters:
@@ -11,12 +11,12 @@ extension ResolvedSecurityPolicy {
         guard !entries.isEmpty else {
             switch evidence.evaluateChain(anchors: .roots(pinset: nil), host: host) {
             case .success(let chain): return .trusted(TrustFacts(expires: chain.expires))
-            case .failure(let failure): return .refused(TrustFailure(.chain(failure)))
+            case .failure(let failure): return .refused(TrustError(.chain(failure)))
             }
         }
         var facts = TrustFacts()
         for (index, entry) in entries.enumerated() {
-            do throws(EntryFailure) {
+            do throws(PinsetEvaluationError) {
                 let finding = try entry.judge(&evidence, index: index, host: host, now: now)
                 facts.chainExpires = earlier(facts.chainExpires, finding.expires)
                 facts.expires = earlier(
@@ -24,7 +24,7 @@ extension ResolvedSecurityPolicy {
                 facts.outcomes.append(finding.outcome)
             } catch {
                 return .refused(
-                    TrustFailure(
+                    TrustError(
                         error.reason, pinsetIndex: index, pinset: entry.pinset.name))
             }
         }
@@ -33,11 +33,11 @@ extension ResolvedSecurityPolicy {
 }
 
 /// The error of one pinset that refuses a server.
-struct EntryFailure: Error {
-    var reason: TrustFailure.Reason
+struct PinsetEvaluationError: Error {
+    var reason: TrustError.Reason
 
     /// Whether the server might pass a pinset without pins.
-    var isOfPins: Bool {
+    var isAboutPins: Bool {
         switch reason {
         case .noPinMatches, .chain: true
         case .pinsetWithoutPins, .invalidPolicy, .pinsetExpired, .transparency: false
@@ -59,47 +59,49 @@ private func earlier(_ left: Int64?, _ right: Int64?) -> Int64? {
     return min(left, right)
 }
 
-extension ResolvedSecurityPolicy.Entry {
+extension ResolvedPinningPolicy.Entry {
     /// Evaluates the pinset, taking its expiry into account. A server that a report-only pinset
     /// would refuse passes only if it would pass without the pinset: with a valid chain that names
     /// the host.
     func judge<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?, now: Int64
-    ) throws(EntryFailure) -> EntryFinding {
-        if let reason = pinset.refusal(at: now) { throw EntryFailure(reason: reason) }
+    ) throws(PinsetEvaluationError) -> EntryFinding {
+        if let reason = pinset.refusal(at: now) { throw PinsetEvaluationError(reason: reason) }
         do {
             return try evaluate(&evidence, index: index, host: host)
         } catch {
-            guard pinset.isReportOnly(at: now), error.isOfPins else { throw error }
+            guard pinset.isReportOnly(at: now), error.isAboutPins else { throw error }
             switch evidence.evaluateChain(anchors: .roots(pinset: index), host: host) {
             case .success(let chain):
-                let failure = TrustFailure(
+                let failure = TrustError(
                     error.reason, pinsetIndex: index, pinset: pinset.name)
                 return EntryFinding(expires: chain.expires, outcome: .reported(failure))
             case .failure(let failure):
-                throw EntryFailure(reason: .chain(failure))
+                throw PinsetEvaluationError(reason: .chain(failure))
             }
         }
     }
 
-    /// Performs the steps of `SecurityPolicy` for one pinset.
+    /// Performs the steps of `PinningPolicy` for one pinset.
     private func evaluate<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?
-    ) throws(EntryFailure) -> EntryFinding {
+    ) throws(PinsetEvaluationError) -> EntryFinding {
         if host != nil, pinset.allowInvalidCertificates, pinset.validatesDomainName,
             pinset.mode == .none || pins.isEmpty
         {
-            throw EntryFailure(reason: .invalidPolicy)
+            throw PinsetEvaluationError(reason: .invalidPolicy)
         }
         let name = pinset.validatesDomainName ? host : nil
         var chain: VerifiedChain?
         if !pinset.allowInvalidCertificates {
             switch evidence.evaluateChain(anchors: .roots(pinset: index), host: name) {
             case .success(let verified): chain = verified
-            case .failure(let failure): throw EntryFailure(reason: .chain(failure))
+            case .failure(let failure): throw PinsetEvaluationError(reason: .chain(failure))
             }
         }
-        if pinset.mode != .none, pins.isEmpty { throw EntryFailure(reason: .pinsetWithoutPins) }
+        if pinset.mode != .none, pins.isEmpty {
+            throw PinsetEvaluationError(reason: .pinsetWithoutPins)
+        }
         switch pinset.mode {
         case .none:
             return EntryFinding(expires: chain?.expires, outcome: .passed(PinMatches()))
@@ -133,7 +135,7 @@ extension ResolvedSecurityPolicy.Entry {
     /// Evaluates the chain with the pinned certificates as its only anchors.
     private func pinnedChain<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?, first: VerifiedChain?
-    ) throws(EntryFailure) -> (chain: VerifiedChain, matches: PinMatches) {
+    ) throws(PinsetEvaluationError) -> (chain: VerifiedChain, matches: PinMatches) {
         switch evidence.evaluateChain(anchors: .pins(pinset: index), host: host) {
         case .success(let chain):
             let matches = matches { pin in chain.certificates.contains { pin.matches($0) } }
@@ -144,11 +146,11 @@ extension ResolvedSecurityPolicy.Entry {
             // certificates.
             throw noPinMatches(first?.certificates ?? [evidence.leaf])
         case .failure(let failure):
-            throw EntryFailure(reason: .chain(failure))
+            throw PinsetEvaluationError(reason: .chain(failure))
         }
     }
 
-    private func noPinMatches(_ candidates: [CertificateIdentity]) -> EntryFailure {
+    private func noPinMatches(_ candidates: [CertificateIdentity]) -> PinsetEvaluationError {
         let mode = pinset.mode
         let found = candidates.map { identity in
             ChainPin(
@@ -156,7 +158,7 @@ extension ResolvedSecurityPolicy.Entry {
                     ? identity.fingerprint.fingerprintText : identity.key.keyPinText,
                 subject: identity.subject)
         }
-        return EntryFailure(
+        return PinsetEvaluationError(
             reason: .noPinMatches(expected: pins.map { $0.text(in: mode) }, chain: found))
     }
 }

@@ -5,7 +5,7 @@ package enum PinError: Error, Hashable, Sendable {
     case empty
     case unsupportedHash
     case missingHash(pin: String)
-    case badDigest(DigestTextProblem)
+    case badDigest(DigestTextReason)
     case badFingerprint
     case fingerprintLength
     case badArmor

@@ -9,7 +9,7 @@ package enum PinningMode: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a pinset can never pass, whatever a server presents: an error of the configuration.
-package enum PinsetProblem: Error, Hashable, Sendable, CaseIterable {
+package enum PinsetError: Error, Hashable, Sendable, CaseIterable {
     case pinsetWithoutPins
     case keyPinInCertificateMode
     case hostNameWithoutPins
@@ -36,7 +36,7 @@ package struct Pinset: Hashable, Sendable {
     package var mode: PinningMode
     /// One matching pin is enough.
     package var pins: [Pin]
-    /// Whether the chain need not be valid under the trust anchors; see `SecurityPolicy`.
+    /// Whether the chain need not be valid under the trust anchors; see `PinningPolicy`.
     package var allowInvalidCertificates: Bool
     /// Whether the chain check includes the host name.
     package var validatesDomainName: Bool
@@ -66,7 +66,7 @@ package struct Pinset: Hashable, Sendable {
 
     /// Why no server can pass; `nil` if some can. A configuration reports it; evaluation refuses
     /// anyway.
-    package var problem: PinsetProblem? {
+    package var configurationError: PinsetError? {
         if mode != .none, pins.isEmpty { return .pinsetWithoutPins }
         if mode == .none, allowInvalidCertificates, validatesDomainName {
             return .hostNameWithoutPins

@@ -17,7 +17,7 @@ extension Pinset {
     /// Why the pinset refuses every server; `nil` if it does not.
     ///
     /// - Parameter now: seconds since 1970.
-    package func refusal(at now: Int64) -> TrustFailure.Reason? {
+    package func refusal(at now: Int64) -> TrustError.Reason? {
         guard let ends, refusesAll(at: now) else { return nil }
         return .pinsetExpired(at: ends)
     }
@@ -38,7 +38,7 @@ extension Pinset {
 /// distinguished.
 package struct PinMatches: Hashable, Sendable {
     /// The number of pins that are distinguished; those after them count as one.
-    package static let toldApart = 15
+    package static let distinguishedPins = 15
 
     private var bits: UInt16 = 0
 
@@ -47,14 +47,16 @@ package struct PinMatches: Hashable, Sendable {
 
     /// Creates a set of the pins at these indices.
     package init(_ indexes: some Sequence<Int>) {
-        for index in indexes { bits |= 1 << UInt16(min(index, Self.toldApart)) }
+        for index in indexes { bits |= 1 << UInt16(min(index, Self.distinguishedPins)) }
     }
 
     /// Whether no pin matches.
     package var isEmpty: Bool { bits == 0 }
 
-    /// The indices in ascending order; `toldApart` stands for any of the pins after those.
-    package var indexes: [Int] { (0...Self.toldApart).filter { bits & 1 << UInt16($0) != 0 } }
+    /// The indices in ascending order; `distinguishedPins` stands for any of the pins after those.
+    package var indexes: [Int] {
+        (0...Self.distinguishedPins).filter { bits & 1 << UInt16($0) != 0 }
+    }
 }
 
 /// The result of a pinset for a server that passed.
@@ -62,5 +64,5 @@ package enum PinsetOutcome: Hashable, Sendable {
     /// These pins match; none if the pinset's mode is none.
     case passed(PinMatches)
     /// No pin matched, which is only reported; the chain is valid and names the host.
-    case reported(TrustFailure)
+    case reported(TrustError)
 }

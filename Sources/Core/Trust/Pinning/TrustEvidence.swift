@@ -46,7 +46,7 @@ package protocol TrustEvidence {
     /// `nil`.
     mutating func evaluateChain(
         anchors: TrustAnchors, host: String?
-    ) -> Result<VerifiedChain, ChainFailure>
+    ) -> Result<VerifiedChain, ChainError>
 
     /// Finds a chain other than the one that ``evaluateChain(anchors:host:)`` found, to the same
     /// anchors and just as valid. There are several if authorities have cross-signed each other's
@@ -93,5 +93,5 @@ package struct TrustFacts: Hashable, Sendable {
 /// The verdict on a server.
 package enum TrustVerdict: Hashable, Sendable {
     case trusted(TrustFacts)
-    case refused(TrustFailure)
+    case refused(TrustError)
 }

@@ -8,7 +8,7 @@
 /// the server of the first ClientHello examined, and talk to the one named in the second.
 package struct HelloRetry {
     /// What the client has sent.
-    package enum Saying: Hashable, Sendable {
+    package enum ClientOutcome: Hashable, Sendable {
         /// A second ClientHello that is consistent with the first, and how many of these bytes
         /// belong to it: what follows is not examined.
         case agrees(count: Int)
@@ -17,7 +17,7 @@ package struct HelloRetry {
     }
 
     /// What the server has answered.
-    package enum Answer: Hashable, Sendable {
+    package enum ServerOutcome: Hashable, Sendable {
         /// What follows is encrypted.
         case encrypted
         /// The server aborts.
@@ -49,7 +49,7 @@ package struct HelloRetry {
     ///   followed.
     package mutating func takeFromClient(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(TLSWireError) -> Saying? {
+    ) throws(TLSWireError) -> ClientOutcome? {
         var rest = bytes[...]
         while let item = try client.next(&rest) {
             switch item {
@@ -73,7 +73,7 @@ package struct HelloRetry {
     /// Consumes the next bytes from the server; returns `nil` if more are needed.
     package mutating func takeFromServer(
         _ bytes: UnsafeRawBufferPointer
-    ) throws(TLSWireError) -> Answer? {
+    ) throws(TLSWireError) -> ServerOutcome? {
         var rest = bytes[...]
         while let item = try server.next(&rest) {
             switch item {
@@ -85,7 +85,7 @@ package struct HelloRetry {
                     throw .unexpected("a message before the second ClientHello")
                 }
                 let answer = try ServerHello(message.body, answering: second)
-                guard !answer.asksForRetry else {
+                guard !answer.isHelloRetryRequest else {
                     throw .unexpected("a second HelloRetryRequest")
                 }
                 guard answer.version == ClientHello.Version.tls13, answer.suite == request.suite

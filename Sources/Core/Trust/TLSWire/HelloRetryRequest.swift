@@ -101,7 +101,8 @@ extension ClientHello {
             switch one.type {
             case ExtensionType.keyShare where request.group != nil: continue
             case ExtensionType.encryptedClientHello
-            where !readsEncryptedHello && Self.isAnew(other.content, after: one.content): continue
+            where !readsEncryptedHello && Self.isReencryption(other.content, after: one.content):
+                continue
             default: throw .changed(Self.text(of: one.type))
             }
         }
@@ -119,7 +120,7 @@ extension ClientHello {
     /// Whether an extension is the same client's encryption of its second ClientHello: with the
     /// same cipher suite and configuration, and without the key that the first one contained (RFC
     /// 9849 §6.1.5).
-    private static func isAnew(
+    private static func isReencryption(
         _ second: ArraySlice<UInt8>, after first: ArraySlice<UInt8>
     ) -> Bool {
         guard let before = OuterEncryptedHello(first), let after = OuterEncryptedHello(second)

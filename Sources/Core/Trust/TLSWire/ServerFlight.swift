@@ -97,7 +97,7 @@ package struct ServerFlight {
     /// - Throws: for a HelloRetryRequest that no client would follow, and for anything that must
     ///   not come after it.
     package func retry(readsEncryptedHello: Bool) throws(TLSWireError) -> HelloRetry? {
-        guard let server, server.asksForRetry else { return nil }
+        guard let server, server.isHelloRetryRequest else { return nil }
         let request = try HelloRetryRequest(server, answering: hello)
         guard stream.isBetweenMessages else {
             throw .unexpected("data after a HelloRetryRequest")

@@ -18,7 +18,7 @@ package struct ServerHello: Hashable, Sendable {
     ]
 
     /// Whether it is a HelloRetryRequest, which exists only in TLS 1.3.
-    package var asksForRetry: Bool { random == Self.retryRandom }
+    package var isHelloRetryRequest: Bool { random == Self.retryRandom }
 
     /// Reads the body of the message.
     ///
@@ -56,7 +56,7 @@ package struct ServerHello: Hashable, Sendable {
         guard version != ClientHello.Version.tls13 || sessionID == hello.sessionID else {
             throw .notOffered("the session")
         }
-        guard !asksForRetry || version == ClientHello.Version.tls13 else {
+        guard !isHelloRetryRequest || version == ClientHello.Version.tls13 else {
             throw .unexpected("a HelloRetryRequest")
         }
     }

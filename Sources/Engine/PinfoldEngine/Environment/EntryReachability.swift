@@ -61,7 +61,7 @@ package final class EntryReachability: Sendable {
         guard let change = server.note(event) else { return nil }
         let mayHaveBeenKnown = servers.withLock { $0.keep(server, for: client) }
         if change.from == .unknown, change.to == .reachable, mayHaveBeenKnown { return nil }
-        counts.tell(change)
+        counts.countTransition(change)
         return change
     }
 

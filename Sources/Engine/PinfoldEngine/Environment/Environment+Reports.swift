@@ -77,8 +77,8 @@ extension Environment {
         }
     }
 
-    /// Logs a server that a pinset would have refused if it were enforced.
-    private func report(_ failure: TrustFailure, _ server: JudgedServer) {
+    /// Tells of a server that a pinset would have refused if it were enforced.
+    private func report(_ failure: TrustError, _ server: JudgedServer) {
         guard let entry = server.pinset(of: failure) else { return }
         let subject = PinReports.Subject(
             pinset: entry.pinset, host: server.host, port: server.port)
@@ -89,7 +89,7 @@ extension Environment {
         shared.logger.warning("server accepted by a report-only pinset", metadata: metadata)
     }
 
-    private func metadata(of server: JudgedServer, _ failure: TrustFailure) -> Logger.Metadata {
+    private func metadata(of server: JudgedServer, _ failure: TrustError) -> Logger.Metadata {
         var metadata: Logger.Metadata = [
             "entry": "\(shared.labels.name(host: server.route))",
             "host": "\(server.host)", "port": "\(server.port)",
@@ -119,7 +119,7 @@ extension Environment {
     ///
     /// - Parameter shown: the chain that the server presented.
     func countRefused(
-        _ server: JudgedServer, _ failure: TrustFailure, shown: () -> ShownChain
+        _ server: JudgedServer, _ failure: TrustError, shown: () -> ShownChain
     ) {
         let chain = shown()
         if let leaf = chain.certificates.first,
@@ -153,8 +153,8 @@ extension Environment {
 }
 
 extension PinResult {
-    /// The result that a refusal is counted as.
-    package init(_ failure: TrustFailure) {
+    /// The result that a refusal counts as.
+    package init(_ failure: TrustError) {
         switch failure.reason {
         case .noPinMatches: self = .noPinMatched
         case .chain(.hostMismatch): self = .hostNameMismatch

@@ -44,8 +44,8 @@ struct JudgedServer {
         pinsets = policy.pinsets(entryIndex: entryIndex)
     }
 
-    /// The pinset of the configuration that it failed; `nil` if none.
-    func pinset(of failure: TrustFailure) -> PinsetEntry? {
+    /// The pinset of the configuration that found fault with it; nil: none did.
+    func pinset(of failure: TrustError) -> PinsetEntry? {
         guard let entryIndex, let index = failure.pinsetIndex else { return nil }
         let pinsets = policy.configuration.hosts.entries[entryIndex].pinsets
         return pinsets.indices.contains(index)

@@ -25,7 +25,8 @@ package final class RouteLabels: Sendable {
     /// reloads, wherever in the list it is.
     package func pinCounters(pinset: String, pins texts: [String]) -> [PinCounter] {
         pins.withLock { pins in
-            let padding = [String](repeating: "", count: PinMatches.toldApart + 1 - texts.count)
+            let padding = [String](
+                repeating: "", count: PinMatches.distinguishedPins + 1 - texts.count)
             return (texts + padding).map { text in
                 if let known = pins[pinset]?[text] { return known }
                 let made = PinCounter()

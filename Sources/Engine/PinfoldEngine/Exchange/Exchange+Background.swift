@@ -61,7 +61,7 @@ extension Exchange {
         other.withRequestHead { bytes in
             writer.appendRequestLine(of: other.request, in: bytes, method: "GET")
             writer.appendForwardedFields(
-                other.request.fields, of: bytes, omitting: CacheDecision.clientsOwn)
+                other.request.fields, of: bytes, omitting: CacheDecision.clientPreferences)
             writer.appendLineEnd()
         }
         guard !writer.overflowed else { return false }

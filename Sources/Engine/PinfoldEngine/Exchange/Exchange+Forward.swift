@@ -174,7 +174,7 @@ extension Exchange {
 
     private func omittedFields(_ restatesExpectation: Bool) -> FieldIDSet {
         var omitted = Self.replacedFields
-        if validation != nil { omitted.formUnion(Validation.replacedFields) }
+        if validation != nil { omitted.formUnion(ValidationRequest.replacedFields) }
         if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
         if restatesExpectation || !request.expectsContinue { omitted.insert(.expect) }
         if isIntermediary, MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }

@@ -11,7 +11,7 @@ extension Exchange {
     /// Applies the route's rules to the request. Returns false if it has been answered.
     @inline(never)
     func rewrite(by rules: RouteTransformation, for origin: Origin) -> Bool {
-        do throws(TransformationFailure) {
+        do throws(TransformationError) {
             let isSecure = origin.key.isSecure
             let bytes = requestHead
             let head = try rules.requestHead.head(
@@ -34,16 +34,15 @@ extension Exchange {
         return made
     }
 
-    /// Replaces the request's head.
-    private func adopt(_ head: [UInt8], for origin: Origin) throws(TransformationFailure) {
+    /// Takes another head in place of the request's.
+    private func adopt(_ head: [UInt8], for origin: Origin) throws(TransformationError) {
         let buffer = environment.loop.buffers.holding(head)
         var parsed = RequestHead()
         var parser = RequestHeadParser(limits: .rewritten)
         let progress = try? parser.parse(buffer.readable.octets, into: &parsed)
         guard progress == .complete(headBytes: head.count) else {
-            throw TransformationFailure(
-                .requestHeadInvalid,
-                "after applying the route's rules, the head is not a valid request")
+            throw TransformationError(
+                .requestHeadInvalid, "with the route's rules the head is no request any more")
         }
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)
@@ -59,7 +58,7 @@ extension Exchange {
     /// The translation that the request's content or query needs; `nil` if none.
     private func kindOfTranslation(
         by rules: RouteTransformation
-    ) throws(TransformationFailure) -> RequestJob.Kind? {
+    ) throws(TransformationError) -> RequestJob.Kind? {
         guard let translation = rules.requestContent, request.method != .connect,
             !asksForUpgrade
         else { return nil }
@@ -69,8 +68,8 @@ extension Exchange {
             if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
                 return .moveToContent(query: query)
             }
-            // A client without parameters to post sends an empty value of its format.
-            guard translation.readsNothing else { return nil }
+            // A client that has no parameters to post says so, in its format.
+            guard translation.acceptsEmptyContent else { return nil }
         }
         let (type, says) = withRequestHead { bytes in
             (
@@ -81,8 +80,8 @@ extension Exchange {
         guard try translation.applies(toContentType: type) else { return nil }
         if says {
             guard rules.requestRules.body?.noTransform == .refuse else { return nil }
-            throw TransformationFailure(
-                .requestNoTransform, "its sender forbids changes (no-transform)")
+            throw TransformationError(
+                .requestNoTransform, "its sender wants it unchanged (no-transform)")
         }
         return byMethod && request.method.hasParametersInQuery ? .moveToQuery : .translate
     }
@@ -126,7 +125,7 @@ extension Exchange {
         guard rewritten.gathered.bytes.count + bytes.count <= maximum else {
             fail(
                 .transformation(
-                    TransformationFailure(
+                    TransformationError(
                         .requestBodyTooLarge,
                         "the content is larger than the maximum of \(maximum) bytes"))
             )
@@ -148,7 +147,7 @@ extension Exchange {
         guard let codings else {
             return fail(
                 .transformation(
-                    TransformationFailure(
+                    TransformationError(
                         .requestCodingUnknown,
                         "its Content-Encoding is not gzip, deflate or br")))
         }
@@ -161,17 +160,17 @@ extension Exchange {
         let claim = rewritten.gathered.claim
         let isTaken = environment.shared.transformationWork.run {
             guard claim.isWanted else { return }
-            mailbox.post(.transformed(token, .request(job.run(interlude: .yielding()))))
+            mailbox.post(.transformed(token, .request(job.run(yieldPoint: .yielding()))))
         }
         if !isTaken { fail(.transformation(.overloaded)) }
     }
 
     /// What came of it.
-    func translated(_ result: Result<TranslatedRequest, TransformationFailure>) {
+    func translated(_ result: Result<TranslatedRequest, TransformationError>) {
         guard case .gathering = state.step, let rewritten, case .working = rewritten.content,
             let origin
         else { return }
-        do throws(TransformationFailure) {
+        do throws(TransformationError) {
             let translated = try result.get()
             noteChange(to: translated)
             try replaceContent(by: translated.content, rewritten, origin)
@@ -197,8 +196,8 @@ extension Exchange {
 
     private func replaceContent(
         by content: RequestContent, _ rewritten: RewrittenRequest, _ origin: Origin
-    ) throws(TransformationFailure) {
-        // What it changes on the server is stored under the target that the server sees.
+    ) throws(TransformationError) {
+        // What it changes at its server is stored under the target that the server sees.
         defer { if !request.isSafe { makeKey(origin) } }
         switch content {
         case .content(let translated, let removesQuery):

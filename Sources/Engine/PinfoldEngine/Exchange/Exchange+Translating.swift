@@ -109,7 +109,7 @@ extension Exchange {
     }
 
     /// What came of it.
-    func translatedStored(_ result: Result<ResponseContent, TransformationFailure>) {
+    func translatedStored(_ result: Result<ResponseContent, TransformationError>) {
         guard case .loading = state.step, let translation = translating.take() else { return }
         switch result {
         case .failure(let failure): refuse(translation.stored, failure)
@@ -120,10 +120,10 @@ extension Exchange {
         }
     }
 
-    /// The rules refuse the stored response. The next request for it goes to the server, which may
-    /// have something else by then. The reply does not come from a cache.
-    private func refuse(_ stored: CachedResponse, _ failure: TransformationFailure) {
-        if failure.problem != .overloaded { environment.shared.store?.remove(stored) }
+    /// The rules refuse what is stored. The next request for it asks the server: it may have
+    /// something else by then. No cache has answered this one.
+    private func refuse(_ stored: CachedResponse, _ failure: TransformationError) {
+        if failure.reason != .overloaded { environment.shared.store?.remove(stored) }
         cacheResult = .none
         fail(.transformation(failure))
     }

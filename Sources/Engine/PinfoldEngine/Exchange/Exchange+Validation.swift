@@ -140,7 +140,7 @@ extension Exchange {
     }
 
     private func staleHit(
-        _ stored: CachedResponse, insteadOf failure: UpstreamFailure
+        _ stored: CachedResponse, insteadOf failure: OriginErrorReason
     ) -> CacheHit? {
         guard client != nil else { return nil }
         return withRequestHead {
@@ -166,12 +166,12 @@ extension Exchange {
     }
 }
 
-extension ExchangeError {
-    /// The failures in place of which a stale response may be served: the origin was unreachable,
-    /// its response could not be parsed, or it was a server error that the route's rules refuse
-    /// (RFC 5861 §4: what would result in a 500, 502, 503 or 504). A trust failure is never one.
-    /// - Parameter status: the status of the response that was refused.
-    fileprivate func failure(ofResponse status: UInt16) -> UpstreamFailure? {
+extension ExchangeFault {
+    /// What a stale response may stand in for: that the origin was away, that it sent no response
+    /// that can be read, or a server error that the route's rules refuse (RFC 5861 §4: what would
+    /// come to a 500, 502, 503 or 504). A trust failure never is.
+    /// - Parameter status: of the response that was refused.
+    fileprivate func failure(ofResponse status: UInt16) -> OriginErrorReason? {
         switch self {
         case .connectFailed, .connectTimeout, .upstreamClosed, .upstreamReset,
             .upstreamUnanswered, .firstByteTimeout, .poolWaitTimeout, .tooManyPending, .tlsTimeout:
@@ -179,7 +179,7 @@ extension ExchangeError {
         case .nameNotResolved(let failure): failure == .badName ? nil : .unreachable
         case .response: .status(502)
         case .transformation(let failure):
-            failure.problem == .responseStatusRefused ? .status(status) : nil
+            failure.reason == .responseStatusRefused ? .status(status) : nil
         default: nil
         }
     }

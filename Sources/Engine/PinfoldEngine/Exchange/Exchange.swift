@@ -88,7 +88,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     var key: CacheKey?
     package var forwardReason: ForwardReason?
     var stored: CachedResponse?
-    var validation: Validation?
+    var validation: ValidationRequest?
     var ticket: StoreTicket?
     /// Begun when the request is sent, if its response may be stored. An invalidation after that
     /// prevents the response from being stored.

@@ -25,7 +25,7 @@ package enum ExchangeError: Error, Sendable {
     case tunnelHello(TLSWireError)
     case clearTextRefused
     case pinnedPortRefused
-    case destinationRefused(DestinationRefusal)
+    case destinationRefused(DestinationRefusalReason)
     case ownListenerRefused
     case protocolSwitchRefused
     case loopDetected
@@ -64,7 +64,7 @@ package enum ExchangeError: Error, Sendable {
     case clientTimeout
     case upgradeOverInterimLimit
     // The route's rules.
-    case transformation(TransformationFailure)
+    case transformation(TransformationError)
     // The gateway.
     case superseded
 
@@ -121,7 +121,7 @@ package enum ExchangeError: Error, Sendable {
         case .tunnelPolicyChanged: .gateway(.tunnelPolicyChanged)
         case .clientTimeout: .gateway(.clientTimeout)
         case .upgradeOverInterimLimit: .server(.tooManyInterim)
-        case .transformation(let failure): .transformation(failure.problem)
+        case .transformation(let failure): .transformation(failure.reason)
         }
     }
 
@@ -178,9 +178,9 @@ extension ExchangeError {
         "; if its port is for clear text, request http://, without upgrade: https in its entry of "
         + "hosts"
 
-    private static func explanation(of failure: TransformationFailure) -> String {
-        let meaning = Reason.transformation(failure.problem).entry.meaning
-        let place = failure.place.map { " (\($0))" } ?? ""
+    private static func explanation(of failure: TransformationError) -> String {
+        let meaning = Reason.transformation(failure.reason).entry.meaning
+        let place = failure.location.map { " (\($0))" } ?? ""
         return "\(meaning): \(failure.detail)\(place)"
     }
 
@@ -197,7 +197,7 @@ extension ExchangeError {
             + "[443, \(port)]\(hint)"
     }
 
-    private static func explanation(of refusal: DestinationRefusal) -> String {
+    private static func explanation(of refusal: DestinationRefusalReason) -> String {
         let named = "the destination is refused (\(refusal.rawValue))"
         return refusal.isOpenedByHostName
             ? "\(named): to allow it, add its host name, address or network to "
@@ -222,7 +222,7 @@ extension ExchangeError {
         case .tooManyPending, .poolWaitTimeout, .descriptorsExhausted, .clientExchangeLimit,
             .headBuffersFull, .connectionsFull, .superseded, .tunnelPolicyChanged:
             true
-        case .transformation(let failure): failure.problem == .overloaded
+        case .transformation(let failure): failure.reason == .overloaded
         case .nameNotResolved(let failure): failure.isOwn
         default: false
         }

@@ -38,7 +38,7 @@ struct ContextFactory {
         settings.ciphers = tls.ciphers
         settings.cipherSuites = tls.cipherSuites
         settings.requiresStaple = tls.ocspStapling == .required
-        settings.policy = SecurityPolicy(pinsets: pinsets)
+        settings.policy = PinningPolicy(pinsets: pinsets)
         settings.profile = tls.profile.map { ChosenProfile($0) } ?? .byDefault
         settings.transparency = tls.transparency.policy
         return settings

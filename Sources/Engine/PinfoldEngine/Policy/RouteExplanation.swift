@@ -169,7 +169,7 @@ package struct RouteExplanation: Sendable {
         for (index, pinset) in pinsets.enumerated() {
             guard let reason = pinset.refusal(at: now) else { continue }
             return .tlsFailed(
-                .trust(TrustFailure(reason, pinsetIndex: index, pinset: pinset.name)))
+                .trust(TrustError(reason, pinsetIndex: index, pinset: pinset.name)))
         }
         return nil
     }

@@ -190,7 +190,7 @@ final class ProxyTunnel: EventHandler {
     private func readHead(
         _ bytes: UnsafeRawBufferPointer
     ) throws(WireError) -> (length: Int, bytes: [UInt8])? {
-        let context = ResponseContext(method: .connect, mendsLines: false)
+        let context = ResponseContext(method: .connect, repairsLines: false)
         switch try parser.parse(bytes.octets, answering: context, into: &head) {
         case .needMore: return nil
         case .complete(let length): return (length, Array(bytes[..<length]))

@@ -1,11 +1,11 @@
 import Trust
 
 extension Reason {
-    /// The reason for which a server is not trusted.
-    package init(_ failure: TrustFailure) {
+    /// The reason of a server that is not trusted.
+    package init(_ failure: TrustError) {
         switch failure.reason {
         case .chain(.rule(let rule, _)): self = .profile(rule)
-        case .chain(.revocation(let failure)): self = .revocation(failure.problem)
+        case .chain(.revocation(let failure)): self = .revocation(failure.reason)
         default: self = .trust(TrustReason(failure))
         }
     }

@@ -13,14 +13,13 @@ import Trust
 /// on the same page.
 ///
 /// To add a reason:
-/// - for bytes that cannot be accepted: a case of `WireError`, which is used for both sides;
-/// - for TLS or a pin: a case of `TLSError` or `TrustFailure`, and of `TLSReason` or `TrustReason`;
-///   for what a profile requires of certificates: a case of `CertificateRule`; for revocation: a
-///   case of `RevocationProblem`;
-/// - for anything else: a case of `ExchangeError`, whose `reason` is a new case of `AccessReason`
-///   (not allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of
-///   the gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that
-///   way).
+/// - about bytes that cannot be accepted: a case of `WireError`, which serves both sides;
+/// - about TLS or a pin: a case of `TLSError` or `TrustError`, and of `TLSReason` or
+///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
+///   revocation: a case of `RevocationReason`;
+/// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
+///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
+///   gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that way).
 ///
 /// The compiler then requires its `entry`. The metric's label and the documentation follow from it;
 /// regenerate the page with `pinfold reasons --markdown >
@@ -42,16 +41,16 @@ package enum Reason: Hashable, Sendable {
     case trust(TrustReason)
     /// A certificate of the server's chain breaks a rule of `tls.profile`.
     case profile(CertificateRule)
-    /// The revocation check of a certificate (`tls.crls`, OCSP stapling) failed.
-    case revocation(RevocationProblem)
-    /// No secure connection to the server could be established.
+    /// What is said of a certificate's revocation (`tls.crls`) does not let the server pass.
+    case revocation(RevocationReason)
+    /// There is no secure connection to the server.
     case tls(TLSReason)
     /// The server failed, or the connection to it.
     case server(ServerReason)
     /// A proxy on the way to the server failed.
     case proxy(ProxyReason)
-    /// The route's rules for requests and responses were not satisfied.
-    case transformation(TransformationProblem)
+    /// The rules of the route for what is sent and received.
+    case transformation(TransformationReason)
 
     /// The token, status, meaning and remedy.
     package var entry: ReasonEntry {
@@ -88,10 +87,10 @@ extension Reason: CaseIterable {
         + ProxyReason.allCases.map { .proxy($0) }
         + TrustReason.allCases.map { .trust($0) }
         + CertificateRule.allCases.map { .profile($0) }
-        + RevocationProblem.allCases.map { .revocation($0) }
+        + RevocationReason.allCases.map { .revocation($0) }
         + TLSReason.allCases.map { .tls($0) }
         + WireError.allCases.map { .response($0) }
-        + TransformationProblem.allCases.map { .transformation($0) }
+        + TransformationReason.allCases.map { .transformation($0) }
 
     /// All tokens, in the order of `allCases`: the labels of the metric.
     package static let tokens: [String] = allCases.map(\.token)

@@ -1,7 +1,7 @@
 import Trust
 
-extension RevocationProblem {
-    /// The token, status, meaning and remedy for a chain that is refused for it.
+extension RevocationReason {
+    /// Everything that is said of a chain that is refused for it.
     package var entry: ReasonEntry {
         switch self {
         case .revoked:

@@ -1,7 +1,7 @@
 import Transformation
 
-extension TransformationProblem {
-    /// The token, status, meaning and remedy.
+extension TransformationReason {
+    /// Everything that is said of it.
     var entry: ReasonEntry {
         switch self {
         case .requestBodyInvalid:

@@ -1,6 +1,6 @@
 import Trust
 
-/// Why a server is not trusted: a `TrustFailure` without its details.
+/// Why a server is not trusted: a `TrustError` without its details.
 package enum TrustReason: UInt8, Sendable, CaseIterable {
     // Pins and the policy.
     case noPinMatches
@@ -23,8 +23,8 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
     case noCertificate
     case invalidChain
 
-    /// The reason for a failure.
-    package init(_ failure: TrustFailure) {
+    /// The reason of a failure.
+    package init(_ failure: TrustError) {
         switch failure.reason {
         case .noPinMatches: self = .noPinMatches
         case .pinsetWithoutPins: self = .pinsetWithoutPins

@@ -9,7 +9,7 @@ extension ResponseFilter {
     static let bytesAtOnce = 16 << 10
 
     /// Decides by the head.
-    func judge(_ head: UnsafeRawBufferPointer) throws(TransformationFailure) {
+    func judge(_ head: UnsafeRawBufferPointer) throws(TransformationError) {
         let bytes = head.octets
         if response.status == 304 { return confirm(head) }
         try checks.check(status: response.status)
@@ -21,7 +21,7 @@ extension ResponseFilter {
         try checks.check(contentType: type, hasContent: hasContent || declaresContent)
         guard hasContent else {
             if checks.needsContent(answering: method, status: response.status) {
-                try checks.refuseNothing(contentType: type)
+                try checks.refuseEmptyContent(contentType: type)
             }
             return passOn(head, as: headOfNoContent(type, bytes))
         }
@@ -29,8 +29,8 @@ extension ResponseFilter {
             return passOn(head, as: nil)
         }
         guard let codings = MessageFacts.codings(of: response.fields, in: bytes) else {
-            throw TransformationFailure(
-                .responseCodingUnknown, "its Content-Encoding is not gzip, deflate or br")
+            throw TransformationError(
+                .responseCodingUnknown, "its Content-Encoding is none of gzip, deflate and br")
         }
         if case .length(let count) = response.framing, count > UInt64(plan.maximumBytes) {
             guard plan.larger == .pass else { throw .tooLarge(plan) }
@@ -112,8 +112,8 @@ extension ResponseFilter {
         deliver(head: head, response, changed: changed)
     }
 
-    /// - Parameter head: the response's head; `nil` if `judge` has passed it on.
-    func refuse(_ failure: TransformationFailure, _ head: UnsafeRawBufferPointer? = nil) {
+    /// - Parameter head: the response's; nil: `judge` has told of it.
+    func refuse(_ failure: TransformationError, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
         if let head { reportChange(head, to: exchange) }
         end()
@@ -174,8 +174,8 @@ extension ResponseFilter {
         return (try? environment.loop.add(self)) != nil
     }
 
-    /// Handles the result.
-    func worked(_ result: Result<ResponseContent, TransformationFailure>) {
+    /// What came of it.
+    func worked(_ result: Result<ResponseContent, TransformationError>) {
         guard case .working(let held) = step else { return }
         switch result {
         case .failure(let failure): refuse(failure)
@@ -247,19 +247,19 @@ extension ResponseFilter {
     }
 }
 
-extension TransformationFailure {
-    static let overloaded = TransformationFailure(
+extension TransformationError {
+    static let overloaded = TransformationError(
         .overloaded, "too much content is being checked or translated at the moment")
 
-    static func tooLarge(_ plan: ContentPlan) -> TransformationFailure {
-        TransformationFailure(
+    static func tooLarge(_ plan: ContentPlan) -> TransformationError {
+        TransformationError(
             .responseBodyTooLarge,
             "the content is larger than the maximum of \(plan.maximumBytes) bytes")
     }
 
     /// The failure for content that could not be decoded.
     init(decoding error: ContentCodingError, ofRequest: Bool) {
-        let problem: TransformationProblem
+        let problem: TransformationReason
         switch error {
         case .tooLarge: problem = ofRequest ? .requestBodyTooLarge : .responseBodyTooLarge
         case .outOfMemory: problem = .overloaded
@@ -278,7 +278,7 @@ extension ResponseHead {
         self.init()
         var parser = ResponseHeadParser(limits: .rewritten)
         let progress = try parser.parse(
-            head.span, answering: ResponseContext(method: method, mendsLines: false), into: &self)
+            head.span, answering: ResponseContext(method: method, repairsLines: false), into: &self)
         guard progress == .complete(headBytes: head.count) else { throw .malformedStatusLine }
     }
 }

@@ -178,7 +178,7 @@ extension ResponseFilter: UpstreamConsumer {
             exchange.response = response
             return exchange.upstreamHead(head)
         }
-        do throws(TransformationFailure) {
+        do throws(TransformationError) {
             try judge(head)
         } catch {
             refuse(error, head)

@@ -52,26 +52,26 @@ struct ResponseJob: Sendable {
         return accepted.best(of: [.gzip, .identity]) ?? .identity
     }
 
-    /// The result, if the work takes so little time that the loop's own thread does it; `nil` if it
-    /// is for another thread. Small content may still be large when decoded or parsed.
-    func runAtOnce() -> Result<ResponseContent, TransformationFailure>? {
+    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
+    /// is for another. What is small may still be large when decoded, or when it is taken apart.
+    func runAtOnce() -> Result<ResponseContent, TransformationError>? {
         guard !plan.isSlow, codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else {
             return nil
         }
         let result = run(.brief)
-        if case .failure(let failure) = result, failure.problem == .responseBodyTooLarge {
+        if case .failure(let failure) = result, failure.reason == .responseBodyTooLarge {
             return nil
         }
         return result
     }
 
-    /// - Parameter interlude: called from time to time during the work.
+    /// - Parameter yieldPoint: called from time to time during the work.
     func run(
-        _ extent: WorkExtent = .full, interlude: Interlude? = nil
-    ) -> Result<ResponseContent, TransformationFailure> {
+        _ extent: WorkExtent = .full, yieldPoint: YieldPoint? = nil
+    ) -> Result<ResponseContent, TransformationError> {
         let began = Clock.monotonicMicroseconds()
-        do throws(TransformationFailure) {
-            var result = try transform(extent, interlude)
+        do throws(TransformationError) {
+            var result = try transform(extent, yieldPoint)
             result.origin = content
             result.microseconds = UInt64(max(0, Clock.monotonicMicroseconds() - began))
             return .success(result)
@@ -81,13 +81,13 @@ struct ResponseJob: Sendable {
     }
 
     private func transform(
-        _ extent: WorkExtent, _ interlude: Interlude?
-    ) throws(TransformationFailure) -> ResponseContent {
+        _ extent: WorkExtent, _ yieldPoint: YieldPoint?
+    ) throws(TransformationError) -> ResponseContent {
         let planned: PlannedContent
-        do throws(TransformationFailure) {
-            planned = try plan.run(decode(interlude), extent, interlude: interlude)
+        do throws(TransformationError) {
+            planned = try plan.run(decode(yieldPoint), extent, yieldPoint: yieldPoint)
         } catch {
-            guard error.problem == .responseBodyTooLarge, plan.larger == .pass, extent == .full
+            guard error.reason == .responseBodyTooLarge, plan.larger == .pass, extent == .full
             else { throw error }
             planned = PlannedContent()
         }
@@ -96,7 +96,7 @@ struct ResponseJob: Sendable {
         }
         let encoded =
             coding == .gzip
-            ? try? ContentCodings.encode(changed.bytes, as: .gzip, interlude: interlude?.run)
+            ? try? ContentCodings.encode(changed.bytes, as: .gzip, yieldPoint: yieldPoint?.run)
             : nil
         return ResponseContent(
             content: encoded ?? changed.bytes,
@@ -106,13 +106,13 @@ struct ResponseJob: Sendable {
             steps: planned.steps)
     }
 
-    private func decode(_ interlude: Interlude?) throws(TransformationFailure) -> [UInt8] {
+    private func decode(_ yieldPoint: YieldPoint?) throws(TransformationError) -> [UInt8] {
         guard !codings.isEmpty else { return content }
         do throws(ContentCodingError) {
             return try ContentCodings.decode(
-                content, codings: codings, maximum: plan.maximumBytes, interlude: interlude?.run)
+                content, codings: codings, maximum: plan.maximumBytes, yieldPoint: yieldPoint?.run)
         } catch {
-            throw TransformationFailure(decoding: error, ofRequest: false)
+            throw TransformationError(decoding: error, ofRequest: false)
         }
     }
 }
@@ -121,9 +121,8 @@ extension ResponseChecks {
     /// What is done with the content of a response; `nil` if it is forwarded without processing.
     func plan(
         for response: borrowing ResponseHead, in bytes: Span<UInt8>, answering method: Method
-    ) throws(TransformationFailure) -> ContentPlan? {
-        // In a 416 it gives the length of the representation, of which no content follows (RFC 9110
-        // §14.4).
+    ) throws(TransformationError) -> ContentPlan? {
+        // Of 416 it says how long the representation is of which nothing comes (RFC 9110 §14.4).
         let hasRange = response.fields.contains(.contentRange) && response.status != 416
         return try plan(
             contentType: MessageFacts.contentType(of: response.fields, in: bytes),
@@ -140,7 +139,7 @@ extension Environment {
         let mailbox = mailbox
         return shared.transformationWork.run {
             guard claim.isWanted else { return }
-            let result = job.run(interlude: .yielding()).map { $0.detaching() }
+            let result = job.run(yieldPoint: .yielding()).map { $0.detaching() }
             if case .success(let content) = result { claim.add(content.count) }
             mailbox.post(.transformed(token, .response(result)))
         }

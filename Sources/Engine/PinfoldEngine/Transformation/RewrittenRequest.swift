@@ -50,24 +50,24 @@ struct RequestJob: Sendable {
     let contentType: String?
     let codings: [ContentCoding]
 
-    /// The result, if the work takes so little time that the loop's own thread does it; `nil` if it
-    /// is for another thread (like ``ResponseJob/runAtOnce()``).
-    func runAtOnce() -> Result<TranslatedRequest, TransformationFailure>? {
+    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
+    /// is for another (as ``ResponseJob/runAtOnce()``).
+    func runAtOnce() -> Result<TranslatedRequest, TransformationError>? {
         guard codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else { return nil }
         let result = run(.brief)
-        if case .failure(let failure) = result, failure.problem == .requestBodyTooLarge {
+        if case .failure(let failure) = result, failure.reason == .requestBodyTooLarge {
             return nil
         }
         return result
     }
 
-    /// - Parameter interlude: called from time to time during the work.
+    /// - Parameter yieldPoint: called from time to time during the work.
     func run(
-        _ extent: WorkExtent = .full, interlude: Interlude? = nil
-    ) -> Result<TranslatedRequest, TransformationFailure> {
+        _ extent: WorkExtent = .full, yieldPoint: YieldPoint? = nil
+    ) -> Result<TranslatedRequest, TransformationError> {
         let began = Clock.monotonicMicroseconds()
-        do throws(TransformationFailure) {
-            let content = try translate(extent, interlude)
+        do throws(TransformationError) {
+            let content = try translate(extent, yieldPoint)
             let elapsed = UInt64(max(0, Clock.monotonicMicroseconds() - began))
             return .success(TranslatedRequest(content: content, microseconds: elapsed))
         } catch {
@@ -76,32 +76,32 @@ struct RequestJob: Sendable {
     }
 
     private func translate(
-        _ extent: WorkExtent, _ interlude: Interlude?
-    ) throws(TransformationFailure) -> RequestContent {
-        let decoded = try decode(interlude)
+        _ extent: WorkExtent, _ yieldPoint: YieldPoint?
+    ) throws(TransformationError) -> RequestContent {
+        let decoded = try decode(yieldPoint)
         switch kind {
         case .translate:
             return .content(
                 try translation.translate(
-                    decoded, contentType: contentType, extent, interlude: interlude),
+                    decoded, contentType: contentType, extent, yieldPoint: yieldPoint),
                 removesQuery: false)
         case .moveToQuery:
             return .query(
                 try translation.query(
-                    from: decoded, contentType: contentType, extent, interlude: interlude))
+                    from: decoded, contentType: contentType, extent, yieldPoint: yieldPoint))
         case .moveToContent(let query):
             return .content(try translation.content(fromQuery: query), removesQuery: true)
         }
     }
 
-    private func decode(_ interlude: Interlude?) throws(TransformationFailure) -> [UInt8] {
+    private func decode(_ yieldPoint: YieldPoint?) throws(TransformationError) -> [UInt8] {
         guard !codings.isEmpty else { return content }
         do throws(ContentCodingError) {
             return try ContentCodings.decode(
                 content, codings: codings, maximum: translation.maximumBytes,
-                interlude: interlude?.run)
+                yieldPoint: yieldPoint?.run)
         } catch {
-            throw TransformationFailure(decoding: error, ofRequest: true)
+            throw TransformationError(decoding: error, ofRequest: true)
         }
     }
 }

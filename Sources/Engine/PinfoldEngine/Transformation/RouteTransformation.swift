@@ -10,9 +10,9 @@ package final class RouteTransformation: Sendable {
     let requestContent: RequestTranslation?
     let requestRules: RequestRules
     let response: ResponseChecks?
-    /// What servers are asked for instead of what clients ask for.
-    let ask: UpstreamAsk
-    /// Whether the store keeps the servers' form, which is translated for each client.
+    /// What servers are asked for in place of what clients ask for.
+    let ask: UpstreamRequestChange
+    /// The store keeps what servers send, and each client is sent what is made of it.
     let storesOrigin: Bool
 
     /// Returns `nil` if the entry has no rules.
@@ -27,11 +27,10 @@ package final class RouteTransformation: Sendable {
         requestHead = RequestHeadRules(entry.request)
         requestContent = RequestTranslation(entry.request)
         response = ResponseChecks(
-            entry.response, schema: entry.response.schema.map { Self.checker($0, compile) },
-            images: images)
-        var ask = UpstreamAsk()
+            entry.response, schema: entry.response.schema.map(Self.checker), images: images)
+        var ask = UpstreamRequestChange()
         if let response {
-            ask.looksAtContent = response.looksAtContent
+            ask.examinesContent = response.examinesContent
             ask.entityTags =
                 entry.response.translates ? EntityTagMapping(identity: response.identity) : nil
             // Not only that: the route may have images, too.
@@ -92,17 +91,17 @@ extension BodyFormat {
 private struct UnusableSchema: JSONSchemaChecking {
     let cause: String
 
-    func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure) {
-        throw TransformationFailure(.responseSchemaViolated, "the schema cannot be used: \(cause)")
+    func check(_ json: UnsafeRawBufferPointer) throws(TransformationError) {
+        throw TransformationError(.responseSchemaViolated, "the schema cannot be used: \(cause)")
     }
 }
 
 /// The result of checking or translating a message's content, on any thread.
 package enum TransformationOutcome: Sendable {
-    /// For a request: its content, or the query that replaces it.
-    case request(Result<TranslatedRequest, TransformationFailure>)
-    /// For a response.
-    case response(Result<ResponseContent, TransformationFailure>)
+    /// Of a request: its content, or the query that takes its place.
+    case request(Result<TranslatedRequest, TransformationError>)
+    /// Of a response.
+    case response(Result<ResponseContent, TransformationError>)
 }
 
 /// The result for a request's content.

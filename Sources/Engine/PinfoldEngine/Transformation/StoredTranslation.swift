@@ -81,7 +81,7 @@ extension HeldResponse {
         }
         guard response.framing != .none, response.framing != .length(0) else { return nil }
         let plan: ContentPlan?
-        do throws(TransformationFailure) {
+        do throws(TransformationError) {
             plan = try checks.plan(for: response, in: head.span, answering: .get)
         } catch {
             throw .refused(error)
@@ -102,5 +102,5 @@ extension HeldResponse {
 enum StoredTranslationError: Error {
     /// Its head cannot be read.
     case unreadable
-    case refused(TransformationFailure)
+    case refused(TransformationError)
 }

@@ -166,7 +166,7 @@ package final class Origin {
         options.honoursCDNCacheControl = key.isFixed
         options.trustsLastModified = !(entry?.response.translates ?? false)
         if let forwarding = key.forwarding, forwarding.mode != .none {
-            options.fieldsOfOurs = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
+            options.gatewayFields = [Array("x-forwarded-for".utf8), Array("forwarded".utf8)]
         }
         let bypass = BypassFields(
             policy.configuration.cache.bypassFields, except: entry?.cacheKeyFields ?? [])
@@ -213,8 +213,8 @@ extension ForwardingConfiguration {
     /// The part of it that the cache key must contain.
     var traits: ReverseTraits {
         var traits: ReverseTraits = []
-        if mode != .none { traits.insert(.tellsHost) }
-        if mode != .none, clientsSpeakTLS { traits.insert(.tellsTLS) }
+        if mode != .none { traits.insert(.forwardsHost) }
+        if mode != .none, clientsSpeakTLS { traits.insert(.forwardsTLS) }
         if keepsHost { traits.insert(.keepsHost) }
         if trustsSomebody { traits.insert(.trustsProxies) }
         return traits

@@ -18,7 +18,7 @@ extension ResponseHeadParser {
         BareLineHead.rewrite(bytes, to: &writer)
         buffer.end = writer.count
         var strict = context
-        strict.mendsLines = false
+        strict.repairsLines = false
         let progress = try parse(buffer.readable.octets, answering: strict, into: &head)
         guard progress == .complete(headBytes: buffer.count) else { throw .malformedStatusLine }
         return buffer

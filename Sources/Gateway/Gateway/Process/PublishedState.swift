@@ -162,7 +162,7 @@ extension PinsetFigures {
             for text in pinset.distinguishedPins where !pins.contains(where: { $0.text == text }) {
                 pins.append(PinFigure(text: text, matches: 0))
             }
-            if pinset.pins.count > PinMatches.toldApart {
+            if pinset.pins.count > PinMatches.distinguishedPins {
                 pins.append(PinFigure(text: nil, matches: 0))
             }
         }

@@ -11,9 +11,9 @@ final class IssuerCore: Sendable {
 
     private struct State {
         var kept: ShareTable<CertificateRequest.Key, Kept>
-        /// Permits for requests that are queued or being signed, by client.
-        var permits: PlaceShares<IPNetwork>
-        /// The completions waiting for each request that is queued or being signed.
+        /// What is queued or being signed, by the clients that have asked for it.
+        var permits: PermitShares<IPNetwork>
+        /// Who waits for what is queued or being signed.
         var waiters: [CertificateRequest.Key: [CertificateIssuer.Completion]] = [:]
         /// The queue, first in, first out, from `next` on.
         var queue: [CertificateRequest?] = []
@@ -56,7 +56,7 @@ final class IssuerCore: Sendable {
         monitor = Monitor(
             State(
                 kept: ShareTable(limit: max(1, options.maximumCertificates)),
-                permits: PlaceShares(places: options.maximumWaiting)))
+                permits: PermitShares(permits: options.maximumWaiting)))
     }
 
     func cached(_ key: CertificateRequest.Key) -> TLSServerIdentity? {
@@ -111,7 +111,7 @@ final class IssuerCore: Sendable {
         let key = request.key
         let waiters = monitor.withLock { state in
             let waiters = state.waiters.removeValue(forKey: key)
-            if waiters != nil { state.permits.giveBack(for: request.client) }
+            if waiters != nil { state.permits.release(for: request.client) }
             switch outcome {
             case .success(let issued):
                 // Half of the remaining time: a client that gets it late can still use it for a

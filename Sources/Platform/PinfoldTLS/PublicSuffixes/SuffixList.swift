@@ -15,7 +15,9 @@ package struct SuffixList: PublicSuffixes {
             return name.contains(".") ? .none : .unlisted
         }
         if psl_is_public_suffix2(list, name, pinfold_PSL_TYPE_REGISTRY) == 1 { return .listed }
-        if psl_is_public_suffix2(list, name, pinfold_PSL_TYPE_COMPANY) == 1 { return .ofCompany }
+        if psl_is_public_suffix2(list, name, pinfold_PSL_TYPE_COMPANY) == 1 {
+            return .privateSuffix
+        }
         return name.contains(".") ? .none : .unlisted
     }
 }

@@ -13,7 +13,7 @@ private func failure(_ bytes: [UInt8], limits: DocumentLimits = .standard) -> Do
 
 @Suite("Forms that are read")
 struct FormReaderTests {
-    /// A form, and the same as JSON.
+    /// A form, and the equivalent JSON.
     @Test(
         arguments: [
             ("", "{}"), ("a=1", #"{"a":"1"}"#), ("a=1&b=2", #"{"a":"1","b":"2"}"#),
@@ -82,14 +82,14 @@ struct FormReaderTests {
     func `an escape that is none is refused where it begins`(form: String, offset: Int) throws {
         let error = try #require(failure(Array(form.utf8)))
         #expect(error.reason == .malformed("a percent sign without two hex digits"))
-        #expect(error.place?.offset == offset)
+        #expect(error.location?.offset == offset)
     }
 
     @Test(arguments: [("a=%00", 2), ("a=b\0", 3), ("%00=1", 0), ("a=1&\0", 4)])
     func `a NUL is refused`(form: String, offset: Int) throws {
         let error = try #require(failure(Array(form.utf8)))
         #expect(error.reason == .malformed("a NUL"))
-        #expect(error.place?.offset == offset)
+        #expect(error.location?.offset == offset)
     }
 
     @Test(arguments: JSONTexts.brokenUTF8.indices)
@@ -100,7 +100,7 @@ struct FormReaderTests {
         let escaped = bytes.map { "%" + (($0 < 16 ? "0" : "") + String($0, radix: 16)) }.joined()
         let error = failure(Array("a=1&b=\(escaped)".utf8))
         #expect(error?.reason == .encoding)
-        #expect(error?.place == DocumentPlace(offset: 6, line: 1, column: 7))
+        #expect(error?.location == DocumentLocation(offset: 6, line: 1, column: 7))
     }
 
     @Test(
@@ -111,7 +111,7 @@ struct FormReaderTests {
     func `a name is a dictionary or something else, not both`(form: String, offset: Int) throws {
         let error = try #require(failure(Array(form.utf8)))
         #expect(error.reason == .malformed("a name is both a dictionary and something else"))
-        #expect(error.place?.offset == offset)
+        #expect(error.location?.offset == offset)
         #expect(error.path.hasPrefix("a"))
     }
 

@@ -40,7 +40,7 @@ struct JSONDocumentTests {
     func `what is no JSON is refused where it ceases to be`(refused: JSONTexts.Refused) throws {
         let error = try #require(failure(refused.text))
         #expect(error.reason.label == refused.reason)
-        #expect(error.place?.offset == refused.offset)
+        #expect(error.location?.offset == refused.offset)
         #expect(throws: error) { try JSONValidator.validate(Array(refused.text.utf8)) }
     }
 
@@ -53,7 +53,7 @@ struct JSONDocumentTests {
             let start = Array(prefix.utf8)
             let error = try #require(failure(start + bytes + Array("\"".utf8)))
             #expect(error.reason == .encoding)
-            #expect(error.place?.offset == start.count + offset)
+            #expect(error.location?.offset == start.count + offset)
         }
         #expect(failure([0x22] + bytes)?.reason.label != nil, "cut off")
     }
@@ -80,17 +80,17 @@ struct JSONDocumentTests {
 
     @Test func `members keep their order, and names are compared byte for byte`() throws {
         let value = try value("{\"b\":1,\"a\":2,\"é\":3,\"e\u{0301}\":4,\"A\":5}")
-        guard case .dictionary(let dictionary) = value else { throw JSONProblem.noDictionary }
+        guard case .dictionary(let dictionary) = value else { throw JSONShapeError.noDictionary }
         #expect(
             dictionary.members.map { Array($0.key.utf8) }
                 == ["b", "a", "é", "e\u{0301}", "A"].map { Array($0.utf8) })
     }
 
-    private enum JSONProblem: Error { case noDictionary }
+    private enum JSONShapeError: Error { case noDictionary }
 
     @Test func `faults say line, column and path`() throws {
         let error = try #require(failure("{\n  \"orders\": [1, 2, 3, {\"price\": x}]\n}"))
-        #expect(error.place == DocumentPlace(offset: 34, line: 2, column: 33))
+        #expect(error.location == DocumentLocation(offset: 34, line: 2, column: 33))
         #expect(error.path == "orders[3].price")
         #expect(
             error.description == "json: not a value at line 2, column 33 (orders[3].price)")
@@ -151,7 +151,7 @@ struct JSONLimitTests {
         _ = try value(nested(5), limits: limits)
         let error = try #require(failure(nested(6), limits: limits))
         #expect(error.reason == .tooDeep(maximum: 5))
-        #expect(error.place?.offset == opening.count * 5)
+        #expect(error.location?.offset == opening.count * 5)
     }
 
     @Test(arguments: [10_000, 1_000_000])
@@ -161,7 +161,7 @@ struct JSONLimitTests {
         let text = Array(repeating: UInt8(ascii: "["), count: depth)
         #expect(failure(text)?.reason == .tooDeep(maximum: 128))
         let limits = DocumentLimits(depth: depth)
-        #expect(failure(text, limits: limits)?.place?.offset == DocumentBuilder.maximumDepth)
+        #expect(failure(text, limits: limits)?.location?.offset == DocumentBuilder.maximumDepth)
         let whole = text + Array(repeating: UInt8(ascii: "]"), count: depth)
         try JSONValidator.validate(whole, limits: limits)
     }
@@ -185,7 +185,7 @@ struct JSONLimitTests {
         _ = try value("[\(number)]", limits: DocumentLimits(digits: 5))
         let error = try #require(failure("[\(number)0]", limits: DocumentLimits(digits: 5)))
         #expect(error.reason == .numberOutOfRange(number + "0"))
-        #expect(error.place?.offset == 1)
+        #expect(error.location?.offset == 1)
         #expect(error.path == "[0]")
     }
 
@@ -236,7 +236,7 @@ struct JSONNameTests {
             #expect(error.reason == .duplicateKey("name-\(first)"))
             #expect(error.path == "[1].name-\(first)")
             let before = members[..<second].joined(separator: ",").utf8.count
-            #expect(error.place?.offset == 4 + before + 1)
+            #expect(error.location?.offset == 4 + before + 1)
         }
     }
 

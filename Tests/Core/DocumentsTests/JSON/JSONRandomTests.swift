@@ -2,7 +2,7 @@ import Testing
 
 @testable import Documents
 
-/// Numbers that follow from a seed (SplitMix64).
+/// Pseudorandom numbers from a seed (SplitMix64).
 struct JSONDice: RandomNumberGenerator {
     var state: UInt64
 
@@ -48,7 +48,7 @@ struct JSONDice: RandomNumberGenerator {
         }
     }
 
-    /// The bytes with one to three of them changed, taken out, put in or moved.
+    /// The bytes with one to three of them changed, removed, inserted or moved.
     mutating func mutated(_ bytes: [UInt8]) -> [UInt8] {
         var bytes = bytes
         for _ in 0..<Int.random(in: 1...3, using: &self) where !bytes.isEmpty {
@@ -82,7 +82,7 @@ struct JSONRandomTests {
         }
     }
 
-    /// What is taken is written as a text that is the same value; what is refused has its place.
+    /// What is accepted is written as a text with the same value; what is refused has a location.
     @Test func `changed bytes are a value or a typed error`() throws {
         var refused = 0
         for seed in Self.seed..<Self.seed + 2000 {
@@ -95,7 +95,7 @@ struct JSONRandomTests {
                 try JSONValidator.validate(bytes)
             } catch {
                 refused += 1
-                #expect((error.place?.offset ?? .max) <= bytes.count, "seed \(seed)")
+                #expect((error.location?.offset ?? .max) <= bytes.count, "seed \(seed)")
                 #expect(throws: error, "seed \(seed)") { try JSONValidator.validate(bytes) }
             }
         }

@@ -1,9 +1,9 @@
 import Testing
 
-/// Texts and what becomes of them, in the manner of the JSON Parsing Test Suite: those that have to
-/// be taken, those that must not be, and those where RFC 8259 leaves it to the reader.
+/// Texts and their results, like the JSON Parsing Test Suite: those that must be accepted, those
+/// that must not, and those for which RFC 8259 leaves it to the parser.
 enum JSONTexts {
-    /// RFC 8259 says yes.
+    /// Valid by RFC 8259.
     static let valid: [String] = [
         "[]", "{}", "[[]]", "[{}]", "{\"a\":{}}", "{\"a\":[]}", "[[],[]]", "[{},{}]",
         "null", "true", "false", "0", "-0", "\"\"", "\"a\"", " null ", "\tnull\r\n", "[null]",
@@ -32,8 +32,8 @@ enum JSONTexts {
         #"{"long name that is beyond eight and beyond sixteen bytes":1}"#,
     ]
 
-    /// RFC 8259 leaves it to the reader, and they are taken: numbers beyond what double precision
-    /// holds, digit by digit, and a byte order mark.
+    /// RFC 8259 leaves these to the parser, and they are accepted: numbers beyond double precision,
+    /// with all digits, and a byte order mark.
     static let taken: [String] = [
         "1e400", "-1e400", "1e-400", "0.4e00669999999999999999999999999999999999999999999999999",
         "123123123123123123123123123123", "-123123123123123123123123123123", "1e1000000000000",
@@ -41,7 +41,7 @@ enum JSONTexts {
         "\u{FEFF}null", "\u{FEFF} {\"a\":1}", "[1e9999999999999999999999999999999999999999]",
     ]
 
-    /// The label of the reason, and the byte at which the fault is.
+    /// The label of the reason, and the byte at which the error is.
     struct Refused: CustomTestStringConvertible {
         var text: String
         var offset: Int
@@ -55,7 +55,7 @@ enum JSONTexts {
         }
     }
 
-    /// RFC 8259 says no.
+    /// Invalid by RFC 8259.
     static let invalid: [Refused] =
         [
             // Nothing, and more than one.
@@ -123,7 +123,7 @@ enum JSONTexts {
         Refused("{\"a\":1:2}", 6), Refused("{[]:1}", 1), Refused("{\"a\":a}", 5),
         Refused("{\"a\":1;\"b\":2}", 6), Refused("{/**/}", 1), Refused("{\"a\":/*b*/1}", 5),
         Refused("{\"a\":01}", 6), Refused("{\"a\":'b'}", 5), Refused("{\"a\", \"b\"}", 4),
-        // Names that are there twice.
+        // Duplicate names.
         Refused("{\"a\":1,\"a\":2}", 7, "duplicate-key"),
         Refused("{\"a\":1,\"a\":1}", 7, "duplicate-key"),
         Refused("{\"\":1,\"\":2}", 6, "duplicate-key"),
@@ -136,7 +136,8 @@ enum JSONTexts {
         Refused("{\"a\":{\"a\":1},\"a\":2}", 13, "duplicate-key"),
     ]
 
-    /// Not UTF-8, within a string: the byte of the string, counted from 0, at which it ends to be.
+    /// Not UTF-8, within a string: the byte of the string, counted from 0, at which it becomes
+    /// invalid.
     static let brokenUTF8: [(bytes: [UInt8], index: Int)] = [
         ([0x80], 0), ([0xBF], 0), ([0xFE], 0), ([0xFF], 0), ([0xC0, 0x80], 0), ([0xC1, 0xBF], 0),
         ([0xC2], 0), ([0xC3, 0x28], 0), ([0xDF, 0xC0], 0), ([0xE0, 0x80, 0x80], 0),
@@ -154,7 +155,7 @@ enum JSONTexts {
         (Array("sixteen bytes and more: ".utf8) + [0xE9], 24),
     ]
 
-    /// What is not UTF-8 outside of strings is no value; UTF-16 and UTF-32 neither.
+    /// Anything outside strings that is not UTF-8 is not a value; nor are UTF-16 and UTF-32.
     static let otherEncodings: [[UInt8]] = [
         [0xFF], [0xE9], [0x5B, 0xFF, 0x5D], [0x31, 0xE9], [0x7B, 0xE9, 0x7D], [0xEF, 0xBB],
         [0xEF, 0xBB, 0x31], [0xFE, 0xFF, 0x00, 0x31], [0xFF, 0xFE, 0x31, 0x00],

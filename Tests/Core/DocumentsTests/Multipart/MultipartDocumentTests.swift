@@ -14,7 +14,7 @@ struct MultipartHeaderTests {
             ("form-data; filename=f.txt; name=a", "a", "f.txt"),
             ("form-data; name=\"a\"; filename=\"\"", "a", ""),
             ("form-data; name=\"a\"; x=y", "a", nil),
-            // As browsers write it (WHATWG): three escapes, and no other.
+            // As browsers write it (WHATWG): only three escapes.
             ("form-data; name=\"a%22b\"", "a\"b", nil),
             ("form-data; name=\"a%0D%0Ab\"", "a\r\nb", nil),
             ("form-data; name=\"%0d%0a\"", "\r\n", nil),
@@ -94,7 +94,7 @@ struct MultipartHeaderTests {
     func `a header that says two things or none is refused`(header: String, reason: String) {
         let error = MultipartRun.log(MultipartRun.part(header), pieces: 1).error
         #expect(error?.reason == .malformed(reason))
-        #expect(error?.place?.offset == 5)
+        #expect(error?.location?.offset == 5)
     }
 
     @Test(arguments: ["name=a; filename*=UTF-8''x", "filename*0=x; name=a"])
@@ -185,7 +185,7 @@ struct MultipartDocumentTests {
             try MultipartDocument.asDocument(body, boundary: "b")
         }
         #expect(error?.reason == .malformed("a name is both a dictionary and something else"))
-        #expect(error?.place?.offset == body.count - 10)
+        #expect(error?.location?.offset == body.count - 10)
         #expect(error?.path == "a[b]")
     }
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Documents
 
-/// What a reader gave, and whether a part was left open.
+/// What a reader returned, and whether a part was left open.
 struct MultipartLog: MultipartSink, Equatable {
     var parts: [MultipartPart] = []
     var contents: [[UInt8]] = []
@@ -27,7 +27,7 @@ struct MultipartLog: MultipartSink, Equatable {
 }
 
 enum MultipartRun {
-    /// What is read of a body that arrives in pieces of one size.
+    /// The result of reading a body that arrives in pieces of one size.
     static func log(
         _ body: [UInt8], pieces: Int, boundary: String = "b",
         limits: MultipartLimits = .standard
@@ -73,12 +73,12 @@ struct MultipartReaderTests {
         (start + "\r\n--b--", [""]),
         (start + "--b--", [""]), (start + "x" + second + "y\r\n--b--\r\n", ["x", "y"]),
         (start + second + "\r\n--b--\r\n", ["", ""]),
-        // Before the first delimiter and behind the last.
+        // Before the first delimiter and after the last.
         ("preamble\r\n" + start + "x\r\n--b--\r\n", ["x"]), ("\r\n" + start + "x\r\n--b--", ["x"]),
         ("--\r\n-b\r\n" + start + "x\r\n--b--\r\nepilogue\r\n--b\r\n--b--", ["x"]),
         (start + "x\r\n--b-- \t\r\n", ["x"]), ("--b--", []), ("--b--\r\n", []),
         ("x--b\r\n\r\n--b--", []),
-        // Spaces behind the boundary.
+        // Spaces after the boundary.
         ("--b \t \r\n" + start.dropFirst(4) + "x\r\n--b-- ", ["x"]),
         // What only resembles a delimiter.
         (start + "x--b\r\n\r\n--b--", ["x--b\r\n"]), (start + "\r\n--\r\n--b--", ["\r\n--"]),
@@ -140,7 +140,7 @@ struct MultipartReaderTests {
         let (body, reason, offset) = Self.refused[index]
         let error = try #require(MultipartRun.log(Array(body.utf8), pieces: pieces).error)
         #expect(error.reason == .malformed(reason))
-        #expect(error.place?.offset == offset)
+        #expect(error.location?.offset == offset)
     }
 
     @Test func `every byte goes through as content`() {
@@ -206,7 +206,7 @@ struct MultipartReaderTests {
         var log = MultipartLog()
         let expected = DocumentError(
             .multipart, .malformed("a line that begins with the boundary but continues"),
-            at: DocumentPlace(offset: 3))
+            at: DocumentLocation(offset: 3))
         for body in ["--bc", MultipartReaderTests.start] {
             #expect(throws: expected) {
                 try Array(body.utf8).withBytes { bytes throws(DocumentError) in

@@ -49,7 +49,7 @@ struct DocumentationTests {
         #expect(rows.count == 5)
         for row in rows {
             let form = quoted(row.left)[0]
-            do throws(TransformationFailure) {
+            do throws(TransformationError) {
                 let made = try translated(form, .form, .json, arrays: .indices).text
                 #expect(made == quoted(row.right).first, "\(form)")
                 let again = try translated(made, .json, .form, arrays: .indices).text
@@ -71,7 +71,7 @@ struct DocumentationTests {
                 content += (words.count > 1 ? words[1] : "") + "\r\n"
             }
             content += "--b--\r\n"
-            do throws(TransformationFailure) {
+            do throws(TransformationError) {
                 let type = "multipart/form-data; boundary=b"
                 let made = try translated(content, .multipart, .json, type: type)
                 #expect(made.text == quoted(row.right).first, "\(row.left)")

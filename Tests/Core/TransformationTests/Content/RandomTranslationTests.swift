@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transformation
 
-/// Numbers by SplitMix64, the same for the same seed.
+/// Pseudorandom numbers from a seed (SplitMix64).
 private struct Seeded: RandomNumberGenerator {
     var state: UInt64
 
@@ -21,8 +21,8 @@ private struct Seeded: RandomNumberGenerator {
         return String((0..<count).map { _ in characters.randomElement(using: &self) ?? "x" })
     }
 
-    /// What every format can say: dictionaries with sorted names of XML, which have members, texts
-    /// without white space around them, arrays of two texts or more.
+    /// What every format can represent: nonempty dictionaries with sorted XML names, texts without
+    /// surrounding white space, arrays of two texts or more.
     mutating func common(depth: Int) -> DocumentValue {
         switch Int.random(in: depth > 2 ? 2...2 : depth > 0 ? 0...2 : 0...1, using: &self) {
         case 0: return .string(content())
@@ -45,7 +45,7 @@ private struct Seeded: RandomNumberGenerator {
         return text(ends, 1...1) + text(ends + [" ", "\n", "\t"], 0...9) + text(ends, 1...1)
     }
 
-    /// What JSON and property lists can say.
+    /// What JSON and property lists can represent.
     mutating func value(depth: Int) -> DocumentValue {
         switch Int.random(in: 0..<(depth > 0 ? 6 : 4), using: &self) {
         case 0: return .boolean(.random(using: &self))
@@ -135,7 +135,7 @@ struct RandomTranslationTests {
                     bytes[.random(in: 0..<bytes.count, using: &random)] = .random(
                         in: 0...255, using: &random)
                 }
-                do throws(TransformationFailure) {
+                do throws(TransformationError) {
                     _ = try translation.translate(bytes, contentType: nil)
                 } catch {
                     refused += 1

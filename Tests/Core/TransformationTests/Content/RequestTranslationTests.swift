@@ -3,11 +3,11 @@ import Testing
 
 @testable import Transformation
 
-/// What a translation makes of content.
+/// The result of translating content.
 func translated(
     _ content: String, _ from: BodyFormat, _ to: BodyFormat, type: String? = nil,
     maximum: Int = 1 << 20, arrays: FormArrays = .brackets
-) throws(TransformationFailure) -> (type: String, text: String) {
+) throws(TransformationError) -> (type: String, text: String) {
     var rules = RequestRules()
     rules.body = RequestBodyRules(from: from, to: to)
     rules.body?.maximumBytes = maximum
@@ -17,7 +17,7 @@ func translated(
     return (made.contentType, String(decoding: made.bytes, as: UTF8.self))
 }
 
-/// A property list with this in it.
+/// A property list with this content.
 func plist(_ content: String) -> String {
     """
     <?xml version="1.0" encoding="UTF-8"?>
@@ -32,7 +32,7 @@ func plist(_ content: String) -> String {
 
 private let xmlHead = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
 
-/// A part's lines, and what is behind them, with the ends of lines that multipart content has.
+/// A part's lines, and what follows them, with the line endings of multipart content.
 private func multipart(_ parts: [(header: String, content: String)]) -> String {
     parts.map { "--b\r\n\($0.header)\r\n\r\n\($0.content)\r\n" }.joined() + "--b--\r\n"
 }
@@ -145,10 +145,10 @@ struct RequestTranslationTests {
         if let applies {
             #expect(try translation.applies(toContentType: type) == applies)
         } else {
-            let failure = #expect(throws: TransformationFailure.self) {
+            let failure = #expect(throws: TransformationError.self) {
                 try translation.applies(toContentType: type)
             }
-            #expect(failure?.problem == .requestBodyInvalid)
+            #expect(failure?.reason == .requestBodyInvalid)
             #expect(failure?.detail.contains("may be read as json") == true)
         }
     }
@@ -213,15 +213,15 @@ struct RequestTranslationTests {
             (.json, "utf-16"), (.form, "utf-16"), (.json, "utf-16le"), (.form, "utf-16be"),
         ] as [(BodyFormat, String)])
     func `another charset is refused`(format: BodyFormat, charset: String) {
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translated(
                 "x", format, format == .json ? .form : .json, type: "a/b; charset=\(charset)")
         }
-        #expect(failure?.problem == .requestBodyInvalid)
+        #expect(failure?.reason == .requestBodyInvalid)
         #expect(failure?.detail == "its encoding is not supported")
     }
 
-    /// A byte order mark, or the charset, says which of two orders it is.
+    /// A byte order mark, or the charset, determines the byte order.
     @Test(
         arguments: [
             ("utf-16", true, true), ("utf-16", true, false), (nil, true, true), (nil, true, false),
@@ -314,16 +314,16 @@ struct RequestTranslationTests {
                 "line 1, column 15"
             ),
             ("bplist00", .plist, .json, .requestBodyInvalid, "byte 8"),
-        ] as [(String, BodyFormat, BodyFormat, TransformationProblem, String?)])
+        ] as [(String, BodyFormat, BodyFormat, TransformationReason, String?)])
     func `is refused with its place`(
-        content: String, from: BodyFormat, to: BodyFormat, problem: TransformationProblem,
+        content: String, from: BodyFormat, to: BodyFormat, problem: TransformationReason,
         place: String?
     ) {
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translated(content, from, to)
         }
-        #expect(failure?.problem == problem)
-        #expect(failure?.place == place)
+        #expect(failure?.reason == problem)
+        #expect(failure?.location == place)
         let hasLine = place?.hasPrefix("line") ?? false
         #expect(failure?.excerpt == (hasLine ? Array(content.utf8) : []))
         #expect(failure?.detail.isEmpty == false)
@@ -350,12 +350,12 @@ struct RequestTranslationTests {
         header: String, content: String, detail: String
     ) {
         let body = multipart([(field("n"), "1"), (header, content)])
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translated(body, .multipart, .json, type: "multipart/form-data; boundary=b")
         }
-        #expect(failure?.problem == .requestFileRefused)
+        #expect(failure?.reason == .requestFileRefused)
         #expect(failure?.detail == detail)
-        #expect(failure?.place?.hasSuffix(", at a") == true)
+        #expect(failure?.location?.hasSuffix(", at a") == true)
     }
 
     @Test func `where a browser's form chose no file, its part is left out`() throws {
@@ -367,32 +367,32 @@ struct RequestTranslationTests {
 
     @Test(arguments: ["multipart/form-data", "multipart/form-data; boundary=\"\""])
     func `multipart content without a boundary is refused`(type: String) {
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translated(parts, .multipart, .json, type: type)
         }
-        #expect(failure?.problem == .requestBodyInvalid)
+        #expect(failure?.reason == .requestBodyInvalid)
     }
 
     @Test(
         arguments: [
             ("[\"" + String(repeating: "x", count: 100) + "\"]", .xml, .requestBodyTooLarge),
             (#"{"a":"\#(String(repeating: "x", count: 60))"}"#, .plist, .requestBodyTooLarge),
-        ] as [(String, BodyFormat, TransformationProblem)])
+        ] as [(String, BodyFormat, TransformationReason)])
     func `what is larger than it may be is refused, before and after`(
-        content: String, to: BodyFormat, problem: TransformationProblem
+        content: String, to: BodyFormat, problem: TransformationReason
     ) throws {
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translated(content, .json, to, maximum: 100)
         }
-        #expect(failure?.problem == problem)
+        #expect(failure?.reason == problem)
         #expect(failure?.excerpt == [])
     }
 
     @Test func `what is too deep is refused`() {
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translated(String(repeating: "[", count: 10_000), .json, .plist)
         }
-        #expect(failure?.problem == .requestBodyInvalid)
+        #expect(failure?.reason == .requestBodyInvalid)
         #expect(failure?.detail == "it is too large: nested deeper than 128")
     }
 }

@@ -4,10 +4,10 @@ import Testing
 
 @testable import Transformation
 
-/// Says what it was given by refusing it.
+/// Reports what it was given by refusing it.
 private struct TellingSchema: JSONSchemaChecking {
-    func check(_ json: UnsafeRawBufferPointer) throws(TransformationFailure) {
-        throw TransformationFailure(
+    func check(_ json: UnsafeRawBufferPointer) throws(TransformationError) {
+        throw TransformationError(
             .responseSchemaViolated, String(decoding: json, as: UTF8.self), at: "at $.a")
     }
 }
@@ -35,12 +35,12 @@ struct ResponseChecksTests {
     ])
     func `a status is accepted or refused`(status: UInt16, isAccepted: Bool) throws {
         let checks = try checks { $0.statusCodes = [200...299, 304...304] }
-        #expect(!checks.looksAtContent)
+        #expect(!checks.examinesContent)
         guard !isAccepted else { return try checks.check(status: status) }
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try checks.check(status: status)
         }
-        #expect(failure?.problem == .responseStatusRefused)
+        #expect(failure?.reason == .responseStatusRefused)
         #expect(failure?.detail == "the status is \(status); expected 200-299, 304")
     }
 
@@ -57,10 +57,10 @@ struct ResponseChecksTests {
         guard !isAccepted else {
             return try checks.check(contentType: type, hasContent: hasContent)
         }
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try checks.check(contentType: type, hasContent: hasContent)
         }
-        #expect(failure?.problem == .responseTypeRefused)
+        #expect(failure?.reason == .responseTypeRefused)
         #expect(failure?.detail.hasSuffix("expected was application/json, image/*") == true)
     }
 
@@ -92,16 +92,16 @@ struct ResponseChecksTests {
             (.xml, "", .responseBodyInvalid, "line 1, column 1"),
             (.plist, "<plist><x/></plist>", .responseBodyInvalid, "line 1, column 8"),
             (.image, "!", .responseImageRefused, nil),
-        ] as [(ValidatedFormat, String, TransformationProblem, String?)])
+        ] as [(ValidatedFormat, String, TransformationReason, String?)])
     func `content that does not parse is refused with its place`(
-        format: ValidatedFormat, content: String, problem: TransformationProblem, place: String?
+        format: ValidatedFormat, content: String, problem: TransformationReason, place: String?
     ) throws {
         let checks = try checks { $0.validate = format }
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try checks.run(content, "application/json")
         }
-        #expect(failure?.problem == problem)
-        #expect(failure?.place == place)
+        #expect(failure?.reason == problem)
+        #expect(failure?.location == place)
     }
 
     @Test func `JSON is held to a schema, as the origin sent it`() throws {
@@ -110,23 +110,23 @@ struct ResponseChecksTests {
             $0.schema = SchemaFile(path: "/s", text: [])
             $0.body = ResponseBodyRules(from: .json, to: .plist)
         }
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try checks(schema: TellingSchema(), change).run("{ \"a\": 1 }", "text/json")
         }
         #expect(failure?.detail == "{ \"a\": 1 }")
-        let invalid = #expect(throws: TransformationFailure.self) {
+        let invalid = #expect(throws: TransformationError.self) {
             try checks(schema: TellingSchema(), change).run("{ \"a\": 1 ", "text/json")
         }
-        #expect(invalid?.problem == .responseBodyInvalid)
+        #expect(invalid?.reason == .responseBodyInvalid)
         for nothing in ["", " "] {
-            let absent = #expect(throws: TransformationFailure.self) {
+            let absent = #expect(throws: TransformationError.self) {
                 try checks(schema: SatisfiedSchema(), change).run(nothing, nil)
             }
-            #expect(absent?.problem == .responseSchemaViolated)
+            #expect(absent?.reason == .responseSchemaViolated)
         }
         let made = try checks(schema: SatisfiedSchema(), change).run("{\"a\":1}", "text/json")
         #expect(made?.steps == ["json-to-plist"])
-        #expect(throws: TransformationFailure.self) {
+        #expect(throws: TransformationError.self) {
             try checks(schema: nil, change).run("{}", "text/json")
         }
     }
@@ -134,13 +134,13 @@ struct ResponseChecksTests {
     @Test func `content that is absent satisfies no schema, and is no image`() throws {
         func problem(
             _ type: String?, _ change: (inout ResponseRules) -> Void
-        ) throws -> TransformationProblem? {
+        ) throws -> TransformationReason? {
             let checks = try checks(schema: SatisfiedSchema(), change)
-            do throws(TransformationFailure) {
-                try checks.refuseNothing(contentType: type)
+            do throws(TransformationError) {
+                try checks.refuseEmptyContent(contentType: type)
                 return nil
             } catch {
-                return error.problem
+                return error.reason
             }
         }
         for format in ValidatedFormat.allCases {
@@ -207,11 +207,11 @@ struct ResponseChecksTests {
                         contentType: "text/xml", isPartial: false, noTransform: false,
                         needsContent: needsContent))
                 if needsContent {
-                    #expect(throws: TransformationFailure.self) { try plan.run([]) }
+                    #expect(throws: TransformationError.self) { try plan.run([]) }
                 } else {
                     #expect(try plan.run([]) == PlannedContent())
                 }
-                #expect(throws: TransformationFailure.self) { try plan.run(Array("!".utf8)) }
+                #expect(throws: TransformationError.self) { try plan.run(Array("!".utf8)) }
             }
         }
     }
@@ -231,11 +231,11 @@ struct ResponseChecksTests {
         let translating = try checks { $0.body = ResponseBodyRules(from: .json, to: .plist) }
         try translating.check(contentType: type, hasContent: false)
         guard !passes else { return try translating.check(contentType: type, hasContent: true) }
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translating.check(contentType: type, hasContent: true)
         }
-        #expect(failure?.problem == .responseTypeRefused)
-        // Where nothing is translated the type is no matter.
+        #expect(failure?.reason == .responseTypeRefused)
+        // If nothing is translated the type does not matter.
         try checks { $0.validate = .json }.check(contentType: type, hasContent: true)
     }
 
@@ -267,17 +267,17 @@ struct ResponseChecksTests {
         changed: String
     ) throws {
         let checks = try checks { $0.body = ResponseBodyRules(from: from, to: to) }
-        #expect(checks.looksAtContent)
+        #expect(checks.examinesContent)
         #expect(try checks.run("anything", "text/html") == nil)
         #expect(try checks.run("anything", nil) == nil)
         #expect(checks.changedContentType("text/html") == nil)
         #expect(checks.changedContentType(type) == changed)
         guard !text.isEmpty else {
-            // An element without anything in it is null, which no property list has.
-            let failure = #expect(throws: TransformationFailure.self) {
+            // An empty element is null, which property lists do not have.
+            let failure = #expect(throws: TransformationError.self) {
                 try checks.run(content, type)
             }
-            #expect(failure?.problem == .responseBodyUntranslatable)
+            #expect(failure?.reason == .responseBodyUntranslatable)
             return
         }
         let made = try checks.run(content, type)
@@ -413,7 +413,7 @@ struct ResponseChecksTests {
     @Test func `without a decoder images are refused`() throws {
         let image = rules { $0.validate = .image }
         let checks = try #require(ResponseChecks(image, schema: nil, images: nil))
-        let failure = #expect(throws: TransformationFailure.self) { try checks.run("x", nil) }
-        #expect(failure?.problem == .overloaded)
+        let failure = #expect(throws: TransformationError.self) { try checks.run("x", nil) }
+        #expect(failure?.reason == .overloaded)
     }
 }

@@ -2,13 +2,13 @@ import PinfoldConfiguration
 
 @testable import Transformation
 
-/// Converts by the first rule, scales where a size is asked for, and refuses what begins with `!`.
+/// Converts by the first rule, scales if a size is requested, and refuses what begins with `!`.
 struct FakeImages: ImageTransforming {
     func transform(
         _ image: [UInt8], by rules: ImageRules
-    ) throws(TransformationFailure) -> TranslatedContent? {
+    ) throws(TransformationError) -> TranslatedContent? {
         guard image.first != UInt8(ascii: "!") else {
-            throw TransformationFailure(.responseImageRefused, "it is no image")
+            throw TransformationError(.responseImageRefused, "it is no image")
         }
         if let conversion = rules.convert.first {
             return TranslatedContent(bytes: [1], contentType: conversion.to.rawValue)
@@ -24,10 +24,10 @@ func rules(_ change: (inout ResponseRules) -> Void) -> ResponseRules {
 }
 
 extension ResponseChecks {
-    /// What becomes of whole content; nil: it passes unseen.
+    /// The result for whole content; `nil` if it passes unexamined.
     func run(
         _ content: String, _ type: String?, noTransform: Bool = false
-    ) throws(TransformationFailure) -> PlannedContent? {
+    ) throws(TransformationError) -> PlannedContent? {
         try plan(contentType: type, isPartial: false, noTransform: noTransform)?
             .run(Array(content.utf8))
     }

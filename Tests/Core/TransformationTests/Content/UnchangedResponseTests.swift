@@ -20,10 +20,10 @@ struct UnchangedResponseTests {
             $0.body = ResponseBodyRules(from: .json, to: .plist)
         }
         #expect(try checks(.pass, body).run("{}", "text/json", noTransform: true) == nil)
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try checks(.refuse, body).run("{}", "text/json", noTransform: true)
         }
-        #expect(failure?.problem == .responseNoTransform)
+        #expect(failure?.reason == .responseNoTransform)
         #expect(try checks(.refuse, body).run("{}", "text/html", noTransform: true) == nil)
     }
 
@@ -33,7 +33,7 @@ struct UnchangedResponseTests {
             $0.body = ResponseBodyRules(from: .json, to: .plist)
         }
         #expect(try checks.run("{}", "text/json", noTransform: true) == PlannedContent())
-        #expect(throws: TransformationFailure.self) {
+        #expect(throws: TransformationError.self) {
             try checks.run("{", "text/json", noTransform: true)
         }
     }
@@ -45,10 +45,10 @@ struct UnchangedResponseTests {
             $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
         }
         #expect(try checks(.pass, image).run("x", "image/webp", noTransform: true) == .init())
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try checks(.refuse, image).run("x", "image/webp", noTransform: true)
         }
-        #expect(failure?.problem == .responseNoTransform)
+        #expect(failure?.reason == .responseNoTransform)
         let unchanging = try checks(.refuse) { $0.image = ImageRules() }
         #expect(try unchanging.run("x", "image/webp", noTransform: true) == PlannedContent())
     }
@@ -62,10 +62,10 @@ struct UnchangedResponseTests {
         }
         let checking = try checks(mode) { $0.validate = .json }
         for checks in mode == .refuse ? [translating, checking] : [checking] {
-            let failure = #expect(throws: TransformationFailure.self) {
+            let failure = #expect(throws: TransformationError.self) {
                 try checks.plan(contentType: "text/json", isPartial: true, noTransform: false)
             }
-            #expect(failure?.problem == .responsePartial)
+            #expect(failure?.reason == .responsePartial)
         }
         let unseen = try translating.plan(
             contentType: "text/html", isPartial: true, noTransform: false)
@@ -125,9 +125,9 @@ struct UnchangedResponseTests {
             try checks.plan(contentType: nil, isPartial: false, noTransform: false))
         #expect(plan.maximumBytes == 4 && plan.larger == .pass)
         #expect(try plan.run(Array("true".utf8)) == PlannedContent())
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try plan.run(Array("false".utf8))
         }
-        #expect(failure?.problem == .responseBodyTooLarge)
+        #expect(failure?.reason == .responseBodyTooLarge)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("How much work an event loop's thread does on content")
 struct WorkExtentTests {
-    /// A binary property list: an array that names one string so many times.
+    /// A binary property list: an array that refers to one string this many times.
     static func list(naming string: String, times: Int) -> [UInt8] {
         func number(_ value: Int) -> [UInt8] { [0x11, UInt8(value >> 8), UInt8(value & 255)] }
         let array = [0xAF] + number(times) + [UInt8](repeating: 1, count: times)
@@ -21,7 +21,7 @@ struct WorkExtentTests {
         return header + array + text + table + [UInt8](repeating: 0, count: 6) + [2, 1] + counts
     }
 
-    /// 264 bytes that stand for 8 to the power of 20 values.
+    /// 264 bytes that represent 8 to the power of 20 values.
     static let bomb: [UInt8] = {
         let objects = (0..<20).map { [0xA8] + [UInt8](repeating: $0 + 1, count: 8) } + [[0x51, 97]]
         var data = Array("bplist00".utf8)
@@ -54,19 +54,19 @@ struct WorkExtentTests {
 
     @Test func `what is short and stands for much is not done briefly`() throws {
         let content = Self.list(naming: String(repeating: "a", count: 1000), times: 1000)
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try plan().run(content, .brief)
         }
-        #expect(failure?.problem == .responseBodyTooLarge)
+        #expect(failure?.reason == .responseBodyTooLarge)
         #expect(try plan().run(content, .full).changed?.bytes.count == 1000 * 1003 + 1)
     }
 
     @Test(arguments: [WorkExtent.brief, .full])
     func `what stands for more than anything may is refused`(extent: WorkExtent) throws {
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try plan().run(Self.bomb, extent)
         }
-        #expect(failure?.problem == .responseBodyTooLarge)
+        #expect(failure?.reason == .responseBodyTooLarge)
         let values = extent == .brief ? 16 << 10 : 1 << 20
         #expect(failure?.detail.contains("\(values) values") == true)
     }
@@ -76,10 +76,10 @@ struct WorkExtentTests {
         rules.body = RequestBodyRules(from: .plist, to: .json)
         let translation = try #require(RequestTranslation(rules))
         let content = Self.list(naming: String(repeating: "a", count: 900), times: 900)
-        let failure = #expect(throws: TransformationFailure.self) {
+        let failure = #expect(throws: TransformationError.self) {
             try translation.translate(content, contentType: "application/x-plist", .brief)
         }
-        #expect(failure?.problem == .requestBodyTooLarge)
+        #expect(failure?.reason == .requestBodyTooLarge)
         let whole = try translation.translate(content, contentType: "application/x-plist")
         #expect(whole.bytes.count == 900 * 903 + 1)
     }

@@ -31,17 +31,17 @@ struct CredentialTests {
     }
 
     @Test func `without TLS they are refused, unless they may go out in clear text`() throws {
-        let refused = #expect(throws: TransformationFailure.self) {
+        let refused = #expect(throws: TransformationError.self) {
             try rewritten(start, isSecure: false) { $0.authorization = authorization() }
         }
-        #expect(refused?.problem == .authorizationInClearText)
+        #expect(refused?.reason == .authorizationInClearText)
         #expect(refused?.detail.contains("YTpi") == false)
         #expect(
             try rewritten(start, isSecure: false) {
                 $0.authorization = authorization()
                 $0.authorization?.allowsClearText = true
             } == start + ["Authorization: Basic YTpi"])
-        // Nothing of the gateway's would go out.
+        // None of the gateway's credentials would be sent.
         #expect(
             try rewritten(start + ["Authorization: own"], isSecure: false) {
                 $0.authorization = authorization()
@@ -78,7 +78,7 @@ struct CredentialTests {
                 ["Cache-Control: no-transform,no-cache", "A: 1", "Cache-Control: no-store"],
                 ["Cache-Control: only-if-cached, max-stale, no-store, no-transform", "A: 1"]
             ),
-            // In an argument, and in quotes, it is none.
+            // In an argument, or in quotes, it is not a directive.
             (
                 .reloadIgnoringCache, ["Cache-Control: x=\"a, no-store, b\", y=no-transform"],
                 ["Cache-Control: no-cache"]

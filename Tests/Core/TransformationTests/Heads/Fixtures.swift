@@ -28,7 +28,7 @@ func headLines(_ bytes: [UInt8]) throws -> [String] {
     return lines + [line]
 }
 
-/// Limits that no test comes to.
+/// Limits that no test reaches.
 let wide = HeadLimits(headBytes: 1 << 20, fields: 4096, targetBytes: 1 << 19)
 
 /// Gives a parsed request to `body`.
@@ -55,7 +55,7 @@ func withResponse<Value>(
     return try body(head, bytes.span)
 }
 
-/// The field lines of a request that go on to the server.
+/// The field lines of a request that are forwarded to the server.
 func forwarded(_ bytes: [UInt8]) throws -> [String] {
     try withRequest(bytes) { head, span in
         let memory = UnsafeMutableRawBufferPointer.allocate(
@@ -70,7 +70,7 @@ func forwarded(_ bytes: [UInt8]) throws -> [String] {
     }
 }
 
-/// Numbers that depend on the seed alone (SplitMix64).
+/// Pseudorandom numbers from a seed (SplitMix64).
 struct SplitMix: RandomNumberGenerator {
     var state: UInt64
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Transformation
 
-/// What rules make of a request; nil: it stays.
+/// The result of applying rules to a request; `nil` if it does not change.
 func rewritten(
     _ lines: [String], isSecure: Bool = true, by rules: (inout RequestRules) -> Void
 ) throws -> [String]? {
@@ -17,7 +17,7 @@ func rewritten(
         try heads.head(rewriting: head, in: span, isSecure: isSecure)
     }
     guard let new else { return nil }
-    // What was written has to be a head again, with the same framing.
+    // What was written must be a valid head again, with the same framing.
     let framing = try withRequest(bytes) { head, _ in (head.framing, head.keepAlive) }
     let newFraming = try withRequest(new) { head, _ in (head.framing, head.keepAlive) }
     #expect(framing == newFraming)

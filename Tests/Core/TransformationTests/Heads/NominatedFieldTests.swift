@@ -8,7 +8,7 @@ import Testing
 struct NominatedFieldTests {
     private let start = ["GET /a HTTP/1.1", "Host: h"]
 
-    /// What goes on to the server, without Host.
+    /// What is forwarded to the server, without Host.
     private func sent(
         _ lines: [String], by change: (inout HeaderRules) -> Void
     ) throws -> [String] {
@@ -63,7 +63,7 @@ struct NominatedFieldTests {
         let lines = [
             "GET /a HTTP/1.0", "Host: h", "Connection: X-A", "Proxy-Connection: keep-alive",
         ]
-        // `rewritten` holds the persistence against what it was.
+        // `rewritten` compares the persistence with what it was.
         #expect(
             try rewritten(lines) { $0.headers.set = [.init("X-A", "1")] }
                 == lines.map { $0 == "Connection: X-A" ? "Connection: " : $0 } + ["X-A: 1"])

@@ -87,7 +87,7 @@ struct RandomHeadTests {
                 ["\(pick(["GET", "POST", "M"], &random)) \(pick(Self.paths, &random)) HTTP/1.1"]
                 + fields(&random) + ["Host: h", pick(["A: b", "Content-Length: 2"], &random)]
             let bytes = headBytes(lines)
-            // Some are none: an unknown expectation, a Connection that is no list.
+            // Some are invalid: an unknown expectation, a Connection that is not a list.
             guard isRequest(bytes) else { continue }
             count += 1
             try check(
@@ -134,8 +134,8 @@ struct RandomHeadTests {
     }
 
     private func checkUpstream(_ bytes: [UInt8], _ comment: Comment) throws {
-        var asks = UpstreamAsk()
-        asks.looksAtContent = true
+        var asks = UpstreamRequestChange()
+        asks.examinesContent = true
         asks.entityTags = EntityTagMapping(identity: "00c0ffee")
         let lines = Array(bytes.dropLast(2))
         let asked = asks.upstreamLines(lines.span) ?? lines
@@ -143,7 +143,7 @@ struct RandomHeadTests {
             head.fields.contains(.range) || head.fields.contains(.ifRange)
         }
         #expect(!hasRange, comment)
-        // Once it is done there is nothing more to do, but for tags, which are the origin's now.
+        // A second application changes nothing, except for tags, which are now the origin's.
         asks.entityTags = nil
         let again = asks.upstreamLines(asked.span)
         #expect(again == nil, comment)
@@ -180,7 +180,7 @@ struct RandomHeadTests {
         let (framing, status) = try withResponse(new) { head, _ in (head.framing, head.status) }
         #expect(framing == (status == 204 || status == 304 ? .none : .length(5)), comment)
         let again = try withResponse(new) { head, span in change.head(of: head, in: span) }
-        // The tag apart, which gets another suffix, nothing changes twice.
+        // Apart from the tag, which gets another suffix, nothing changes twice.
         let lines = try headLines(new).filter { !$0.hasPrefix("ETag") }
         #expect(try headLines(again).filter { !$0.hasPrefix("ETag") } == lines, comment)
     }

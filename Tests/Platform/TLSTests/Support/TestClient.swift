@@ -162,7 +162,7 @@ extension TLSClientContext {
         profile: ChosenProfile = ChosenProfile(.lenient)
     ) throws -> TLSClientContext {
         var settings = TLSClientSettings()
-        settings.policy = SecurityPolicy(pinsets: pinsets)
+        settings.policy = PinningPolicy(pinsets: pinsets)
         settings.minimumVersion = minimum
         settings.profile = profile
         return try TLSClientContext(settings, roots: roots, sessions: sessions)

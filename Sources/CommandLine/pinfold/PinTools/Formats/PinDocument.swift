@@ -19,7 +19,7 @@ enum PinDocument {
         do {
             return try PropertyListReader.value(of: contents, limits: limits)
         } catch {
-            let isText = error.place?.line != nil
+            let isText = error.location?.line != nil
             throw PinFormatError(
                 error,
                 expected: isText ? "a property list" : "a binary property list (bplist00)")
@@ -29,7 +29,7 @@ enum PinDocument {
 
 extension PinFormatError {
     fileprivate init(_ error: DocumentError, expected: String) {
-        let place = error.place.map { $0.line.map { "line \($0)" } ?? "byte \($0.offset)" }
+        let place = error.location.map { $0.line.map { "line \($0)" } ?? "byte \($0.offset)" }
         let wanted =
             switch error.reason {
             case .entity: "a document without entities"

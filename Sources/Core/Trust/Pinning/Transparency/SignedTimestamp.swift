@@ -11,7 +11,7 @@ package struct SignedTimestamp: Hashable, Sendable {
     }
 
     /// Why bytes are not a timestamp that can be evaluated.
-    package enum Problem: Error, Hashable, Sendable {
+    package enum ParseError: Error, Hashable, Sendable {
         case malformed
         /// An unknown version; the format of what follows is unknown, too.
         case unknownVersion(UInt8)
@@ -29,10 +29,10 @@ package struct SignedTimestamp: Hashable, Sendable {
 
     /// Whether the algorithm is SHA-256 with ECDSA or RSA: those that logs may sign with (RFC 6962
     /// §2.1.4).
-    package var isSignedAsLogsDo: Bool { hash == 4 && (algorithm == 3 || algorithm == 1) }
+    package var hasAllowedAlgorithm: Bool { hash == 4 && (algorithm == 3 || algorithm == 1) }
 
     /// Reads a timestamp; no bytes may follow it.
-    package init(_ bytes: ArraySlice<UInt8>) throws(Problem) {
+    package init(_ bytes: ArraySlice<UInt8>) throws(ParseError) {
         var reader = TimestampReader(rest: bytes)
         guard let version = reader.number(bytes: 1) else { throw .malformed }
         guard version == 0 else { throw .unknownVersion(UInt8(version)) }
@@ -54,16 +54,16 @@ package struct SignedTimestamp: Hashable, Sendable {
     /// - Throws: if the list as a whole is malformed, or is empty.
     package static func list(
         _ bytes: ArraySlice<UInt8>
-    ) throws(Problem) -> [Result<SignedTimestamp, Problem>] {
+    ) throws(ParseError) -> [Result<SignedTimestamp, ParseError>] {
         var outer = TimestampReader(rest: bytes)
         guard let content = outer.vector(), outer.rest.isEmpty, !content.isEmpty else {
             throw .malformed
         }
         var inner = TimestampReader(rest: content)
-        var found: [Result<SignedTimestamp, Problem>] = []
+        var found: [Result<SignedTimestamp, ParseError>] = []
         while !inner.rest.isEmpty {
             guard let one = inner.vector(), !one.isEmpty else { throw .malformed }
-            do throws(Problem) {
+            do throws(ParseError) {
                 found.append(.success(try SignedTimestamp(one)))
             } catch {
                 found.append(.failure(error))

@@ -34,7 +34,7 @@ package struct TransparencyEvidence: Sendable {
 
 extension TransparencyPolicy {
     /// The maximum number of signatures that are checked; a server may send a thousand.
-    package static let signaturesAtMost = 32
+    package static let maximumSignatures = 32
     /// The clock skew that is tolerated, in seconds: the same as OpenSSL's.
     package static let clockSkewSeconds: Int64 = 300
 
@@ -48,28 +48,28 @@ extension TransparencyPolicy {
     package func failure(
         of evidence: TransparencyEvidence, now: Int64,
         verify: (TransparencyLog, SignedTimestamp, [UInt8]) -> Bool
-    ) -> TransparencyFailure? {
+    ) -> TransparencyError? {
         var counted: Set<SHA256Digest> = []
         var areRetired = true
         var checked = 0
-        var failure = TransparencyFailure(minimum: minimum, valid: 0, rejected: [])
+        var failure = TransparencyError(minimum: minimum, valid: 0, rejected: [])
         for (source, bytes) in evidence.lists {
-            let list: [Result<SignedTimestamp, SignedTimestamp.Problem>]
-            do throws(SignedTimestamp.Problem) {
+            let list: [Result<SignedTimestamp, SignedTimestamp.ParseError>]
+            do throws(SignedTimestamp.ParseError) {
                 list = try SignedTimestamp.list(bytes[...])
             } catch {
                 failure.rejected.append(.init(source, .malformedList))
                 continue
             }
             for one in list {
-                do throws(TimestampRejection) {
-                    let timestamp = try one.mapError(TimestampRejection.init).get()
+                do throws(TimestampRejectionReason) {
+                    let timestamp = try one.mapError(TimestampRejectionReason.init).get()
                     let log = try log(of: timestamp, from: source, evidence, now: now)
                     if counted.contains(log.id) { throw .sameLog(log: log.name) }
                     guard let entry = evidence.entry(source) else {
                         throw .noIssuer(log: log.name)
                     }
-                    guard checked < Self.signaturesAtMost else {
+                    guard checked < Self.maximumSignatures else {
                         failure.ignored += 1
                         continue
                     }
@@ -93,7 +93,7 @@ extension TransparencyPolicy {
     private func log(
         of timestamp: SignedTimestamp, from source: TimestampSource,
         _ evidence: TransparencyEvidence, now: Int64
-    ) throws(TimestampRejection) -> TransparencyLog {
+    ) throws(TimestampRejectionReason) -> TransparencyLog {
         guard let log = log(timestamp.log) else { throw .unknownLog(timestamp.log) }
         let seconds = Int64(timestamp.milliseconds / 1000)
         guard let state = log.state, state.mayCount else {
@@ -112,13 +112,13 @@ extension TransparencyPolicy {
         guard seconds <= now + Self.clockSkewSeconds else {
             throw .inFuture(log: log.name, at: seconds)
         }
-        guard timestamp.isSignedAsLogsDo else { throw .unknownSignature(log: log.name) }
+        guard timestamp.hasAllowedAlgorithm else { throw .unknownSignature(log: log.name) }
         return log
     }
 }
 
-extension TimestampRejection {
-    fileprivate init(_ problem: SignedTimestamp.Problem) {
+extension TimestampRejectionReason {
+    fileprivate init(_ problem: SignedTimestamp.ParseError) {
         switch problem {
         case .malformed: self = .malformed
         case .unknownVersion(let version): self = .unknownVersion(version)

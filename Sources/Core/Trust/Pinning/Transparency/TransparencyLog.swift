@@ -69,18 +69,18 @@ package struct TransparencyPolicy: Hashable, Sendable {
     /// The known logs.
     package let logs: [TransparencyLog]
     /// The index of each log in the list.
-    private let places: [SHA256Digest: Int]
+    private let indexByID: [SHA256Digest: Int]
 
     /// Requires this many timestamps of these logs.
     package init(minimum: Int, logs: [TransparencyLog]) {
         self.minimum = minimum
         self.logs = logs
-        places = Dictionary(logs.indices.map { (logs[$0].id, $0) }) { first, _ in first }
+        indexByID = Dictionary(logs.indices.map { (logs[$0].id, $0) }) { first, _ in first }
     }
 
     /// The logs of which some timestamps count.
     package var countingLogs: [TransparencyLog] { logs.filter(\.mayCount) }
 
     /// The log with this ID; `nil` if it is not known.
-    func log(_ id: SHA256Digest) -> TransparencyLog? { places[id].map { logs[$0] } }
+    func log(_ id: SHA256Digest) -> TransparencyLog? { indexByID[id].map { logs[$0] } }
 }

@@ -1,10 +1,10 @@
 import HTTPCore
 
 /// Why a file is not a list of logs.
-package struct LogListProblem: Error, Hashable, Sendable {
+package struct LogListError: Error, Hashable, Sendable {
     /// The location: `line 3, byte 14`, or a member such as `operators[0].logs[2].key`; empty for
     /// the whole file.
-    package var place: String
+    package var location: String
     package var text: String
 }
 
@@ -35,19 +35,19 @@ package struct TransparencyLogList: Hashable, Sendable {
     /// §2.1.4). A log with any other key is in the list, but does not count.
     package init(
         json bytes: [UInt8], digest: ([UInt8]) -> SHA256Digest?, isKnownKey: ([UInt8]) -> Bool
-    ) throws(LogListProblem) {
+    ) throws(LogListError) {
         let root: JSONValue
-        do throws(JSONProblem) {
+        do throws(JSONSyntaxError) {
             root = try JSONReader.read(bytes[...])
         } catch {
             let before = bytes.prefix(error.position - 1)
             let newline = UInt8(ascii: "\n")
             let line = before.count { $0 == newline } + 1
             let start = before.lastIndex(of: newline).map { $0 + 1 } ?? 0
-            throw LogListProblem(
-                place: "line \(line), byte \(error.position - start)", text: error.text)
+            throw LogListError(
+                location: "line \(line), byte \(error.position - start)", text: error.text)
         }
-        let list = try Member(place: "", value: root).object()
+        let list = try Member(location: "", value: root).object()
         timestamp = try list.optional("log_list_timestamp")?.time()
         var found: [TransparencyLog] = []
         var known: [SHA256Digest: String] = [:]
@@ -58,29 +58,29 @@ package struct TransparencyLogList: Hashable, Sendable {
                 guard let logs = operation.optional(name) else { continue }
                 for element in try logs.elements() {
                     let log = try Self.log(try element.object(), digest, isKnownKey)
-                    if let other = known.updateValue(element.place, forKey: log.id) {
-                        throw element.problem("the same log as \(other)")
+                    if let other = known.updateValue(element.location, forKey: log.id) {
+                        throw element.error("the same log as \(other)")
                     }
                     guard found.count < Self.maximumLogs else {
-                        throw element.problem("more than \(Self.maximumLogs) logs")
+                        throw element.error("more than \(Self.maximumLogs) logs")
                     }
                     found.append(log)
                 }
             }
         }
         guard !found.isEmpty else {
-            throw LogListProblem(place: "operators", text: "the list contains no log")
+            throw LogListError(location: "operators", text: "the list contains no log")
         }
         logs = found
     }
 
     private static func log(
         _ member: Member, _ digest: ([UInt8]) -> SHA256Digest?, _ isKnownKey: ([UInt8]) -> Bool
-    ) throws(LogListProblem) -> TransparencyLog {
+    ) throws(LogListError) -> TransparencyLog {
         let key = try member.required("key").base64()
         let id = try member.required("log_id")
         guard let digest = digest(key), try id.base64() == digest.bytes else {
-            throw id.problem("not the SHA-256 of the log's key")
+            throw id.error("not the SHA-256 of the log's key")
         }
         var name = ""
         for title in ["description", "url"] where name.isEmpty {
@@ -96,7 +96,7 @@ package struct TransparencyLogList: Hashable, Sendable {
             let interval = try interval.object()
             let start = try interval.required("start_inclusive").time()
             let end = try interval.required("end_exclusive").time()
-            guard start < end else { throw interval.problem("it ends before it starts") }
+            guard start < end else { throw interval.error("it ends before it starts") }
             log.expiries = start..<end
         }
         return log
@@ -104,14 +104,14 @@ package struct TransparencyLogList: Hashable, Sendable {
 
     private static func state(
         _ member: Member
-    ) throws(LogListProblem) -> (TransparencyLog.State, Int64) {
+    ) throws(LogListError) -> (TransparencyLog.State, Int64) {
         guard case .object(let states) = member.value, states.count == 1, let one = states.first,
             let state = TransparencyLog.State(rawValue: one.name)
         else {
             let words = TransparencyLog.State.allCases.map(\.rawValue).joined(separator: ", ")
-            throw member.problem("unknown state; expected an object with one of \(words)")
+            throw member.error("unknown state; expected an object with one of \(words)")
         }
-        let inner = Member(place: "\(member.place).\(one.name)", value: one.value)
+        let inner = Member(location: "\(member.location).\(one.name)", value: one.value)
         return (state, try inner.object().required("timestamp").time())
     }
 
@@ -126,16 +126,16 @@ package struct TransparencyLogList: Hashable, Sendable {
 
 /// A value in the list with its location.
 private struct Member {
-    let place: String
+    let location: String
     let value: JSONValue
 
-    func problem(_ text: String) -> LogListProblem {
-        LogListProblem(place: place, text: text)
+    func error(_ text: String) -> LogListError {
+        LogListError(location: location, text: text)
     }
 
-    func object() throws(LogListProblem) -> Member {
+    func object() throws(LogListError) -> Member {
         guard case .object = value else {
-            throw problem("\(value.name); expected an object")
+            throw error("\(value.name); expected an object")
         }
         return self
     }
@@ -143,45 +143,45 @@ private struct Member {
     /// A member; `nil` if it is absent or null.
     func optional(_ name: String) -> Member? {
         guard let inner = value[name], inner != .null else { return nil }
-        return Member(place: place.isEmpty ? name : "\(place).\(name)", value: inner)
+        return Member(location: location.isEmpty ? name : "\(location).\(name)", value: inner)
     }
 
-    func required(_ name: String) throws(LogListProblem) -> Member {
+    func required(_ name: String) throws(LogListError) -> Member {
         guard let inner = optional(name) else {
-            throw Member(place: place.isEmpty ? name : "\(place).\(name)", value: .null)
-                .problem("it is missing")
+            throw Member(location: location.isEmpty ? name : "\(location).\(name)", value: .null)
+                .error("it is missing")
         }
         return inner
     }
 
     /// The elements of a list, each created when it is requested.
-    func elements() throws(LogListProblem) -> some Sequence<Member> {
+    func elements() throws(LogListError) -> some Sequence<Member> {
         guard case .array(let values) = value else {
-            throw problem("\(value.name); expected a list")
+            throw error("\(value.name); expected a list")
         }
-        return values.enumerated().lazy.map { Member(place: "\(place)[\($0)]", value: $1) }
+        return values.enumerated().lazy.map { Member(location: "\(location)[\($0)]", value: $1) }
     }
 
-    func text() throws(LogListProblem) -> String {
+    func text() throws(LogListError) -> String {
         guard case .string(let text) = value else {
-            throw problem("\(value.name); expected a string")
+            throw error("\(value.name); expected a string")
         }
         return text
     }
 
-    func base64() throws(LogListProblem) -> [UInt8] {
+    func base64() throws(LogListError) -> [UInt8] {
         let text = try text()
         guard let bytes = Base64.decode(text.utf8), !bytes.isEmpty else {
-            throw problem("not valid; expected base64")
+            throw error("not valid; expected base64")
         }
         return bytes
     }
 
     /// Seconds since 1970.
-    func time() throws(LogListProblem) -> Int64 {
+    func time() throws(LogListError) -> Int64 {
         let text = try text()
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
-            throw problem("not valid; expected a time such as 2026-01-01T00:00:00Z")
+            throw error("not valid; expected a time such as 2026-01-01T00:00:00Z")
         }
         return seconds
     }

@@ -233,9 +233,9 @@ private struct FileRefresh {
         _ file: CRLFile, _ key: String
     ) throws(FileRefreshError) -> CRLFile {
         let bytes = try read(file.path, key, of: [file.path])
-        // Unchanged lists need not be parsed again.
-        if let lists = try? ListFile.decode(bytes), lists == file.lists { return file }
-        do throws(CRLFileError) {
+        // What is in force need not be parsed again.
+        if let lists = try? RevocationListFile.decode(bytes), lists == file.lists { return file }
+        do throws(CRLFileProblem) {
             let (read, found) = try CRLFile.read(bytes, path: file.path, at: now)
             let (next, kept) = read.keepingNewer(of: file)
             if !kept.isEmpty { outdated.insert(file.path) }
@@ -286,7 +286,7 @@ private struct FileRefresh {
         var list: TransparencyLogList?
         do throws(FileRefreshError) {
             let bytes = try read(path, key, of: [path])
-            do throws(LogListProblem) {
+            do throws(LogListError) {
                 list = try TransparencyLogList(file: bytes)
             } catch {
                 throw FileRefreshError(

@@ -13,8 +13,8 @@ final class ConfigurationValidation {
     let environment: ConfigurationEnvironment
     /// The absolute path of the folder that the file's relative paths are relative to.
     let folder: String
-    /// The log lists that have been read, by path, since several entries may name the same one.
-    var logLists: [String: Result<TransparencyLogList, LogListProblem>] = [:]
+    /// Lists of logs that have been read, by their paths: several entries may name one.
+    var logLists: [String: Result<TransparencyLogList, LogListError>] = [:]
     private(set) var errors: [ConfigurationError] = []
     private var warnings: [ConfigurationWarning] = []
 

@@ -95,8 +95,8 @@ extension CRLFile {
         _ contents: [UInt8], path: String, at now: Int64
     ) throws(CRLFileError) -> (file: CRLFile, warnings: [String]) {
         let lists: [[UInt8]]
-        do throws(ListFileError) {
-            lists = try ListFile.decode(contents)
+        do throws(RevocationListError) {
+            lists = try RevocationListFile.decode(contents)
         } catch {
             throw CRLFileError(text: "\(quoted(path)) is not a CRL file: \(error.problem)")
         }

@@ -43,12 +43,12 @@ extension SnapshotReader {
 
     /// The list of a file, which is read only once, even if several entries name it.
     private func logList(_ field: Field, _ path: String) -> TransparencyLogList? {
-        let read: Result<TransparencyLogList, LogListProblem>
+        let read: Result<TransparencyLogList, LogListError>
         if let known = validation.logLists[path] {
             read = known
         } else {
             guard let contents = field.contents(ofFile: path) else { return nil }
-            read = Result { () throws(LogListProblem) in
+            read = Result { () throws(LogListError) in
                 try TransparencyLogList(file: contents)
             }
             validation.logLists[path] = read
@@ -62,11 +62,11 @@ extension SnapshotReader {
     }
 }
 
-extension LogListProblem {
-    /// The error as a message about a file.
+extension LogListError {
+    /// What is wrong, for a line about a file.
     func text(ofFile path: String) -> String {
-        let place = place.isEmpty ? "" : " at \(quoted(place))"
-        return "\(quoted(path)) is not a list of logs\(place): \(text)"
+        let position = location.isEmpty ? "" : " at \(quoted(location))"
+        return "\(quoted(path)) is no list of logs\(position): \(text)"
     }
 }
 
@@ -77,8 +77,8 @@ extension TransparencyLogList {
     /// The expected value of `minimumSCTs`, for errors.
     static let expectedMinimum = "a number that servers can meet"
 
-    /// Reads the list from a file's content.
-    init(file contents: [UInt8]) throws(LogListProblem) {
+    /// The list that a file's content is.
+    init(file contents: [UInt8]) throws(LogListError) {
         try self.init(
             json: contents, digest: { SHA256Digest(hashing: $0.span) },
             isKnownKey: TransparencyKey.isKnown)

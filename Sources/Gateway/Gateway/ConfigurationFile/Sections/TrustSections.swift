@@ -128,8 +128,8 @@ extension SnapshotReader {
             field.fail("is empty", expected: "a mapping with mode and pins")
             return entry
         }
-        // The pinset as a whole is checked only if each key is valid by itself.
-        if validation.errors.count == errorsBefore, let problem = entry.pinset.problem {
+        // What the parts are worth together is told only when each of them is right by itself.
+        if validation.errors.count == errorsBefore, let problem = entry.pinset.configurationError {
             let key: String
             switch problem {
             case .pinsetWithoutPins, .keyPinInCertificateMode: key = "pins"

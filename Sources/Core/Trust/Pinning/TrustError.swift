@@ -2,7 +2,7 @@ import HTTPCore
 
 /// Why a chain is not valid. Subjects and names come from the server: printable ASCII, of limited
 /// length.
-package enum ChainFailure: Error, Hashable, Sendable {
+package enum ChainError: Error, Hashable, Sendable {
     /// The leaf is valid for `names`, not for `host`.
     case hostMismatch(host: String, names: [CertificateName])
     /// A certificate's end of validity, in seconds since 1970, has passed.
@@ -30,7 +30,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
     /// A certificate breaks a rule of the profile (`tls.profile`).
     case rule(CertificateRule, subject: String)
     /// A certificate's revocation status does not let it pass.
-    case revocation(RevocationFailure)
+    case revocation(RevocationError)
     /// Another of the library's reasons: its code (X509_V_ERR_…) and text.
     case other(code: Int32, text: String)
 
@@ -50,7 +50,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
         case .malformed: "malformed-certificate"
         case .noCertificate: "no-certificate"
         case .rule(let rule, _): rule.token
-        case .revocation(let failure): failure.problem.token
+        case .revocation(let failure): failure.reason.token
         case .other: "invalid-chain"
         }
     }
@@ -67,7 +67,7 @@ package enum ChainFailure: Error, Hashable, Sendable {
     }
 }
 
-extension ChainFailure: CustomStringConvertible {
+extension ChainError: CustomStringConvertible {
     /// One sentence for error replies and the log.
     package var description: String {
         switch self {
@@ -111,10 +111,10 @@ extension ChainFailure: CustomStringConvertible {
 }
 
 /// Why a server is refused, and by which pinset.
-package struct TrustFailure: Error, Hashable, Sendable {
+package struct TrustError: Error, Hashable, Sendable {
     package enum Reason: Hashable, Sendable {
         /// The chain is not valid.
-        case chain(ChainFailure)
+        case chain(ChainError)
         /// No certificate or key is pinned. `expected` are the pinset's pins; `chain` are the pins
         /// of the server's chain, from the leaf up; both ready to paste.
         case noPinMatches(expected: [String], chain: [ChainPin])
@@ -125,7 +125,7 @@ package struct TrustFailure: Error, Hashable, Sendable {
         /// The pinset expired at `at`, in seconds since 1970.
         case pinsetExpired(at: Int64)
         /// Too few logs of Certificate Transparency have promised to publish the certificate.
-        case transparency(TransparencyFailure)
+        case transparency(TransparencyError)
     }
 
     package var reason: Reason
@@ -166,7 +166,7 @@ package struct ChainPin: Hashable, Sendable, CustomStringConvertible {
     package var description: String { "\(pin) (\(subject))" }
 }
 
-extension TrustFailure: CustomStringConvertible {
+extension TrustError: CustomStringConvertible {
     /// One sentence for error replies and the log.
     package var description: String {
         let text: String

@@ -1,7 +1,7 @@
 import Documents
 import Transformation
 
-extension TransformationFailure {
+extension TransformationError {
     /// Creates the error for a violation of a schema.
     init(_ violation: SchemaCheck.Violation, _ nodes: [SchemaNode], _ instance: Instance) {
         let node = nodes[violation.node]
@@ -18,7 +18,8 @@ extension TransformationFailure {
         // excerpt's maximum.
         let maximum = Self.maximumExcerptBytes - path.utf8.count
         self.init(
-            .responseSchemaViolated, "the schema requires \(asked), at \(node.place.cut(to: 160))",
+            .responseSchemaViolated,
+            "the schema requires \(asked), at \(node.location.cut(to: 160))",
             at: "at \(path)",
             excerpt: ViolationExcerpt(violation.value, of: instance, maximum: maximum).bytes)
     }

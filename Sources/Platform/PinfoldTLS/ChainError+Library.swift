@@ -1,8 +1,8 @@
 import COpenSSL
 import Trust
 
-extension ChainFailure {
-    static let outOfMemory = ChainFailure.other(
+extension ChainError {
+    static let outOfMemory = ChainError.other(
         code: X509_V_ERR_OUT_OF_MEM, text: "out of memory")
 
     /// The reason why the library refused a chain.
@@ -35,7 +35,7 @@ extension ChainFailure {
             X509_V_ERR_EXCLUDED_VIOLATION:
             self = .constraintViolated(subject: view.subject)
         default:
-            if let failure = RevocationFailure(code, certificate: view) {
+            if let failure = RevocationError(code, certificate: view) {
                 self = .revocation(failure)
                 return
             }
@@ -59,7 +59,7 @@ extension ChainFailure {
         case .constraintViolated: X509_V_ERR_PERMITTED_VIOLATION
         case .malformed, .noCertificate, .rule: X509_V_ERR_CERT_REJECTED
         case .revocation(let failure):
-            failure.problem == .revoked || failure.problem == .stapleRevoked
+            failure.reason == .revoked || failure.reason == .stapleRevoked
                 ? X509_V_ERR_CERT_REVOKED : X509_V_ERR_CERT_REJECTED
         case .other(let code, _): code
         }

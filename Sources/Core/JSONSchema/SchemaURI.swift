@@ -1,5 +1,5 @@
 /// The parts of a URI or a relative reference (RFC 3986 §4.1).
-struct URIReference {
+struct SchemaURI {
     private var scheme: Substring?
     private var authority: Substring?
     private var path: String
@@ -42,13 +42,13 @@ struct URIReference {
     var text: String { withoutFragment + (fragment.map { "#\($0)" } ?? "") }
 
     /// RFC 3986 §5.2.2.
-    func resolved(against base: URIReference) -> URIReference {
+    func resolved(against base: SchemaURI) -> SchemaURI {
         var result = joined(to: base)
         result.path = result.path.removingDotSegments
         return result
     }
 
-    private func joined(to base: URIReference) -> URIReference {
+    private func joined(to base: SchemaURI) -> SchemaURI {
         guard scheme == nil else { return self }
         var result = self
         result.scheme = base.scheme

@@ -65,14 +65,14 @@ struct EntityTagMappingTests {
 }
 
 @Suite("What is asked of origins where content is looked at")
-struct UpstreamAskTests {
+struct UpstreamRequestChangeTests {
     private let start = ["GET /a?If-None-Match:x HTTP/1.1", "Host: h"]
 
-    /// The field lines that are sent, without Host; nil: they stay.
+    /// The field lines that are sent, without Host; `nil` if they do not change.
     private func asked(
-        _ fields: [String], by change: (inout UpstreamAsk) -> Void
+        _ fields: [String], by change: (inout UpstreamRequestChange) -> Void
     ) throws -> [String]? {
-        var asks = UpstreamAsk()
+        var asks = UpstreamRequestChange()
         change(&asks)
         #expect(!asks.isEmpty)
         let lines = headBytes(start + fields).dropLast(2)
@@ -83,7 +83,7 @@ struct UpstreamAskTests {
     }
 
     @Test func `without anything asked lines stay`() {
-        let asks = UpstreamAsk()
+        let asks = UpstreamRequestChange()
         #expect(asks.isEmpty)
         let lines = headBytes(start + ["Range: bytes=0-1"])
         #expect(asks.upstreamLines(lines.span) == nil)
@@ -94,7 +94,7 @@ struct UpstreamAskTests {
         ("\"b\", \"a\"", "\"a\""), ("\"b-12345678\", \"a\"", "\"b\", \"a\""),
     ])
     func `the tag of what is stored unchanged is asked about`(tags: String, sent: String?) throws {
-        var asks = UpstreamAsk()
+        var asks = UpstreamRequestChange()
         asks.entityTags = EntityTagMapping(identity: "12345678")
         let lines = Array(headBytes(start + ["If-None-Match: \(tags)"]).dropLast(2))
         let new = asks.upstreamLines(lines.span, keeping: Array("\"a\"".utf8)) ?? lines
@@ -111,7 +111,7 @@ struct UpstreamAskTests {
     func `the tag of what is stored in the origin's form is sent as it is, and once`(
         tags: [String], sent: [String]
     ) throws {
-        var asks = UpstreamAsk()
+        var asks = UpstreamRequestChange()
         asks.entityTags = EntityTagMapping(identity: "1a2b3c4d")
         let fields = tags.map { "If-None-Match: \($0)" } + ["If-Modified-Since: x"]
         let lines = Array(headBytes(start + fields).dropLast(2))
@@ -123,8 +123,8 @@ struct UpstreamAskTests {
     }
 
     @Test func `nothing at all stays nothing`() {
-        var asks = UpstreamAsk()
-        asks.looksAtContent = true
+        var asks = UpstreamRequestChange()
+        asks.examinesContent = true
         #expect(asks.upstreamLines([UInt8]().span) == nil)
         #expect(asks.upstreamLines(Array("GET / HTTP/1.1".utf8).span) == nil)
     }
@@ -136,7 +136,7 @@ struct UpstreamAskTests {
             (["TE: trailers", "X-Range: 1"], nil), ([], nil),
         ] as [([String], [String]?)])
     func `content is asked for as a whole`(fields: [String], expected: [String]?) throws {
-        #expect(try asked(fields) { $0.looksAtContent = true } == expected)
+        #expect(try asked(fields) { $0.examinesContent = true } == expected)
     }
 
     @Test(
@@ -166,7 +166,7 @@ struct UpstreamAskTests {
     func `only codings that can be undone are asked for`(
         fields: [String], expected: [String]?
     ) throws {
-        #expect(try asked(fields) { $0.looksAtContent = true } == expected)
+        #expect(try asked(fields) { $0.examinesContent = true } == expected)
     }
 
     private func conditions(_ fields: [String]) throws -> [String]? {
@@ -209,7 +209,7 @@ struct UpstreamAskTests {
                 == [since, "If-None-Match: \"a\""])
         #expect(try conditions(["If-None-Match: *", since]) == nil)
         #expect(try conditions([since]) == [])
-        var asks = UpstreamAsk()
+        var asks = UpstreamRequestChange()
         asks.entityTags = EntityTagMapping(identity: "00c0ffee")
         let lines = Array(headBytes(start + [since]).dropLast(2))
         #expect(asks.upstreamLines(lines.span, keepsDate: true) == nil)
@@ -252,7 +252,7 @@ struct UpstreamAskTests {
                 "TE:trailers ", "Range: bytes=0-", "x:  \u{FF}", "If-None-Match: \"a-00c0ffee\"",
                 "Accept-Encoding: zstd",
             ]) {
-                $0.looksAtContent = true
+                $0.examinesContent = true
                 $0.entityTags = EntityTagMapping(identity: "00c0ffee")
                 $0.accept = "a/b"
             } == [

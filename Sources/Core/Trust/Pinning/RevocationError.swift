@@ -1,5 +1,5 @@
 /// Why a certificate's revocation status does not let its chain pass.
-package enum RevocationProblem: String, Hashable, Sendable, CaseIterable {
+package enum RevocationReason: String, Hashable, Sendable, CaseIterable {
     /// A list of its issuer (`tls.crls`) contains the certificate.
     case revoked = "certificate-revoked"
     /// There is no list from the issuer.
@@ -24,13 +24,13 @@ package enum RevocationProblem: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a chain is refused although each of its certificates is valid by itself.
-package struct RevocationFailure: Error, Hashable, Sendable, CustomStringConvertible {
-    package var problem: RevocationProblem
+package struct RevocationError: Error, Hashable, Sendable, CustomStringConvertible {
+    package var reason: RevocationReason
     /// One sentence. The subjects in it come from the server: printable ASCII, of limited length.
     package var description: String
 
-    package init(_ problem: RevocationProblem, _ description: String) {
-        self.problem = problem
+    package init(_ reason: RevocationReason, _ description: String) {
+        self.reason = reason
         self.description = description
     }
 }

@@ -25,7 +25,7 @@
 ///
 /// AFNetworking compares every certificate that a server sent; this compares the verified chain.
 /// Otherwise anyone could append the genuine certificate to a chain of their own.
-package struct SecurityPolicy: Hashable, Sendable {
+package struct PinningPolicy: Hashable, Sendable {
     package var pinsets: [Pinset]
 
     package init(pinsets: [Pinset] = []) {
@@ -67,7 +67,7 @@ package struct PinDigests: Hashable, Sendable {
 }
 
 /// A security policy with the digests of all its pins: what a handshake is evaluated with.
-package struct ResolvedSecurityPolicy: Sendable {
+package struct ResolvedPinningPolicy: Sendable {
     struct Entry: Sendable {
         var pinset: Pinset
         var pins: [PinDigests]
@@ -87,7 +87,7 @@ package struct ResolvedSecurityPolicy: Sendable {
     ///   - digest: computes the digests that the pins of the pinset at an index determine; throws
     /// for bytes that are not a certificate or key.
     package init<Failure: Error>(
-        _ policy: SecurityPolicy, digest: (Pin, Int) throws(Failure) -> PinDigests
+        _ policy: PinningPolicy, digest: (Pin, Int) throws(Failure) -> PinDigests
     ) throws(Failure) {
         var entries: [Entry] = []
         for (index, pinset) in policy.pinsets.enumerated() {

@@ -1,5 +1,5 @@
 /// Why a file is not a list of revoked certificates.
-package enum ListFileError: Error, Hashable, Sendable {
+package enum RevocationListError: Error, Hashable, Sendable {
     case empty
     case badArmor
     /// A PEM block with this label.
@@ -16,9 +16,9 @@ package enum ListFileError: Error, Hashable, Sendable {
 }
 
 /// Files with certificate revocation lists.
-package enum ListFile {
+package enum RevocationListFile {
     /// The DER of the lists, in order; never empty. A file that is not PEM is assumed to be DER.
-    package static func decode(_ contents: [UInt8]) throws(ListFileError) -> [[UInt8]] {
+    package static func decode(_ contents: [UInt8]) throws(RevocationListError) -> [[UInt8]] {
         guard !contents.isEmpty else { throw .empty }
         guard PEM.isArmored(contents) else { return [contents] }
         let blocks: [PEMBlock]

@@ -5,7 +5,7 @@
 /// been validated, later ones are only compared with it, eight bytes at a time, which takes a sixth
 /// of the instructions. Only identical bytes match, and their meaning depends on them alone if the
 /// target ends after them or continues with `/` or `?`.
-struct FormerAuthority: Sendable {
+struct PreviousAuthority: Sendable {
     private static let capacity = 64
 
     /// `scheme://authority`, eight bytes in each word, the first one lowest.
@@ -29,7 +29,9 @@ struct FormerAuthority: Sendable {
             return false
         }
         let end = start &+ count
-        guard end == Int(head.target.end) || FormerAuthority.isEnd(bytes[end]) else { return false }
+        guard end == Int(head.target.end) || PreviousAuthority.isEnd(bytes[end]) else {
+            return false
+        }
         head.form = .absolute
         head.scheme = scheme
         head.authority = ByteRange(
@@ -67,7 +69,7 @@ struct FormerAuthority: Sendable {
         let start = Int(head.target.start)
         count = 0
         let length = Int(head.path.start) &- start
-        guard length <= FormerAuthority.capacity else { return }
+        guard length <= PreviousAuthority.capacity else { return }
         count = length
         for offset in stride(from: 0, to: count, by: 8) {
             words[offset &>> 3] = bytes.shortWord(

@@ -4,7 +4,7 @@ import HTTPCore
 ///
 /// It uses indices and raw values: a `for` loop over another module's collection, and `==` on its
 /// enums, go through witness tables for every field.
-struct FieldLines {
+struct FieldValueIterator {
     private let id: UInt8
     private var index = 0
 

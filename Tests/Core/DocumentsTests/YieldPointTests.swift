@@ -6,12 +6,12 @@ import Testing
 private final class Counter: Sendable {
     let count = Atomic(0)
 
-    var interlude: Interlude { Interlude { [self] in count.add(1, ordering: .relaxed) } }
+    var yieldPoint: YieldPoint { YieldPoint { [self] in count.add(1, ordering: .relaxed) } }
     var runs: Int { count.load(ordering: .relaxed) }
 }
 
 @Suite("Interludes in long documents")
-struct InterludeTests {
+struct YieldPointTests {
     private static let values = 2000
     private static let json = Array(
         "[\((0..<values).map { "\"\($0)\"" }.joined(separator: ","))]".utf8)
@@ -32,7 +32,7 @@ struct InterludeTests {
 
     private func limits(_ counter: Counter) -> DocumentLimits {
         var limits = DocumentLimits.standard
-        limits.interlude = counter.interlude
+        limits.yieldPoint = counter.yieldPoint
         return limits
     }
 

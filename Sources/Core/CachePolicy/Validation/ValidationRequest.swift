@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// How to validate a stored response with the origin (RFC 9111 §4.3.1).
-package struct Validation: Sendable, Equatable {
+package struct ValidationRequest: Sendable, Equatable {
     /// Why the stored response cannot be used without validation.
     package let reason: ForwardReason
     /// The range in the stored head of the value for If-None-Match; empty if the stored tag is not
@@ -45,7 +45,7 @@ package struct Validation: Sendable, Equatable {
         storedHead: Span<UInt8>, to writer: inout HeadWriter
     ) {
         if includesClientTags {
-            var lines = FieldLines(.ifNoneMatch)
+            var lines = FieldValueIterator(.ifNoneMatch)
             while let value = lines.next(in: request.fields) {
                 if value.isEmpty { continue }
                 writer.append(field: .ifNoneMatch, requestBytes.extracting(value.indices))

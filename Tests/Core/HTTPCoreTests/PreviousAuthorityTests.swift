@@ -2,8 +2,8 @@ import HTTPCore
 import Testing
 
 @Suite("Targets one after another on a connection")
-struct FormerAuthorityTests {
-    /// Pairs of which one begins as the other does, and such that only seem to.
+struct PreviousAuthorityTests {
+    /// Pairs in which one begins like the other, and pairs in which it only seems to.
     private static let lines: [String] = [
         "GET http://a.example/x", "GET http://a.example", "GET http://a.example?q",
         "GET http://a.example/", "HEAD http://a.example/y", "OPTIONS http://a.example",

@@ -17,7 +17,7 @@ package enum TimestampSource: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a timestamp does not count.
-package enum TimestampRejection: Error, Hashable, Sendable {
+package enum TimestampRejectionReason: Error, Hashable, Sendable {
     /// A whole list of timestamps is malformed.
     case malformedList
     case malformed
@@ -78,20 +78,20 @@ package enum TimestampRejection: Error, Hashable, Sendable {
 }
 
 /// Too few of a server's timestamps count.
-package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible {
+package struct TransparencyError: Error, Hashable, Sendable, CustomStringConvertible {
     /// A timestamp that does not count, and why.
     package struct Rejected: Hashable, Sendable {
         package var source: TimestampSource
-        package var why: TimestampRejection
+        package var reason: TimestampRejectionReason
 
-        package init(_ source: TimestampSource, _ why: TimestampRejection) {
+        package init(_ source: TimestampSource, _ reason: TimestampRejectionReason) {
             self.source = source
-            self.why = why
+            self.reason = reason
         }
     }
 
     /// The maximum number of rejected timestamps that the text lists.
-    static let toldAtMost = 6
+    static let maximumListed = 6
 
     /// The number of different logs from which valid timestamps are required, and the number found.
     package var minimum: Int
@@ -115,7 +115,9 @@ package struct TransparencyFailure: Hashable, Sendable, CustomStringConvertible 
             + (valid == 0 ? "none" : "them from \(valid)")
         if valid >= minimum { text += ", all retired, and at least one must not be" }
         if rejected.isEmpty, ignored == 0 { return text }
-        var parts = rejected.prefix(Self.toldAtMost).map { "\($0.source.text) \($0.why.text)" }
+        var parts = rejected.prefix(Self.maximumListed).map {
+            "\($0.source.text) \($0.reason.text)"
+        }
         let more = rejected.count - parts.count
         if more > 0 { parts.append("\(more) more") }
         if ignored > 0 { parts.append("\(ignored) that were not checked") }

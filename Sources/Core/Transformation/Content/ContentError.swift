@@ -6,20 +6,20 @@ enum MessageSide {
     case request
     case response
 
-    fileprivate var invalid: TransformationProblem {
+    fileprivate var invalid: TransformationReason {
         self == .request ? .requestBodyInvalid : .responseBodyInvalid
     }
 
-    fileprivate var untranslatable: TransformationProblem {
+    fileprivate var untranslatable: TransformationReason {
         self == .request ? .requestBodyUntranslatable : .responseBodyUntranslatable
     }
 
-    fileprivate var tooLarge: TransformationProblem {
+    fileprivate var tooLarge: TransformationReason {
         self == .request ? .requestBodyTooLarge : .responseBodyTooLarge
     }
 }
 
-extension TransformationFailure {
+extension TransformationError {
     /// The maximum number of bytes of a path in an error: together with the excerpt and what the
     /// detail quotes, it does not exceed ``maximumExcerptBytes``.
     private static let maximumPathBytes = 60
@@ -36,21 +36,23 @@ extension TransformationFailure {
         let path = Self.cut(error.path.printable, Self.maximumPathBytes)
         let detail = Self.detail(error)
         let excerpt: [UInt8] =
-            if isOfSource, let place = error.place, place.line != nil || source == .multipart {
+            if isOfSource, let location = error.location,
+                location.line != nil || source == .multipart
+            {
                 Self.excerpt(
-                    of: content, around: place.offset,
+                    of: content, around: location.offset,
                     maximum: Self.maximumExcerptBytes - path.utf8.count - detail.quoted)
             } else {
                 []
             }
         self.init(
-            Self.problem(error, side, isOfSource: isOfSource), detail.text.printable,
-            at: Self.place(error, path, of: source), excerpt: excerpt)
+            Self.reason(error, side, isOfSource: isOfSource), detail.text.printable,
+            at: Self.location(error, path, of: source), excerpt: excerpt)
     }
 
-    private static func problem(
+    private static func reason(
         _ error: DocumentError, _ side: MessageSide, isOfSource: Bool
-    ) -> TransformationProblem {
+    ) -> TransformationReason {
         switch error.reason {
         case .tooLarge, .outputTooLarge, .tooManyValues: side.tooLarge
         case .memory: .overloaded
@@ -87,11 +89,13 @@ extension TransformationFailure {
 
     /// `line 3, column 14, at $.items[2].name`; for forms and multipart content the name as written
     /// there.
-    private static func place(
+    private static func location(
         _ error: DocumentError, _ path: String, of source: DocumentFormat
     ) -> String? {
         var parts: [String] = []
-        if error.format == source, let place = error.place { parts.append(place.description) }
+        if error.format == source, let location = error.location {
+            parts.append(location.description)
+        }
         if !path.isEmpty {
             let isName = error.format == .form || error.format == .multipart
             parts.append("at " + (isName ? path : "$" + (path.hasPrefix("[") ? "" : ".") + path))
@@ -173,15 +177,15 @@ extension String {
     }
 }
 
-extension TransformationFailure {
+extension TransformationError {
     /// The error for content with an invalid type that could be read as the format that is
     /// translated; `nil` if it is clear what the content is, or that it is not this format.
-    init?(_ problem: TransformationProblem, unclear type: ContentType?, _ from: DocumentFormat) {
+    init?(_ reason: TransformationReason, unclear type: ContentType?, _ from: DocumentFormat) {
         guard let type, type.essence == ContentType.malformed, type.mayBe(from.isFormat) else {
             return nil
         }
         self.init(
-            problem,
+            reason,
             "its Content-Type is malformed, and could be read as \(from.rawValue), "
                 + "which is translated")
     }

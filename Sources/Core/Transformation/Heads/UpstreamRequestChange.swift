@@ -4,10 +4,10 @@ import HTTPCore
 
 /// What a route that examines the content of responses requests from origins, in place of its
 /// clients.
-package struct UpstreamAsk: Sendable, Equatable {
+package struct UpstreamRequestChange: Sendable, Equatable {
     /// Whether content is examined: it is then requested as a whole, and in codings that can be
     /// decoded.
-    package var looksAtContent = false
+    package var examinesContent = false
     /// How the tags of the route's responses are translated back to the origin's; `nil` if they are
     /// the origin's.
     package var entityTags: EntityTagMapping?
@@ -20,7 +20,7 @@ package struct UpstreamAsk: Sendable, Equatable {
     package init() {}
 
     /// Whether no request is ever changed.
-    package var isEmpty: Bool { !looksAtContent && entityTags == nil && accept == nil }
+    package var isEmpty: Bool { !examinesContent && entityTags == nil && accept == nil }
 
     /// The new lines of a request on its way to the origin; `nil` if they do not change.
     ///
@@ -42,7 +42,7 @@ package struct UpstreamAsk: Sendable, Equatable {
         }
         fieldsStart = min(fieldsStart + 1, lines.count)
         var fields = HeadLines(from: fieldsStart, of: lines)
-        if looksAtContent {
+        if examinesContent {
             fields.remove(.range, in: lines)
             fields.remove(.ifRange, in: lines)
             askForCodings(&fields, in: lines)

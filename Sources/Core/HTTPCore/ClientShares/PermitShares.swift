@@ -1,18 +1,18 @@
 /// Permits that are taken for a while, shared so that no single holder gets them all: while less
 /// than half of them are taken, anyone may take one; after that, a holder with a quarter of all
 /// permits gets no more. Pure.
-package struct PlaceShares<Holder: Hashable> {
+package struct PermitShares<Holder: Hashable> {
     /// The number of permits.
-    package let places: Int
+    package let permits: Int
     /// How many permits are taken.
     package private(set) var taken = 0
     private var holders: [Holder: Int] = [:]
 
-    package init(places: Int) { self.places = places }
+    package init(permits: Int) { self.permits = permits }
 
     /// Whether all permits are taken.
-    package var isFull: Bool { taken >= places }
-    private var areScarce: Bool { taken >= max(1, places / 2) }
+    package var isFull: Bool { taken >= permits }
+    private var areScarce: Bool { taken >= max(1, permits / 2) }
 
     /// How many permits one holder has taken.
     package func taken(by holder: Holder) -> Int { holders[holder, default: 0] }
@@ -24,7 +24,7 @@ package struct PlaceShares<Holder: Hashable> {
     package func mayTake(for holder: Holder?) -> Bool {
         guard !isFull else { return false }
         guard areScarce, let holder else { return true }
-        return taken(by: holder) < max(1, places / 4)
+        return taken(by: holder) < max(1, permits / 4)
     }
 
     /// Takes a permit; returns `false` if none may be taken.
@@ -36,14 +36,14 @@ package struct PlaceShares<Holder: Hashable> {
     }
 
     /// Returns a permit that was taken for this holder.
-    package mutating func giveBack(for holder: Holder?) {
+    package mutating func release(for holder: Holder?) {
         taken -= 1
         guard let holder, let count = holders[holder] else { return }
         holders[holder] = count > 1 ? count - 1 : nil
     }
 
     /// Returns all permits.
-    package mutating func removeAll() { self = PlaceShares(places: places) }
+    package mutating func removeAll() { self = PermitShares(permits: permits) }
 }
 
-extension PlaceShares: Sendable where Holder: Sendable {}
+extension PermitShares: Sendable where Holder: Sendable {}

@@ -1,12 +1,12 @@
 /// Why a message's content, or its head, is refused by the rules of its route.
-package struct TransformationFailure: Error, Sendable, Equatable {
-    package var problem: TransformationProblem
+package struct TransformationError: Error, Sendable, Equatable {
+    package var reason: TransformationReason
     /// What was wrong, and what was expected: a clause that begins in lower case and contains
     /// nothing of the content.
     package var detail: String
     /// The position in the content: `line 3, column 14` or `byte 17`, and the path if there is one
     /// (`at $.items[2].name`); `nil` if there is none.
-    package var place: String?
+    package var location: String?
     /// The content around the position, at most ``maximumExcerptBytes``; empty if there is nothing
     /// to show.
     package var excerpt: [UInt8] = []
@@ -14,18 +14,18 @@ package struct TransformationFailure: Error, Sendable, Equatable {
     package static let maximumExcerptBytes = 200
 
     package init(
-        _ problem: TransformationProblem, _ detail: String, at place: String? = nil,
+        _ reason: TransformationReason, _ detail: String, at location: String? = nil,
         excerpt: [UInt8] = []
     ) {
-        self.problem = problem
+        self.reason = reason
         self.detail = detail
-        self.place = place
+        self.location = location
         self.excerpt = Array(excerpt.prefix(Self.maximumExcerptBytes))
     }
 }
 
 /// The kinds of refusal: each is one of the gateway's reasons.
-package enum TransformationProblem: String, Sendable, CaseIterable {
+package enum TransformationReason: String, Sendable, CaseIterable {
     // Requests: the client receives a 4xx.
     /// The content is not what its type, or the route, requires.
     case requestBodyInvalid = "request-body-invalid"

@@ -19,8 +19,8 @@ struct TrustBatchTests {
     @Test(
         arguments: [
             ("x", "not JSON: not a JSON value, at byte 1"),
-            ("[]", "a list; expected an object"),
-            (#"{"hots": "a"}"#, #"unknown member "hots""#),
+            ("[]", "an array; expected an object"),
+            (#"{"hots": "a"}"#, #"there is no "hots""#),
             (#"{"chain": 1}"#, "chain is a number; expected a string or a list of strings"),
             (#"{"chain": ["a", true]}"#, "chain[1] is a Boolean; expected a string"),
             (#"{"mode": "keys"}"#, #"mode: "keys" is unknown; expected one of none, publicKey"#),

@@ -71,10 +71,10 @@ struct TransparencyLogListTests {
     @Test(
         arguments: [
             ("", "line 1, byte 1", "ends"), ("[]", "", "an object"), ("{}", "operators", "missing"),
-            ("{\n\"operators\": [}", "line 2, byte 15", "begins"),
-            (#"{"a":1,"a":2}"#, "line 1, byte 11", "twice"),
+            ("{\n\"operators\": [}", "line 2, byte 15", "not a JSON value"),
+            (#"{"a":1,"a":2}"#, "line 1, byte 11", "duplicate"),
             (String(repeating: "[", count: 100_000), "line 1, byte 33", "deep"),
-            (#"{"operators":{}}"#, "operators", "a list"),
+            (#"{"operators":{}}"#, "operators", "an array"),
             (#"{"operators":[]}"#, "operators", "no log"),
             (#"{"operators":[1]}"#, "operators[0]", "an object"),
             (list("", #""log_list_timestamp":"soon","#), "log_list_timestamp", "a time"),

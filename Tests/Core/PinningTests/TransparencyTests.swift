@@ -234,7 +234,7 @@ struct TransparencyEvaluationTests {
         for minimum in [1, 2] {
             let found = try #require(failure(minimum, both))
             #expect(found.valid == 2 && found.rejected.isEmpty)
-            #expect(found.description.contains(", all retired, where one that is not is asked"))
+            #expect(found.description.contains(", all retired, and at least one must not be"))
             // One more that is not retired, wherever it is.
             #expect(failure(minimum, both, (.handshake, list(sct(1)))) == nil)
         }

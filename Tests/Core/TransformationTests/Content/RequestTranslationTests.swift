@@ -149,7 +149,7 @@ struct RequestTranslationTests {
                 try translation.applies(toContentType: type)
             }
             #expect(failure?.reason == .requestBodyInvalid)
-            #expect(failure?.detail.contains("may be read as json") == true)
+            #expect(failure?.detail.contains("could be read as json") == true)
         }
     }
 

@@ -61,7 +61,7 @@ struct ResponseChecksTests {
             try checks.check(contentType: type, hasContent: hasContent)
         }
         #expect(failure?.reason == .responseTypeRefused)
-        #expect(failure?.detail.hasSuffix("expected was application/json, image/*") == true)
+        #expect(failure?.detail.hasSuffix("; expected application/json, image/*") == true)
     }
 
     @Test(

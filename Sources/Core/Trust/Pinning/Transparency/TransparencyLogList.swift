@@ -157,7 +157,7 @@ private struct Member {
     /// The elements of a list, each created when it is requested.
     func elements() throws(LogListError) -> some Sequence<Member> {
         guard case .array(let values) = value else {
-            throw error("\(value.name); expected a list")
+            throw error("\(value.name); expected an array")
         }
         return values.enumerated().lazy.map { Member(location: "\(location)[\($0)]", value: $1) }
     }

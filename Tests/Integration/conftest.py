@@ -51,10 +51,19 @@ def pytest_configure(config: pytest.Config) -> None:
         pytest.exit(f"no gateway at {BINARY}: build it, or set PINFOLD_BINARY", returncode=3)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    # The long ones first, so that two processes end at about the same time.
-    items.sort(key=lambda item: not (item.get_closest_marker("large")
-                                     or item.get_closest_marker("slow")))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # Each process begins with its part of the long ones, so that all end at about the same time.
+    # xdist gives each as many tests as the others, in their order.
+    parts = getattr(config, "workerinput", {}).get("workercount", 1)
+    long = [item for item in items
+            if item.get_closest_marker("large") or item.get_closest_marker("slow")]
+    marked = set(long)
+    others = [item for item in items if item not in marked]
+    items.clear()
+    for remaining in range(parts, 0, -1):
+        share, ahead = (len(long) + len(others)) // remaining, -(-len(long) // remaining)
+        items += long[:ahead] + others[:max(0, share - ahead)]
+        del long[:ahead], others[:max(0, share - ahead)]
     if SLOWDOWN > 1:
         for item in items:
             item.add_marker(pytest.mark.timeout(120 * min(SLOWDOWN, 5)))

@@ -82,6 +82,7 @@ def test_a_server_that_stalls_after_a_slow_reader_is_cut_off(gateway, scripted_o
     there.wait_finished()
 
 
+@pytest.mark.slow
 def test_a_reader_is_not_too_slow_while_it_takes_anything(gateway, scripted_origin):
     """The kernel reports room for more only when a third of a large buffer is free: here after
     about three seconds. What the reader takes is acknowledged several times a second, for its own

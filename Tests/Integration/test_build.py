@@ -47,6 +47,7 @@ def outlined_constants(path: Path) -> dict[str, tuple[bytes, tuple[tuple[int, st
     return constants
 
 
+@pytest.mark.slow
 def test_no_two_modules_define_a_constant_differently() -> None:
     """The linker keeps one of several: the other module's code would read the wrong literal.
 

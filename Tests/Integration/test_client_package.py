@@ -34,6 +34,7 @@ def test_the_program_has_about_twenty_lines() -> None:
     assert 15 <= len(outside.program().splitlines()) <= 25
 
 
+@pytest.mark.slow
 def test_the_program_of_the_readme_builds_and_runs_as_printed(
     programs: Path, httpbin: HTTPBin
 ) -> None:

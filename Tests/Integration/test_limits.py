@@ -298,6 +298,7 @@ def test_answered_connections_that_linger_make_room(gateway, origin, workers):
             assert wire.ended(), "nothing of the response is lost"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 2])
 def test_idle_connections_make_room_when_descriptors_run_out(gateway, origin, workers):
     def few_descriptors() -> None:

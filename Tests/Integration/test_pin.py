@@ -130,6 +130,7 @@ def test_a_port_that_nobody_listens_at_is_told(pki):
     assert "Connection refused" in error
 
 
+@pytest.mark.slow
 def test_what_is_not_tls_is_told(scripted_origin, origin):
     there = origin(lambda _: reply(b"clear text"))
     code, _, error = shown(f"127.0.0.1:{there.port}")

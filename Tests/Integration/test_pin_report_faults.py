@@ -89,6 +89,7 @@ def dead(pki, **pinset) -> dict:
     return configuration(pki, f"http://127.0.0.1:{free_port()}/", **pinset)
 
 
+@pytest.mark.slow
 def test_a_handshake_without_end_holds_nothing_up(gateway, origin, pki, scripted_origin):
     taker = scripted_origin(endless(HELLO_REQUESTS))
     running = gateway(configuration(pki, f"https://localhost:{taker.port}/", enforce=False))

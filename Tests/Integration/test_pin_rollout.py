@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 
+import pytest
 from support.gateway import Gateway
 from support.origin import reply, serving
 from support.reports import Collector
@@ -45,6 +46,7 @@ class Client(threading.Thread):
             self.problems.append(repr(problem))
 
 
+@pytest.mark.slow
 def test_fifty_clients_of_a_rightly_pinned_host_notice_nothing(gateway, origin, pki):
     leaf = pki.intermediate.issue(RIGHT)
     answer = reply(b"genuine", "200 OK", "Cache-Control: no-store")

@@ -151,6 +151,7 @@ def test_a_revoked_server_is_refused_in_an_inspected_tunnel(gateway, pki, lists,
             assert there.application_bytes == b""
 
 
+@pytest.mark.slow
 def test_a_new_list_is_in_force_without_a_reload(gateway, pki, lists, origin):
     leaf = pki.intermediate.issue(HOST)
     there = origin(lambda _: reply(b"here", "200 OK", "Cache-Control: max-age=600"),
@@ -207,6 +208,7 @@ def test_an_older_list_does_not_take_the_place_of_a_newer_one(
     assert running.log().count("older list") == 1
 
 
+@pytest.mark.slow
 def test_a_broken_file_does_not_keep_others_from_being_taken_up(gateway, pki, lists, origin):
     leaf = pki.intermediate.issue(HOST)
     there = served(origin, leaf)
@@ -238,6 +240,7 @@ def file_state(running, file):
     return state
 
 
+@pytest.mark.slow
 def test_metrics_tell_what_is_in_force_of_each_file(gateway, pki, lists):
     other, file = lists.hold("other", crl(pki.root)), lists.hold("file", crl(pki.other_root))
     running = gateway(configuration(pki, [other, file]))
@@ -280,6 +283,7 @@ def test_check_and_the_log_say_the_same_of_a_file(gateway, workspace, pki, lists
         assert said.replace('"', '\\"') in running.log(), (said, running.log())
 
 
+@pytest.mark.slow
 def test_files_that_are_well_do_not_hide_a_reload_that_failed(gateway, pki, lists):
     file = lists.hold("all", crl(pki.root))
     running = gateway(configuration(pki, [file]))

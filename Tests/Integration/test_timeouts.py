@@ -331,6 +331,7 @@ def test_a_server_that_takes_an_upload_and_does_not_answer_is_a_first_byte_timeo
 # Time that did not run
 
 
+@pytest.mark.slow
 def test_a_stopped_process_does_not_let_its_deadlines_pass(gateway, scripted_origin, origin):
     """Both sides are well: it is the gateway that was stopped, for longer than any time allows."""
     release, sent = threading.Event(), threading.Semaphore(0)

@@ -235,6 +235,7 @@ def test_a_list_that_decides_the_same_ends_nothing(gateway, origin, pki, workspa
     assert there.accepted == 1
 
 
+@pytest.mark.slow
 def test_a_new_list_is_in_force_without_a_reload(gateway, origin, pki, workspace, logs):
     leaf = embedding(pki.intermediate, pki.intermediate.issue(HOST), ONE, TWO)
     there = origin(lambda _: reply(b"genuine", "200 OK", "Cache-Control: max-age=3600"),

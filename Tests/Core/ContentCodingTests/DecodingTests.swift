@@ -244,7 +244,7 @@ struct DecodingTests {
         #expect(ContentCodingError.trailingData(.gzip, offset: 6).offset == 6)
         #expect(ContentCodingError.tooLarge(maximum: 5).offset == nil)
         #expect(ContentCodingError.tooLarge(maximum: 5).detail.contains("5 bytes"))
-        #expect(ContentCodingError.tooManyCodings(maximum: 2).detail.contains("2 codings"))
+        #expect(ContentCodingError.tooManyCodings(maximum: 2).detail.contains("2 nested codings"))
         #expect(ContentCodingError.outOfMemory.detail == "there is no memory")
     }
 

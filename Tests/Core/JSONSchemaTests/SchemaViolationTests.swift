@@ -85,7 +85,7 @@ struct SchemaViolationTests {
             #"{"oneOf":[{"type":"number"},{"minimum":2}]}"#, "3",
             "exactly one of 2 schemas (oneOf), at #", "$", "3"
         ),
-        (#"{"not":{}}"#, "true", "what does not satisfy a schema (not), at #", "$", "true"),
+        (#"{"not":{}}"#, "true", "a value that does not satisfy a schema (not), at #", "$", "true"),
         (
             #"{"if":{"minimum":2},"then":{"multipleOf":2},"else":false}"#, "3",
             "a multiple of 2, at #/then", "$", "3"

@@ -5,8 +5,8 @@ import PinfoldEngine
 import PinfoldTLS
 import Testing
 
-/// The identity of `service.test`, and contexts for both sides that use it. It is created once, with
-/// the `openssl` command.
+/// The identity of `service.test`, and contexts for both sides that use it. It is created
+/// once, with the `openssl` command.
 package enum TestIdentity {
     private static let pem: [UInt8] = {
         let command =

@@ -78,7 +78,7 @@ def check(folder, pki, tls):
     ("ciphers", "RC4", "no cipher suite is left"), ("ciphers", [], "no cipher suite is left"),
     ("cipherSuites", "TLS_AES_128_GCM_SHA265", '"TLS_AES_128_GCM_SHA265"'),
     ("cipherSuites", ONE, ONE), ("cipherSuites", [], "no cipher suite is left"),
-    ("ciphers", {"a": 1}, "expected OpenSSL")])
+    ("ciphers", {"a": 1}, "expected a cipher list in OpenSSL")])
 def test_check_names_what_is_wrong_with_a_list(workspace, pki, key, value, word):
     done = check(workspace, pki, {key: value})
     assert done.returncode == 1

@@ -411,7 +411,7 @@ def test_a_line_that_is_no_question_does_not_end_the_batch(pki, leaf):
     assert [one["verdict"] for one in answers] == ["pass", "error", "error", "pass"]
     assert [one["id"] for one in answers] == [1, None, "x", 2]
     assert answers[1]["reason"] == "bad-question" and "line 2: not JSON" in answers[1]["detail"]
-    assert 'there is no "chian"' in answers[2]["detail"]
+    assert 'unknown member "chian"' in answers[2]["detail"]
 
 
 def test_absent_and_null_members_are_at_their_defaults(pki, leaf):

@@ -53,7 +53,7 @@ struct ListenerTests {
     }
 
     @Test(arguments: [
-        Wrong("listeners: []", "1: listeners: has no listener; expected 1 to 256 listeners"),
+        Wrong("listeners: []", "1: listeners: has no listeners; expected 1 to 256 listeners"),
         Wrong(
             "listeners: [{ kind: forward }]",
             "1: listeners[0].address: is missing; expected an address and a port, such as "

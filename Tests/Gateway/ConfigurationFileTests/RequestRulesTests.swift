@@ -222,9 +222,10 @@ struct RequestRulesTests {
         let text = hosts("{ path: { prefixes: { /a: /x, /ab: /y, /a/b: /z, /: /w, /c: /v } } }")
         #expect(
             try warnings(of: text) == [
-                "gateway.yaml:\(key).path.prefixes.\"/a/b\": never applies: \"/a\" before it has "
+                "gateway.yaml:\(key).path.prefixes.\"/a/b\": never applies: \"/a\" before it "
+                    + "matches "
                     + "all of these paths; put this one first",
-                "gateway.yaml:\(key).path.prefixes.\"/c\": never applies: \"/\" before it has "
+                "gateway.yaml:\(key).path.prefixes.\"/c\": never applies: \"/\" before it matches "
                     + "all of these paths; put this one first",
             ])
     }

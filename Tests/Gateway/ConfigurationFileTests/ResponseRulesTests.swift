@@ -106,7 +106,7 @@ struct ResponseRulesTests {
         let found = try warnings(of: text).filter { $0.contains("cache.form") }
         #expect(found.count == (told.isEmpty ? 0 : 1))
         guard !told.isEmpty else { return }
-        #expect(found.first?.contains("hosts[0].cache.form: has no effect: \(told)") ?? false)
+        #expect(found.first?.contains("hosts[0].cache.form: has no effect \(told)") ?? false)
     }
 
     @Test func `a form with store false causes a warning`() throws {

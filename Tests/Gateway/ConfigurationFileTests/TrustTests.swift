@@ -54,7 +54,7 @@ struct TrustTests {
         Wrong("pinsets: { a: }", "1: pinsets.a: is empty; expected a mapping with mode and pins"),
         Wrong(
             "pinsets: { 'a b': { mode: none } }",
-            "1: pinsets.\"a b\": is no name for a pinset; "
+            "1: pinsets.\"a b\": is not a valid pinset name; "
                 + "expected 1 to 64 letters, digits, `.`, `_` and `-`"),
         Wrong(
             "pinsets: { a: { pins: [] } }",
@@ -71,7 +71,7 @@ struct TrustTests {
                 + "No such file or directory; expected a readable file"),
         Wrong(
             "pinsets: { a: { mode: certificate, pins: ['\(SampleCertificate.keyPin)'] } }",
-            "1: pinsets.a.pins[0]: \"\(SampleCertificate.keyPin)\" is a key; "
+            "1: pinsets.a.pins[0]: \"\(SampleCertificate.keyPin)\" is a public key; "
                 + "expected a certificate file or fingerprint, or mode: publicKey"),
         Wrong(
             "pinsets: { a: { mode: publicKey } }",
@@ -98,18 +98,18 @@ struct TrustTests {
                 """
             #expect(
                 errors(of: text, folder: folder) == [
-                    "gateway.yaml:1: tls.roots[1]: \"\(folder)/text.pem\" is no file of "
-                        + "certificates: not PEM and not the DER of a certificate or a public key",
-                    "gateway.yaml:1: tls.roots[2]: \"\(folder)/empty.pem\" is no file of "
-                        + "certificates: the file is empty; expected a certificate or a public key "
+                    "gateway.yaml:1: tls.roots[1]: \"\(folder)/text.pem\" is not a certificate "
+                        + "file: not PEM and not the DER of a certificate or a public key",
+                    "gateway.yaml:1: tls.roots[2]: \"\(folder)/empty.pem\" is not a certificate "
+                        + "file: the file is empty; expected a certificate or a public key "
                         + "in PEM or DER",
-                    "gateway.yaml:1: tls.roots[3]: \"\(folder)/key.pem\" is no file of "
-                        + "certificates: the file holds a public key; expected certificates",
+                    "gateway.yaml:1: tls.roots[3]: \"\(folder)/key.pem\" is not a certificate "
+                        + "file: the file holds a public key; expected certificates",
                     "gateway.yaml:1: tls.roots[4]: \"\(folder)/none.pem\" cannot be read: "
                         + "No such file or directory; expected a readable file",
                     "gateway.yaml:3: pinsets.a.pins[0]: \"\(folder)/text.pem\" is not a pin: "
                         + "not PEM and not the DER of a certificate or a public key",
-                    "gateway.yaml:4: pinsets.b.pins[0]: \"\(folder)/key.pem\" is a key; "
+                    "gateway.yaml:4: pinsets.b.pins[0]: \"\(folder)/key.pem\" is a public key; "
                         + "expected a certificate file or fingerprint, or mode: publicKey",
                 ])
         }

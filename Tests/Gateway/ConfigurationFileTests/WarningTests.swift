@@ -102,7 +102,7 @@ struct WarningTests {
         ),
         (
             "{ match: [a.test], pinsets: [p], upgrade: https, tunnel: pass }",
-            ".tunnel: tunnels go around the pinsets of this entry"
+            ".tunnel: tunnels bypass the pinsets of this entry"
         ),
         (
             "{ match: [a.test], pinsets: [p], clearText: allow }",

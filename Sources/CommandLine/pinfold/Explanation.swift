@@ -12,7 +12,7 @@ struct Explanation {
         case notChecked(String)
         /// The server cannot be reached, or presents no certificate.
         case unreachable(String)
-        case refused(IPAddress, ExchangeFault)
+        case refused(IPAddress, ExchangeError)
         /// The version of TLS, and what report-only pinsets would have refused.
         case trusted(IPAddress, version: String, [TrustError])
     }

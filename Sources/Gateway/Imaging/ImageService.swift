@@ -74,7 +74,7 @@ package final class ImageService: ImageTransforming {
 
     private func apply(
         _ plan: ImagePlan, to image: [UInt8]
-    ) throws(TransformationError) -> Result<WrittenImage?, ImageFailure> {
+    ) throws(TransformationError) -> Result<WrittenImage?, ImageCodecError> {
         var worker = try takeWorker(memory: plan.memory)
         do {
             let deadline = Clock.monotonicNanoseconds() + pool.options.longestWork
@@ -102,12 +102,12 @@ package final class ImageService: ImageTransforming {
             .overloaded, "no process that decodes images became free in time")
     }
 
-    private static func refusal(_ failure: ImageFailure) -> TransformationError {
+    private static func refusal(_ failure: ImageCodecError) -> TransformationError {
         TransformationError(.responseImageRefused, failure.detail)
     }
 
     /// - Parameter status: what waitpid(2) said of the process.
-    private func refusal(_ fault: WorkerFault, _ status: Int32) -> TransformationError {
+    private func refusal(_ fault: WorkerError, _ status: Int32) -> TransformationError {
         let detail =
             switch fault {
             case .late:

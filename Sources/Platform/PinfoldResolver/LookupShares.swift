@@ -33,10 +33,10 @@ struct LookupShares: Sendable {
     private var zones: PermitShares<String>
     private var failures = ShareTable<String, Failures>(limit: Self.maximumZones)
 
-    /// - Parameter places: lookups under way at once.
-    init(places: Int) {
-        clients = PermitShares(permits: places)
-        zones = PermitShares(permits: places)
+    /// - Parameter permits: lookups under way at once.
+    init(permits: Int) {
+        clients = PermitShares(permits: permits)
+        zones = PermitShares(permits: permits)
     }
 
     /// Counts a lookup that begins, or returns why it may not.
@@ -73,7 +73,7 @@ struct LookupShares: Sendable {
     }
 
     /// Nothing is under way any more.
-    mutating func removeAll() { self = LookupShares(places: clients.permits) }
+    mutating func removeAll() { self = LookupShares(permits: clients.permits) }
 }
 
 extension DomainName {

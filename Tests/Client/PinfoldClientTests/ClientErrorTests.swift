@@ -61,8 +61,8 @@ struct ClientErrorTests {
             .proxy(.unreachable(.connectFailed(.connectionRefused))),
             .proxy(.unreachable(.destinationRefused(.multicast))),
             .proxy(.tlsFailed(.notTLS)),
-        ] + DestinationRefusalReason.allCases.map { .destinationRefused($0) } as [ExchangeFault])
-    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeFault) {
+        ] + DestinationRefusalReason.allCases.map { .destinationRefused($0) } as [ExchangeError])
+    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeError) {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
@@ -83,7 +83,7 @@ struct ClientErrorTests {
         ] as [TrustError.Reason])
     func `does not name the engine's set of pins`(reason: TrustError.Reason) {
         let failure = TrustError(reason, pinsetIndex: 0, pinset: "session")
-        let error = ClientError(ExchangeFault.tlsFailed(.trust(failure)))
+        let error = ClientError(ExchangeError.tlsFailed(.trust(failure)))
         #expect(!isForeign(error.explanation) && !error.explanation.contains("session"))
         #expect(error.explanation.hasPrefix("no secure connection to the server: "))
     }

@@ -129,7 +129,7 @@ struct ErrorReplyTests {
 
     @Test func `what is quoted of content cannot be taken for lines of the reply`() {
         let excerpt = Array("a\nid: 1\r\n\u{85}\u{2028}\u{1B}[1m\"".utf8) + [0xFF, 0]
-        let fault = ExchangeFault.transformation(
+        let fault = ExchangeError.transformation(
             TransformationError(.responseBodyInvalid, "not JSON", excerpt: excerpt))
         let text = ErrorReply(fault, id: "a-b", asJSON: false).text
         #expect(text.contains("\ncontent: a id: 1     [1m\"\u{FFFD} \nid: a-b\n"))

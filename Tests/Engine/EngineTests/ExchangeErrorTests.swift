@@ -131,7 +131,7 @@ enum EveryExchangeError {
         + WireError.allCases.flatMap { [.request($0), .response($0)] }
         + TunnelReason.allCases.map { .tunnel($0) }
         + DestinationRefusalReason.allCases.map { .destinationRefused($0) }
-        + ResolveFailure.allCases.map { .nameNotResolved($0) }
+        + ResolveError.allCases.map { .nameNotResolved($0) }
         + connectErrors.map { .connectFailed($0) }
         + tlsErrors.map { .tlsFailed($0) }
         + proxyFaults.map { .proxy($0) }
@@ -142,7 +142,7 @@ enum EveryExchangeError {
 struct ExchangeFaultTests {
     @Test func `a refused destination is told which list decides`() {
         for refusal in DestinationRefusalReason.allCases {
-            let text = ExchangeFault.destinationRefused(refusal).explanation
+            let text = ExchangeError.destinationRefused(refusal).explanation
             let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
             // Nothing that is allowed changes what is denied.
             #expect(text.contains("access.destinations.allow") != isDenied, "\(refusal)")
@@ -310,7 +310,7 @@ struct ExchangeFaultTests {
         }
         // What is short on this side says nothing of the host.
         let ours = ResolveError.allCases.filter {
-            !ExchangeFault.nameNotResolved($0).showsAnUnreachableHost
+            !ExchangeError.nameNotResolved($0).showsAnUnreachableHost
         }
         #expect(ours == [.overloaded, .clientLimit, .zoneLimit, .cancelled])
     }
@@ -336,7 +336,7 @@ struct ExchangeFaultTests {
         let byName = ExchangeError.destinationRefused(.privateNetwork).explanation
         #expect(byName.contains("add its host name, address or network"))
         for refusal in [DestinationRefusalReason.loopback, .linkLocal, .metadata] {
-            let text = ExchangeFault.destinationRefused(refusal).explanation
+            let text = ExchangeError.destinationRefused(refusal).explanation
             #expect(text.contains("add its address or network"))
             #expect(text.contains("a host name opens private networks only"))
         }

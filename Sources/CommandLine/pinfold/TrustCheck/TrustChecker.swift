@@ -25,7 +25,7 @@ package struct TrustChecker {
 
     /// Why material is no chain.
     private enum ChainProblem: Error {
-        case question(TrustQuestionProblem)
+        case question(TrustQuestionError)
         case chain(ChainError)
     }
 

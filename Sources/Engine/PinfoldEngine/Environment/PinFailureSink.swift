@@ -35,7 +35,7 @@ package struct PinFailure: Sendable {
 extension Environment {
     /// Passes a failure of a pinset on, if the pinset reports somewhere.
     func reportPinFailure(
-        _ failure: TrustFailure, _ server: JudgedServer, isEnforced: Bool,
+        _ failure: TrustError, _ server: JudgedServer, isEnforced: Bool,
         _ shown: () -> ShownChain
     ) {
         guard let sink = shared.pinFailures, let entry = server.pinset(of: failure),

@@ -166,7 +166,7 @@ extension Exchange {
     }
 }
 
-extension ExchangeFault {
+extension ExchangeError {
     /// What a stale response may stand in for: that the origin was away, that it sent no response
     /// that can be read, or a server error that the route's rules refuse (RFC 5861 §4: what would
     /// come to a 500, 502, 503 or 504). A trust failure never is.

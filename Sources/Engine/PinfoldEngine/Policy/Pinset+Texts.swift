@@ -5,6 +5,6 @@ extension Pinset {
     /// The pins that have counters of their own, as written in reports.
     package var distinguishedPins: [String] {
         let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
-        return Array(texts.prefix(PinMatches.toldApart))
+        return Array(texts.prefix(PinMatches.distinguishedPins))
     }
 }

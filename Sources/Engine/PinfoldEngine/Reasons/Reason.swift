@@ -17,7 +17,7 @@ import Trust
 /// - about TLS or a pin: a case of `TLSError` or `TrustError`, and of `TLSReason` or
 ///   `TrustReason`; about what a profile asks of certificates: a case of `CertificateRule`; about
 ///   revocation: a case of `RevocationReason`;
-/// - anything else: a case of `ExchangeFault`, whose `reason` is a new case of `AccessReason` (not
+/// - anything else: a case of `ExchangeError`, whose `reason` is a new case of `AccessReason` (not
 ///   allowed), `TunnelReason` (in an inspected tunnel), `GatewayReason` (a limit or state of the
 ///   gateway), `ServerReason` (the server or the way to it) or `ProxyReason` (a proxy on that way).
 ///

@@ -27,7 +27,8 @@ package final class RouteTransformation: Sendable {
         requestHead = RequestHeadRules(entry.request)
         requestContent = RequestTranslation(entry.request)
         response = ResponseChecks(
-            entry.response, schema: entry.response.schema.map(Self.checker), images: images)
+            entry.response, schema: entry.response.schema.map { Self.checker($0, compile) },
+            images: images)
         var ask = UpstreamRequestChange()
         if let response {
             ask.examinesContent = response.examinesContent

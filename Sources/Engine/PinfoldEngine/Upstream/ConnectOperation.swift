@@ -251,7 +251,7 @@ final class ConnectOperation: EventHandler {
         Descriptors.close(attempt.descriptor)
     }
 
-    private func fault(of failure: HappyEyeballs.ConnectionError) -> ExchangeFault {
+    private func fault(of failure: HappyEyeballs.ConnectionError) -> ExchangeError {
         switch failure {
         case .attempt(_, _, let errno):
             // That another address of the name cannot be reached is of no use to the client.

@@ -162,8 +162,8 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     // MARK: Idleness
 
     var idleSince: Int64 = 0
-    var placedAt: Int64? {
-        didSet { if placedAt == nil { isInIdleOrder = false } }
+    var queuedAt: Int64? {
+        didSet { if queuedAt == nil { isInIdleOrder = false } }
     }
     /// Whether it is in the orders of idle connections, or need not be.
     var isInIdleOrder = false

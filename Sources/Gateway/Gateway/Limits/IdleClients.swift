@@ -99,7 +99,7 @@ final class ClientShareMember: IdleOrdered {
         get { connection.idleSince }
         set { connection.idleSince = newValue }
     }
-    var placedAt: Int64? {
-        didSet { if placedAt == nil { connection.isInIdleOrder = false } }
+    var queuedAt: Int64? {
+        didSet { if queuedAt == nil { connection.isInIdleOrder = false } }
     }
 }

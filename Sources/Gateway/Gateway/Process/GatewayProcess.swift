@@ -152,18 +152,11 @@ package final class GatewayProcess {
             settings: policy.reporting,
             use: PinReporter.UseWatch(
                 path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
-            tell: { [logger] in logger.log($0) })
+            onEvent: { [logger] in logger.log($0) })
         let engine = SharedEnvironment(
             mailboxes: try mailboxes.map { _ in try Mailbox<EngineMessage>() },
             resolver: resolver, store: makeStore(), logger: logger, labels: labels,
-            activity: activity,
-            pinReporter: try PinReporter(
-                folder: configuration.cache.reportFolder, resolver: resolver,
-                settings: policy.reporting,
-                use: PinReporter.UseWatch(
-                    path: configuration.cache.pinUseFile, counts: { published.pinUse() }),
-                onEvent: { [logger] in logger.log($0) }),
-            transformationWork: contents.work)
+            activity: activity, pinFailures: reporter, transformationWork: contents.work)
         return SharedServices(
             mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
             notifyActivity: { first.post(.activityChanged) },

@@ -14,7 +14,7 @@ package final class SharedServices: Sendable {
     package var workerCount: Int { mailboxes.count }
     /// What exchanges and connections to servers share.
     package let engine: SharedEnvironment
-    /// Sends reports of pin failures; nil: there are none.
+    /// Sends reports of pin failures, or `nil` if there are none.
     let pinReporter: PinReporter?
     package let accessLog: AccessLog?
     /// Handles requests to the administrative listener.
@@ -35,7 +35,8 @@ package final class SharedServices: Sendable {
     private let generations: Locked<[UInt64]>
 
     package init(
-        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment, accessLog: AccessLog?,
+        mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
+        pinReporter: PinReporter? = nil, accessLog: AccessLog?,
         notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {

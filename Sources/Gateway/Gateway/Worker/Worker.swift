@@ -29,7 +29,7 @@ final class Worker {
     private var clients = 0
     var idleClients = IdleClients()
     /// Connections that are answered and not yet closed, oldest first.
-    let lingeringClients = LinkedLine<ClientConnection>()
+    let lingeringClients = LinkedQueue<ClientConnection>()
     /// Accepted at a limit, while other workers are asked for permits: of a client or, under `nil`,
     /// of the process. Whenever there is a queue, a request is under way.
     var pendingConnections: [ObjectIdentifier?: FIFO<PendingConnection>] = [:]

@@ -235,7 +235,7 @@ private struct FileRefresh {
         let bytes = try read(file.path, key, of: [file.path])
         // What is in force need not be parsed again.
         if let lists = try? RevocationListFile.decode(bytes), lists == file.lists { return file }
-        do throws(CRLFileProblem) {
+        do throws(CRLFileError) {
             let (read, found) = try CRLFile.read(bytes, path: file.path, at: now)
             let (next, kept) = read.keepingNewer(of: file)
             if !kept.isEmpty { outdated.insert(file.path) }

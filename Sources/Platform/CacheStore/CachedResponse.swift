@@ -24,8 +24,8 @@ package final class CachedResponse: @unchecked Sendable {
     private let headCount: Int
     private let contiguousCount: Int
 
-    /// The entry on disk. Set at most once, under the lock of its key's shard, which readers hold as
-    /// well: the entry may be written when the response leaves memory.
+    /// The entry on disk. Set at most once, under the lock of its key's shard, which readers hold
+    /// as well: the entry may be written when the response leaves memory.
     var token = IndexToken.none
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int

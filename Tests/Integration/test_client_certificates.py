@@ -216,7 +216,7 @@ def test_a_new_certificate_without_a_readable_end_leaves_the_old_one_in_force(
 WRONG = {
     "another's key": (lambda pki, files: files.key.write_bytes(
         client(pki.other_root, "x").key_file.read_bytes()), "clientKey", "cannot be used"),
-    "no key": (lambda pki, files: files.key.write_bytes(b"hello"), "clientKey", "no private key"),
+    "no key": (lambda pki, files: files.key.write_bytes(b"hello"), "clientKey", "no unencrypted private key"),
     "no certificate": (lambda pki, files: files.certificate.write_bytes(b"hello"),
                        "clientCertificate", "no certificate"),
     "an unreadable end": (lambda pki, files: spoil_end(files), "clientCertificate",

@@ -46,7 +46,7 @@ struct ClientErrorTests {
     }
 
     @Test(arguments: Reason.allCases)
-    func `mentions no gateway configuration, whatever the reason`(reason: Engine.Reason) {
+    func `mentions no gateway configuration, whatever the reason`(reason: PinfoldEngine.Reason) {
         #expect(!isForeign(ClientError.meaning(of: reason)), "\(reason.token)")
     }
 

@@ -46,7 +46,7 @@ extension FuzzTarget {
         guard let first else { return true }
         let shown = first.excerpt.count + (first.location?.utf8.count ?? 0)
         guard shown <= TransformationError.maximumExcerptBytes + 40 else {
-            throw FuzzFinding("\(shown) bytes of the content are shown")
+            throw FuzzCheckError("\(shown) bytes of the content are shown")
         }
         guard String(validating: first.excerpt, as: UTF8.self) != nil else {
             throw FuzzCheckError("half a character is shown")

@@ -1,13 +1,13 @@
 import Gateway
 
 extension FuzzTarget {
-    func checkYAML(_ bytes: [UInt8]) throws(FuzzFinding) -> Bool {
+    func checkYAML(_ bytes: [UInt8]) throws(FuzzCheckError) -> Bool {
         let node: ConfigNode
         do throws(ConfigurationError) {
             node = try YAMLDocument.parse(bytes, name: "f")
         } catch {
             guard !error.problem.isEmpty, !error.description.utf8.contains(0x0A) else {
-                throw FuzzFinding("an error of no line or of several: \(error)")
+                throw FuzzCheckError("an error of no line or of several: \(error)")
             }
             return false
         }
@@ -15,11 +15,11 @@ extension FuzzTarget {
         measure.add(node, depth: 0)
         guard measure.values <= YAMLDocument.maximumNodes,
             measure.depth <= YAMLDocument.maximumDepth
-        else { throw FuzzFinding("\(measure.values) values, \(measure.depth) levels were read") }
+        else { throw FuzzCheckError("\(measure.values) values, \(measure.depth) levels were read") }
         // Each line but the last ends with a byte at least; what ends with the text may be said to
         // stand on a line after it.
         guard measure.lines.allSatisfy((1...bytes.count + 2).contains) else {
-            throw FuzzFinding("a line that is not in the text: \(measure.lines)")
+            throw FuzzCheckError("a line that is not in the text: \(measure.lines)")
         }
         // An alias may repeat a long text very often.
         guard measure.writtenBytes <= YAMLDocument.maximumBytes else { return true }
@@ -28,9 +28,9 @@ extension FuzzTarget {
         do throws(ConfigurationError) {
             again = try YAMLDocument.parse(Array(first.utf8), name: "f")
         } catch {
-            throw FuzzFinding("what was written cannot be read: \(error)")
+            throw FuzzCheckError("what was written cannot be read: \(error)")
         }
-        guard written(again) == first else { throw FuzzFinding("other values after writing") }
+        guard written(again) == first else { throw FuzzCheckError("other values after writing") }
         return true
     }
 

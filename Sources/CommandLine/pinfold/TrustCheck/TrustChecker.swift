@@ -24,7 +24,7 @@ package struct TrustChecker {
     }
 
     /// Why material is no chain.
-    private enum ChainProblem: Error {
+    private enum MaterialError: Error {
         case question(TrustQuestionError)
         case chain(ChainError)
     }

@@ -1,10 +1,10 @@
 import CLinux
 import EventLoop
 import Locking
-import PinfoldImages
 import Testing
 
 @testable import PinfoldClient
+@testable import PinfoldImages
 
 @Suite("The image cache")
 struct ImageMemoryCacheTests {

@@ -14,15 +14,11 @@ let package = Package(
     name: "pinfold",
     targets: [
         .systemLibrary(name: "CExpat", pkgConfig: "expat"),
-        .target(name: "CRapidJSON", cxxSettings: cxx),
-        .target(
-            name: "Notation",
-            swiftSettings: swift + [.enableExperimentalFeature("Lifetimes")]),
-        .target(
-            name: "Documents", dependencies: ["CExpat", "CRapidJSON", "Notation"],
-            swiftSettings: swift),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib"),
         .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc"),
+        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1"),
+        .target(name: "CRapidJSON", cxxSettings: cxx),
         .target(name: "CRE2", cxxSettings: cxx, linkerSettings: [.linkedLibrary("re2")]),
         .target(
             name: "CImages", cSettings: [.unsafeFlags(instrumented)],
@@ -30,51 +26,44 @@ let package = Package(
                 .linkedLibrary("jpeg"), .linkedLibrary("png16"), .linkedLibrary("webp"),
                 .linkedLibrary("webpdemux"),
             ]),
-        .target(name: "Addressing", dependencies: ["Notation"], swiftSettings: swift),
         .target(
-            name: "HTTPCore", dependencies: ["Notation", "Addressing"], swiftSettings: swift),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
+            name: "HTTPCore",
+            swiftSettings: swift + [.enableExperimentalFeature("Lifetimes")]),
         .target(
-            name: "CachePolicy", dependencies: ["COpenSSL", "Notation", "HTTPCore"],
+            name: "Documents", dependencies: ["CExpat", "CRapidJSON", "HTTPCore"],
             swiftSettings: swift),
         .target(
-            name: "CertificateProfile", dependencies: ["Notation", "Addressing"],
+            name: "CachePolicy", dependencies: ["COpenSSL", "HTTPCore"], swiftSettings: swift),
+        .target(name: "Trust", dependencies: ["HTTPCore"], swiftSettings: swift),
+        .target(
+            name: "PinfoldConfiguration", dependencies: ["HTTPCore", "Trust"],
             swiftSettings: swift),
         .target(
-            name: "Pinning", dependencies: ["Notation", "Addressing", "CertificateProfile"],
-            swiftSettings: swift),
-        .target(
-            name: "PinfoldConfiguration",
-            dependencies: ["Notation", "HTTPCore", "Addressing", "CertificateProfile", "Pinning"],
-            swiftSettings: swift),
-        .target(
-            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "Notation"],
+            name: "ContentCoding", dependencies: ["CZlib", "CBrotli", "HTTPCore"],
             swiftSettings: swift),
         .target(
             name: "Transformation",
             dependencies: [
-                "Notation", "HTTPCore", "CachePolicy", "Documents", "ContentCoding",
-                "PinfoldConfiguration",
+                "HTTPCore", "CachePolicy", "Documents", "ContentCoding", "PinfoldConfiguration",
             ], swiftSettings: swift),
         .target(
             name: "JSONSchema",
-            dependencies: ["CRE2", "Notation", "Addressing", "Documents", "Transformation"],
+            dependencies: ["CRE2", "HTTPCore", "Documents", "Transformation"],
             swiftSettings: swift),
         .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: swift),
-        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1"),
-        // What reads YAML, without the keys of a configuration, which need nearly every module.
+        // Of the gateway only what reads YAML: a configuration needs nearly every module.
         .target(
-            name: "ConfigurationFile", dependencies: ["CYAML"],
+            name: "Gateway", dependencies: ["CYAML"], path: "Sources/Gateway/ConfigurationFile",
             sources: [
                 "Loading/ConfigurationError.swift", "Reading/ConfigNode.swift",
                 "Reading/Quoting.swift", "Reading/YAMLDocument.swift", "Reading/YAMLEvents.swift",
-                "Reading/YAMLSyntaxProblem.swift",
+                "Reading/YAMLSyntaxError.swift",
             ], swiftSettings: swift),
         .target(
             name: "FuzzTargets",
             dependencies: [
                 "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
-                "Transformation", "ImageCodecs", "ConfigurationFile",
+                "Transformation", "ImageCodecs", "Gateway",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(

@@ -71,9 +71,9 @@ struct AccessTests {
         Wrong(
             "access: { destinations: { allow: ['a*'] } }",
             "1: access.destinations.allow[0]: \"a*\" is not a host pattern: a wildcard may "
-                + "stand only at the start, as '*.' (one label) or '**.' (any depth); expected a host "
-                + "name, *.name for one label more, **.name for any depth, or an address, each "
-                + "optionally with a :port"),
+                + "stand only at the start, as '*.' (one label) or '**.' (any depth); expected a "
+                + "host name, *.name for one more label, **.name for any depth, or an address, "
+                + "each optionally with a :port"),
     ])
     func `a wrong rule is reported`(wrong: Wrong) {
         #expect(errors(of: wrong.text) == wrong.lines)

@@ -153,9 +153,9 @@ struct InterceptionTests {
         ] {
             #expect(
                 errors(of: text).first
-                    == "gateway.yaml:1: \(key): interception requires a certificate authority; expected "
-                    + "interception.certificate and interception.key; `pinfold ca init` creates "
-                    + "them")
+                    == "gateway.yaml:1: \(key): interception requires a certificate authority; "
+                    + "expected interception.certificate and interception.key; "
+                    + "`pinfold ca init` creates them")
         }
         #expect(errors(of: "hosts: [{ match: [a.test], intercept: yes }]").count == 1)
     }

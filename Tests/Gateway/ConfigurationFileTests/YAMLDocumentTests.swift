@@ -38,10 +38,12 @@ struct YAMLDocumentTests {
             ])
     }
 
-    @Test func `a duplicate key that is not plain text is reported alone`() {
-        let lines = errors(of: "workers: 0\n&x cache: {}\n*x : {}\n")
-        #expect(lines.count == 1)
-        #expect(lines[0].contains("stands more than once"))
+    @Test func `a duplicate key that is an alias is reported where it stands`() {
+        #expect(
+            errors(of: "workers: 0\n&x cache: {}\n*x : {}\n") == [
+                "gateway.yaml:1: workers: 0 is out of range; expected a whole number from 1 to 256",
+                "gateway.yaml:3: cache: duplicate key (first on line 2); expected each key once",
+            ])
     }
 
     @Test func `any number of duplicate keys is reported`() {

@@ -18,7 +18,7 @@ struct WorkerFaultTests {
             TestWorker.greeting + TestWorker.take(SampleImage.png()) + "kill -9 $$")
         let failure = service.refusal(of: image)
         #expect(failure?.reason == .responseImageRefused)
-        #expect(failure?.detail == "the process that decoded the image was ended by signal 9")
+        #expect(failure?.detail == "the image decoding process was killed by signal 9")
         #expect(service.processes.isEmpty)
         // The next is another process's.
         #expect(service.refusal(of: image)?.reason == .responseImageRefused)
@@ -73,7 +73,7 @@ struct WorkerFaultTests {
                 + "; exec cat >/dev/null")
         let failure = service.refusal(of: image)
         #expect(failure?.reason == .responseImageRefused)
-        #expect(failure?.detail == "the process that decoded the image gave no valid answer")
+        #expect(failure?.detail == "the image decoding process gave no valid answer")
         #expect(service.processes.isEmpty)
     }
 

@@ -26,12 +26,16 @@ let package = Package(
     dependencies: [.package(name: "pinfold", path: "{root}")],
     targets: [
         .executableTarget(name: "outside", dependencies: library, swiftSettings: settings),
-        .executableTarget(name: "pages", dependencies: library, swiftSettings: settings),
+        .executableTarget(
+            name: "pages",
+            dependencies: library + [.product(name: "PinfoldImages", package: "pinfold")],
+            swiftSettings: settings),
     ]
 )
 """
 
 _PAGES = """import PinfoldClient
+import PinfoldImages
 
 typealias Part =
     @Sendable (SessionManager, HTTPSessionManager<JSONResponseSerializer>) async throws -> Void
@@ -86,7 +90,7 @@ def parts() -> dict[str, str]:
 
 
 def _function(number: int, code: str) -> str:
-    body = re.sub(r"^import PinfoldClient\n", "", code, flags=re.MULTILINE)
+    body = re.sub(r"^import Pinfold\w+\n", "", code, flags=re.MULTILINE)
     for service, index in SERVICES.items():
         body = body.replace(f'"{service}', f'"\\(CommandLine.arguments[{index}])')
     return (f"@Sendable func part{number}(\n"

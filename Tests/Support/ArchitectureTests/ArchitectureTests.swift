@@ -43,7 +43,7 @@ struct ArchitectureTests {
 
     @Test func `the client joins the lines of no field but lists`() throws {
         // A subscript getter joins lines, except those of values and of fields.
-        let reading = /[fF]ields\[(?!values:|fields:)([^\]]*)\](?!\s*=[^=])/
+        let reading = /[fF]ields\[(?!values:|fields:|\d|\.\.)([^\]]*)\](?!\s*=[^=])/
         var joined: Set<String> = []
         for file in try Package.files(in: "Sources")
         where ["PinfoldClient", "Serialization", "pinfold"].contains(file.module) {

@@ -19,7 +19,7 @@ struct PendingConnection {
 //                                ──► the one stalled the longest here, then elsewhere
 //                                ──► turned away
 //
-// Which connections make room is decided in `Worker+Room`.
+// Which connections make room is decided in `Worker+Permits`.
 extension Worker {
     /// The maximum number of connections waiting for a permit of the process; more are turned away.
     private static let maximumPending = 64

@@ -76,7 +76,7 @@ package struct YAMLDocument: ~Copyable {
             let column = before.reversed().prefix { !$0.isNewline }.count + 1
             return error(line: line, "not valid YAML at column \(column): \(problem)")
         case .syntax(let context, let problem, let line, let column):
-            let syntax = YAMLSyntaxProblem(
+            let syntax = YAMLSyntaxError(
                 context: context, problem: problem, line: line, column: column, in: text)
             return error(line: syntax.line, syntax.text, expected: syntax.expected)
         }

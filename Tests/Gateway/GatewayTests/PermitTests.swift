@@ -9,7 +9,7 @@ import Testing
 
 /// Which connections make room for a new one on one worker.
 @Suite("Which connection makes room for a new one")
-struct RoomTests {
+struct PermitTests {
     /// Whether the other end has been closed.
     private func isClosed(_ descriptor: Int32) -> Bool {
         var byte: UInt8 = 0

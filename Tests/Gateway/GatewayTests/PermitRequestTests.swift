@@ -3,7 +3,7 @@ import Testing
 @testable import Gateway
 
 @Suite("Requesting permits from other workers")
-struct RoomRequestTests {
+struct PermitRequestTests {
     @Test func `no more permits are granted than were requested`() {
         let request = PermitRequest(requester: 0, wanted: 2, others: 2)
         #expect(request.claim())

@@ -1,6 +1,6 @@
 /// A YAML parser's complaint, in words that help somebody who does not know YAML's grammar, with
 /// the line and the column.
-struct YAMLSyntaxProblem: Equatable {
+struct YAMLSyntaxError: Error, Equatable {
     /// Counted from 1.
     let line: Int
     /// What is wrong.

@@ -427,4 +427,4 @@ class TestOldVersions:
         running = configured(minimum="1.0")
         done = run_pinfold("check", "--config", str(running.config_file))
         assert done.returncode == 0
-        assert "interception.minimum: TLS 1.0 is broken" in done.stderr
+        assert "interception.minimum: TLS 1.0 is insecure" in done.stderr

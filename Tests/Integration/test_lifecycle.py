@@ -292,12 +292,12 @@ def test_check_takes_the_options(workspace):
 
 
 @pytest.mark.parametrize(("text", "arguments", "words"), [
-    ('admin: { address: "127.0.0.1:8080" }\n', [], ["c.yaml:1", "admin.address", "taken"]),
-    ("", ["--admin", "127.0.0.1:8080"], ["--admin", "admin.address", "taken"]),
+    ('admin: { address: "127.0.0.1:8080" }\n', [], ["c.yaml:1", "admin.address", "is used by"]),
+    ("", ["--admin", "127.0.0.1:8080"], ["--admin", "admin.address", "is used by"]),
     ("", ["--listen", "127.0.0.1:7", "--reverse", "127.0.0.1:7=http://a"],
-     ["--reverse", "127.0.0.1:7", "taken"]),
+     ["--reverse", "127.0.0.1:7", "is used by"]),
     ("", ["--reverse", "127.0.0.1:7=http://a", "--reverse", "127.0.0.1:7=http://b"],
-     ["--reverse", "127.0.0.1:7", "taken"]),
+     ["--reverse", "127.0.0.1:7", "is used by"]),
 ])
 def test_two_listeners_do_not_share_an_address(workspace, text, arguments, words):
     done = check(workspace, text + "workers: 1\n", *arguments)

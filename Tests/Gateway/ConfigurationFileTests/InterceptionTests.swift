@@ -83,10 +83,13 @@ struct InterceptionTests {
             ("interception: { certificate: none.pem, key: ca.key }", "certificate", "No such file"),
             ("interception: { certificate: ca.pem, key: none.key }", "key", "No such file"),
             ("interception: { certificate: ca.key, key: ca.key }", "certificate", "no certificate"),
-            ("interception: { certificate: ca.pem, key: text }", "key", "no private key"),
+            (
+                "interception: { certificate: ca.pem, key: text }", "key",
+                "no unencrypted private key"
+            ),
             (
                 "interception: { certificate: ca.pem, key: other.key }", "key",
-                "not the certificate's"
+                "does not belong to the certificate"
             ),
             ("interception: { certificate: ca.pem, key: . }", "key", "is a folder"),
         ])

@@ -30,7 +30,7 @@ final class StillWorker: StillEnvironment {
         let engine = try testSharedEnvironment(
             resolver, store: store, transformations: transformations)
         let shared = SharedServices(
-            mailboxes: [mailbox], engine: engine, accessLog: nil,
+            mailboxes: [mailbox], engine: engine, pinReporter: nil, accessLog: nil,
             notifyActivity: {},
             administration: { _ in AdminResponse(status: 404, contentType: "", body: []) })
         worker = try Worker(

@@ -12,9 +12,9 @@ import HTTPCore
 /// Attributes for which the format has no column are written in a comment before the line, which
 /// other programs ignore. Session cookies have the expiry time 0; as in curl, they are read, and
 /// are written on request. Names and values need not be valid UTF-8.
-public enum CookieFile {
+package enum CookieFile {
     /// The maximum size of a file that is read, in bytes.
-    public static let maximumBytes = 32 << 20
+    package static let maximumBytes = 32 << 20
 
     private static let header = "# Netscape HTTP Cookie File"
     private static let note = "#pinfold "
@@ -27,7 +27,7 @@ public enum CookieFile {
     /// - Returns: The jar, or `nil` if the file does not exist or is a character device such as
     ///   `/dev/null`.
     /// - Throws: ``CookieFileError`` if the file cannot be read or a line is malformed.
-    public static func read(
+    package static func read(
         _ path: String, limits: CookieJar.Limits = CookieJar.Limits(), at now: Int64
     ) throws(CookieFileError) -> CookieJar? {
         guard let bytes = try DiskFile.contents(of: path, most: maximumBytes) else { return nil }
@@ -43,7 +43,7 @@ public enum CookieFile {
     /// - Parameters:
     ///   - now: The current time in seconds since 1970.
     ///   - includesSession: Whether session cookies are written, too.
-    public static func write(
+    package static func write(
         _ jar: CookieJar, to path: String, at now: Int64, includesSession: Bool = false
     ) throws(CookieFileError) {
         let bytes = bytes(of: jar, at: now, includesSession: includesSession)
@@ -178,7 +178,7 @@ public struct CookieFileError: Error, Hashable, Sendable, CustomStringConvertibl
     public enum Reason: Hashable, Sendable {
         /// A malformed line: its number, counted from 1, and what is wrong with it.
         case line(Int, String)
-        /// The file has more than ``CookieFile/maximumBytes``.
+        /// The file has more than `CookieFile`.
         case tooLarge
         /// A system call failed with this error number.
         case system(Int32)

@@ -4,7 +4,7 @@ import HTTPCore
 /// draft-ietf-httpbis-rfc6265bis, sections 5.7 and 5.8, where all browsers deviate from the RFC).
 ///
 /// A jar is a value without a clock and without a file. Times are in seconds since 1970.
-/// ``CookieFile`` saves a jar between processes.
+/// `CookieFile` saves a jar between processes.
 public struct CookieJar: Sendable {
     /// The maximum number of cookies in the jar and in a request.
     public struct Limits: Hashable, Sendable {

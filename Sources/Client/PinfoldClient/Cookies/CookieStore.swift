@@ -15,7 +15,7 @@ public final class CookieStore: Sendable {
         case always
         /// No cookies.
         case never
-        /// Only cookies from the site (``Cookies/CookieRequest/site``) of the task's first request.
+        /// Only cookies from the site (``CookieRequest/site``) of the task's first request.
         /// If a redirect leads to another site, that site cannot set cookies.
         case onlyFromMainDocumentDomain
     }
@@ -40,7 +40,7 @@ public final class CookieStore: Sendable {
         state = Locked(State(jar: CookieJar(limits: limits), policy: policy))
     }
 
-    /// Creates a store with the cookies in a file, in curl's format (``Cookies/CookieFile``). If
+    /// Creates a store with the cookies in a file, in curl's format (`CookieFile`). If
     /// the file does not exist, the store is empty and ``save()`` creates the file.
     ///
     /// - Parameters:

@@ -28,7 +28,7 @@ struct SetCookie: Equatable {
     var maximumAge: Int64?
 
     init(_ bytes: [UInt8]) throws(CookieError) {
-        // A tab would end a column of the file (``CookieFile``). curl rejects it as well.
+        // A tab would end a column of the file (`CookieFile`). curl rejects it as well.
         guard !bytes.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
             throw .controlCharacter
         }

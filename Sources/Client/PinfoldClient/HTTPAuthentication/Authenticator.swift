@@ -4,42 +4,42 @@
 /// It is a value that makes no requests and asks nobody for credentials. Of the schemes that a
 /// server offers, it uses the strongest one for which there are credentials: Digest with the
 /// longest hash, then Basic.
-public struct Authenticator: Sendable {
+package struct Authenticator: Sendable {
     /// The maximum number of origins that are remembered, and of protection spaces with
     /// credentials.
-    public static let maximumSpaces = 1024
+    package static let maximumSpaces = 1024
 
     /// A supported authentication scheme.
-    public enum Scheme: Hashable, Sendable, CaseIterable {
+    package enum Scheme: Hashable, Sendable, CaseIterable {
         /// Basic (RFC 7617) and Digest (RFC 7616).
         case basic, digest
     }
 
     /// What a challenge offers: a scheme that accepts the credentials of a protection space.
-    public struct Offer: Hashable, Sendable {
+    package struct Offer: Hashable, Sendable {
         /// The protection space whose credentials are requested.
-        public var space: Space
+        package var space: Space
         /// The scheme by which they are sent.
-        public var scheme: Scheme
+        package var scheme: Scheme
 
         /// Creates an offer.
-        public init(space: Space, scheme: Scheme) {
+        package init(space: Space, scheme: Scheme) {
             (self.space, self.scheme) = (space, scheme)
         }
     }
 
     /// The value of an Authorization or Proxy-Authorization field, and what it was made from. If
     /// the request is rejected, pass the answer to ``decide(_:for:sent:excluding:using:)``.
-    public struct Answer: Hashable, Sendable {
+    package struct Answer: Hashable, Sendable {
         /// The bytes of the field value. They need not be valid UTF-8, because a nonce is sent back
         /// unchanged.
-        public let bytes: [UInt8]
+        package let bytes: [UInt8]
         /// The field value as text.
-        public var value: String { String(decoding: bytes, as: UTF8.self) }
+        package var value: String { String(decoding: bytes, as: UTF8.self) }
         /// The protection space that the credentials belong to.
-        public let space: Space
+        package let space: Space
         /// The credentials that the field contains (Basic) or proves knowledge of (Digest).
-        public let credentials: UserCredentials
+        package let credentials: UserCredentials
         /// The server's nonce, or `nil` for Basic.
         var nonce: String?
         /// Whether the answer was sent preemptively, not in response to a challenge of this
@@ -51,7 +51,7 @@ public struct Authenticator: Sendable {
     }
 
     /// What to do about a response with challenges.
-    public enum Decision: Hashable, Sendable {
+    package enum Decision: Hashable, Sendable {
         /// Repeat the request with this answer.
         case answer(Answer)
         /// There are no credentials for any of these offers, which are listed with the strongest
@@ -67,18 +67,18 @@ public struct Authenticator: Sendable {
     }
 
     /// The request to be authenticated.
-    public struct Request: Hashable, Sendable {
+    package struct Request: Hashable, Sendable {
         /// The recipient: the proxy for Proxy-Authorization, otherwise the origin server.
-        public var origin: Origin
+        package var origin: Origin
         /// The method as it appears in the request line.
-        public var method: String
+        package var method: String
         /// The target as it appears in the request line.
-        public var target: String
+        package var target: String
         /// The content, or `nil` if it is not in memory as a whole.
-        public var content: [UInt8]?
+        package var content: [UInt8]?
 
         /// Creates a request. By default it has no content.
-        public init(
+        package init(
             origin: Origin, method: String, target: String, content: [UInt8]? = []
         ) {
             (self.origin, self.method) = (origin, method)
@@ -104,25 +104,25 @@ public struct Authenticator: Sendable {
     /// The maximum number of consecutive new nonces with which one request is repeated. RFC 7616,
     /// section 3.3, expects one; without a limit, a server that calls every nonce stale would be
     /// asked forever.
-    public static let maximumRenewals = 2
+    package static let maximumRenewals = 2
 
     /// All supported schemes.
-    public static let everyScheme = Set(Scheme.allCases)
+    package static let everyScheme = Set(Scheme.allCases)
 
     /// The schemes that may be used. Without Basic, no password is sent in readable form.
-    public var allowedSchemes: Set<Scheme>
+    package var allowedSchemes: Set<Scheme>
     private var credentials: [Space: UserCredentials] = [:]
     private var answered: [Origin: Answered] = [:]
     private var nextOrder: UInt64 = 0
 
     /// Creates an authenticator without credentials.
-    public init(allowedSchemes: Set<Scheme> = everyScheme) {
+    package init(allowedSchemes: Set<Scheme> = everyScheme) {
         self.allowedSchemes = allowedSchemes
     }
 
     /// Sets the credentials of a protection space, or removes them if they are `nil`. Credentials
     /// for a new space are ignored if there are already ``maximumSpaces``.
-    public mutating func set(_ credentials: UserCredentials?, for space: Space) {
+    package mutating func set(_ credentials: UserCredentials?, for space: Space) {
         guard self.credentials.count < Self.maximumSpaces || self.credentials[space] != nil else {
             return
         }
@@ -131,21 +131,21 @@ public struct Authenticator: Sendable {
     }
 
     /// Returns the credentials of a protection space, or `nil` if it has none.
-    public func credentials(for space: Space) -> UserCredentials? { credentials[space] }
+    package func credentials(for space: Space) -> UserCredentials? { credentials[space] }
 
     /// Whether there are credentials for any realm of an origin.
-    public func hasCredentials(for origin: Origin) -> Bool {
+    package func hasCredentials(for origin: Origin) -> Bool {
         credentials.keys.contains { $0.origin == origin }
     }
 
     /// Whether any request may be authenticated preemptively. If not, ``authorization(for:)``
     /// returns `nil` for every request.
-    public var authenticatesPreemptively: Bool { !answered.isEmpty }
+    package var authenticatesPreemptively: Bool { !answered.isEmpty }
 
     /// Returns the field value to send with a request preemptively, if the request is in the scope
     /// of the most recent answer to its origin (RFC 7617, section 2.2; RFC 7616, section 3.3).
     /// Returns `nil` if the request has to wait for a challenge.
-    public mutating func authorization(
+    package mutating func authorization(
         for request: Request
     ) throws(AuthenticationError) -> Answer? {
         guard var last = answered[request.origin] else { return nil }
@@ -183,7 +183,7 @@ public struct Authenticator: Sendable {
     ///     that is sent will come from ``authorization(for:)``, which begins with the nonce's first
     ///     count.
     ///   - generator: The source of randomness for the client's nonce.
-    public mutating func decide(
+    package mutating func decide(
         _ challenges: [HTTPChallenge], for request: Request, sent: Answer?,
         excluding excluded: Set<Offer> = [], sends: Bool = true,
         using generator: inout some RandomNumberGenerator
@@ -213,7 +213,7 @@ public struct Authenticator: Sendable {
     }
 
     /// Processes the parameters of an Authentication-Info or Proxy-Authentication-Info field.
-    public mutating func take(info: [String: String], from origin: Origin) {
+    package mutating func take(info: [String: String], from origin: Origin) {
         guard var last = answered[origin], case .digest(var session) = last.method else { return }
         session.take(info: info)
         last.method = .digest(session)

@@ -1,9 +1,9 @@
 import HTTPCore
 
 /// A challenge of the Digest scheme (RFC 7616, section 3.3).
-public struct DigestChallenge: Hashable, Sendable {
+package struct DigestChallenge: Hashable, Sendable {
     /// The quality of protection (`qop`): what the answer protects.
-    public enum Protection: String, Hashable, Sendable {
+    package enum Protection: String, Hashable, Sendable {
         /// The method and the target.
         case authentication = "auth"
         /// The method, the target and the content.
@@ -11,36 +11,36 @@ public struct DigestChallenge: Hashable, Sendable {
     }
 
     /// The realm, with which the password is hashed.
-    public var realm: String { HTTPChallenge.text(realmBytes) }
+    package var realm: String { HTTPChallenge.text(realmBytes) }
     /// The realm's bytes as the server sent them, which is how they are hashed and sent back.
-    public var realmBytes: [UInt8]
+    package var realmBytes: [UInt8]
     /// The server's nonce.
-    public var nonce: String {
+    package var nonce: String {
         get { HTTPChallenge.text(nonceBytes) }
         set { nonceBytes = Array(newValue.utf8) }
     }
     /// The nonce's bytes as the server sent them, which is how they are hashed and sent back.
-    public var nonceBytes: [UInt8]
+    package var nonceBytes: [UInt8]
     /// The `opaque` parameter, which is sent back unchanged.
-    public var opaque: String? { opaqueBytes.map(HTTPChallenge.text) }
+    package var opaque: String? { opaqueBytes.map(HTTPChallenge.text) }
     /// The bytes of ``opaque`` as the server sent them.
-    public var opaqueBytes: [UInt8]?
+    package var opaqueBytes: [UInt8]?
     /// Whether the nonce of the last answer was stale, while user and password were not wrong.
-    public var isStale: Bool
+    package var isStale: Bool
     /// The algorithm of all hashes in the answer.
-    public var algorithm: DigestAlgorithm
+    package var algorithm: DigestAlgorithm
     /// The quality of protection, or `nil` for a server that follows RFC 2069 and sends none.
-    public var protection: Protection?
+    package var protection: Protection?
     /// Whether only a hash of the user's name is sent.
-    public var hashesUser: Bool
+    package var hashesUser: Bool
     /// The URIs for which the answer is valid. If empty, it is valid for the whole server.
-    public var domain: [String]
+    package var domain: [String]
 
     /// Reads a Digest challenge. Returns `nil` if the scheme is a different one, the nonce is
     /// missing, or an unknown algorithm or protection is required. If the server offers both
     /// protections, the one that does not need the content is used. As some devices send them, a
     /// missing realm is treated as the empty one, and an empty `qop` as none.
-    public init?(_ challenge: HTTPChallenge) {
+    package init?(_ challenge: HTTPChallenge) {
         let parameters = challenge.parameters
         guard challenge.scheme == "digest", let nonce = challenge.parameterBytes["nonce"],
             let algorithm = DigestAlgorithm(name: parameters["algorithm"] ?? "MD5")
@@ -63,27 +63,27 @@ public struct DigestChallenge: Hashable, Sendable {
 }
 
 /// The requests made with one challenge's nonce and with the nonces that follow it.
-public struct DigestSession: Hashable, Sendable {
+package struct DigestSession: Hashable, Sendable {
     /// The maximum number of requests with one nonce: the count has eight hexadecimal digits.
     static let maximumCount: UInt32 = .max
 
     /// The challenge with the current nonce.
-    public private(set) var challenge: DigestChallenge
+    package private(set) var challenge: DigestChallenge
     /// The client's nonce, with enough random bits that no server can predict it.
-    public let clientNonce: String
+    package let clientNonce: String
     /// The nonce of the challenge with which the session began.
     private let firstNonce: [UInt8]
     /// The number of requests made with the current nonce.
-    public private(set) var nonceCount: UInt32 = 0
+    package private(set) var nonceCount: UInt32 = 0
 
     /// - Parameter clientNonce: The client's nonce, made from at least 128 random bits.
-    public init(_ challenge: DigestChallenge, clientNonce: String) {
+    package init(_ challenge: DigestChallenge, clientNonce: String) {
         (self.challenge, self.clientNonce) = (challenge, clientNonce)
         firstNonce = challenge.nonceBytes
     }
 
     /// Creates a session whose client nonce is made from 128 random bits.
-    public init(_ challenge: DigestChallenge, using generator: inout some RandomNumberGenerator) {
+    package init(_ challenge: DigestChallenge, using generator: inout some RandomNumberGenerator) {
         let bits = [
             UInt64.random(in: 0...UInt64.max, using: &generator),
             .random(in: 0...UInt64.max, using: &generator),
@@ -97,7 +97,7 @@ public struct DigestSession: Hashable, Sendable {
     /// Takes the next nonce from an Authentication-Info field.
     ///
     /// - Parameter info: The field's parameters.
-    public mutating func take(info: [String: String]) {
+    package mutating func take(info: [String: String]) {
         guard let next = info["nextnonce"], next != challenge.nonce else { return }
         challenge.nonce = next
         nonceCount = 0
@@ -109,7 +109,7 @@ public struct DigestSession: Hashable, Sendable {
     ///   - target: The target as it appears in the request line.
     ///   - content: The request's content, which is needed only if the challenge protects it, or
     ///     `nil` if it is not in memory as a whole.
-    public mutating func authorization(
+    package mutating func authorization(
         method: String, target: String, credentials: UserCredentials, content: [UInt8]? = []
     ) throws(AuthenticationError) -> String {
         let bytes = try authorizationBytes(
@@ -119,7 +119,7 @@ public struct DigestSession: Hashable, Sendable {
 
     /// Returns the field value's bytes. They need not be valid UTF-8, because the server's values
     /// are sent back unchanged.
-    public mutating func authorizationBytes(
+    package mutating func authorizationBytes(
         method: String, target: String, credentials: UserCredentials, content: [UInt8]? = []
     ) throws(AuthenticationError) -> [UInt8] {
         try credentials.check()

@@ -10,29 +10,29 @@ import HTTPCore
 /// what the grammar does not allow; ``ChallengeReader`` says how much of that is accepted.
 ///
 /// ``AuthenticationChallenge`` is what a session's hook is given.
-public struct HTTPChallenge: Hashable, Sendable {
+package struct HTTPChallenge: Hashable, Sendable {
     /// The maximum size of all fields of a response together, in bytes.
-    public static let maximumBytes = 65_536
+    package static let maximumBytes = 65_536
     /// The maximum number of challenges in a response.
-    public static let maximumChallenges = 32
+    package static let maximumChallenges = 32
     /// The maximum number of parameters in a challenge.
-    public static let maximumParameters = 64
+    package static let maximumParameters = 64
 
     /// The scheme in lower case: `basic`, `digest`, `negotiate`.
-    public var scheme: String
+    package var scheme: String
     /// The token68 that some schemes have in place of parameters.
-    public var token68: String?
+    package var token68: String?
     /// The parameters by their names in lower case. Values are unquoted and unescaped.
-    public var parameters: [String: String] {
+    package var parameters: [String: String] {
         get { parameterBytes.mapValues(Self.text) }
         set { parameterBytes = newValue.mapValues { Array($0.utf8) } }
     }
     /// The parameters' bytes as the server sent them, since some have to be sent back. They need
     /// not be valid UTF-8.
-    public var parameterBytes: [String: [UInt8]]
+    package var parameterBytes: [String: [UInt8]]
 
     /// Creates a challenge.
-    public init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
+    package init(scheme: String, token68: String? = nil, parameters: [String: String] = [:]) {
         self.scheme = scheme.lowercasedASCII
         self.token68 = token68
         parameterBytes = parameters.mapValues { Array($0.utf8) }
@@ -45,17 +45,17 @@ public struct HTTPChallenge: Hashable, Sendable {
     }
 
     /// The `realm` parameter, which most schemes have.
-    public var realm: String? { parameterBytes["realm"].map(Self.text) }
+    package var realm: String? { parameterBytes["realm"].map(Self.text) }
 
     /// Parses all fields with the same name, in their order.
-    public static func parse(
+    package static func parse(
         _ fields: [String]
     ) throws(ChallengeError) -> [HTTPChallenge] {
         try parse(fields.map { Array($0.utf8) })
     }
 
     /// Parses all fields with the same name, in their order, as bytes that need not be valid UTF-8.
-    public static func parse(
+    package static func parse(
         _ fields: [[UInt8]]
     ) throws(ChallengeError) -> [HTTPChallenge] {
         // Several field lines form a single list (RFC 9110, section 5.3).
@@ -64,20 +64,20 @@ public struct HTTPChallenge: Hashable, Sendable {
     }
 
     /// Parses a single field.
-    public static func parse(
+    package static func parse(
         _ field: String
     ) throws(ChallengeError) -> [HTTPChallenge] { try parse([field]) }
 
     /// Parses an Authentication-Info or Proxy-Authentication-Info field (RFC 9110, section 11.6.3)
     /// and returns its parameters by their names in lower case.
-    public static func parse(info field: String) throws(ChallengeError) -> [String: String] {
+    package static func parse(info field: String) throws(ChallengeError) -> [String: String] {
         var reader = try ChallengeReader(Array(field.utf8))
         return try reader.info().mapValues(text)
     }
 }
 
 /// An error in parsing challenges.
-public enum ChallengeError: Error, Hashable, Sendable {
+package enum ChallengeError: Error, Hashable, Sendable {
     /// An unexpected character at this offset in bytes, counted from 0.
     case unexpected(at: Int)
     /// A quoted string is not terminated.
@@ -90,7 +90,7 @@ public enum ChallengeError: Error, Hashable, Sendable {
 
 extension ChallengeError: CustomStringConvertible {
     /// What is wrong, as a phrase within a sentence.
-    public var description: String {
+    package var description: String {
         switch self {
         case .unexpected(let offset): "unexpected character at byte \(offset + 1)"
         case .unendedString: "unterminated quoted string"

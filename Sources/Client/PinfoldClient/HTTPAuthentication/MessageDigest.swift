@@ -2,7 +2,7 @@ import COpenSSL
 import HTTPCore
 
 /// The hash algorithms of the Digest scheme (RFC 7616, section 6.1), computed by OpenSSL.
-public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
+package enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
     /// The old default. It is broken, but still better than Basic over clear text.
     case md5 = "MD5"
     /// MD5, bound to a session.
@@ -17,7 +17,7 @@ public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
     case truncatedSHA512Session = "SHA-512-256-sess"
 
     /// Returns the algorithm with a name in any letter case, or `nil` if it is unknown.
-    public init?(name: String) {
+    package init?(name: String) {
         let name = name.lowercasedASCII
         guard let found = Self.allCases.first(where: { $0.rawValue.lowercasedASCII == name }) else {
             return nil
@@ -26,7 +26,7 @@ public enum DigestAlgorithm: String, Hashable, Sendable, CaseIterable {
     }
 
     /// Whether the password's hash is bound to the first nonce of a session.
-    public var isSession: Bool { rawValue.hasSuffix("-sess") }
+    package var isSession: Bool { rawValue.hasSuffix("-sess") }
 
     /// Larger values are harder to break.
     var strength: Int {

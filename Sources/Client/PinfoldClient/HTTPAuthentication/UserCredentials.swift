@@ -1,17 +1,17 @@
 import HTTPCore
 
 /// A user name and password.
-public struct UserCredentials: Hashable, Sendable {
+package struct UserCredentials: Hashable, Sendable {
     /// The maximum length of each, in bytes.
-    public static let maximumBytes = 8192
+    package static let maximumBytes = 8192
 
     /// The user name. For Basic it must not contain a colon.
-    public var user: String
+    package var user: String
     /// The password in clear text.
-    public var password: String
+    package var password: String
 
     /// Creates credentials.
-    public init(user: String, password: String) { (self.user, self.password) = (user, password) }
+    package init(user: String, password: String) { (self.user, self.password) = (user, password) }
 
     /// Returns the field value for the Basic scheme (RFC 7617), encoded as UTF-8 whatever the
     /// challenge's `charset` says: UTF-8 is the only value defined, and browsers always use it,
@@ -19,7 +19,7 @@ public struct UserCredentials: Hashable, Sendable {
     ///
     /// - Throws: ``AuthenticationError`` if the user name contains a colon, or either contains a
     ///   control character.
-    public func basic() throws(AuthenticationError) -> String {
+    package func basic() throws(AuthenticationError) -> String {
         guard !user.utf8.contains(UInt8(ascii: ":")) else { throw .colonInUserName }
         try check()
         return "Basic \(Base64.encode(Array("\(user):\(password)".utf8)))"
@@ -36,7 +36,7 @@ public struct UserCredentials: Hashable, Sendable {
 }
 
 /// The reason why credentials cannot be sent.
-public enum AuthenticationError: Error, Hashable, Sendable {
+package enum AuthenticationError: Error, Hashable, Sendable {
     /// The user name contains a colon, which ends it in the Basic scheme.
     case colonInUserName
     /// The user name or the password contains a control character.
@@ -55,7 +55,7 @@ public enum AuthenticationError: Error, Hashable, Sendable {
 
 extension AuthenticationError: CustomStringConvertible {
     /// What is wrong, as a phrase within a sentence.
-    public var description: String {
+    package var description: String {
         switch self {
         case .colonInUserName: "the Basic scheme does not allow a colon in the user name"
         case .controlCharacter: "the user name or the password contains a control character"

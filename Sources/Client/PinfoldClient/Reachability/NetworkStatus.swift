@@ -43,7 +43,7 @@ public enum NetworkStatus: Hashable, Sendable {
         }
     }
 
-    /// What a change to this status means for the hosts beyond it (``Activity/ReachabilityState``):
+    /// What a change to this status means for the hosts beyond it (`ReachabilityState`):
     /// losing the route is an immediate failure; any other change invalidates what was known.
     package var event: ReachabilityEvent {
         self == .notReachable ? .connectionFailed(.connect) : .reset

@@ -6,9 +6,9 @@ import HTTPCore
 ///
 /// Watch ``descriptor`` for reading, then call ``takeChanges()`` to find out whether to query
 /// again.
-public struct RouteSocket: ~Copyable, Sendable {
+package struct RouteSocket: ~Copyable, Sendable {
     /// The non-blocking descriptor. It is owned by this value.
-    public let descriptor: Int32
+    package let descriptor: Int32
 
     /// Links, addresses and routes of both address families (RTMGRP_…).
     private static let groups: UInt32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400
@@ -16,7 +16,7 @@ public struct RouteSocket: ~Copyable, Sendable {
     private static let datagramBytes = 65_536
 
     /// Opens a socket in the network namespace of the calling thread.
-    public init() throws(NetlinkError) {
+    package init() throws(NetlinkError) {
         descriptor = try Self.open(groups: Self.groups)
     }
 
@@ -25,7 +25,7 @@ public struct RouteSocket: ~Copyable, Sendable {
     /// Reads what the kernel has reported since the last call.
     ///
     /// - Returns: Whether anything has changed, or reports were lost.
-    public func takeChanges() throws(NetlinkError) -> Bool {
+    package func takeChanges() throws(NetlinkError) -> Bool {
         var hasChanged = false
         while true {
             do throws(NetlinkError) {
@@ -54,13 +54,13 @@ public struct RouteSocket: ~Copyable, Sendable {
     /// Whether packets to an address would leave this machine now, and through what.
     ///
     /// - Parameter address: An IPv4 or IPv6 address, without brackets.
-    public static func status(of address: String) throws(NetlinkError) -> NetworkStatus {
+    package static func status(of address: String) throws(NetlinkError) -> NetworkStatus {
         guard let address = IPAddress(address) else { throw .noAddress }
         return try status(of: address)
     }
 
     /// Whether this machine has a route to the Internet: to the addresses of a.root-servers.net.
-    public static func statusOfInternet() throws(NetlinkError) -> NetworkStatus {
+    package static func statusOfInternet() throws(NetlinkError) -> NetworkStatus {
         .best(of: [
             try status(of: .v4(0xC629_0004)),
             try status(of: .v6(0x2001_0503_BA3E_0000, 0x0000_0000_0002_0030)),

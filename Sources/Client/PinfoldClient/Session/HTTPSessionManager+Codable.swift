@@ -15,7 +15,9 @@ extension HTTPSessionManager {
     ///     let user = try await api.get("users/7", as: User.self)
     ///
     /// - Parameters:
-    ///   - url: See ``get(_:parameters:fields:options:)``, as for the parameters not named here.
+    ///   - url: See
+    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as for the parameters
+    ///     not named here.
     ///   - type: The type to decode, using ``DecodableResponseSerializer`` with ``decoder``. If it
     ///     is an optional type, a response without content (204) is decoded as `nil`.
     /// - Throws: ``ClientError``, with ``ClientError/Reason/serialization`` if the response is not
@@ -31,7 +33,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends a POST request with parameters as content, and decodes the JSON response. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func post<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -41,7 +43,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends a PUT request with parameters as content, and decodes the JSON response. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func put<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -51,7 +53,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends a PATCH request with parameters as content, and decodes the JSON response. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func patch<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -61,7 +63,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends a DELETE request, and decodes the JSON response. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func delete<Value: Decodable & Sendable>(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil, as type: Value.Type
@@ -71,7 +73,7 @@ extension HTTPSessionManager {
     }
 
     /// Sends a request with any method, and decodes the JSON response. See
-    /// ``get(_:parameters:fields:options:as:)``.
+    /// ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil, as type: Value.Type
@@ -87,8 +89,10 @@ extension HTTPSessionManager {
     ///
     /// - Parameters:
     ///   - value: The value, encoded by ``EncodableRequestSerializer``.
-    ///   - type: See ``get(_:parameters:fields:options:as:)``.
-    /// - Throws: As ``get(_:parameters:fields:options:as:)``, with the same reason if the value
+    ///   - type: See ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``.
+    /// - Throws: As
+    ///   ``get(_:parameters:fields:options:as:)-(_,RequestParameters?,_,_,_)``, with the same
+    ///   reason if the value
     ///   cannot be encoded.
     public func send<Value: Decodable & Sendable>(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,

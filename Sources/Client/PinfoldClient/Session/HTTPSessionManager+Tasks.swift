@@ -16,7 +16,9 @@ extension HTTPSessionManager {
     /// To decode responses, use ``reading(_:)`` with a ``DecodableResponseSerializer``.
     ///
     /// - Parameters:
-    ///   - url: See ``get(_:parameters:fields:options:)``, as for the next three parameters.
+    ///   - url: See
+    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as for the next three
+    ///     parameters.
     ///   - progress: Receives the progress, for the last time before `completion` is called.
     ///   - completion: Receives the reply, or an error; also if the serializer rejects the
     ///     response.
@@ -32,7 +34,7 @@ extension HTTPSessionManager {
     }
 
     /// Creates a task that sends a value as JSON. See
-    /// ``dataTask(_:_:parameters:fields:options:progress:completion:)``.
+    /// `dataTask(_:_:parameters:fields:options:progress:completion:)`.
     public func dataTask(
         _ method: HTTPRequest.Method, _ url: String, json value: some Encodable,
         fields: HTTPFields = [:], options: RequestOptions? = nil,
@@ -58,7 +60,7 @@ extension HTTPSessionManager {
     ///     try api.get("users/7", parameters: ["fields": "name"]) { result in print(result) }
     ///
     /// Parameters and errors are those of
-    /// ``dataTask(_:_:parameters:fields:options:progress:completion:)``.
+    /// `dataTask(_:_:parameters:fields:options:progress:completion:)`.
     @discardableResult
     public func get(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -69,7 +71,7 @@ extension HTTPSessionManager {
     }
 
     /// Creates and starts a task with HEAD. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func head(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -79,7 +81,7 @@ extension HTTPSessionManager {
     }
 
     /// Creates and starts a task that sends parameters with POST. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func post(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -90,7 +92,7 @@ extension HTTPSessionManager {
     }
 
     /// Creates and starts a task that sends parameters with PUT. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func put(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -101,7 +103,7 @@ extension HTTPSessionManager {
     }
 
     /// Creates and starts a task that sends parameters with PATCH. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func patch(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -112,7 +114,7 @@ extension HTTPSessionManager {
     }
 
     /// Creates and starts a task with DELETE. See
-    /// ``get(_:parameters:fields:options:progress:completion:)``.
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
     @discardableResult
     public func delete(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
@@ -123,8 +125,10 @@ extension HTTPSessionManager {
 
     /// Creates and starts a task that sends a multipart form with POST.
     ///
-    /// The parameters are those of ``post(multipart:parameters:fields:throttle:options:build:)``
-    /// and ``get(_:parameters:fields:options:progress:completion:)``. `build` is called before this
+    /// The parameters are those of `post(multipart:parameters:fields:throttle:options:build:)`
+    /// and
+    /// ``get(_:parameters:fields:options:progress:completion:)-(_,RequestParameters?,_,_,_,_)``.
+    /// `build` is called before this
     /// method returns.
     @discardableResult
     public func post(

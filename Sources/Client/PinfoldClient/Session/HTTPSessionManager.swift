@@ -97,7 +97,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.get, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a HEAD request. See ``get(_:parameters:fields:options:)``.
+    /// Sends a HEAD request. See ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func head(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -106,7 +106,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     }
 
     /// Sends a POST request with the parameters as content. See
-    /// ``get(_:parameters:fields:options:)``.
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func post(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -115,7 +115,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     }
 
     /// Sends a PUT request with the parameters as content. See
-    /// ``get(_:parameters:fields:options:)``.
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func put(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -124,7 +124,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     }
 
     /// Sends a PATCH request with the parameters as content. See
-    /// ``get(_:parameters:fields:options:)``.
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func patch(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -132,7 +132,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.patch, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a DELETE request. See ``get(_:parameters:fields:options:)``.
+    /// Sends a DELETE request. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func delete(
         _ url: String, parameters: RequestParameters? = nil, fields: HTTPFields = [:],
         options: RequestOptions? = nil
@@ -140,7 +141,8 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
         try await send(.delete, url, parameters: parameters, fields: fields, options: options)
     }
 
-    /// Sends a request with any method. See ``get(_:parameters:fields:options:)``.
+    /// Sends a request with any method. See
+    /// ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``.
     public func send(
         _ method: HTTPRequest.Method, _ url: String, parameters: RequestParameters? = nil,
         fields: HTTPFields = [:], options: RequestOptions? = nil
@@ -151,7 +153,9 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     /// Sends a POST request with a multipart form (`multipart/form-data`).
     ///
     /// - Parameters:
-    ///   - url: See ``get(_:parameters:fields:options:)``, as for the parameters not named here.
+    ///   - url: See
+    ///     ``get(_:parameters:fields:options:)-(_,RequestParameters?,_,_)``, as for the parameters
+    ///     not named here.
     ///   - parameters: The form's first fields, before the parts that `build` appends.
     ///   - throttle: The rate at which the form is sent.
     ///   - build: Appends parts. An error that it throws becomes the ``ClientError/underlying``

@@ -125,12 +125,12 @@ public final class WebSocket: Sendable {
     ///   closed or closing. If the task is cancelled before its turn, nothing is sent.
     public func send(_ message: Message) async throws(ClientError) { try await core.send(message) }
 
-    /// Sends a text message. See ``send(_:)-(Message)``.
+    /// Sends a text message. See ``send(_:)-(WebSocket.Message)``.
     public func send(_ text: String) async throws(ClientError) {
         try await core.send(.text(text))
     }
 
-    /// Sends a binary message. See ``send(_:)-(Message)``.
+    /// Sends a binary message. See ``send(_:)-(WebSocket.Message)``.
     public func send(_ bytes: [UInt8]) async throws(ClientError) {
         try await core.send(.binary(bytes))
     }
@@ -186,7 +186,8 @@ public struct WebSocketOptions: Sendable {
     public var maximumMessageBytes = 16 << 20
     /// The maximum size of a sent frame, in bytes. Longer messages are split.
     public var sentFrameBytes = 64 << 10
-    /// The number of bytes waiting to be sent from which ``WebSocket/send(_:)-(Message)`` suspends.
+    /// The number of bytes waiting to be sent from which
+    /// ``WebSocket/send(_:)-(WebSocket.Message)`` suspends.
     /// At most this number and one message are buffered.
     public var sentBytes = 1 << 20
     /// The number of messages waiting to be received from which reading from the server is paused.

@@ -79,19 +79,19 @@ public struct MemoryPressureSource: ~Copyable, Sendable {
 }
 
 /// The counters in a control group's `memory.events`.
-public struct MemoryEvents: Hashable, Sendable {
+package struct MemoryEvents: Hashable, Sendable {
     /// How often the group was throttled because it exceeded `memory.high`.
-    public var high: UInt64 = 0
+    package var high: UInt64 = 0
     /// How often the group was about to exceed `memory.max`.
-    public var max: UInt64 = 0
+    package var max: UInt64 = 0
     /// How often the group ran out of memory at its limit.
-    public var outOfMemory: UInt64 = 0
+    package var outOfMemory: UInt64 = 0
 
     /// Creates counters that are all zero.
-    public init() {}
+    package init() {}
 
     /// Parses the file: a name and a number on each line. Unknown names are ignored.
-    public init(_ text: String) {
+    package init(_ text: String) {
         for line in text.split(whereSeparator: \.isNewline) {
             let words = line.split(separator: " ")
             guard words.count == 2, let number = UInt64(words[1]) else { continue }
@@ -105,7 +105,7 @@ public struct MemoryEvents: Hashable, Sendable {
     }
 
     /// Whether any counter has increased.
-    public func isShort(since last: MemoryEvents) -> Bool {
+    package func isShort(since last: MemoryEvents) -> Bool {
         high > last.high || max > last.max || outOfMemory > last.outOfMemory
     }
 }

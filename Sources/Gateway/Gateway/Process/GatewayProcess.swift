@@ -158,7 +158,8 @@ package final class GatewayProcess {
             resolver: resolver, store: makeStore(), logger: logger, labels: labels,
             activity: activity, pinFailures: reporter, transformationWork: contents.work)
         return SharedServices(
-            mailboxes: mailboxes, engine: engine, accessLog: try makeAccessLog(),
+            mailboxes: mailboxes, engine: engine, pinReporter: reporter,
+            accessLog: try makeAccessLog(),
             notifyActivity: { first.post(.activityChanged) },
             administration: { site.respond(to: $0) })
     }

@@ -36,7 +36,7 @@ package final class SharedServices: Sendable {
 
     package init(
         mailboxes: [Mailbox<WorkerMessage>], engine: SharedEnvironment,
-        pinReporter: PinReporter? = nil, accessLog: AccessLog?,
+        pinReporter: PinReporter?, accessLog: AccessLog?,
         notifyActivity: @escaping @Sendable () -> Void,
         administration: @escaping @Sendable (AdminRequest) -> AdminResponse
     ) {

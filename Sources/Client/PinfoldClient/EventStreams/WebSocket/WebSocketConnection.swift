@@ -40,7 +40,8 @@ public struct WebSocketConnection: Sendable {
         case ping([UInt8])
         /// A pong: the response to a ping, or an unsolicited one.
         case pong([UInt8])
-        /// The peer has sent a close frame, or has answered ``close(_:)``. It is the last event.
+        /// The peer has sent a close frame, or has answered
+        /// ``WebSocketConnection/close(_:reason:)``. It is the last event.
         /// The code is `nil` if the peer sent none.
         case closed(code: UInt16?, reason: String)
         /// The peer violated the protocol and has been sent a close frame. It is the last event.

@@ -62,10 +62,19 @@ def events(file: Path) -> tuple[dict[str, str], dict[str, str]]:
         if payload.get("kind") == "issueRecorded" and issue and not issue.get("isKnown"):
             place = issue.get("sourceLocation")
             if place:
-                # `Target/File.swift`: each target is a folder below Tests.
                 places.setdefault(
-                    test_of(payload.get("testID", "")), f"Tests/{place['fileID']}:{place['line']}")
+                    test_of(payload.get("testID", "")),
+                    f"{test_file(place['fileID'])}:{place['line']}")
     return names, places
+
+
+def test_file(identifier: str) -> str:
+    """The path of `Target/File.swift`: a target is a folder of a room of Tests, and its files may be
+    in folders of it."""
+    target, _, name = identifier.partition("/")
+    root = Path(__file__).resolve().parents[1]
+    found = sorted(root.glob(f"Tests/*/{target}/**/{name}"))
+    return str(found[0].relative_to(root)) if found else f"Tests/{identifier}"
 
 
 def test_of(identifier: str) -> str:

@@ -70,6 +70,18 @@ def test_a_failed_swift_test_is_named_with_its_place_and_its_words(tmp_path: Pat
     assert lines[-1] == "1 passed, 1 failed"
 
 
+def test_the_place_of_a_failed_swift_test_is_the_path_of_its_file(tmp_path: Path) -> None:
+    identifier = "A.BTests/one()/ManifestTests.swift:3:6"
+    location = {"fileID": "ArchitectureTests/ManifestTests.swift", "line": 7}
+    events = [{"kind": "event", "payload": {
+        "kind": "issueRecorded", "testID": identifier,
+        "issue": {"isKnown": False, "sourceLocation": location}}}]
+    _, lines = summary(
+        tmp_path, 1, swift_xml=report(RED), swift_events="\n".join(map(json.dumps, events)))
+    assert any(line.startswith("  Tests/Support/ArchitectureTests/ManifestTests.swift:7: ")
+               for line in lines), lines
+
+
 def test_without_events_a_failed_swift_test_is_named_by_its_function(tmp_path: Path) -> None:
     _, lines = summary(tmp_path, 1, swift_xml=report(RED))
     assert "  A.BTests: one(): Expectation failed: 1 == 2 because" in lines

@@ -129,8 +129,8 @@ private:
     bool counts() {
         if (values_ == limits_.values) return fail(JSON_TOO_MANY_VALUES, text_->Tell());
         ++values_;
-        if (limits_.interlude != nullptr && values_ % limits_.values_between == 0)
-            limits_.interlude(limits_.context);
+        if (limits_.yield != nullptr && values_ % limits_.values_between == 0)
+            limits_.yield(limits_.context);
         return true;
     }
 

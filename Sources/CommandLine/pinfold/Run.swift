@@ -7,8 +7,8 @@ struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the gateway in the foreground.",
         discussion: """
-            SIGTERM and SIGINT let requests in flight finish, then exit; a second SIGINT exits at \
-            once. SIGHUP reloads the configuration. SIGUSR1 reopens the access log.
+            SIGTERM and SIGINT let requests in flight finish, then exit; a second one of either \
+            exits at once. SIGHUP reloads the configuration. SIGUSR1 reopens the access log.
             """)
 
     @OptionGroup var options: ConfigurationOptions

@@ -51,7 +51,7 @@ package struct ForwardingConfiguration: Sendable, Hashable {
     package var keepsHost = false
     /// The clients whose fields are trusted, with `append`.
     package var trustedProxies: [IPNetwork] = []
-    /// Whether the upstream is told that clients use TLS; the listener determines that.
+    /// Whether requests tell the upstream that clients use TLS; the listener determines that.
     package var clientsSpeakTLS = false
 
     /// Creates the default: the gateway's own fields and the upstream's name.

@@ -5,7 +5,7 @@ import Trust
 
 extension PinReporter: PinFailureSink {
     /// Puts a report together and submits it, unless the same failure was reported a while ago.
-    package func pinFailed(_ failure: PinFailure, shown: () -> ShownChain) {
+    package func pinFailed(_ failure: PinFailureEvent, shown: () -> ShownChain) {
         guard let policy = ReportPolicy(failure.entry) else { return }
         let shown = shown()
         let leaf = shown.certificates.first.flatMap {

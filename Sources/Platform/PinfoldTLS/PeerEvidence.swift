@@ -8,7 +8,7 @@ struct PeerEvidence: TrustEvidence {
     private struct Evaluation {
         var host: String?
         var result: Result<BuiltChain, ChainError>
-        /// The other valid chains; nil: nobody has asked for them.
+        /// The other valid chains, or `nil` if they have not been looked for.
         var others: [BuiltChain]?
     }
 

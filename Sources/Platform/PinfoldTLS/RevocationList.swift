@@ -298,8 +298,8 @@ package final class RevocationLists: @unchecked Sendable {
             X509_STORE_CTX_get_error(building), certificate: X509View(certificate)) ?? broken
     }
 
-    /// What is told of a leaf that is the anchor and that no list lets pass, for want of its
-    /// issuer's certificate; nil: there is no list of its issuer's name.
+    /// The error for a leaf that is the anchor, and that no list can clear because its issuer's
+    /// certificate is missing; `nil` if no list has the name of its issuer.
     func unverifiable(_ leaf: OpaquePointer) -> RevocationError? {
         let own = lists.filter { $0.isOfIssuer(of: leaf) }
         guard !own.isEmpty else { return nil }
@@ -328,7 +328,8 @@ package final class RevocationLists: @unchecked Sendable {
 }
 
 extension RevocationError {
-    /// What a code of the library's verification is about; nil: not about revocation.
+    /// The reason that a code of the library's verification stands for, or `nil` if it is not about
+    /// revocation.
     static func problem(_ code: Int32) -> RevocationReason? {
         switch code {
         case X509_V_ERR_CERT_REVOKED: .revoked

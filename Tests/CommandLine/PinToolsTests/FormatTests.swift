@@ -185,8 +185,8 @@ struct FormatTests {
                 .android,
                 "<network-security-config><domain-config><domain>a b</domain></domain-config>"
                     + "</network-security-config>",
-                "line 1: \"a b\" is no host: a host name may contain only letters, digits, '-', "
-                    + "'_' and '.'"
+                "line 1: \"a b\" is not a valid host: a host name may contain only letters, "
+                    + "digits, '-', '_' and '.'"
             ),
             (
                 .android, "<network-security-config/>",

@@ -20,7 +20,7 @@ struct TrustBatchTests {
         arguments: [
             ("x", "not JSON: not a JSON value, at byte 1"),
             ("[]", "an array; expected an object"),
-            (#"{"hots": "a"}"#, #"there is no "hots""#),
+            (#"{"hots": "a"}"#, #"unknown member "hots""#),
             (#"{"chain": 1}"#, "chain is a number; expected a string or a list of strings"),
             (#"{"chain": ["a", true]}"#, "chain[1] is a Boolean; expected a string"),
             (#"{"mode": "keys"}"#, #"mode: "keys" is unknown; expected one of none, publicKey"#),

@@ -50,14 +50,8 @@ extension Package {
                 $0.trimmingCharacters(in: .whitespaces)
             }
             return cells[1].matches(of: /`(\w+)`/).map { match in
-                (String(match.1), Set(imports.filter { $0 != "–" }.map { names[$0] ?? $0 }))
+                (String(match.1), Set(imports.filter { $0 != "–" }))
             }
         }
     }
-
-    /// The names that the page uses for products of other packages.
-    private static let names = [
-        "HTTP types": "HTTPTypes", "swift-log": "Logging", "argument parser": "ArgumentParser",
-        "structured field values": "RawStructuredFieldValues",
-    ]
 }

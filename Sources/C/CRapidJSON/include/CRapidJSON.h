@@ -47,7 +47,7 @@ struct json_limits {
     /// Bytes of memory for the reading, the events and the strings.
     size_t memory;
     /// Called with `context` after every `values_between` values; NULL to call nothing.
-    void (*_Nullable interlude)(void *_Nullable context);
+    void (*_Nullable yield)(void *_Nullable context);
     void *_Nullable context;
     uint32_t values_between;
 };

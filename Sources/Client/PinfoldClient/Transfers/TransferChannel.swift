@@ -33,7 +33,7 @@ final class TransferChannel: Sendable {
         /// Whether nothing is delivered.
         var isSuspended = false
         var waiter: Waiter?
-        /// Whether the loop was told to pause, and waits to be told that there is space.
+        /// Whether the loop was asked to pause, and waits for a message that there is space.
         var isPaused = false
         /// Whether anything was taken out since the loop last checked.
         var isRead = false

@@ -35,7 +35,7 @@ struct JSONTape: ~Copyable {
         if let yieldPoint = limits.yieldPoint {
             bounds.context = Unmanaged.passUnretained(yieldPoint).toOpaque()
             bounds.values_between = UInt32(YieldPoint.values)
-            bounds.interlude = { context in
+            bounds.yield = { context in
                 guard let context else { return }
                 Unmanaged<YieldPoint>.fromOpaque(context).takeUnretainedValue().run()
             }

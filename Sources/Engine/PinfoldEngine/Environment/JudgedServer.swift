@@ -44,7 +44,7 @@ struct JudgedServer {
         pinsets = policy.pinsets(entryIndex: entryIndex)
     }
 
-    /// The pinset of the configuration that found fault with it; nil: none did.
+    /// The pinset of the configuration that it failed, or `nil` if it failed none.
     func pinset(of failure: TrustError) -> PinsetEntry? {
         guard let entryIndex, let index = failure.pinsetIndex else { return nil }
         let pinsets = policy.configuration.hosts.entries[entryIndex].pinsets

@@ -9,11 +9,11 @@ package protocol PinFailureSink: Sendable {
     /// handshake.
     ///
     /// - Parameter shown: what the server presented; call it only if there is something to report.
-    func pinFailed(_ failure: PinFailure, shown: () -> ShownChain)
+    func pinFailed(_ failure: PinFailureEvent, shown: () -> ShownChain)
 }
 
 /// A server that failed a pinset of the configuration.
-package struct PinFailure: Sendable {
+package struct PinFailureEvent: Sendable {
     /// The pinset that it failed, as the configuration has it.
     package let entry: PinsetEntry
     /// The pinset's index within the policy that applied to the server.
@@ -42,7 +42,7 @@ extension Environment {
             entry.reportTo != nil, let index = failure.pinsetIndex
         else { return }
         sink.pinFailed(
-            PinFailure(
+            PinFailureEvent(
                 entry: entry, pinsetIndex: index, host: server.host, port: server.port,
                 pattern: server.matchedPattern, reason: Reason(failure).token,
                 detail: "\(failure)", isEnforced: isEnforced, wallSeconds: wallSeconds),

@@ -137,7 +137,7 @@ package enum ExchangeError: Error, Sendable {
         // The reply itself says what to write: these errors are fixed in the configuration file.
         case .tunnelRefused:
             "\(reason.entry.meaning): request it as http:// with upgrade: https in the entry, or "
-                + "write tunnel: pass there"
+                + "write tunnel: inspect there"
         case .clearTextRefused:
             "\(reason.entry.meaning): write upgrade: https in the entry, https:// in a reverse "
                 + "listener's upstream, or clearText: allow"

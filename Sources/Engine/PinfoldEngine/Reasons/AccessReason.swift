@@ -104,7 +104,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .loopDetected:
             ReasonEntry(
                 "loop-detected", .access, 508, .loopDetected,
-                "the request has already passed through this gateway",
+                "the request has passed through this gateway too often",
                 remedy: "Look for an upstream or a DNS name that leads back to the gateway.")
         }
     }

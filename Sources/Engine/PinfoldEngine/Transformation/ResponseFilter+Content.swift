@@ -112,7 +112,7 @@ extension ResponseFilter {
         deliver(head: head, response, changed: changed)
     }
 
-    /// - Parameter head: the response's; nil: `judge` has told of it.
+    /// - Parameter head: The response's head, or `nil` if `judge` has reported it already.
     func refuse(_ failure: TransformationError, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
         if let head { reportChange(head, to: exchange) }

@@ -13,7 +13,7 @@ import Transformation
 ///     head ──► refused
 ///       ├────► passing ─────────────────────────────► the response's end
 ///       └────► gathering ──► refused, or passing (too large)
-///                  └───────► working ──► refused, or told as a whole
+///                  └───────► working ──► refused, or passed as a whole
 final class ResponseFilter: EventHandler, UpstreamStream {
     enum Step {
         /// Waiting for the final head.

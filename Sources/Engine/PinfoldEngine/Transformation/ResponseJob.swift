@@ -52,8 +52,8 @@ struct ResponseJob: Sendable {
         return accepted.best(of: [.gzip, .identity]) ?? .identity
     }
 
-    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
-    /// is for another. What is small may still be large when decoded, or when it is taken apart.
+    /// The result, if the job is so short that the loop's own thread can do it; otherwise `nil`,
+    /// and another thread has to. Small content may be large once it is decoded or parsed.
     func runAtOnce() -> Result<ResponseContent, TransformationError>? {
         guard !plan.isSlow, codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else {
             return nil

@@ -50,8 +50,8 @@ struct RequestJob: Sendable {
     let contentType: String?
     let codings: [ContentCoding]
 
-    /// What comes of it where that takes so little time that the loop's own thread does it; nil: it
-    /// is for another (as ``ResponseJob/runAtOnce()``).
+    /// The result, if the job is so short that the loop's own thread can do it; otherwise `nil`,
+    /// and another thread has to (like ``ResponseJob/runAtOnce()``).
     func runAtOnce() -> Result<TranslatedRequest, TransformationError>? {
         guard codings.isEmpty, content.count <= ResponseFilter.bytesAtOnce else { return nil }
         let result = run(.brief)

@@ -129,7 +129,7 @@ extension Worker {
     // MARK: Descriptors
 
     /// Descriptors have run out: closes this worker's client connections that are idle the longest.
-    /// False: there are none; the other workers are told to close theirs.
+    /// Returns `false` if there are none; the other workers are then asked to close theirs.
     func freeDescriptors() -> Bool {
         if closeIdleForDescriptors() { return true }
         for (other, mailbox) in shared.mailboxes.enumerated() where other != index {

@@ -128,7 +128,7 @@ extension SnapshotReader {
             field.fail("is empty", expected: "a mapping with mode and pins")
             return entry
         }
-        // What the parts are worth together is told only when each of them is right by itself.
+        // The combination is checked only if each of its parts is valid.
         if validation.errors.count == errorsBefore, let problem = entry.pinset.configurationError {
             let key: String
             switch problem {

@@ -485,7 +485,7 @@ def test_a_pinned_host_gets_no_tunnel(gateway, origin, pki, host):
     wire.close()
     assert response.status == 403
     assert response.reason == "tunnel-refused", "in the status line, which clients show"
-    assert b"tunnel: pass" in response.body, "the remedy"
+    assert b"tunnel: inspect" in response.body, "the remedy"
     assert there.accepted == 0
 
 

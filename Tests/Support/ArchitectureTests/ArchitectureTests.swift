@@ -86,6 +86,25 @@ struct ArchitectureTests {
         }
     }
 
+    /// What handles requests knows the values of a configuration, not the file.
+    @Test func `of the gateway only the process reads the configuration file`() throws {
+        let folder = "Sources/Gateway/Gateway/"
+        let words = ["ConfigurationLoader", "ConfigNode", "KeyTable", "YAMLDocument"]
+        var readers: Set<String> = []
+        for file in try Package.files(in: "Sources/Gateway/Gateway") {
+            let isReader = file.path.hasPrefix(folder + "ConfigurationFile/")
+            for (index, line) in file.lines.enumerated() {
+                for word in words where line.contains(word) {
+                    if isReader { readers.insert(word) }
+                    #expect(
+                        isReader || file.path.hasPrefix(folder + "Process/"),
+                        "\(file.path):\(index + 1): \(word)")
+                }
+            }
+        }
+        #expect(readers == Set(words))
+    }
+
     @Test(
         arguments: [
             ("import Foundation", "Foundation"),

@@ -4,7 +4,7 @@ import HTTPCore
 import Trust
 
 /// Builds a chain from a leaf to a trust anchor and verifies it: with the library, and against the
-/// rules of the profile. Lives within one judgement.
+/// rules of the profile. Lives within one verification.
 struct ChainBuilder {
     /// The result of verifying one chain.
     struct Attempt {
@@ -24,7 +24,7 @@ struct ChainBuilder {
     let trusted: CertificateStack?
     /// The host that the leaf must name, or `nil` for none.
     let host: String?
-    let judge: TrustJudge
+    let verifier: TrustVerifier
     /// When the certificates must be valid, in seconds since 1970; `nil` for now.
     let time: Int64?
 
@@ -33,7 +33,7 @@ struct ChainBuilder {
     func build() -> Result<BuiltChain, ChainError> {
         var first = attempt(sent: sent, store: store, trusted: trusted)
         if first.lacksIssuer, trusted != nil,
-            let issuers = judge.roots.anchors(named: X509_get_issuer_name(leaf))
+            let issuers = verifier.roots.anchors(named: X509_get_issuer_name(leaf))
         {
             // Servers do not send their root, which issued the list.
             first = attempt(sent: issuers.pointer, store: store, trusted: trusted)
@@ -88,19 +88,19 @@ struct ChainBuilder {
             return Attempt(
                 result: .failure(.hostMismatch(host: host, names: X509View(leaf).names)))
         }
-        X509_VERIFY_PARAM_set_auth_level(parameters, judge.securityLevel)
+        X509_VERIFY_PARAM_set_auth_level(parameters, verifier.securityLevel)
         X509_VERIFY_PARAM_set_time(parameters, time_t(time ?? Clock.coarseWallSeconds()))
         X509_STORE_CTX_set_verify_cb(building, LastSecond.callback)
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_TRUSTED_FIRST))
-        judge.revocation?.require(in: building, parameters)
+        verifier.revocation?.require(in: building, parameters)
         if let trusted { X509_STORE_CTX_set0_trusted_stack(building, trusted.pointer) }
         guard X509_verify_cert(building) == 1 else { return refused(building) }
         guard let chain = X509_STORE_CTX_get1_chain(building),
             let built = BuiltChain(CertificateStack(owning: chain), leaf: leafIdentity)
         else { return Attempt(result: .failure(.outOfMemory)) }
-        if let revoked = judge.revocation?.anchorFailure(
-            built.certificates, among: judge.roots, and: self.trusted)
+        if let revoked = verifier.revocation?.anchorFailure(
+            built.certificates, among: verifier.roots, and: self.trusted)
         {
             return Attempt(result: .failure(.revocation(revoked)), mayDependOnPath: true)
         }
@@ -130,7 +130,7 @@ struct ChainBuilder {
             if case .revocation(let found) = failure, certificates.count == 1 {
                 // The library tried the leaf's own key if a list does not say whose it is.
                 lacksIssuer = true
-                failure = .revocation(judge.revocation?.unverifiable(leaf) ?? found)
+                failure = .revocation(verifier.revocation?.unverifiable(leaf) ?? found)
             }
             // For a leaf alone, the library checks the key before anything else.
             if certificates.count > 1 || isWeak(failure),
@@ -167,7 +167,7 @@ struct ChainBuilder {
     /// - Parameter isTrusted: whether it ends in an anchor; otherwise it is as far as the library
     ///   got.
     func violation(of chain: CertificateStack, isTrusted: Bool) -> RuleViolation? {
-        guard judge.profile.profile != .lenient, chain.count > (isTrusted ? 1 : 0) else {
+        guard verifier.profile.profile != .lenient, chain.count > (isTrusted ? 1 : 0) else {
             return nil
         }
         var fields: [CertificateFields] = []
@@ -177,10 +177,10 @@ struct ChainBuilder {
             else { return RuleViolation(.notDER, position: index) }
             fields.append(read)
         }
-        var applied = AppliedProfile(judge.profile.profile)
+        var applied = AppliedProfile(verifier.profile.profile)
         applied.hasSystemAnchor =
-            isTrusted && trusted == nil && chain[chain.count - 1].map(judge.roots.isOwn) == false
-        applied.waivesPresence = !judge.profile.isChosen && !applied.hasSystemAnchor
+            isTrusted && trusted == nil && chain[chain.count - 1].map(verifier.roots.isOwn) == false
+        applied.waivesPresence = !verifier.profile.isChosen && !applied.hasSystemAnchor
         var rules = ChainRules(
             chain: fields, profile: applied, suffixes: SuffixList(), isComplete: isTrusted)
         let first = rules.violation

@@ -1,10 +1,10 @@
 import Trust
 
-// What a failure report shows beyond what the server was judged by. None of it is computed unless
+// What a failure report shows beyond what the server was verified by. None of it is computed unless
 // requested.
 extension TLSClientContext {
     /// The pins of one of the policy's pinsets, ready to paste.
-    package func pinTexts(ofPinset pinset: Int) -> [String] { judge.policy.pinTexts(of: pinset) }
+    package func pinTexts(ofPinset pinset: Int) -> [String] { verifier.policy.pinTexts(of: pinset) }
 
     /// The valid chain that can be built from the leaf to a trust anchor of one of the policy's
     /// pinsets, regardless of its name and pins.
@@ -14,11 +14,11 @@ extension TLSClientContext {
     ///   - pinset: the pinset's index in the policy.
     /// - Returns: DER from the leaf to the anchor; empty if there is no such chain.
     package func validatedChain(of chain: [[UInt8]], pinset: Int) -> [[UInt8]] {
-        guard judge.pinsets.indices.contains(pinset),
+        guard verifier.pinsets.indices.contains(pinset),
             let presented = try? PresentedChain(der: chain),
             let leaf = presented.certificates[0],
             var evidence = PeerEvidence(
-                certificate: leaf, sent: presented.certificates.pointer, judge: judge),
+                certificate: leaf, sent: presented.certificates.pointer, verifier: verifier),
             let built = evidence.validated(pinset: pinset)
         else { return [] }
         var certificates: [[UInt8]] = []
@@ -30,7 +30,7 @@ extension TLSClientContext {
     }
 }
 
-extension TrustJudge {
+extension TrustVerifier {
     /// The pins of a pinset, ready to paste.
     ///
     /// - Throws: for a pin that is not a certificate or key.

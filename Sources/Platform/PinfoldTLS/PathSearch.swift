@@ -107,8 +107,8 @@ struct PathSearch {
             }
             return stack
         }
-        // The anchors of a store belong to the judge.
-        return builder.judge.roots.anchors(named: X509_get_issuer_name(certificate))
+        // The anchors of a store belong to the verifier.
+        return builder.verifier.roots.anchors(named: X509_get_issuer_name(certificate))
     }
 
     private func isNamed(

@@ -2,8 +2,8 @@ import COpenSSL
 import Clocks
 import Trust
 
-/// What a server presented, for the policy to judge. Lives within one call of the verification
-/// callback, or of `TrustJudge.judge`.
+/// What a server presented, for the policy to evaluate. Lives within one call of the verification
+/// callback, or of `TrustVerifier.verify`.
 struct PeerEvidence: TrustEvidence {
     private struct Evaluation {
         var host: String?
@@ -15,7 +15,7 @@ struct PeerEvidence: TrustEvidence {
     let leaf: CertificateIdentity
     let certificate: OpaquePointer
     let sent: OpaquePointer?
-    private let judge: TrustJudge
+    private let verifier: TrustVerifier
     private let time: Int64?
     /// Evaluations under the configured roots, which several pinsets request in the same form.
     private var evaluations: [Evaluation] = []
@@ -28,17 +28,18 @@ struct PeerEvidence: TrustEvidence {
     /// - Parameters:
     ///   - certificate: the leaf.
     ///   - sent: the certificates of the server's message, or `nil` if there are none.
-    ///   - judge: the anchors and settings that the policy is applied with.
+    ///   - verifier: the anchors and settings that the policy is applied with.
     ///   - time: when the certificates must be valid, in seconds since 1970; `nil` for now.
     /// Nil only if the library is out of memory.
     init?(
-        certificate: OpaquePointer, sent: OpaquePointer?, judge: TrustJudge, time: Int64? = nil
+        certificate: OpaquePointer, sent: OpaquePointer?, verifier: TrustVerifier,
+        time: Int64? = nil
     ) {
         guard let leaf = X509View(certificate).identity else { return nil }
         self.leaf = leaf
         self.certificate = certificate
         self.sent = sent
-        self.judge = judge
+        self.verifier = verifier
         self.time = time
     }
 
@@ -74,7 +75,7 @@ struct PeerEvidence: TrustEvidence {
     private mutating func note(_ chain: BuiltChain) {
         if accepted == nil { accepted = chain.certificates }
         guard
-            let end = judge.revocation?.end(
+            let end = verifier.revocation?.end(
                 of: chain.certificates, at: time ?? Clock.coarseWallSeconds())
         else { return }
         statusEnd = min(statusEnd ?? end, end)
@@ -93,9 +94,9 @@ struct PeerEvidence: TrustEvidence {
         try? underRoots(pinset: pinset, host: nil).get().certificates
     }
 
-    /// What a stapled OCSP response is judged with, once the policy has been evaluated.
-    var stapleJudge: StapleJudge {
-        StapleJudge(chain: accepted, judge: judge, time: time)
+    /// Verifies a stapled OCSP response, once the policy has been evaluated.
+    var stapleVerifier: StapleVerifier {
+        StapleVerifier(chain: accepted, verifier: verifier, time: time)
     }
 
     /// A chain that ends in a configured root or, failing that, in one of the pinset's own anchors.
@@ -108,11 +109,11 @@ struct PeerEvidence: TrustEvidence {
         if let known = evaluations.first(where: { $0.host == host }) {
             result = known.result
         } else {
-            result = build(store: judge.roots.store, trusted: nil, host: host)
+            result = build(store: verifier.roots.store, trusted: nil, host: host)
             evaluations.append(Evaluation(host: host, result: result))
         }
         guard case .failure(let failure) = result, let pinset,
-            let anchors = judge.pinsets[pinset].anchors
+            let anchors = verifier.pinsets[pinset].anchors
         else { return result }
         let second = build(store: nil, trusted: anchors, host: host)
         // The more informative failure: a chain that reached an anchor and then broke a rule.
@@ -131,14 +132,14 @@ struct PeerEvidence: TrustEvidence {
             if evaluations[index].others == nil {
                 var others: [BuiltChain] = []
                 if case .success(let chain) = evaluations[index].result {
-                    others = builder(store: judge.roots.store, trusted: nil, host: host)
+                    others = builder(store: verifier.roots.store, trusted: nil, host: host)
                         .others(than: chain)
                 }
                 evaluations[index].others = others
             }
             found = evaluations[index].others ?? []
         }
-        guard let pinset, let anchors = judge.pinsets[pinset].anchors else { return found }
+        guard let pinset, let anchors = verifier.pinsets[pinset].anchors else { return found }
         let own = builder(store: nil, trusted: anchors, host: host)
         if case .success(let chain) = own.build() {
             found.append(chain)
@@ -160,7 +161,7 @@ struct PeerEvidence: TrustEvidence {
         // Intermediates that lead to a pin need not have been sent: they may be among the roots.
         var best = failure
         for chain in [first] + others(than: first, pinset: pinset, host: nil) {
-            guard let end = judge.pinsets[pinset].lastIndex(in: chain), end > 0 else { continue }
+            guard let end = verifier.pinsets[pinset].lastIndex(in: chain), end > 0 else { continue }
             switch builder.attempt(chain.certificates, endingAt: end).result {
             case .success(let chain): return .success(chain)
             // A chain that reached a pin and then broke a rule is more informative than none.
@@ -173,7 +174,7 @@ struct PeerEvidence: TrustEvidence {
     /// The pinned certificates: those configured in full, and those with a pinned fingerprint that
     /// the server sent or that complete its chain.
     private mutating func pinnedCertificates(_ pinset: Int) -> CertificateStack? {
-        let certificates = judge.pinsets[pinset]
+        let certificates = verifier.pinsets[pinset]
         guard !certificates.fingerprints.isEmpty else { return certificates.pinned }
         guard let stack = CertificateStack() else { return nil }
         for index in 0..<certificates.pinned.count {
@@ -208,7 +209,7 @@ struct PeerEvidence: TrustEvidence {
         for case .success(let chain) in evaluations.map(\.result) {
             known.append(chain.certificates)
         }
-        for pinset in judge.pinsets {
+        for pinset in verifier.pinsets {
             known.append(pinset.pinned)
             if let anchors = pinset.anchors { known.append(anchors) }
         }
@@ -227,6 +228,6 @@ struct PeerEvidence: TrustEvidence {
     ) -> ChainBuilder {
         ChainBuilder(
             leaf: certificate, leafIdentity: leaf, sent: sent, store: store, trusted: trusted,
-            host: host, judge: judge, time: time)
+            host: host, verifier: verifier, time: time)
     }
 }

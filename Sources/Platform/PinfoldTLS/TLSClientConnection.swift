@@ -3,7 +3,7 @@ import Clocks
 import HTTPCore
 import Trust
 
-/// The client's side of a TLS connection: judges the server, and resumes sessions.
+/// The client's side of a TLS connection: verifies the server, and resumes sessions.
 package final class TLSClientConnection: TLSConnection {
     package let context: TLSClientContext
     private let sessionKey: TLSSessionCache.Key
@@ -12,7 +12,7 @@ package final class TLSClientConnection: TLSConnection {
     /// The findings of the full handshake of the session offered for resumption.
     let offeredFacts: TrustFacts?
 
-    /// The findings about the server; `nil` until the handshake has judged it.
+    /// What was found about the server; `nil` until the handshake has verified it.
     package private(set) var facts: TrustFacts?
     /// When the server's certificate ends, in seconds since 1970; `nil` before the handshake.
     package var certificateEnd: Int64? {
@@ -39,9 +39,8 @@ package final class TLSClientConnection: TLSConnection {
     /// without showing it.
     package internal(set) var peerReadsEncryptedHello = true
 
-    /// What the server's OCSP response is to be judged with; `nil` if it has been judged, or none
-    /// is required.
-    var stapleJudge: StapleJudge?
+    /// Verifies the server's OCSP response; `nil` once that has succeeded, or if none is required.
+    var stapleVerifier: StapleVerifier?
 
     /// Whether the server has requested the client's certificate.
     package internal(set) var isAskedForCertificate = false
@@ -70,7 +69,7 @@ package final class TLSClientConnection: TLSConnection {
         context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
         outer: TLSConnection? = nil, client: IPNetwork? = nil
     ) throws(TLSError) {
-        let host = TrustJudge.normalised(host)
+        let host = TrustVerifier.normalised(host)
         let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
         self.context = context
         sessionKey = key
@@ -106,7 +105,7 @@ package final class TLSClientConnection: TLSConnection {
     override func objection() -> TLSError? {
         // A resumed handshake verifies nothing: that happened when the session was established.
         if facts == nil, isResumed { facts = offeredFacts }
-        return facts == nil || stapleJudge != nil ? .unauthenticated : nil
+        return facts == nil || stapleVerifier != nil ? .unauthenticated : nil
     }
 
     override func meaning(of error: TLSError) -> TLSError { certificateMeaning(of: error) }
@@ -130,7 +129,7 @@ package final class TLSClientConnection: TLSConnection {
     }
 }
 
-// MARK: - Judgement
+// MARK: - Verification
 
 extension TLSClientConnection {
     /// The maximum number of a server's certificates that are kept.
@@ -157,18 +156,18 @@ extension TLSClientConnection {
     }
 
     /// Applies the policy to the certificates that the server sent. Called by the library.
-    func judge(_ storeContext: OpaquePointer) -> Bool {
+    func verify(_ storeContext: OpaquePointer) -> Bool {
         guard let certificate = X509_STORE_CTX_get0_cert(storeContext),
             var evidence = PeerEvidence(
                 certificate: certificate,
-                sent: X509_STORE_CTX_get0_untrusted(storeContext), judge: context.judge)
+                sent: X509_STORE_CTX_get0_untrusted(storeContext), verifier: context.verifier)
         else {
             X509_STORE_CTX_set_error(storeContext, X509_V_ERR_OUT_OF_MEM)
             return false
         }
         if context.settings.keepsPresented { keepPresented(storeContext, certificate) }
         timestamps.status = staple
-        let code = judge(&evidence, mayWait: SSL_version(ssl) < TLS1_3_VERSION)
+        let code = verify(&evidence, mayWait: SSL_version(ssl) < TLS1_3_VERSION)
         // A verdict that is still pending may turn into a refusal.
         if facts.map(\.isReported) ?? true { keepPresented(storeContext, certificate) }
         X509_STORE_CTX_set_error(storeContext, code)
@@ -178,11 +177,11 @@ extension TLSClientConnection {
     /// Applies the policy; returns the library's code for the verdict.
     ///
     /// - Parameter mayWait: whether the stapled OCSP response is yet to arrive.
-    private func judge(_ evidence: inout PeerEvidence, mayWait: Bool) -> Int32 {
-        let verdict = context.judge.verdict(
+    private func verify(_ evidence: inout PeerEvidence, mayWait: Bool) -> Int32 {
+        let verdict = context.verifier.verdict(
             &evidence, host: sessionKey.host, now: Clock.coarseWallSeconds(),
             timestamps: timestamps)
-        if context.settings.requiresStaple { stapleJudge = evidence.stapleJudge }
+        if context.settings.requiresStaple { stapleVerifier = evidence.stapleVerifier }
         switch verdict {
         case .trusted(let found):
             facts = found
@@ -198,17 +197,18 @@ extension TLSClientConnection {
         }
     }
 
-    /// Judges what could not be judged without the stapled OCSP response, if anything. Called by
-    /// the library when the server's flight is complete, with or without a response.
-    func judgeWithStaple() -> Bool {
+    /// Verifies what could not be verified without the stapled OCSP response, if anything. Called
+    /// by the library when the server's flight is complete, with or without a response.
+    func verifyWithStaple() -> Bool {
         guard awaitsStaple else { return true }
         awaitsStaple = false
         timestamps.status = staple
         guard let certificate = SSL_get0_peer_certificate(ssl),
             var evidence = PeerEvidence(
-                certificate: certificate, sent: SSL_get_peer_cert_chain(ssl), judge: context.judge)
+                certificate: certificate, sent: SSL_get_peer_cert_chain(ssl),
+                verifier: context.verifier)
         else { return false }
-        let isTrusted = judge(&evidence, mayWait: false) == X509_V_OK
+        let isTrusted = verify(&evidence, mayWait: false) == X509_V_OK
         if facts?.isReported == false, !context.settings.keepsPresented { presented = [] }
         return isTrusted
     }

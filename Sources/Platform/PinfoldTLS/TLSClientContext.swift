@@ -3,7 +3,7 @@ import Locking
 import Synchronization
 import Trust
 
-/// How connections to servers are made and judged.
+/// How connections to servers are made, and how the servers are verified.
 package struct TLSClientSettings: Hashable, Sendable {
     package var minimumVersion = TLSVersion.tls12
     /// The suites offered for TLS 1.2, in the library's format (``CipherLists``); `nil` for its
@@ -53,7 +53,7 @@ package final class TLSClientContext: @unchecked Sendable {
     private let context: Locked<OpaquePointer?>
     /// What connections present to servers that request it, or `nil` for nothing.
     let clientIdentity: TLSClientIdentity?
-    let judge: TrustJudge
+    let verifier: TrustVerifier
     let sessions: TLSSessionCache?
 
     /// - Parameters:
@@ -83,7 +83,7 @@ package final class TLSClientContext: @unchecked Sendable {
             : try TLSClientContext.makeContext(
                 settings, clientIdentity, keepsSessions: sessions != nil)
         do throws(TLSContextError) {
-            judge = try TrustJudge(
+            verifier = try TrustVerifier(
                 settings.policy, roots: roots,
                 securityLevel: context.map { SSL_CTX_get_security_level($0) },
                 profile: settings.profile, revocation: revocation,
@@ -102,7 +102,7 @@ package final class TLSClientContext: @unchecked Sendable {
     /// Reads the system's trust anchors and creates the library's context, if that has not been
     /// done yet. A failure here will recur for the connections.
     package func prepare() {
-        judge.roots.readSystem()
+        verifier.roots.readSystem()
         _ = try? library()
     }
 
@@ -115,7 +115,7 @@ package final class TLSClientContext: @unchecked Sendable {
             if let context { return context }
             let made = try TLSClientContext.makeContext(
                 settings, clientIdentity, keepsSessions: sessions != nil)
-            judge.take(securityLevel: SSL_CTX_get_security_level(made))
+            verifier.take(securityLevel: SSL_CTX_get_security_level(made))
             context = made
             return made
         }
@@ -164,7 +164,7 @@ package final class TLSClientContext: @unchecked Sendable {
                 guard let storeContext, let ssl,
                     let connection = TLSClientConnection.from(OpaquePointer(ssl))
                 else { return 0 }
-                return connection.judge(storeContext) ? 1 : 0
+                return connection.verify(storeContext) ? 1 : 0
             }, nil)
         TLSClientConnection.noteCertificateRequests(context)
         if settings.requiresStaple || settings.transparency != nil {

@@ -8,7 +8,8 @@ import COpenSSL
 /// until it is done, the socket returns EAGAIN, or the limit of one call is reached, and its result
 /// says which.
 ///
-/// Everything except the sides' judgement is final, so that reading and writing are direct calls.
+/// Everything except how each side verifies its peer is final, so that reading and writing are
+/// direct calls.
 package class TLSConnection {
     final let ssl: OpaquePointer
     final let socket: UnsafeMutablePointer<SocketState>

@@ -20,7 +20,7 @@ package struct TLSSessionLimits: Hashable, Sendable {
 ///
 /// A session belongs to the context that obtained it. A context's policy never changes, and another
 /// context, created by a reload or for another host entry, has another identity; a resumed session
-/// was therefore always judged by the policy that it is used under. It is not resumed after the
+/// was therefore always verified by the policy that it is used under. It is not resumed after the
 /// verified chain has expired.
 ///
 /// Lock: one mutex, held for dictionary operations only; taken once per connection and once per

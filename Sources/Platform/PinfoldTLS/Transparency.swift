@@ -107,16 +107,16 @@ final class TransparencyKeys: Sendable {
     }
 }
 
-// MARK: - The judgement
+// MARK: - The verdict
 
-extension TrustJudge {
+extension TrustVerifier {
     /// The verdict of the policy, followed by Certificate Transparency, which is required whatever
     /// the pinsets allow.
     func verdict(
         _ evidence: inout PeerEvidence, host: String?, now: Int64, timestamps: ServerTimestamps
     ) -> TrustVerdict {
-        let judged = policy.evaluate(&evidence, host: host, now: now)
-        let verdict = evidence.limited(judged)
+        let evaluated = policy.evaluate(&evidence, host: host, now: now)
+        let verdict = evidence.limited(evaluated)
         guard let transparency, case .trusted = verdict else { return verdict }
         guard let shown = evidence.transparency(timestamps) else {
             return .refused(TrustError(.chain(.outOfMemory)))

@@ -8,7 +8,7 @@ struct PinsetLifeTests {
     typealias Question = ScriptedEvidence.Question
     typealias Answers = [Question: Result<VerifiedChain, ChainError>]
 
-    private func judge(
+    private func evaluate(
         _ pinsets: [Pinset], _ answers: Answers, now: Int64 = 100, host: String? = "h"
     ) -> TrustVerdict {
         let resolved = ResolvedPinningPolicy(PinningPolicy(pinsets: pinsets)) { pin, _ in
@@ -50,7 +50,7 @@ struct PinsetLifeTests {
     // MARK: Reporting only
 
     @Test func `a mismatch is reported, named, and passes`() {
-        let verdict = judge([pinset([Sample.other]) { $0.isEnforced = false }], valid)
+        let verdict = evaluate([pinset([Sample.other]) { $0.isEnforced = false }], valid)
         #expect(isMismatch(reported(verdict)))
         #expect(facts(verdict)?.isReported == true)
         #expect(facts(verdict)?.expires == 1000)
@@ -60,7 +60,7 @@ struct PinsetLifeTests {
     }
 
     @Test func `a match passes and nothing is reported`() {
-        let verdict = judge([pinset([Sample.key(2)]) { $0.isEnforced = false }], valid)
+        let verdict = evaluate([pinset([Sample.key(2)]) { $0.isEnforced = false }], valid)
         #expect(facts(verdict)?.outcomes == [.passed(PinMatches([0]))])
         #expect(facts(verdict)?.isReported == false)
     }
@@ -82,14 +82,14 @@ struct PinsetLifeTests {
                     .pins(0, "h"): .failure(Sample.untrusted),
                     .pins(0, nil): .failure(Sample.untrusted),
                 ]
-                #expect(refusal(judge([tested], answers)) == .chain(failure))
+                #expect(refusal(evaluate([tested], answers)) == .chain(failure))
                 // Valid, but for another host.
                 let mismatch = ChainError.hostMismatch(host: "h", names: [])
                 answers[.roots(0, "h")] = .failure(mismatch)
                 answers[.roots(0, nil)] = .success(Sample.chain)
-                #expect(refusal(judge([tested], answers)) == .chain(mismatch))
+                #expect(refusal(evaluate([tested], answers)) == .chain(mismatch))
                 answers[.roots(0, "h")] = .success(Sample.chain)
-                #expect(isMismatch(reported(judge([tested], answers))))
+                #expect(isMismatch(reported(evaluate([tested], answers))))
             }
         }
     }
@@ -99,7 +99,7 @@ struct PinsetLifeTests {
         tested.isEnforced = false
         var answers = valid
         answers[.pins(0, "h")] = .failure(Sample.expired)
-        #expect(reported(judge([tested], answers)) == .chain(Sample.expired))
+        #expect(reported(evaluate([tested], answers)) == .chain(Sample.expired))
     }
 
     @Test func `a pinset that no server can pass refuses though it only reports`() {
@@ -107,9 +107,9 @@ struct PinsetLifeTests {
             $0.isEnforced = false
             $0.allowInvalidCertificates = true
         }
-        #expect(refusal(judge([contradictory], valid)) == .invalidPolicy)
+        #expect(refusal(evaluate([contradictory], valid)) == .invalidPolicy)
         #expect(
-            refusal(judge([pinset([]) { $0.isEnforced = false }], valid)) == .pinsetWithoutPins)
+            refusal(evaluate([pinset([]) { $0.isEnforced = false }], valid)) == .pinsetWithoutPins)
     }
 
     @Test func `an enforced pinset beside it is as strict as ever`() {
@@ -117,10 +117,10 @@ struct PinsetLifeTests {
         let enforced = pinset([Sample.other])
         var answers = valid
         answers[.roots(1, "h")] = .success(Sample.chain)
-        #expect(isMismatch(refusal(judge([reporting, enforced], answers))))
-        #expect(isMismatch(refusal(judge([enforced, reporting], answers))))
+        #expect(isMismatch(refusal(evaluate([reporting, enforced], answers))))
+        #expect(isMismatch(refusal(evaluate([enforced, reporting], answers))))
         #expect(
-            facts(judge([reporting, pinset([Sample.key(1)])], answers))?.outcomes.last
+            facts(evaluate([reporting, pinset([Sample.key(1)])], answers))?.outcomes.last
                 == .passed(PinMatches([0])))
     }
 
@@ -144,8 +144,8 @@ struct PinsetLifeTests {
                 $0.afterExpiry = after
             }
         }
-        let right = judge([tested([Sample.key(3)])], valid)
-        let wrong = judge([tested([Sample.other])], valid)
+        let right = evaluate([tested([Sample.key(3)])], valid)
+        let wrong = evaluate([tested([Sample.other])], valid)
         if refuses {
             #expect(refusal(right) == .pinsetExpired(at: expires))
             #expect(refusal(wrong) == .pinsetExpired(at: expires))
@@ -159,14 +159,14 @@ struct PinsetLifeTests {
         var exempt = Pinset(
             name: "p", allowInvalidCertificates: true, validatesDomainName: false)
         exempt.expires = 100
-        #expect(facts(judge([exempt], [:], now: 99))?.expires == 100)
-        #expect(refusal(judge([exempt], [:], now: 100)) == .pinsetExpired(at: 100))
+        #expect(facts(evaluate([exempt], [:], now: 99))?.expires == 100)
+        #expect(refusal(evaluate([exempt], [:], now: 100)) == .pinsetExpired(at: 100))
     }
 
     @Test func `a verdict holds until the chain or a pinset that refuses then expires`() {
         func held(_ expires: Int64?, _ change: (inout Pinset) -> Void = { _ in }) -> TrustFacts? {
             facts(
-                judge(
+                evaluate(
                     [
                         pinset([Sample.key(1)]) {
                             $0.expires = expires
@@ -192,13 +192,13 @@ struct PinsetLifeTests {
 
     @Test func `every pin that the chain has is told, and no other`() {
         let pins = [Sample.other, Sample.key(3), Sample.key(9), Sample.key(1)]
-        #expect(facts(judge([pinset(pins)], valid))?.outcomes == [.passed(PinMatches([1, 3]))])
+        #expect(facts(evaluate([pinset(pins)], valid))?.outcomes == [.passed(PinMatches([1, 3]))])
         let certificates = Pinset(
             name: "p", mode: .certificate, pins: [Sample.otherCertificate, Sample.certificate(2)])
         var answers = valid
         answers[.pins(0, "h")] = .success(Sample.chain)
         #expect(
-            facts(judge([certificates], answers))?.outcomes == [.passed(PinMatches([1]))])
+            facts(evaluate([certificates], answers))?.outcomes == [.passed(PinMatches([1]))])
     }
 
     @Test func `pins beyond those told apart count as one`() {

@@ -66,7 +66,7 @@ struct ConnectOperationTests {
         _ still: StillEngine, _ reason: Reason, _ server: ScriptedServer? = nil
     ) throws {
         let server = try server ?? ScriptedServer()
-        let connect = ScriptedConnect(still, "127.0.0.1", server.port, isJudged: true)
+        let connect = ScriptedConnect(still, "127.0.0.1", server.port, isChecked: true)
         still.turn(until: "it fails") { !connect.outcomes.isEmpty }
         #expect(connect.failures == [reason])
         still.settle()
@@ -99,7 +99,7 @@ struct ConnectOperationTests {
         let still = try StillEngine(
             "access: { destinations: { allow: [127.0.0.1], deny: [127.0.0.2] } }")
         let server = try ScriptedServer("0.0.0.0:0")
-        let connect = ScriptedConnect(still, "name.test", server.port, isJudged: true)
+        let connect = ScriptedConnect(still, "name.test", server.port, isChecked: true)
         try connect.resolve(["127.0.0.2", "127.0.0.3", "127.0.0.1"])
         still.turn(until: "it is connected") { !connect.outcomes.isEmpty }
         #expect(connect.endpoints.map(\.address) == [try #require(IPAddress("127.0.0.1"))])

@@ -14,7 +14,7 @@ struct ContextFactoryTests {
         var factory = ContextFactory(
             sessions: TLSSessionCache(), showsChains: false, systemRoots: version)
         factory.preparesTLS = readsSystem
-        return try factory.make(UpstreamTLS(roots: sources), pinsets: []).judge.roots
+        return try factory.make(UpstreamTLS(roots: sources), pinsets: []).verifier.roots
     }
 
     @Test func `shares the system's trust anchors with all others of the process`() throws {

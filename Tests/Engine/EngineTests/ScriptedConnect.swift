@@ -13,14 +13,14 @@ final class ScriptedConnect {
     /// The descriptor of the established connection.
     private(set) var descriptor: Int32?
 
-    /// - Parameter isJudged: whether the destination is checked against the `access` rules.
+    /// - Parameter isChecked: whether the destination is checked against the `access` rules.
     init(
-        _ still: StillEngine, _ host: String, _ port: UInt16, isJudged: Bool = false,
+        _ still: StillEngine, _ host: String, _ port: UInt16, isChecked: Bool = false,
         timeoutMilliseconds: Int64 = 60_000
     ) {
         operation = ConnectOperation(
             environment: still.environment, host: host, port: port, client: nil,
-            rules: isJudged ? still.environment.policy.destinationRules : nil,
+            rules: isChecked ? still.environment.policy.destinationRules : nil,
             hostMatch: DestinationRules.HostMatch()
         ) { [unowned self] result in
             if case .success(let made) = result { descriptor = made.transport.descriptor }

@@ -135,7 +135,7 @@ struct ContextTests {
         #expect(now.hasLibrary)
         let later = try TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)
         #expect(!later.hasLibrary)
-        #expect(later.judge.securityLevel == now.judge.securityLevel)
+        #expect(later.verifier.securityLevel == now.verifier.securityLevel)
         let library = try later.library()
         #expect(try later.hasLibrary && later.library() == library)
         let prepared = try TLSClientContext(settings, roots: PKI.roots(), isDeferred: true)

@@ -11,11 +11,11 @@ struct JudgementTests {
         return failure.token
     }
 
-    private func judge(
+    private func verify(
         _ chain: TestCertificate..., host: String? = "service.test", at time: Int64? = nil,
         roots: TrustRoots = PKI.roots(PKI.root), pinsets: [Pinset] = []
     ) throws -> TrustVerdict {
-        try TLSClientContext.make(pinsets, roots: roots).judge(
+        try TLSClientContext.make(pinsets, roots: roots).verify(
             chain: chain.map(\.der), host: host, at: time)
     }
 
@@ -28,7 +28,7 @@ struct JudgementTests {
         #expect(!examples.isEmpty)
         for example in examples {
             let context = try TLSClientContext.make(example.pinsets, roots: example.roots)
-            let verdict = context.judge(chain: example.chain.map(\.der), host: example.host)
+            let verdict = context.verify(chain: example.chain.map(\.der), host: example.host)
             #expect(token(verdict) == example.refusal, "\(example.testDescription)")
             if case .refused(let failure) = verdict {
                 #expect(failure.pinset == example.pinset, "\(example.testDescription)")
@@ -37,22 +37,22 @@ struct JudgementTests {
     }
 
     @Test func `without a host no name is checked, whatever the policy says`() throws {
-        #expect(token(try judge(PKI.otherName, host: nil)) == nil)
-        #expect(token(try judge(PKI.commonNameOnly, host: nil)) == nil)
+        #expect(token(try verify(PKI.otherName, host: nil)) == nil)
+        #expect(token(try verify(PKI.commonNameOnly, host: nil)) == nil)
         let pins = [pinset(.publicKey, PKI.otherName.pins(.key))]
-        #expect(token(try judge(PKI.otherName, host: nil, pinsets: pins)) == nil)
+        #expect(token(try verify(PKI.otherName, host: nil, pinsets: pins)) == nil)
         // Invalid certificates, without pins, and no name to prove.
         let lax = [pinset(.none, allowInvalid: true, validatesName: false)]
-        #expect(token(try judge(PKI.selfSigned, host: nil, pinsets: lax)) == nil)
+        #expect(token(try verify(PKI.selfSigned, host: nil, pinsets: lax)) == nil)
     }
 
     @Test func `certificates are valid at the time that is asked about`() throws {
-        #expect(token(try judge(PKI.direct, at: Self.now)) == nil)
-        #expect(token(try judge(PKI.direct, at: Self.now - 7200)) == "certificate-not-yet-valid")
-        #expect(token(try judge(PKI.direct, at: Self.now + 90_000)) == "certificate-expired")
-        #expect(token(try judge(PKI.direct, at: 0)) == "certificate-not-yet-valid")
-        #expect(token(try judge(PKI.early, at: Self.now + 5000)) == nil)
-        #expect(token(try judge(PKI.expired)) == "certificate-expired")
+        #expect(token(try verify(PKI.direct, at: Self.now)) == nil)
+        #expect(token(try verify(PKI.direct, at: Self.now - 7200)) == "certificate-not-yet-valid")
+        #expect(token(try verify(PKI.direct, at: Self.now + 90_000)) == "certificate-expired")
+        #expect(token(try verify(PKI.direct, at: 0)) == "certificate-not-yet-valid")
+        #expect(token(try verify(PKI.early, at: Self.now + 5000)) == nil)
+        #expect(token(try verify(PKI.expired)) == "certificate-expired")
     }
 
     /// RFC 5280 §4.1.2.5: "notBefore through notAfter, inclusive".
@@ -86,7 +86,7 @@ struct JudgementTests {
             for pinsets in [[], pins] {
                 func found(_ time: Int64) throws -> String? {
                     token(
-                        try judge(
+                        try verify(
                             chain[0], chain[1], at: time, roots: PKI.roots(chain[2]),
                             pinsets: pinsets))
                 }
@@ -99,7 +99,7 @@ struct JudgementTests {
     }
 
     @Test func `it says when the first certificate of the chain expires`() throws {
-        guard case .trusted(let facts) = try judge(PKI.shortLived) else {
+        guard case .trusted(let facts) = try verify(PKI.shortLived) else {
             Issue.record("not trusted")
             return
         }
@@ -113,7 +113,7 @@ struct JudgementTests {
         func found(_ leaf: TestCertificate, _ profile: ChosenProfile) throws -> String? {
             let context = try TLSClientContext.make(profile: profile)
             let chain = [leaf.der, PKI.intermediate.der]
-            return token(context.judge(chain: chain, host: nil))
+            return token(context.verify(chain: chain, host: nil))
         }
         // Without key identifiers, as everywhere here.
         #expect(try found(PKI.leaf, .byDefault) == nil)
@@ -144,7 +144,7 @@ struct JudgementTests {
         ]
         for (chain, failure) in cases {
             #expect(
-                context.judge(chain: chain, host: "service.test")
+                context.verify(chain: chain, host: "service.test")
                     == .refused(TrustError(.chain(failure))))
         }
     }
@@ -154,16 +154,16 @@ struct JudgementTests {
         let leaf = PKI.direct.der
         for count in 0..<leaf.count {
             #expect(
-                context.judge(chain: [Array(leaf.prefix(count))], host: "service.test")
+                context.verify(chain: [Array(leaf.prefix(count))], host: "service.test")
                     == .refused(TrustError(.chain(.malformed(position: 1)))))
         }
-        #expect(token(context.judge(chain: [leaf], host: "service.test")) == nil)
+        #expect(token(context.verify(chain: [leaf], host: "service.test")) == nil)
     }
 
     @Test func `a chain of a hundred certificates is judged`() throws {
         let context = try TLSClientContext.make()
         let others = Array(repeating: PKI.rogueRoot.der, count: 98)
         let chain = [PKI.leaf.der] + others + [PKI.intermediate.der]
-        #expect(token(context.judge(chain: chain, host: "service.test")) == nil)
+        #expect(token(context.verify(chain: chain, host: "service.test")) == nil)
     }
 }

@@ -39,11 +39,11 @@ struct SeveralChainsTests {
 
     private static let sent = orders([byFirst, bySecond, byStranger])
 
-    private func judge(
+    private func verify(
         _ sent: [TestCertificate], _ pinsets: [Pinset],
         roots: TrustRoots = PKI.roots(first, second)
     ) throws -> TrustVerdict {
-        try TLSClientContext.make(pinsets, roots: roots).judge(
+        try TLSClientContext.make(pinsets, roots: roots).verify(
             chain: ([Self.leaf] + sent).map(\.der), host: "service.test")
     }
 
@@ -68,7 +68,7 @@ struct SeveralChainsTests {
             for pinned in [Self.first, Self.second, Self.byFirst, Self.bySecond, Self.leaf] {
                 for form in forms {
                     let pins = PKI.rogueRoot.pins(form) + pinned.pins(form)
-                    let verdict = try judge(sent, [pinset(mode, pins)])
+                    let verdict = try verify(sent, [pinset(mode, pins)])
                     // The matching pin is the second one.
                     #expect(outcomes(verdict) == [.passed(PinMatches([1]))], "\(form)")
                 }
@@ -81,14 +81,14 @@ struct SeveralChainsTests {
         for sent in Self.sent {
             // A certificate configured in full would itself be an anchor in mode certificate.
             for pinned in [Self.stranger, PKI.rogueRoot] {
-                let verdict = try judge(sent, [pinset(mode, pinned.pins(.fingerprint))])
+                let verdict = try verify(sent, [pinset(mode, pinned.pins(.fingerprint))])
                 #expect(isRefusedForPins(verdict))
             }
         }
         // Each of its certificates is valid.
         let old = Self.middle(Self.second, key: Self.byFirst, validUntil: -60)
         for sent in Self.orders([Self.byFirst, old]) {
-            let verdict = try judge(sent, [pinset(mode, Self.second.pins(.fingerprint))])
+            let verdict = try verify(sent, [pinset(mode, Self.second.pins(.fingerprint))])
             #expect(isRefusedForPins(verdict))
         }
     }
@@ -100,8 +100,8 @@ struct SeveralChainsTests {
         )
         let none = pinset(.publicKey, Self.stranger.pins(.key), name: "r")
         for sent in Self.sent {
-            #expect(outcomes(try judge(sent, [one, other]))?.count == 2)
-            #expect(isRefusedForPins(try judge(sent, [one, other, none])))
+            #expect(outcomes(try verify(sent, [one, other]))?.count == 2)
+            #expect(isRefusedForPins(try verify(sent, [one, other, none])))
         }
     }
 
@@ -109,17 +109,17 @@ struct SeveralChainsTests {
         var reporting = pinset(.publicKey, Self.second.pins(.key))
         reporting.isEnforced = false
         for sent in Self.sent {
-            #expect(outcomes(try judge(sent, [reporting])) == [.passed(PinMatches([0]))])
+            #expect(outcomes(try verify(sent, [reporting])) == [.passed(PinMatches([0]))])
         }
     }
 
     @Test func `passes by a pin on an anchor that the pinset brings along`() throws {
         let own = pinset(.publicKey, Self.second.pins(.key), anchors: [Self.second])
         for sent in Self.sent {
-            let verdict = try judge(sent, [own], roots: PKI.roots(Self.first))
+            let verdict = try verify(sent, [own], roots: PKI.roots(Self.first))
             #expect(outcomes(verdict) == [.passed(PinMatches([0]))])
             let without = pinset(.publicKey, Self.second.pins(.key))
-            #expect(isRefusedForPins(try judge(sent, [without], roots: PKI.roots(Self.first))))
+            #expect(isRefusedForPins(try verify(sent, [without], roots: PKI.roots(Self.first))))
         }
     }
 
@@ -127,7 +127,7 @@ struct SeveralChainsTests {
     @Test func `passes by a pin on the root above an intermediate that is trusted itself`() throws {
         for sent in Self.sent + [[]] {
             for pinned in [Self.first, Self.byFirst] {
-                let verdict = try judge(
+                let verdict = try verify(
                     sent, [pinset(.publicKey, pinned.pins(.key))],
                     roots: PKI.roots(Self.byFirst, Self.first))
                 #expect(outcomes(verdict) == [.passed(PinMatches([0]))])
@@ -159,7 +159,7 @@ struct SeveralChainsTests {
                 // A certificate configured in full is itself an anchor.
                 let isAnchor =
                     form == .certificateFile && (sent + [pinned]).contains { $0 === Self.bySecond }
-                let verdict = try judge(sent, [pinset(mode, pinned.pins(form))], roots: roots)
+                let verdict = try verify(sent, [pinset(mode, pinned.pins(form))], roots: roots)
                 #expect(
                     (outcomes(verdict) == [.passed(PinMatches([0]))]) == (passes || isAnchor),
                     "\(form) \(verdict)")
@@ -172,13 +172,13 @@ struct SeveralChainsTests {
         let old = Self.middle(Self.first, key: Self.byFirst, validUntil: -60)
         for form: TestCertificate.PinForm in [.fingerprint, .certificateFile] {
             let pins = pinset(.certificate, Self.first.pins(form))
-            let verdict = try judge([], [pins], roots: PKI.roots(old, Self.first))
+            let verdict = try verify([], [pins], roots: PKI.roots(old, Self.first))
             #expect(outcomes(verdict) == nil)
             // A name other than the leaf's, where invalid chains pass.
             let careless = pinset(.certificate, Self.first.pins(form), allowInvalid: true)
             let other = try TLSClientContext.make(
                 [careless], roots: PKI.roots(Self.byFirst, Self.first)
-            ).judge(chain: [Self.leaf.der], host: "other.test")
+            ).verify(chain: [Self.leaf.der], host: "other.test")
             guard case .refused(let failure) = other, case .chain(.hostMismatch) = failure.reason
             else {
                 Issue.record("\(other)")
@@ -193,12 +193,13 @@ struct SeveralChainsTests {
             [pinset(.publicKey, PKI.rogueRoot.pins(.key))],
             roots: PKI.roots(Self.first, Self.second))
         let chain = ([Self.leaf, Self.byFirst] + many).map(\.der)
-        #expect(isRefusedForPins(context.judge(chain: chain, host: "service.test")))
+        #expect(isRefusedForPins(context.verify(chain: chain, host: "service.test")))
         let presented = try PresentedChain(der: chain)
         let leaf = try #require(presented.certificates[0])
         var evidence = try #require(
             PeerEvidence(
-                certificate: leaf, sent: presented.certificates.pointer, judge: context.judge))
+                certificate: leaf, sent: presented.certificates.pointer,
+                verifier: context.verifier))
         _ = evidence.evaluateChain(anchors: .roots(pinset: nil), host: nil)
         var tried = 0
         let none = evidence.otherChain(anchors: .roots(pinset: nil), host: nil) { _ in

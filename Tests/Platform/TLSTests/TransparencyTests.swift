@@ -27,7 +27,7 @@ struct TransparencyTests {
         settings.profile = ChosenProfile(.lenient)
         settings.transparency = TransparencyPolicy(
             minimum: minimum, logs: logs ?? [Self.one.described(), Self.two.described()])
-        return try TLSClientContext(settings, roots: roots).judge(
+        return try TLSClientContext(settings, roots: roots).verify(
             chain: chain, host: "service.test", at: time, timestamps: timestamps)
     }
 

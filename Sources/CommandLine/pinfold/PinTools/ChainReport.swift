@@ -223,8 +223,8 @@ extension PinnedItem {
         var unlisted: [PinnedItem] = []
         for der in sent { unlisted.append(try PinnedItem(certificate: der)) }
         guard let presented = try? PresentedChain(der: sent),
-            let judge = try? TrustJudge(PinningPolicy(), roots: roots),
-            let verified = judge.verifiedChain(of: presented)
+            let verifier = try? TrustVerifier(PinningPolicy(), roots: roots),
+            let verified = verifier.verifiedChain(of: presented)
         else { return unlisted }
         var items: [PinnedItem] = []
         for identity in verified.certificates {

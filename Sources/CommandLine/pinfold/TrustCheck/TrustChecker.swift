@@ -39,10 +39,10 @@ package struct TrustChecker {
         _ question: TrustQuestion
     ) throws(TrustQuestionError) -> TrustAnswer {
         let roots = try roots(question.roots)
-        let judge: TrustJudge
+        let verifier: TrustVerifier
         do throws(TLSContextError) {
             let lists = question.revocationLists
-            judge = try TrustJudge(
+            verifier = try TrustVerifier(
                 PinningPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
                 revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
                 requiresStaple: question.requiresStaple, transparency: question.transparency)
@@ -52,7 +52,7 @@ package struct TrustChecker {
         do throws(MaterialError) {
             let chain = try presented(question)
             if question.bypassesPins { return Self.pinnedPortRefused }
-            switch judge.judge(
+            switch verifier.verify(
                 chain, host: question.host, at: question.time, staple: question.staple,
                 timestamps: ServerTimestamps(status: question.staple))
             {

@@ -17,11 +17,11 @@ extension ResolvedPinningPolicy {
         var facts = TrustFacts()
         for (index, entry) in entries.enumerated() {
             do throws(PinsetEvaluationError) {
-                let finding = try entry.judge(&evidence, index: index, host: host, now: now)
-                facts.chainExpires = earlier(facts.chainExpires, finding.expires)
+                let evaluation = try entry.evaluate(&evidence, index: index, host: host, now: now)
+                facts.chainExpires = earlier(facts.chainExpires, evaluation.expires)
                 facts.expires = earlier(
-                    facts.expires, earlier(finding.expires, entry.pinset.ends))
-                facts.outcomes.append(finding.outcome)
+                    facts.expires, earlier(evaluation.expires, entry.pinset.ends))
+                facts.outcomes.append(evaluation.outcome)
             } catch {
                 return .refused(
                     TrustError(
@@ -46,7 +46,7 @@ struct PinsetEvaluationError: Error {
 }
 
 /// The result of one pinset for a server that passes.
-struct EntryFinding {
+struct PinsetEvaluation {
     /// When the verified chains expire, in seconds since 1970; `nil` if there are none.
     var expires: Int64?
     var outcome: PinsetOutcome
@@ -63,19 +63,19 @@ extension ResolvedPinningPolicy.Entry {
     /// Evaluates the pinset, taking its expiry into account. A server that a report-only pinset
     /// would refuse passes only if it would pass without the pinset: with a valid chain that names
     /// the host.
-    func judge<Evidence: TrustEvidence>(
+    func evaluate<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?, now: Int64
-    ) throws(PinsetEvaluationError) -> EntryFinding {
+    ) throws(PinsetEvaluationError) -> PinsetEvaluation {
         if let reason = pinset.refusal(at: now) { throw PinsetEvaluationError(reason: reason) }
         do {
-            return try evaluate(&evidence, index: index, host: host)
+            return try performEvaluation(&evidence, index: index, host: host)
         } catch {
             guard pinset.isReportOnly(at: now), error.isAboutPins else { throw error }
             switch evidence.evaluateChain(anchors: .roots(pinset: index), host: host) {
             case .success(let chain):
                 let failure = TrustError(
                     error.reason, pinsetIndex: index, pinset: pinset.name)
-                return EntryFinding(expires: chain.expires, outcome: .reported(failure))
+                return PinsetEvaluation(expires: chain.expires, outcome: .reported(failure))
             case .failure(let failure):
                 throw PinsetEvaluationError(reason: .chain(failure))
             }
@@ -83,9 +83,9 @@ extension ResolvedPinningPolicy.Entry {
     }
 
     /// Performs the steps of `PinningPolicy` for one pinset.
-    private func evaluate<Evidence: TrustEvidence>(
+    private func performEvaluation<Evidence: TrustEvidence>(
         _ evidence: inout Evidence, index: Int, host: String?
-    ) throws(PinsetEvaluationError) -> EntryFinding {
+    ) throws(PinsetEvaluationError) -> PinsetEvaluation {
         if host != nil, pinset.allowInvalidCertificates, pinset.validatesDomainName,
             pinset.mode == .none || pins.isEmpty
         {
@@ -104,7 +104,7 @@ extension ResolvedPinningPolicy.Entry {
         }
         switch pinset.mode {
         case .none:
-            return EntryFinding(expires: chain?.expires, outcome: .passed(PinMatches()))
+            return PinsetEvaluation(expires: chain?.expires, outcome: .passed(PinMatches()))
         case .publicKey:
             let candidates = chain?.certificates ?? [evidence.leaf]
             var matches = keyMatches(candidates)
@@ -115,10 +115,10 @@ extension ResolvedPinningPolicy.Entry {
                 matches = keyMatches(chain?.certificates ?? [])
             }
             guard !matches.isEmpty else { throw noPinMatches(candidates) }
-            return EntryFinding(expires: chain?.expires, outcome: .passed(matches))
+            return PinsetEvaluation(expires: chain?.expires, outcome: .passed(matches))
         case .certificate:
             let pinned = try pinnedChain(&evidence, index: index, host: name, first: chain)
-            return EntryFinding(
+            return PinsetEvaluation(
                 expires: earlier(chain?.expires, pinned.chain.expires),
                 outcome: .passed(pinned.matches))
         }

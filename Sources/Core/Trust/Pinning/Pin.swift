@@ -185,7 +185,7 @@ enum DER {
 
     private static let version: UInt8 = 0xA0
 
-    /// What `bytes` are, judged by their outline: both are a sequence that begins with a sequence,
+    /// What `bytes` are, by their outline: both are a sequence that begins with a sequence,
     /// which begins with the algorithm's identifier in a SubjectPublicKeyInfo, and with the version
     /// or serial number in a certificate (RFC 5280 §4.1). Bytes after the outer sequence are
     /// refused.

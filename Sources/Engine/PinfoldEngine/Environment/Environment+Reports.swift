@@ -37,7 +37,7 @@ extension Environment {
 
     /// Counts the pin evaluations of a handshake with a trusted server, and records when its
     /// certificates expire. A resumed session counts like the handshake that created it.
-    func countTrusted(_ server: JudgedServer, _ tls: TLSClientConnection) {
+    func countTrusted(_ server: EvaluatedServer, _ tls: TLSClientConnection) {
         countTrusted(server, tls.facts, certificateEnd: tls.certificateEnd) {
             ShownChain(of: tls)
         }
@@ -50,7 +50,7 @@ extension Environment {
     ///   - shown: the chain that the server presented; evaluated only if a pinset's failure is
     ///     reported.
     func countTrusted(
-        _ server: JudgedServer, _ facts: TrustFacts?, certificateEnd: Int64?,
+        _ server: EvaluatedServer, _ facts: TrustFacts?, certificateEnd: Int64?,
         shown: () -> ShownChain
     ) {
         if let certificateEnd {
@@ -78,7 +78,7 @@ extension Environment {
     }
 
     /// Tells of a server that a pinset would have refused if it were enforced.
-    private func report(_ failure: TrustError, _ server: JudgedServer) {
+    private func report(_ failure: TrustError, _ server: EvaluatedServer) {
         guard let entry = server.pinset(of: failure) else { return }
         let subject = PinReports.Subject(
             pinset: entry.pinset, host: server.host, port: server.port)
@@ -89,7 +89,7 @@ extension Environment {
         shared.logger.warning("server accepted by a report-only pinset", metadata: metadata)
     }
 
-    private func metadata(of server: JudgedServer, _ failure: TrustError) -> Logger.Metadata {
+    private func metadata(of server: EvaluatedServer, _ failure: TrustError) -> Logger.Metadata {
         var metadata: Logger.Metadata = [
             "entry": "\(shared.labels.name(host: server.route))",
             "host": "\(server.host)", "port": "\(server.port)",
@@ -101,7 +101,7 @@ extension Environment {
 
     /// Counts a handshake of the gateway's own that failed.
     func countHandshakeFailure(
-        _ error: TLSError, _ server: JudgedServer, _ tls: TLSClientConnection
+        _ error: TLSError, _ server: EvaluatedServer, _ tls: TLSClientConnection
     ) {
         guard case .trust(let failure) = error else {
             switch error {
@@ -119,7 +119,7 @@ extension Environment {
     ///
     /// - Parameter shown: the chain that the server presented.
     func countRefused(
-        _ server: JudgedServer, _ failure: TrustError, shown: () -> ShownChain
+        _ server: EvaluatedServer, _ failure: TrustError, shown: () -> ShownChain
     ) {
         let chain = shown()
         if let leaf = chain.certificates.first,

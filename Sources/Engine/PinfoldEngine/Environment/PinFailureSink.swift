@@ -5,7 +5,7 @@ import Trust
 package protocol PinFailureSink: Sendable {
     /// A server failed a pinset.
     ///
-    /// Called on the loop that judged the server: it must not block, and it may be called for every
+    /// Called on the loop that verified the server: it must not block, and may be called for every
     /// handshake.
     ///
     /// - Parameter shown: what the server presented; call it only if there is something to report.
@@ -35,7 +35,7 @@ package struct PinFailureEvent: Sendable {
 extension Environment {
     /// Passes a failure of a pinset on, if the pinset reports somewhere.
     func reportPinFailure(
-        _ failure: TrustError, _ server: JudgedServer, isEnforced: Bool,
+        _ failure: TrustError, _ server: EvaluatedServer, isEnforced: Bool,
         _ shown: () -> ShownChain
     ) {
         guard let sink = shared.pinFailures, let entry = server.pinset(of: failure),

@@ -54,7 +54,7 @@ extension InspectedTunnel {
         held += buffer.readable
         do throws(TLSWireError) {
             switch try flight?.take(buffer.readable) {
-            case .presented(let proof): return judge(proof)
+            case .presented(let proof): return verify(proof)
             case .resumed: return resume(by: flight?.ticket ?? [])
             case .encrypted: return meetEncryption()
             case .alert(let code): return fail(alert: code)

@@ -103,20 +103,20 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             environment.metrics.add(.tlsHandshakesFull)
-            environment.countTrusted(judged, tls)
+            environment.countTrusted(evaluatedServer, tls)
             end(
                 .success(
                     ProbedTrust(
                         readsEncryptedHello: tls.peerReadsEncryptedHello,
                         expires: tls.facts?.expires)))
         case .failed(let error):
-            environment.countHandshakeFailure(error, judged, tls)
+            environment.countHandshakeFailure(error, evaluatedServer, tls)
             end(.failure(.tlsFailed(error)))
         }
     }
 
-    private var judged: JudgedServer {
-        JudgedServer(
+    private var evaluatedServer: EvaluatedServer {
+        EvaluatedServer(
             server.authority, policy, entryIndex: entryIndex, at: server.endpoint)
     }
 

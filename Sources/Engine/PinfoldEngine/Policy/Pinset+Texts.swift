@@ -4,7 +4,7 @@ import Trust
 extension Pinset {
     /// The pins that have counters of their own, as written in reports.
     package var distinguishedPins: [String] {
-        let texts = (try? TrustJudge.pinTexts(of: self)) ?? []
+        let texts = (try? TrustVerifier.pinTexts(of: self)) ?? []
         return Array(texts.prefix(PinMatches.distinguishedPins))
     }
 }

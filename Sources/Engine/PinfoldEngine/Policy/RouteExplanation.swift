@@ -126,12 +126,12 @@ package struct RouteExplanation: Sendable {
         transparency = (hostEntry?.tls ?? configuration.tls).transparency.policy
         pinsets = (hostEntry?.pinsets ?? []).map { configuration.pinsets[$0].pinset }
         let request = policy.target(host: host, port: port, by: .request(isSecure: isSecure))
-        let judge = DestinationCheck(
+        let check = DestinationCheck(
             rules: policy.destinationRules, match: request.match, port: request.port)
         let own = OwnListeners(of: configuration)
         switch found {
         case .success(let found):
-            addresses = found.map { Address(address: $0, refusal: judge.refusal(of: $0, own: own)) }
+            addresses = found.map { Address(address: $0, refusal: check.refusal(of: $0, own: own)) }
             lookupFailure = nil
         case .failure(let failure):
             addresses = []
@@ -247,11 +247,11 @@ extension RouteExplanation.Way {
     ) -> Self {
         if case .refused = self { return self }
         if let unreachable { return .refused(unreachable) }
-        return judgesServer ? expired.map { .refused($0) } ?? self : self
+        return verifiesServer ? expired.map { .refused($0) } ?? self : self
     }
 
     /// Whether nothing is forwarded before the server has been verified.
-    private var judgesServer: Bool {
+    private var verifiesServer: Bool {
         switch self {
         case .inspect, .intercept, .interceptOrInspect, .upgrade, .verified: true
         case .refused, .tunnel, .interceptOrPass, .clearText: false

@@ -113,16 +113,16 @@ final class ProxyTunnel: EventHandler {
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)
-            environment.countTrusted(judged, tls)
+            environment.countTrusted(evaluatedServer, tls)
             ask()
         case .failed(let error):
-            environment.countHandshakeFailure(error, judged, tls)
+            environment.countHandshakeFailure(error, evaluatedServer, tls)
             fail(.proxy(.tlsFailed(error)))
         }
     }
 
-    private var judged: JudgedServer {
-        JudgedServer(proxy.authority, origin.policy, entryIndex: nil)
+    private var evaluatedServer: EvaluatedServer {
+        EvaluatedServer(proxy.authority, origin.policy, entryIndex: nil)
     }
 
     // MARK: The request

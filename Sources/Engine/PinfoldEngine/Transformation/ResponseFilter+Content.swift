@@ -9,7 +9,7 @@ extension ResponseFilter {
     static let bytesAtOnce = 16 << 10
 
     /// Decides by the head.
-    func judge(_ head: UnsafeRawBufferPointer) throws(TransformationError) {
+    func decide(by head: UnsafeRawBufferPointer) throws(TransformationError) {
         let bytes = head.octets
         if response.status == 304 { return confirm(head) }
         try checks.check(status: response.status)
@@ -112,7 +112,7 @@ extension ResponseFilter {
         deliver(head: head, response, changed: changed)
     }
 
-    /// - Parameter head: The response's head, or `nil` if `judge` has reported it already.
+    /// - Parameter head: The response's head, or `nil` if `decide(by:)` has reported it already.
     func refuse(_ failure: TransformationError, _ head: UnsafeRawBufferPointer? = nil) {
         let exchange = exchange.take()
         if let head { reportChange(head, to: exchange) }

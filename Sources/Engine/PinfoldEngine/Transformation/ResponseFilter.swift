@@ -179,7 +179,7 @@ extension ResponseFilter: UpstreamConsumer {
             return exchange.upstreamHead(head)
         }
         do throws(TransformationError) {
-            try judge(head)
+            try decide(by: head)
         } catch {
             refuse(error, head)
         }

@@ -41,7 +41,7 @@ final class ConnectOperation: EventHandler {
     private let port: UInt16
     /// The client for which it connects; `nil` if for none in particular.
     private let client: IPNetwork?
-    private let judge: DestinationCheck
+    private let destinationCheck: DestinationCheck
     /// Called once, unless the operation is cancelled; then released, because it may refer back.
     private var completion: Completion?
     private var plan: HappyEyeballs
@@ -74,7 +74,7 @@ final class ConnectOperation: EventHandler {
         self.host = host
         self.port = port
         self.client = client
-        judge = DestinationCheck(rules: rules, match: hostMatch, port: port)
+        destinationCheck = DestinationCheck(rules: rules, match: hostMatch, port: port)
         self.completion = completion
         plan = HappyEyeballs(port: port)
         started = Clock.monotonicMicroseconds()
@@ -160,7 +160,7 @@ final class ConnectOperation: EventHandler {
     /// Why an address may not be connected to.
     private func refusal(of address: IPAddress) -> ExchangeError? {
         // A copy, so that the lock is not held while the system is asked for a route.
-        judge.refusal(of: address, own: environment.shared.ownListeners.withLock { $0 })
+        destinationCheck.refusal(of: address, own: environment.shared.ownListeners.withLock { $0 })
     }
 
     private func attemptEnded(_ index: Int, _ error: Errno?) {

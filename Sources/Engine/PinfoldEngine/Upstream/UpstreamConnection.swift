@@ -137,13 +137,13 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
             let duration = UInt64(max(0, Clock.monotonicMicroseconds() - handshakeStarted))
             times.handshake = Int64(duration)
             environment.metrics.record(.tlsHandshake, microseconds: duration)
-            environment.countTrusted(JudgedServer(origin, at: endpoint), tls)
+            environment.countTrusted(EvaluatedServer(origin, at: endpoint), tls)
             if environment.debugs { environment.debugTrusted(origin, endpoint) }
             if environment.traces { traceHandshakeEnd(tls, microseconds: duration) }
             if !beginReview(of: tls) { established(tls) }
         case .failed(let failure):
             let error = origin.portIsProven ? failure.onProvenPort : failure
-            environment.countHandshakeFailure(error, JudgedServer(origin, at: endpoint), tls)
+            environment.countHandshakeFailure(error, EvaluatedServer(origin, at: endpoint), tls)
             if environment.traces { traceHandshakeFailure(.tlsFailed(error)) }
             close()
             pool.handshakeEnded(self, .tlsFailed(error))

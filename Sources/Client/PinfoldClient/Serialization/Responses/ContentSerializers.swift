@@ -14,7 +14,7 @@ public struct HTTPResponseSerializer: ResponseSerializer {
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
     ) -> SerializedResponse<[UInt8]> {
-        guard case .refused(let error) = acceptance.judge(response, content: content) else {
+        guard case .refused(let error) = acceptance.validate(response, content: content) else {
             return SerializedResponse(value: content)
         }
         return SerializedResponse(value: content, error: error)

@@ -132,7 +132,7 @@ public struct ResponseAcceptance: Sendable, Equatable {
 
     /// Validates a response. A response without a type and without content has the right type. If
     /// both status and type are wrong, the status is the error and the type its underlying error.
-    public func judge(_ response: HTTPResponse?, content: [UInt8]) -> Verdict {
+    public func validate(_ response: HTTPResponse?, content: [UInt8]) -> Verdict {
         guard let response else { return .accepted }
         var verdict = Verdict.accepted
         let type = response.contentType?.essence
@@ -184,7 +184,7 @@ extension ResponseSerializer {
         by read: ([UInt8]) throws(ResponseSerializationError.Reason) -> Output?
     ) -> SerializedResponse<Output> {
         var refused: ResponseSerializationError?
-        switch acceptance.judge(response, content: content) {
+        switch acceptance.validate(response, content: content) {
         case .accepted: break
         case .nothing: return SerializedResponse()
         case .refused(let refusal):

@@ -41,16 +41,16 @@ extension InspectedTunnel {
     }
 
     /// Verifies a server by its flight, like a connection of the gateway itself.
-    func judge(_ proof: ServerProof) -> Bool {
+    func verify(_ proof: ServerProof) -> Bool {
         guard let standing = standing() else { return fail(.superseded, .internalError) }
         if requiresTLS13(standing) {
             return fail(.tlsFailed(.versionRefused), .protocolVersion)
         }
         let entry = standing.entryIndex
         let context = policy.tls(entryIndex: entry)
-        let server = JudgedServer(authority, policy, entryIndex: entry, at: endpoint)
+        let server = EvaluatedServer(authority, policy, entryIndex: entry, at: endpoint)
         let shown = ServerTimestamps(handshake: proof.timestamps, status: proof.staple)
-        switch context.judge(
+        switch context.verify(
             chain: proof.chain, host: authority.host, staple: proof.staple, timestamps: shown)
         {
         case .refused(let failure):

@@ -6,7 +6,7 @@ import Trust
 
 /// A server as described in reports on its verification: who it should have been, and what it was
 /// verified against.
-struct JudgedServer {
+struct EvaluatedServer {
     let host: String
     let port: UInt16
     /// The address that it was connected to; `nil` if unknown.

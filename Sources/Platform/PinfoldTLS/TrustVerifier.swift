@@ -5,9 +5,9 @@ import Synchronization
 import Trust
 
 /// A security policy together with what is needed to apply it: trust anchors, pinned certificates
-/// and the library's security level. It judges the servers of live connections as well as
+/// and the library's security level. It verifies the servers of live connections as well as
 /// certificates from elsewhere. Immutable; safe to use from any number of threads at once.
-package final class TrustJudge: Sendable {
+package final class TrustVerifier: Sendable {
     let policy: ResolvedPinningPolicy
     let roots: TrustRoots
     /// The certificates of each pinset, in the policy's order.
@@ -37,8 +37,8 @@ package final class TrustJudge: Sendable {
 
     /// - Parameters:
     ///   - policy: the pinsets; a pinset that no server can pass is allowed, and refuses all.
-    ///   - roots: the trust anchors; shared between judges.
-    ///   - securityLevel: the level of the connections whose servers are judged; `nil` if they
+    ///   - roots: the trust anchors; shared between verifiers.
+    ///   - securityLevel: the level of the connections whose servers are verified; `nil` if they
     ///     allow no obsolete TLS version, with the library's standard level until
     ///     ``take(securityLevel:)``.
     ///   - profile: requirements for chains beyond what the library verifies.
@@ -56,7 +56,7 @@ package final class TrustJudge: Sendable {
         for pinset in policy.pinsets {
             certificates.append(try PinsetCertificates(pinset))
         }
-        self.policy = try TrustJudge.resolve(policy)
+        self.policy = try TrustVerifier.resolve(policy)
         self.roots = roots
         level = Atomic(securityLevel ?? -1)
         self.profile = profile
@@ -66,7 +66,7 @@ package final class TrustJudge: Sendable {
         pinsets = certificates
     }
 
-    /// Sets the level of the context of the connections whose servers are judged, once it exists.
+    /// Sets the level of the context of the connections whose servers are verified, once it exists.
     func take(securityLevel: Int32) { level.store(securityLevel, ordering: .relaxed) }
 
     static func resolve(
@@ -91,7 +91,7 @@ package final class TrustJudge: Sendable {
         }
     }
 
-    /// Judges certificates outside a handshake, with the code that judges live connections. The
+    /// Verifies certificates outside a handshake, with the code that verifies live connections. The
     /// caller must know that the peer holds the leaf's private key.
     ///
     /// - Parameters:
@@ -102,19 +102,19 @@ package final class TrustJudge: Sendable {
     ///     1970; `nil` for now.
     ///   - staple: the OCSP response that the server stapled, in DER; `nil` for none.
     ///   - timestamps: Certificate Transparency timestamps that arrived outside the certificates.
-    package func judge(
+    package func verify(
         _ chain: PresentedChain, host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
         timestamps: ServerTimestamps = ServerTimestamps()
     ) -> TrustVerdict {
         guard let leaf = chain.certificates[0],
             var evidence = PeerEvidence(
-                certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
+                certificate: leaf, sent: chain.certificates.pointer, verifier: self, time: time)
         else { return .refused(TrustError(.chain(.outOfMemory))) }
         let verdict = verdict(
-            &evidence, host: host.map(TrustJudge.normalised),
+            &evidence, host: host.map(TrustVerifier.normalised),
             now: time ?? Clock.coarseWallSeconds(), timestamps: timestamps)
         guard requiresStaple, case .trusted(var facts) = verdict else { return verdict }
-        switch evidence.stapleJudge.judge(staple) {
+        switch evidence.stapleVerifier.verify(staple) {
         case .success(let end):
             facts.limit(to: end)
             return .trusted(facts)
@@ -129,7 +129,7 @@ package final class TrustJudge: Sendable {
     package func verifiedChain(of chain: PresentedChain, at time: Int64? = nil) -> VerifiedChain? {
         guard let leaf = chain.certificates[0],
             var evidence = PeerEvidence(
-                certificate: leaf, sent: chain.certificates.pointer, judge: self, time: time)
+                certificate: leaf, sent: chain.certificates.pointer, verifier: self, time: time)
         else { return nil }
         return try? evidence.evaluateChain(anchors: .roots(pinset: nil), host: nil).get()
     }
@@ -183,8 +183,8 @@ package struct PresentedChain: Sendable {
 }
 
 extension TLSClientContext {
-    /// Judges certificates outside a handshake, as a connection under this context would: see
-    /// ``TrustJudge/judge(_:host:at:staple:)``.
+    /// Verifies certificates outside a handshake, as a connection under this context would: see
+    /// ``TrustVerifier/verify(_:host:at:staple:)``.
     ///
     /// - Parameters:
     ///   - chain: the DER of what a server presents, the leaf first. An empty list is refused as
@@ -193,12 +193,12 @@ extension TLSClientContext {
     ///   - time: when the certificates must be valid, in seconds since 1970; `nil` for now.
     ///   - staple: the OCSP response that the server stapled, in DER; `nil` for none.
     ///   - timestamps: Certificate Transparency timestamps that arrived outside the certificates.
-    package func judge(
+    package func verify(
         chain: [[UInt8]], host: String?, at time: Int64? = nil, staple: [UInt8]? = nil,
         timestamps: ServerTimestamps = ServerTimestamps()
     ) -> TrustVerdict {
         do throws(ChainError) {
-            return judge.judge(
+            return verifier.verify(
                 try PresentedChain(der: chain), host: host, at: time, staple: staple,
                 timestamps: timestamps)
         } catch {

@@ -2,16 +2,16 @@ import COpenSSL
 import Clocks
 import Trust
 
-/// Judges the OCSP response that a server staples to its handshake (RFC 6066 §8, RFC 6960 §3.2):
+/// Verifies the OCSP response that a server staples to its handshake (RFC 6066 §8, RFC 6960 §3.2):
 /// the status of its certificate, signed by its authority.
-struct StapleJudge {
+struct StapleVerifier {
     /// The allowed difference between clocks, in seconds.
     static let skewSeconds: Int64 = 300
 
     /// A verified chain of the server, the leaf first, or `nil` if none was verified.
     let chain: CertificateStack?
     /// The policy's other requirements.
-    let judge: TrustJudge
+    let verifier: TrustVerifier
     /// When the response must be valid, in seconds since 1970; `nil` for now.
     let time: Int64?
 
@@ -22,10 +22,10 @@ struct StapleJudge {
         var nextUpdate: Int64?
     }
 
-    /// Judges a response in DER, or its absence if `nil`.
+    /// Verifies a response in DER; `nil` if there is none.
     ///
     /// - Returns: until when it holds, in seconds since 1970.
-    func judge(_ staple: [UInt8]?) -> Result<Int64, RevocationError> {
+    func verify(_ staple: [UInt8]?) -> Result<Int64, RevocationError> {
         defer { ErrorQueue.clear() }
         guard let chain, let leaf = chain[0] else {
             return invalid("no chain was verified to check it against")
@@ -109,7 +109,7 @@ struct StapleJudge {
         else { return false }
         X509_STORE_set_verify_cb(store, LastSecond.callback)
         X509_VERIFY_PARAM_set_flags(parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN))
-        X509_VERIFY_PARAM_set_auth_level(parameters, judge.securityLevel)
+        X509_VERIFY_PARAM_set_auth_level(parameters, verifier.securityLevel)
         if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
         let flags = UInt(OCSP_NOEXPLICIT | OCSP_PARTIAL_CHAIN)
         return OCSP_basic_verify(response.basic, known.pointer, store, flags) == 1
@@ -132,9 +132,9 @@ struct StapleJudge {
         }
         if X509_cmp(signer, issuer) == 0 { return nil }
         let waives = X509_get_ext_by_NID(signer, NID_id_pkix_OCSP_noCheck, -1) >= 0
-        if let lists = judge.revocation {
+        if let lists = verifier.revocation {
             let found = lists.failure(
-                of: signer, issuedBy: issuer, level: judge.securityLevel, at: time)
+                of: signer, issuedBy: issuer, level: verifier.securityLevel, at: time)
             guard let found, !waives || found.reason == .revoked else { return nil }
             return "of its responder it is said that \(found)"
         }
@@ -146,8 +146,8 @@ struct StapleJudge {
 
     /// Whether a responder that nobody can check is refused.
     private func asksForNoCheck(_ chain: CertificateStack) -> Bool {
-        guard judge.profile.profile != .lenient else { return false }
-        return judge.profile.isChosen
+        guard verifier.profile.profile != .lenient else { return false }
+        return verifier.profile.isChosen
             || chain[chain.count - 1].map { SystemStore.contains($0) } ?? true
     }
 
@@ -222,7 +222,7 @@ extension OCSPResponse {
 }
 
 extension TLSClientConnection {
-    /// Makes connections ask servers for an OCSP response, and judges anything that waits for it
+    /// Makes connections ask servers for an OCSP response, and verifies anything that waits for it
     /// before data is sent.
     static func askForStaples(in context: OpaquePointer) throws(TLSContextError) {
         guard pinfold_SSL_CTX_set_tlsext_status_type(context, TLSEXT_STATUSTYPE_ocsp) == 1,
@@ -230,7 +230,7 @@ extension TLSClientConnection {
                 context,
                 { ssl, _ in
                     guard let connection = TLSClientConnection.from(ssl) else { return 0 }
-                    return connection.judgeWithStaple() && connection.judgeStaple() ? 1 : 0
+                    return connection.verifyWithStaple() && connection.verifyStaple() ? 1 : 0
                 }) == 1
         else { throw .library(ErrorQueue.drain()) }
     }
@@ -243,16 +243,16 @@ extension TLSClientConnection {
         return Array(UnsafeBufferPointer(start: start, count: count))
     }
 
-    /// Judges the response if one is required. Called by the library when the server's flight is
+    /// Verifies the response if one is required. Called by the library when the server's flight is
     /// complete, with or without a response.
-    private func judgeStaple() -> Bool {
-        // It was judged when the session was established.
+    private func verifyStaple() -> Bool {
+        // It was verified when the session was established.
         if isResumed || !context.settings.requiresStaple { return true }
-        guard let stapleJudge else { return false }
-        switch stapleJudge.judge(staple) {
+        guard let stapleVerifier else { return false }
+        switch stapleVerifier.verify(staple) {
         case .success(let end):
             limitTrust(to: end)
-            self.stapleJudge = nil
+            self.stapleVerifier = nil
             return true
         case .failure(let failure):
             finding = .trust(TrustError(.chain(.revocation(failure))))

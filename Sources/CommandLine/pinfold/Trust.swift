@@ -126,55 +126,55 @@ struct Trust: ParsableCommand {
 
     func run() throws {
         if batch { return try answerLines() }
-        let answer: TrustAnswer
+        let result: TrustResult
         do {
             var checker = TrustChecker()
-            answer = try checker.answer(try question())
-        } catch let problem as TrustQuestionError {
-            if json { writeToStandardOutput(TrustAnswer(problem).json) }
+            result = try checker.check(try query())
+        } catch let problem as TrustQueryError {
+            if json { writeToStandardOutput(TrustResult(problem).json) }
             writeToStandardError("pinfold: \(problem)\n")
             throw ExitCode(2)
         }
         writeToStandardOutput(
             json
-                ? answer.json
-                : "\(answer.verdict.rawValue): \(answer.reason): \(answer.detail)\n")
-        if answer.verdict != .pass { throw ExitCode(1) }
+                ? result.json
+                : "\(result.verdict.rawValue): \(result.reason): \(result.detail)\n")
+        if result.verdict != .pass { throw ExitCode(1) }
     }
 
-    private func question() throws -> TrustQuestion {
-        var question = TrustQuestion()
-        question.host = host
-        question.chain = chain.map { .file($0) }
-        question.intermediates = intermediates.map { .file($0) }
-        if let at { question.time = try TrustQuestion.time(at, "--at") }
+    private func query() throws -> TrustQuery {
+        var query = TrustQuery()
+        query.host = host
+        query.chain = chain.map { .file($0) }
+        query.intermediates = intermediates.map { .file($0) }
+        if let at { query.time = try TrustQuery.time(at, "--at") }
         if let config {
             let loaded: LoadedConfiguration
             do throws(ConfigurationErrors) {
                 let source = ConfigurationSource(file: config, overlay: CommandLineOverlay())
                 loaded = try source.load()
             } catch {
-                throw TrustQuestionError(error.description)
+                throw TrustQueryError(error.description)
             }
-            try question.apply(loaded.snapshot, port: port ?? 443, pinset: pinset)
+            try query.apply(loaded.snapshot, port: port ?? 443, pinset: pinset)
         } else {
             var pinset = Pinset(
                 name: "", allowInvalidCertificates: allowInvalid, validatesDomainName: !noDomain)
-            for pin in pins { pinset.pins += try TrustQuestion.pins(pin) }
+            for pin in pins { pinset.pins += try TrustQuery.pins(pin) }
             pinset.mode = mode ?? (pinset.pins.isEmpty ? .none : .publicKey)
-            question.pinsets = [pinset]
+            query.pinsets = [pinset]
         }
         if let ocsp {
-            question.requiresStaple = true
+            query.requiresStaple = true
             do throws(CommandFiles.ReadError) {
-                question.staple = try CommandFiles.read(ocsp)
+                query.staple = try CommandFiles.read(ocsp)
             } catch {
-                throw TrustQuestionError(error.description)
+                throw TrustQueryError(error.description)
             }
         }
-        if !roots.isEmpty { question.roots = roots.map { $0 == "system" ? .system : .file($0) } }
-        if let profile { question.profile = ChosenProfile(profile) }
-        return question
+        if !roots.isEmpty { query.roots = roots.map { $0 == "system" ? .system : .file($0) } }
+        if let profile { query.profile = ChosenProfile(profile) }
+        return query
     }
 
     private func answerLines() throws {

@@ -76,7 +76,7 @@ struct TrustBatchTests {
     }
 
     @Test func `an answer is one line without control characters`() {
-        let answer = TrustAnswer(TrustQuestionError("a\u{1b}[2J\u{85}\n\"b\\\u{2028}"))
+        let answer = TrustResult(TrustQueryError("a\u{1b}[2J\u{85}\n\"b\\\u{2028}"))
         #expect(
             answer.json == #"{"verdict":"error","reason":"bad-question","detail":"#
                 + #""a\u001b[2J\u0085\n\"b\\\u2028"}"# + "\n")

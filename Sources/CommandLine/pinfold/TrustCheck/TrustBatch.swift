@@ -1,7 +1,7 @@
 import HTTPCore
 import Trust
 
-/// Answers questions given as lines of JSON. A line that is not a valid question gets an error as
+/// Answers queries given as lines of JSON. A line that is not a valid query gets an error as
 /// its answer; the following lines are still answered.
 package struct TrustBatch {
     /// The longest line, in bytes.
@@ -12,7 +12,7 @@ package struct TrustBatch {
     private var lineNumber = 0
     /// Whether the current line is too long, so that the rest of it is skipped.
     private var isSkipping = false
-    /// The number of lines that were not valid questions.
+    /// The number of lines that were not valid queries.
     package private(set) var errorCount = 0
 
     package init() {}
@@ -20,15 +20,15 @@ package struct TrustBatch {
     /// Takes the next bytes of the input, in chunks of any size. Returns the answers to the lines
     /// that are now complete, one line of JSON each.
     package mutating func feed(_ bytes: ArraySlice<UInt8>) -> String {
-        var answers = ""
+        var results = ""
         var bytes = bytes
         while let end = bytes.firstIndex(of: UInt8(ascii: "\n")) {
             take(bytes[..<end])
-            answers += endLine()
+            results += endLine()
             bytes = bytes[(end + 1)...]
         }
         take(bytes)
-        return answers
+        return results
     }
 
     /// The answer to the last line, if it does not end with a line feed.
@@ -49,50 +49,50 @@ package struct TrustBatch {
             isSkipping = false
         }
         if isSkipping {
-            return errorAnswer("longer than \(Self.lineBytes) bytes", id: "null")
+            return errorLine("longer than \(Self.lineBytes) bytes", id: "null")
         }
         guard !rest.allSatisfy({ [0x20, 0x09, 0x0D].contains($0) }) else { return "" }
         let value: JSONValue
         do throws(JSONSyntaxError) {
             value = try JSONReader.read(rest[...])
         } catch {
-            return errorAnswer("not JSON: \(error.text), at byte \(error.position)", id: "null")
+            return errorLine("not JSON: \(error.text), at byte \(error.position)", id: "null")
         }
-        let id = TrustQuestion.identifier(of: value)
-        do throws(TrustQuestionError) {
-            let question = try TrustQuestion(json: value)
-            return try checker.answer(question).line(id: id)
+        let id = TrustQuery.identifier(of: value)
+        do throws(TrustQueryError) {
+            let query = try TrustQuery(json: value)
+            return try checker.check(query).line(id: id)
         } catch {
-            return errorAnswer(error.description, id: id)
+            return errorLine(error.description, id: id)
         }
     }
 
-    private mutating func errorAnswer(_ text: String, id: String) -> String {
+    private mutating func errorLine(_ text: String, id: String) -> String {
         errorCount += 1
-        return TrustAnswer(TrustQuestionError("line \(lineNumber): \(text)")).line(id: id)
+        return TrustResult(TrustQueryError("line \(lineNumber): \(text)")).line(id: id)
     }
 }
 
-extension TrustQuestion {
-    /// The names of a question's members.
+extension TrustQuery {
+    /// The names of a query's members.
     static let members = [
         "id", "chain", "intermediates", "roots", "host", "mode", "pins",
         "allowInvalidCertificates", "validatesDomainName", "at", "profile",
     ]
 
-    /// The `id` of a question as JSON; `null` if it has none.
+    /// The `id` of a query as JSON; `null` if it has none.
     static func identifier(of value: JSONValue) -> String {
         guard case .object(let members) = value else { return "null" }
         return members.first { $0.name == "id" }?.value.text ?? "null"
     }
 
-    /// Reads a question. Members that are missing or null have their defaults: no additional
+    /// Reads a query. Members that are missing or null have their defaults: no additional
     /// certificates, the system's trust anchors, no host, mode `publicKey` with pins and `none`
     /// without, a valid chain and a matching name required, the current time, and profile
     /// `strict`.
-    init(json value: JSONValue) throws(TrustQuestionError) {
+    init(json value: JSONValue) throws(TrustQueryError) {
         guard case .object(let members) = value else {
-            throw TrustQuestionError("\(value.name); expected an object")
+            throw TrustQueryError("\(value.name); expected an object")
         }
         var pinset = Pinset(name: "")
         var mode: PinningMode?
@@ -116,7 +116,7 @@ extension TrustQuestion {
             case "at": time = try Self.time(try Self.text(value, name), name)
             case "profile": profile = ChosenProfile(try Self.choice(value, name))
             default:
-                throw TrustQuestionError(
+                throw TrustQueryError(
                     "unknown member \(JSONText.quoted(name)); expected one of "
                         + Self.members.joined(separator: ", "))
             }
@@ -128,9 +128,9 @@ extension TrustQuestion {
     /// Parses a time in the format of RFC 3339, to seconds since 1970.
     package static func time(
         _ text: String, _ name: String
-    ) throws(TrustQuestionError) -> Int64 {
+    ) throws(TrustQueryError) -> Int64 {
         guard let seconds = CivilDate.secondsSince1970(rfc3339: text.utf8) else {
-            throw TrustQuestionError(
+            throw TrustQueryError(
                 "\(name): \(JSONText.quoted(text)) is not a valid time; expected RFC 3339 format, "
                     + "such as 2027-06-01T00:00:00Z")
         }
@@ -139,9 +139,9 @@ extension TrustQuestion {
 
     private static func text(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionError) -> String {
+    ) throws(TrustQueryError) -> String {
         guard case .string(let text) = value else {
-            throw TrustQuestionError("\(name) is \(value.name); expected a string")
+            throw TrustQueryError("\(name) is \(value.name); expected a string")
         }
         return text
     }
@@ -149,7 +149,7 @@ extension TrustQuestion {
     /// A string, or a list of strings.
     private static func texts(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionError) -> [String] {
+    ) throws(TrustQueryError) -> [String] {
         switch value {
         case .string(let text): return [text]
         case .array(let values):
@@ -159,27 +159,27 @@ extension TrustQuestion {
             }
             return texts
         default:
-            throw TrustQuestionError(
+            throw TrustQueryError(
                 "\(name) is \(value.name); expected a string or a list of strings")
         }
     }
 
     private static func flag(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionError) -> Bool {
+    ) throws(TrustQueryError) -> Bool {
         guard case .boolean(let flag) = value else {
-            throw TrustQuestionError("\(name) is \(value.name); expected true or false")
+            throw TrustQueryError("\(name) is \(value.name); expected true or false")
         }
         return flag
     }
 
     private static func choice<Value: RawRepresentable & CaseIterable>(
         _ value: JSONValue, _ name: String
-    ) throws(TrustQuestionError) -> Value where Value.RawValue == String {
+    ) throws(TrustQueryError) -> Value where Value.RawValue == String {
         let text = try text(value, name)
         guard let choice = Value(rawValue: text) else {
             let words = Value.allCases.map(\.rawValue).joined(separator: ", ")
-            throw TrustQuestionError(
+            throw TrustQueryError(
                 "\(name): \(JSONText.quoted(text)) is unknown; expected one of \(words)")
         }
         return choice

@@ -5,14 +5,14 @@ import PinfoldTLS
 import Trust
 
 /// Verifies certificates with the same code as live connections. Trust anchors and certificates
-/// that several questions share are read only once.
+/// that several queries share are read only once.
 package struct TrustChecker {
     /// The number of cached entries of one kind. When it is exceeded, all are dropped.
     private static let remembered = 4096
 
-    private var chains: [TrustQuestion.Material: Result<PresentedChain, MaterialError>] = [:]
+    private var chains: [TrustQuery.Material: Result<PresentedChain, MaterialError>] = [:]
     private var certificates: [Encoding: PresentedChain] = [:]
-    private var anchors: [[TrustQuestion.Material]: TrustRoots] = [:]
+    private var anchors: [[TrustQuery.Material]: TrustRoots] = [:]
 
     /// A certificate's bytes, hashed in one call: an array of bytes would hash them one by one.
     private struct Encoding: Hashable {
@@ -25,49 +25,49 @@ package struct TrustChecker {
 
     /// Why material is no chain.
     private enum MaterialError: Error {
-        case question(TrustQuestionError)
+        case query(TrustQueryError)
         case chain(ChainError)
     }
 
     package init() {}
 
-    /// Answers a question.
+    /// Checks a server's certificates as a query asks.
     ///
     /// - Throws: If a file cannot be read, or is not a certificate or a pin. A malformed
     ///   certificate in the server's chain is not an error: the verdict is `fail`.
-    package mutating func answer(
-        _ question: TrustQuestion
-    ) throws(TrustQuestionError) -> TrustAnswer {
-        let roots = try roots(question.roots)
+    package mutating func check(
+        _ query: TrustQuery
+    ) throws(TrustQueryError) -> TrustResult {
+        let roots = try roots(query.roots)
         let verifier: TrustVerifier
         do throws(TLSContextError) {
-            let lists = question.revocationLists
+            let lists = query.revocationLists
             verifier = try TrustVerifier(
-                PinningPolicy(pinsets: question.pinsets), roots: roots, profile: question.profile,
+                PinningPolicy(pinsets: query.pinsets), roots: roots, profile: query.profile,
                 revocation: lists.isEmpty ? nil : try RevocationLists(der: lists),
-                requiresStaple: question.requiresStaple, transparency: question.transparency)
+                requiresStaple: query.requiresStaple, transparency: query.transparency)
         } catch {
-            throw TrustQuestionError("\(error)")
+            throw TrustQueryError("\(error)")
         }
         do throws(MaterialError) {
-            let chain = try presented(question)
-            if question.bypassesPins { return Self.pinnedPortRefused }
+            let chain = try presented(query)
+            if query.bypassesPins { return Self.pinnedPortRefused }
             switch verifier.verify(
-                chain, host: question.host, at: question.time, staple: question.staple,
-                timestamps: ServerTimestamps(status: question.staple))
+                chain, host: query.host, at: query.time, staple: query.staple,
+                timestamps: ServerTimestamps(status: query.staple))
             {
             case .trusted(let facts): return Self.pass(facts)
             case .refused(let failure): return Self.fail(failure)
             }
         } catch {
             switch error {
-            case .question(let problem): throw problem
+            case .query(let problem): throw problem
             case .chain(let failure): return Self.fail(TrustError(.chain(failure)))
             }
         }
     }
 
-    private static func pass(_ facts: TrustFacts) -> TrustAnswer {
+    private static func pass(_ facts: TrustFacts) -> TrustResult {
         let end = facts.expires.map { CivilDate.text(secondsSince1970: $0) }
         var detail =
             end.map { "trusted until \($0)" }
@@ -75,43 +75,43 @@ package struct TrustChecker {
         for case .reported(let failure) in facts.outcomes {
             detail += "; \(failure), which is only reported"
         }
-        return TrustAnswer(.pass, VerdictReason.trusted.entry.token, detail)
+        return TrustResult(.pass, VerdictReason.trusted.entry.token, detail)
     }
 
-    private static func fail(_ failure: TrustError) -> TrustAnswer {
+    private static func fail(_ failure: TrustError) -> TrustResult {
         var failure = failure
         if failure.pinset == "" { failure.pinset = nil }
-        return TrustAnswer(.fail, Reason(failure).token, failure.description)
+        return TrustResult(.fail, Reason(failure).token, failure.description)
     }
 
-    private static var pinnedPortRefused: TrustAnswer {
+    private static var pinnedPortRefused: TrustResult {
         let fault = ExchangeError.pinnedPortRefused
-        return TrustAnswer(.fail, fault.reason.token, fault.explanation)
+        return TrustResult(.fail, fault.reason.token, fault.explanation)
     }
 
     // MARK: The server's chain
 
     private mutating func presented(
-        _ question: TrustQuestion
+        _ query: TrustQuery
     ) throws(MaterialError) -> PresentedChain {
         var whole: PresentedChain?
-        for material in question.chain + question.intermediates {
+        for material in query.chain + query.intermediates {
             let part = try chain(material)
             guard let before = whole else {
                 whole = part
                 continue
             }
             guard let both = before.adding(part) else {
-                throw .question(TrustQuestionError("out of memory"))
+                throw .query(TrustQueryError("out of memory"))
             }
             whole = both
         }
-        guard let whole, !question.chain.isEmpty else { throw .chain(.noCertificate) }
+        guard let whole, !query.chain.isEmpty else { throw .chain(.noCertificate) }
         return whole
     }
 
     private mutating func chain(
-        _ material: TrustQuestion.Material
+        _ material: TrustQuery.Material
     ) throws(MaterialError) -> PresentedChain {
         if let known = chains[material] { return try known.get() }
         let made: Result<PresentedChain, MaterialError>
@@ -126,13 +126,13 @@ package struct TrustChecker {
     }
 
     private mutating func read(
-        chain material: TrustQuestion.Material
+        chain material: TrustQuery.Material
     ) throws(MaterialError) -> PresentedChain {
         let certificates: [[UInt8]]
-        do throws(TrustQuestionError) {
+        do throws(TrustQueryError) {
             certificates = try Self.presentedDER(material)
         } catch {
-            throw .question(error)
+            throw .query(error)
         }
         var whole: PresentedChain?
         for (index, der) in certificates.enumerated() {
@@ -155,38 +155,38 @@ package struct TrustChecker {
 
     /// The parts of the material that should be certificates, valid or not.
     private static func presentedDER(
-        _ material: TrustQuestion.Material
-    ) throws(TrustQuestionError) -> [[UInt8]] {
+        _ material: TrustQuery.Material
+    ) throws(TrustQueryError) -> [[UInt8]] {
         if case .loaded(_, let certificates) = material { return certificates }
         let (name, contents) = try contents(material)
         do throws(PinError) {
             return try Pin.decodePresented(file: contents)
         } catch {
-            throw TrustQuestionError("\(name): \(error.problem)")
+            throw TrustQueryError("\(name): \(error.problem)")
         }
     }
 
     private static func contents(
-        _ material: TrustQuestion.Material
-    ) throws(TrustQuestionError) -> (name: String, contents: [UInt8]) {
+        _ material: TrustQuery.Material
+    ) throws(TrustQueryError) -> (name: String, contents: [UInt8]) {
         switch material {
         case .text(let text): return ("the PEM text", Array(text.utf8))
         case .file(let path):
             do throws(CommandFiles.ReadError) {
                 return (path, try CommandFiles.read(path))
             } catch {
-                throw TrustQuestionError(error.description)
+                throw TrustQueryError(error.description)
             }
         case .system, .loaded:
-            throw TrustQuestionError("`system` names trust anchors and cannot be used here")
+            throw TrustQueryError("`system` names trust anchors and cannot be used here")
         }
     }
 
     // MARK: Trust anchors
 
     private mutating func roots(
-        _ materials: [TrustQuestion.Material]
-    ) throws(TrustQuestionError) -> TrustRoots {
+        _ materials: [TrustQuery.Material]
+    ) throws(TrustQueryError) -> TrustRoots {
         if let known = anchors[materials] { return known }
         var sources: [RootSource] = []
         for material in materials {
@@ -203,7 +203,7 @@ package struct TrustChecker {
         do throws(TLSContextError) {
             made = try TrustRoots(sources)
         } catch {
-            throw TrustQuestionError("\(error)")
+            throw TrustQueryError("\(error)")
         }
         if anchors.count >= Self.remembered { anchors.removeAll(keepingCapacity: true) }
         anchors[materials] = made
@@ -211,9 +211,9 @@ package struct TrustChecker {
     }
 }
 
-extension TrustQuestion {
+extension TrustQuery {
     /// Reads a pin in the notation of a configuration's `pins`, or PEM text.
-    package static func pins(_ text: String) throws(TrustQuestionError) -> [Pin] {
+    package static func pins(_ text: String) throws(TrustQueryError) -> [Pin] {
         var contents = Array(text.utf8)
         if !text.contains("-----BEGIN ") {
             switch try reading({ () throws(PinError) in try Pin.parse(text) }) {
@@ -222,7 +222,7 @@ extension TrustQuestion {
                 do throws(CommandFiles.ReadError) {
                     contents = try CommandFiles.read(path)
                 } catch {
-                    throw TrustQuestionError("pin \(error)")
+                    throw TrustQueryError("pin \(error)")
                 }
             }
         }
@@ -231,11 +231,11 @@ extension TrustQuestion {
 
     private static func reading<Value>(
         _ read: () throws(PinError) -> Value
-    ) throws(TrustQuestionError) -> Value {
+    ) throws(TrustQueryError) -> Value {
         do throws(PinError) {
             return try read()
         } catch {
-            throw TrustQuestionError("invalid pin: \(error.problem)")
+            throw TrustQueryError("invalid pin: \(error.problem)")
         }
     }
 }

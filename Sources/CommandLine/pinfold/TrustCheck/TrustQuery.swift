@@ -3,11 +3,11 @@ import PinfoldConfiguration
 import PinfoldEngine
 import Trust
 
-/// A question about trust: a server's certificates, and the policy to verify them with.
-package struct TrustQuestion {
+/// A query about trust: a server's certificates, and the policy to verify them with.
+package struct TrustQuery {
     /// The source of certificates.
     package enum Material: Hashable, Sendable {
-        /// PEM text in the question itself.
+        /// PEM text in the query itself.
         case text(String)
         /// A file in PEM or DER.
         case file(String)
@@ -52,20 +52,20 @@ package struct TrustQuestion {
     package init() {}
 }
 
-/// Why a question cannot be answered.
-package struct TrustQuestionError: Error, Hashable, Sendable, CustomStringConvertible {
+/// Why a query cannot be answered.
+package struct TrustQueryError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Where the error is, what is wrong, and what was expected.
     package var description: String
 
     package init(_ description: String) { self.description = description }
 }
 
-/// The answer to a question: a verdict with its reason.
-package struct TrustAnswer: Hashable, Sendable {
+/// The answer to a query: a verdict with its reason.
+package struct TrustResult: Hashable, Sendable {
     package enum Verdict: String, Hashable, Sendable {
         case pass
         case fail
-        /// There is no verdict, because the question is invalid.
+        /// There is no verdict, because the query is invalid.
         case error
     }
 
@@ -82,14 +82,14 @@ package struct TrustAnswer: Hashable, Sendable {
         self.detail = detail
     }
 
-    /// The answer to an invalid question.
-    package init(_ problem: TrustQuestionError) {
+    /// The answer to an invalid query.
+    package init(_ problem: TrustQueryError) {
         self.init(.error, VerdictReason.badQuestion.entry.token, problem.description)
     }
 
     /// One line of JSON, with its line feed.
     ///
-    /// - Parameter id: The question's `id` as JSON, or `nil` to omit it.
+    /// - Parameter id: The query's `id` as JSON, or `nil` to omit it.
     func line(id: String?) -> String {
         let rest =
             "\"verdict\":\"\(verdict.rawValue)\",\"reason\":\(JSONText.quoted(reason)),"

@@ -3,7 +3,7 @@ import PinfoldConfiguration
 import PinfoldTLS
 import Trust
 
-extension TrustQuestion {
+extension TrustQuery {
     /// Applies a configuration's settings for the host: trust anchors, profile, CRLs and pinsets.
     ///
     /// - Parameters:
@@ -13,7 +13,7 @@ extension TrustQuestion {
     /// - Throws: If there is no such pinset.
     package mutating func apply(
         _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
-    ) throws(TrustQuestionError) {
+    ) throws(TrustQueryError) {
         let wanted = host.map(TrustVerifier.normalised) ?? ""
         let index = configuration.hostEntry(host: wanted.utf8.span, port: port)
         let entry = index.map { configuration.hosts.entries[$0] }
@@ -37,7 +37,7 @@ extension TrustQuestion {
         }
         guard let found = configuration.pinsets.first(where: { $0.pinset.name == name }) else {
             let names = configuration.pinsets.map(\.pinset.name).sorted()
-            throw TrustQuestionError(
+            throw TrustQueryError(
                 "there is no pinset \(name); expected one of "
                     + (names.isEmpty ? "none" : names.joined(separator: ", ")))
         }

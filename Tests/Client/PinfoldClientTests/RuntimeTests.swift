@@ -36,11 +36,11 @@ private struct WatchedParts: AsyncSequence, Sendable {
 
 @Suite("A client's runtime")
 struct RuntimeTests {
-    private func order(
+    private func transferRequest(
         _ request: HTTPRequest, session: UInt64, _ feed: WatchedFeed, on runtime: ClientRuntime
-    ) throws -> TransferOrder {
+    ) throws -> TransferRequest {
         let number = runtime.nextNumber()
-        return TransferOrder(
+        return TransferRequest(
             session: session, number: number, origin: try #require(request.origin),
             head: try RequestHeadText.make(of: request, framing: .chunked),
             content: .feed(feed), priority: .normal, idleMilliseconds: 3_600_000,
@@ -69,7 +69,7 @@ struct RuntimeTests {
             #expect(
                 runtime.post(
                     .begin(
-                        try order(
+                        try transferRequest(
                             request, session: session.number, feed, on: runtime))))
             runtime.close()
             #expect(feed.isClosed)
@@ -113,12 +113,12 @@ struct RuntimeTests {
         let runtime = try ClientRuntime()
         let feed = WatchedFeed()
         let request = try HTTPRequest(.post, "http://127.0.0.1/")
-        let order = try order(request, session: runtime.nextNumber(), feed, on: runtime)
-        #expect(runtime.post(.begin(order)))
+        let pending = try transferRequest(request, session: runtime.nextNumber(), feed, on: runtime)
+        #expect(runtime.post(.begin(pending)))
         runtime.close()
         #expect(feed.isClosed)
         #expect(
-            await failure { _ = try await order.channel.head() }?.reason == .sessionInvalidated)
+            await failure { _ = try await pending.channel.head() }?.reason == .sessionInvalidated)
     }
 
     @Test(arguments: [false, true])

@@ -24,11 +24,11 @@ struct QueueHolders {
         switch limit {
         case .requests: break
         case .requestsPerOrigin, .handshakes:
-            guard transfer.order.origin == origin else { return }
+            guard transfer.request.origin == origin else { return }
         }
         advancedAt = max(
             advancedAt, transfer.advance.latest(streamingAtMost: patience * Self.longestStream))
-        counts[transfer.order.origin, default: 0] += 1
+        counts[transfer.request.origin, default: 0] += 1
         guard !transfer.isSuspended else {
             suspended += 1
             return
@@ -43,10 +43,10 @@ struct QueueHolders {
     }
 
     /// The error for a request that has waited too long.
-    func timeout(of order: TransferOrder) -> QueueTimeoutError {
+    func timeout(of request: TransferRequest) -> QueueTimeoutError {
         let origin = counts.max { $0.value < $1.value }?.key ?? origin
         return QueueTimeoutError(
-            limit: limit, waited: .milliseconds(order.queueMilliseconds), origin: origin.text,
+            limit: limit, waited: .milliseconds(request.queueMilliseconds), origin: origin.text,
             unreadResponses: unread, suspendedTasks: suspended, unansweredRequests: unanswered,
             unendingResponses: unending, responsesOfUnknownLength: ofUnknownLength)
     }

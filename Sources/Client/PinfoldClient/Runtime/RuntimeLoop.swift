@@ -56,9 +56,9 @@ package final class RuntimeLoop {
 
     private static func refuse(_ message: RuntimeMessage) {
         switch message {
-        case .begin(let order):
-            order.content.close()
-            order.channel.fail(.sessionInvalidated())
+        case .begin(let request):
+            request.content.close()
+            request.channel.fail(.sessionInvalidated())
         case .open(let parts): parts.ended(.runtimeClosed())
         case .count(let reply): reply(0)
         case .cancel, .suspend, .resume, .taken, .content, .close, .work, .stop: break
@@ -68,7 +68,7 @@ package final class RuntimeLoop {
     private func handle(_ message: RuntimeMessage) {
         switch message {
         case .open(let parts): open(parts)
-        case .begin(let order): begin(order)
+        case .begin(let request): begin(request)
         case .cancel(let number): transfers[number]?.cancel(.cancelled())
         case .suspend(let number): transfers[number]?.suspend()
         case .resume(let number): transfers[number]?.resume()
@@ -106,12 +106,12 @@ package final class RuntimeLoop {
         sessions[parts.number] = session
     }
 
-    private func begin(_ order: TransferOrder) {
-        guard !isClosing, let session = session(order.session), !session.isEnding else {
-            return Self.refuse(.begin(order))
+    private func begin(_ request: TransferRequest) {
+        guard !isClosing, let session = session(request.session), !session.isEnding else {
+            return Self.refuse(.begin(request))
         }
-        let transfer = Transfer(order, in: session)
-        transfers[order.number] = transfer
+        let transfer = Transfer(request, in: session)
+        transfers[request.number] = transfer
         session.enqueue(transfer)
     }
 

@@ -5,7 +5,7 @@ enum RuntimeMessage: Sendable {
     /// Opens a session.
     case open(SessionParts)
     /// Starts a transfer as soon as the session's limits allow.
-    case begin(TransferOrder)
+    case begin(TransferRequest)
     /// Cancels a transfer.
     case cancel(transfer: UInt64)
     /// Suspends a transfer, which then neither reads nor sends until it is resumed.

@@ -105,7 +105,7 @@ final class SessionLoop {
                         .outOfResources, "\(maximumWebSockets) WebSockets are open already"))
             }
         }
-        if case .content = transfer.order.stream {
+        if case .content = transfer.request.stream {
             guard takeEventStream(transfer) else {
                 return transfer.cancel(
                     ClientError(
@@ -134,7 +134,7 @@ final class SessionLoop {
         guard !transfer.isEventStream else { return transfer.begin() }
         transfer.isInQueue = true
         let started = queue.add(
-            transfer.number, to: transfer.order.origin, priority: transfer.order.priority)
+            transfer.number, to: transfer.request.origin, priority: transfer.request.priority)
         if started { transfer.begin() } else { transfer.wait() }
     }
 
@@ -143,9 +143,9 @@ final class SessionLoop {
 
     /// Returns the active requests for which a transfer waits.
     func holders(ahead transfer: Transfer) -> QueueHolders {
-        let origin = transfer.order.origin
+        let origin = transfer.request.origin
         let limit = queue.limit(at: origin)
-        let patience = transfer.order.queueMilliseconds
+        let patience = transfer.request.queueMilliseconds
         if let (at, known) = latestHolders, at == loop.now, known.limit == limit,
             known.origin == origin, known.patience == patience
         {
@@ -183,7 +183,7 @@ final class SessionLoop {
     func leavesQueue(_ transfer: Transfer) {
         guard transfer.isInQueue else { return }
         transfer.isInQueue = false
-        begin(queue.remove(transfer.number, of: transfer.order.origin))
+        begin(queue.remove(transfer.number, of: transfer.request.origin))
     }
 
     private func begin(_ next: [UInt64]) {

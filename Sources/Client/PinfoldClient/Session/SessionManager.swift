@@ -175,7 +175,7 @@ public final class SessionManager: Sendable {
             progress: options.progress?.begins(sending: content.map(\.length) ?? 0))
         let milliseconds = options.timeout?.wholeMilliseconds ?? requestMilliseconds
         let queue = options.queueTimeout?.wholeMilliseconds ?? queueMilliseconds ?? milliseconds
-        let order = TransferOrder(
+        let transferRequest = TransferRequest(
             session: number, number: channel.number,
             origin: options.stream?.output == nil ? origin : origin.handshakeOrigin,
             head: try RequestHeadText.make(
@@ -188,8 +188,8 @@ public final class SessionManager: Sendable {
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
             takesWhatIsStored: options.cachePolicy.takesWhatIsStored)
-        guard runtime.post(.begin(order)) else {
-            order.content.close()
+        guard runtime.post(.begin(transferRequest)) else {
+            transferRequest.content.close()
             throw ClientError.sessionInvalidated().about(request)
         }
         return channel

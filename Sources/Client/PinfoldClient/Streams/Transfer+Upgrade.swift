@@ -5,12 +5,12 @@ import PinfoldEngine
 // A transfer whose response switches to another protocol. It lasts until either side closes the
 // connection.
 extension Transfer {
-    package var takesProtocols: Bool { order.stream?.output != nil }
+    package var takesProtocols: Bool { request.stream?.output != nil }
 
     package func switchProtocols(
         after head: consuming HeadDraft, to server: Transport, leftover: Buffer?
     ) {
-        guard let output = order.stream?.output, let exchange else {
+        guard let output = request.stream?.output, let exchange else {
             _ = head.finished()
             return Descriptors.close(server.descriptor)
         }
@@ -34,14 +34,14 @@ extension Transfer {
         }
         deliver()
         session.leavesQueue(self)
-        if let stream = order.stream { lasts(stream) }
+        if let stream = request.stream { lasts(stream) }
     }
 
     /// Closes the connection, if it has switched protocols.
     func endUpgrade() {
         guard let upgraded else { return }
         upgraded.close()
-        order.stream?.output?.close()
+        request.stream?.output?.close()
     }
 
     /// Handles the end of the server's direction, or of a broken connection, with an error.

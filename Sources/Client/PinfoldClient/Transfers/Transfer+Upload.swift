@@ -116,7 +116,7 @@ extension Transfer {
         upload.sent += content.count
         times.sentBytes += Int64(content.count)
         moved()
-        order.contentHasEnd ? advanced() : streamed()
+        request.contentHasEnd ? advanced() : streamed()
         channel.sent(content.count)
         let acceptsMore = exchange.content(content, owner: owner, isLast: isLast)
         upload.isPaused = !acceptsMore

@@ -4,19 +4,19 @@ import HTTPCore
 import PinfoldEngine
 import PinfoldMetrics
 
-/// An exchange of the client on the loop: it gives an `Exchange` the request in its order, and
-/// passes what the exchange sends to its channel.
+/// An exchange of the client on the loop: it gives an `Exchange` its request, and passes
+/// what the exchange sends to its channel.
 ///
 ///     waiting ──► running ──► ended      (`begin`, then the exchange's end)
 ///        └───────────┴──────────►        (`cancel`: the caller, a timeout, the session's end)
 final class Transfer: EventHandler {
     enum State { case waiting, running, ended }
 
-    let order: TransferOrder
-    var number: UInt64 { order.number }
+    let request: TransferRequest
+    var number: UInt64 { request.number }
     let session: SessionLoop
     var environment: Environment { session.environment }
-    var channel: TransferChannel { order.channel }
+    var channel: TransferChannel { request.channel }
     private(set) var state = State.waiting
     /// Whether it is in the session's queue, waiting or active.
     var isInQueue = false
@@ -28,7 +28,7 @@ final class Transfer: EventHandler {
     var times = TransferTimes()
     /// The connection after it has switched protocols, or `nil` if it has not.
     var upgraded: UpgradedTransfer?
-    private let ordered = Clock.monotonicMicroseconds()
+    private let startedAt = Clock.monotonicMicroseconds()
     /// When data was last transferred, in the loop's milliseconds.
     private var movedAt: Int64 = 0
     /// When the total time expires, in the loop's milliseconds.
@@ -55,11 +55,11 @@ final class Transfer: EventHandler {
     /// Whether the exchange must not send more for now.
     var holdsBack: Bool { readerIsBehind || isSuspended }
 
-    init(_ order: TransferOrder, in session: SessionLoop) {
-        self.order = order
+    init(_ request: TransferRequest, in session: SessionLoop) {
+        self.request = request
         self.session = session
-        mustEndAt = session.loop.now + order.remainingMilliseconds
-        idleMilliseconds = order.idleMilliseconds
+        mustEndAt = session.loop.now + request.remainingMilliseconds
+        idleMilliseconds = request.idleMilliseconds
     }
 
     // MARK: Start
@@ -67,7 +67,7 @@ final class Transfer: EventHandler {
     /// Other transfers have to end first.
     func wait() {
         guard join() else { return }
-        turnMustCome = environment.loop.now + order.queueMilliseconds
+        turnMustCome = environment.loop.now + request.queueMilliseconds
         updateDeadline()
     }
 
@@ -86,7 +86,7 @@ final class Transfer: EventHandler {
     func begin() {
         guard state == .waiting, !isSuspended else { return }
         state = .running
-        times.queued = Clock.monotonicMicroseconds() - ordered
+        times.queued = Clock.monotonicMicroseconds() - startedAt
         movedAt = environment.loop.now
         (advance.advancedAt, turnMustCome) = (movedAt, .max)
         guard join() else { return }
@@ -96,11 +96,11 @@ final class Transfer: EventHandler {
             let buffer = try makeHead(in: exchange)
             self.exchange = exchange
             let ingress = session.ingress(
-                through: order.proxy, takingWhatIsStored: order.takesWhatIsStored)
+                through: request.proxy, takingWhatIsStored: request.takesWhatIsStored)
             exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)
-            exchange.needsFreshConnection = order.needsFreshConnection
+            exchange.needsFreshConnection = request.needsFreshConnection
             exchange.route(at: ingress)
         } catch {
             environment.recycle(exchange)
@@ -116,7 +116,7 @@ final class Transfer: EventHandler {
     /// by the content if that is short.
     private func makeHead(in exchange: Exchange) throws(WireError) -> Buffer {
         var content: [UInt8] = []
-        switch order.content {
+        switch request.content {
         case .none: break
         case .bytes(let bytes) where bytes.count <= Self.contentWithHead:
             content = bytes
@@ -124,16 +124,16 @@ final class Transfer: EventHandler {
         case .bytes(let bytes): upload = Upload(.bytes(bytes))
         case .feed(let feed): upload = Upload(.feed(feed))
         }
-        let count = order.head.count + content.count
+        let count = request.head.count + content.count
         let buffer = environment.loop.buffers.take(atLeast: count)
-        buffer.writable.copyBytes(from: order.head)
-        buffer.end = order.head.count
+        buffer.writable.copyBytes(from: request.head)
+        buffer.end = request.head.count
         if upload?.isWithHead ?? false { upload?.buffer = buffer }
         var parser = RequestHeadParser(limits: environment.policy.headLimits)
         guard
             case .complete(let length) = try parser.parse(
                 buffer.readable.octets, into: &exchange.request),
-            length == order.head.count
+            length == request.head.count
         else { throw .truncatedHead }
         buffer.writable.copyBytes(from: content)
         buffer.end += content.count
@@ -172,9 +172,9 @@ final class Transfer: EventHandler {
         guard state != .ended else { return }
         state = .ended
         upload = nil
-        order.content.close()
+        request.content.close()
         if token != .none { environment.loop.remove(self) }
-        times.total = Clock.monotonicMicroseconds() - ordered
+        times.total = Clock.monotonicMicroseconds() - startedAt
         let (head, parts) = takeResponse()
         if let error {
             channel.fail(error, times, head, parts, wakes: session.wakes)
@@ -201,7 +201,7 @@ final class Transfer: EventHandler {
     }
 
     /// The time since the request began, in microseconds.
-    var microseconds: Int64 { Clock.monotonicMicroseconds() - ordered - times.queued }
+    var microseconds: Int64 { Clock.monotonicMicroseconds() - startedAt - times.queued }
 
     // MARK: Time
 
@@ -247,7 +247,7 @@ final class Transfer: EventHandler {
         let now = environment.loop.now
         if now >= mustEndAt {
             return cancel(
-                ClientError(.timedOut, "it took longer than \(order.totalMilliseconds) ms"))
+                ClientError(.timedOut, "it took longer than \(request.totalMilliseconds) ms"))
         }
         if state == .running, !readerIsBehind, let idleMilliseconds,
             now - movedAt >= idleMilliseconds
@@ -257,8 +257,8 @@ final class Transfer: EventHandler {
         }
         if state == .waiting, now > turnMustCome, !session.hasTurn(self) {
             let holders = session.holders(ahead: self)
-            turnMustCome = max(turnMustCome, holders.advancedAt + order.queueMilliseconds)
-            if now > turnMustCome { return cancel(ClientError(holders.timeout(of: order))) }
+            turnMustCome = max(turnMustCome, holders.advancedAt + request.queueMilliseconds)
+            if now > turnMustCome { return cancel(ClientError(holders.timeout(of: request))) }
         }
         if now >= pauseEnds {
             pauseEnds = .max

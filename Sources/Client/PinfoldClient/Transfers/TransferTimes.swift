@@ -12,7 +12,7 @@ package struct TransferTimes: Sendable, Equatable {
     var handshake: Int64?
     /// From the request's beginning to the head of the response.
     var firstByte: Int64?
-    /// From the request's order to the response's end.
+    /// From the time the request is made to the response's end.
     var total: Int64 = 0
     /// Whether the connection had carried other requests before.
     var wasReused = false

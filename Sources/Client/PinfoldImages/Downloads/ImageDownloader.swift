@@ -140,7 +140,7 @@ public final class ImageDownloader: Sendable {
     // MARK: Downloads
 
     private func begin(_ ticket: UInt64, _ state: inout ImageDownloads) {
-        guard let (request, options) = state.order(ticket) else { return }
+        guard let (request, options) = state.request(of: ticket) else { return }
         let task = Task { ended(ticket, await fetch(request, options)) }
         state.began(ticket, task)
     }

@@ -85,7 +85,7 @@ struct ImageDownloads {
     }
 
     /// Returns the request of a download that may begin.
-    func order(_ ticket: UInt64) -> (HTTPRequest, RequestOptions)? {
+    func request(of ticket: UInt64) -> (HTTPRequest, RequestOptions)? {
         guard let key = tickets[ticket], let download = downloads[key] else { return nil }
         var options = download.options
         options.priority = download.priority

@@ -3,7 +3,7 @@ import PinfoldEngine
 
 /// Everything that the loop has to know about a request. It is a class so that it can be passed on
 /// without copying.
-final class TransferOrder: Sendable {
+final class TransferRequest: Sendable {
     let session: UInt64
     let number: UInt64
     let origin: RequestOrigin

@@ -11,7 +11,7 @@ struct RouteExplanationTests {
         _ text: String, host: String = "a.test", port: UInt16 = 443, isSecure: Bool = true,
         addresses: [String] = ["192.0.32.1"], now: Int64 = 1_800_000_000
     ) throws -> RouteExplanation {
-        let policy = try PolicySnapshot(asking: testConfiguration(text))
+        let policy = try PolicySnapshot(forQueries: testConfiguration(text))
         let target = TargetURL(host: host, port: port, isSecure: isSecure)
         let found = addresses.compactMap { IPAddress($0) }
         return RouteExplanation(
@@ -22,8 +22,8 @@ struct RouteExplanationTests {
 
     /// A word for each kind of handling; for a refusal, its token.
     private func words(_ route: RouteExplanation) -> [String] {
-        route.ways.map { way in
-            switch way.way {
+        route.handlings.map { known in
+            switch known.handling {
             case .refused(let fault): fault.reason.token
             case .tunnel: "tunnel"
             case .inspect(let tls13): "inspect \(tls13)"
@@ -170,12 +170,12 @@ struct RouteExplanationTests {
             """
         let route = try explain(text, addresses: ["10.0.0.1"])
         #expect(words(route) == ["verified"])
-        guard case .reverse = route.ways.first?.asking else {
-            Issue.record("\(route.ways)")
+        guard case .reverse = route.handlings.first?.form else {
+            Issue.record("\(route.handlings)")
             return
         }
-        #expect(try explain(text, host: "b.test").ways.isEmpty)
-        #expect(try explain(text, port: 80, isSecure: false).ways.isEmpty)
+        #expect(try explain(text, host: "b.test").handlings.isEmpty)
+        #expect(try explain(text, port: 80, isSecure: false).handlings.isEmpty)
     }
 }
 

@@ -11,12 +11,12 @@ extension Exchange {
         let authority = BoundAuthority(host: host, port: request.port)
         hostLabel = policy.route(entryIndex: policy.entry(host: host, port: request.port))
         let mayIntercept = policy.interception != nil && environment.host != nil
-        let way = policy.tunnelHandling(to: authority, mayIntercept: mayIntercept) {
+        let handling = policy.tunnelHandling(to: authority, mayIntercept: mayIntercept) {
             guard isGivenUp(authority, under: policy) else { return false }
             interceptionPass = .rejected
             return true
         }
-        switch way {
+        switch handling {
         case .refused(let refusal): reply(with: refusal, closing: false)
         case .intercepted(let name, let mayPass):
             intercept(authority, name, mayPass: mayPass, policy)

@@ -313,10 +313,10 @@ package final class PolicySnapshot: Sendable {
     private func bypass(
         _ host: String, _ entryIndex: Int?, _ approach: Approach, isSecure: Bool
     ) -> ExchangeError? {
-        var way: ServerApproach = isSecure ? .verifiedTLS : .clearText
-        if case .tunnel = approach { way = .tunnel }
+        var serverApproach: ServerApproach = isSecure ? .verifiedTLS : .clearText
+        if case .tunnel = approach { serverApproach = .tunnel }
         let bypass = configuration.pinBypass(
-            host: host.utf8.span, entry: entryIndex, by: way)
+            host: host.utf8.span, entry: entryIndex, by: serverApproach)
         switch bypass {
         case .clearText: return .clearTextRefused
         case .tunnel: return .tunnelRefused

@@ -8,7 +8,7 @@ import Trust
 /// that decide it for exchanges.
 package struct RouteExplanation: Sendable {
     /// The form in which a request comes to the gateway.
-    package enum Asking: Sendable, Hashable {
+    package enum RequestForm: Sendable, Hashable {
         /// CONNECT with the URL's host and port, as clients do for https.
         case connect
         /// The whole URL in the request.
@@ -17,8 +17,8 @@ package struct RouteExplanation: Sendable {
         case reverse(listener: String)
     }
 
-    /// How it is handled.
-    package enum Way: Sendable {
+    /// How such a request is handled.
+    package enum Handling: Sendable {
         case refused(ExchangeError)
         /// The tunnel's bytes are relayed without inspection.
         case tunnel
@@ -93,7 +93,7 @@ package struct RouteExplanation: Sendable {
     /// The Certificate Transparency policy for the server; `nil` if there is none.
     package let transparency: TransparencyPolicy?
     /// How each form of request is handled; empty if no listener accepts such requests.
-    package let ways: [(asking: Asking, way: Way)]
+    package let handlings: [(form: RequestForm, handling: Handling)]
     /// What the access rules say about the destination by its name or, if it is one, its address.
     package let destination: Destination
     /// The host's addresses, in the order in which they are tried.
@@ -139,22 +139,22 @@ package struct RouteExplanation: Sendable {
         }
         let unreachable = lookupFailure ?? Self.refusal(of: addresses)
         let expired = Self.expiry(of: pinsets, at: now)
-        var ways: [(asking: Asking, way: Way)] = []
+        var handlings: [(form: RequestForm, handling: Handling)] = []
         if configuration.listeners.contains(where: { $0.kind == .forward }) {
-            if isSecure { ways.append((.connect, Self.connect(policy, host, port))) }
-            ways.append((.absolute, Self.absolute(request, isSecure)))
-            ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
+            if isSecure { handlings.append((.connect, Self.connect(policy, host, port))) }
+            handlings.append((.absolute, Self.absolute(request, isSecure)))
+            handlings = handlings.map { ($0, $1.orRefused(by: unreachable, expired)) }
         }
         for listener in configuration.listeners {
             guard case .reverse(let upstream) = listener.kind, upstream.host == host,
                 upstream.port == port, (upstream.scheme == .https) == isSecure
             else { continue }
             let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
-            let way = Self.absolute(fixed, isSecure)
-            ways.append(
-                (.reverse(listener: listener.name), way.orRefused(by: lookupFailure, expired)))
+            let handling = Self.absolute(fixed, isSecure)
+            handlings.append(
+                (.reverse(listener: listener.name), handling.orRefused(by: lookupFailure, expired)))
         }
-        self.ways = ways
+        self.handlings = handlings
         destination = Self.destination(policy, request, host)
         (cacheIsUsed, cacheReason) = Self.cache(configuration, entry)
     }
@@ -174,7 +174,9 @@ package struct RouteExplanation: Sendable {
         return nil
     }
 
-    private static func connect(_ policy: PolicySnapshot, _ host: String, _ port: UInt16) -> Way {
+    private static func connect(
+        _ policy: PolicySnapshot, _ host: String, _ port: UInt16
+    ) -> Handling {
         let authority = BoundAuthority(host: host, port: port)
         let entry = policy.configuration.hostEntry(host: host.utf8.span, port: port)
         switch policy.tunnelHandling(to: authority, mayIntercept: true, isGivenUp: { false }) {
@@ -188,7 +190,7 @@ package struct RouteExplanation: Sendable {
         }
     }
 
-    private static func absolute(_ target: PolicySnapshot.Target, _ isSecure: Bool) -> Way {
+    private static func absolute(_ target: PolicySnapshot.Target, _ isSecure: Bool) -> Handling {
         if let refusal = target.refusal { return .refused(refusal) }
         if isSecure { return .verified }
         return target.isSecure ? .upgrade(port: target.port) : .clearText
@@ -239,7 +241,7 @@ package struct RouteExplanation: Sendable {
     }
 }
 
-extension RouteExplanation.Way {
+extension RouteExplanation.Handling {
     /// The same, or a later refusal: no address may be connected to, or one of the pinsets refuses
     /// every server.
     fileprivate func orRefused(
@@ -263,7 +265,7 @@ extension PolicySnapshot {
     /// Creates a snapshot for queries, not for serving: nothing is issued, resumed or counted under
     /// it.
     package convenience init(
-        asking configuration: ConfigurationSnapshot
+        forQueries configuration: ConfigurationSnapshot
     ) throws(TLSContextError) {
         try self.init(
             configuration, generation: 1, sessions: TLSSessionCache(), labels: RouteLabels(),

@@ -47,7 +47,7 @@ struct ProxiedOrigins {
             key: Origin.Key(
                 host: target.host, port: found.port, isSecure: found.isSecure,
                 requestedPort: target.port,
-                way: isTunnelled ? .tunnel(proxy) : .forwarded(proxy)),
+                proxyUse: isTunnelled ? .tunnel(proxy) : .forwarded(proxy)),
             policy: policy, entryIndex: found.entryIndex, refusal: found.refusal,
             match: found.match, carrier: isTunnelled ? nil : self.proxy(proxy, policy))
     }
@@ -58,7 +58,7 @@ struct ProxiedOrigins {
         let made = Origin(
             key: Origin.Key(
                 host: proxy.host, port: proxy.port, isSecure: proxy.isSecure,
-                requestedPort: proxy.port, way: .proxy(proxy)),
+                requestedPort: proxy.port, proxyUse: .proxy(proxy)),
             policy: policy, entryIndex: nil, refusal: nil,
             match: policy.destinationMatch(host: proxy.host, port: proxy.port))
         proxies[proxy] = made
@@ -83,6 +83,6 @@ extension Origin {
     /// Whether the access rules apply to the addresses connected to: not if the operator has named
     /// them.
     var isSubjectToRules: Bool {
-        if case .direct = key.way { !key.isFixed } else { false }
+        if case .direct = key.proxyUse { !key.isFixed } else { false }
     }
 }

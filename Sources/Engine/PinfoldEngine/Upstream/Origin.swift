@@ -24,12 +24,12 @@ package final class Origin {
         /// Which fields tell a reverse route's upstream about the client's side; `nil` for a
         /// forward proxy's destination.
         var forwarding: ForwardingConfiguration?
-        /// The route to it.
-        var way = Way.direct
+        /// How a proxy takes part in reaching it.
+        var proxyUse = ProxyUse.direct
     }
 
-    /// The route between this program and a server.
-    package enum Way: Hashable {
+    /// How a proxy takes part in reaching a server.
+    package enum ProxyUse: Hashable {
         /// A direct connection.
         case direct
         /// A tunnel through a proxy, opened by CONNECT.
@@ -104,8 +104,8 @@ package final class Origin {
     ) {
         self.key = key
         self.carrier = carrier
-        forwards = if case .proxy(let proxy) = key.way { proxy } else { nil }
-        tunnelProxy = if case .tunnel(let proxy) = key.way { proxy } else { nil }
+        forwards = if case .proxy(let proxy) = key.proxyUse { proxy } else { nil }
+        tunnelProxy = if case .tunnel(let proxy) = key.proxyUse { proxy } else { nil }
         self.policy = policy
         timeouts = policy.timeouts
         self.entryIndex = entryIndex
@@ -177,7 +177,7 @@ package final class Origin {
         transformation = policy.transformation(entryIndex: entryIndex)
         mayLeaveHTTP = policy.mayLeaveHTTP(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.
-        guard case .direct = key.way else { return }
+        guard case .direct = key.proxyUse else { return }
         reachability = policy.reachability(host: key.host, port: key.requestedPort)
     }
 

@@ -38,7 +38,7 @@ package final class PolicySnapshot: Sendable {
     /// The transformation by each host entry's rules; `nil` if it has none.
     private let entryTransformations: [RouteTransformation?]
     private let fingerprints: TrustFingerprints
-    private let demands: ServerDemands
+    private let serverRequirements: ServerRequirementsTable
     /// TLS with clients of listeners, by the listeners' names.
     private let clientTLS: [String: ClientTLS]
     /// The means of intercepting tunnels; `nil` if none is intercepted.
@@ -118,7 +118,7 @@ package final class PolicySnapshot: Sendable {
             RouteTransformation($0, images: images, schemas: schemas)
         }
         fingerprints = try TrustFingerprints(configuration)
-        demands = try ServerDemands(configuration, systemRoots: systemRoots)
+        serverRequirements = try ServerRequirementsTable(configuration, systemRoots: systemRoots)
         if let previous, previous.configuration == configuration {
             sessionGeneration = previous.sessionGeneration
             clientTLS = previous.clientTLS
@@ -239,7 +239,9 @@ package final class PolicySnapshot: Sendable {
     }
 
     /// What the server of a host must prove.
-    func demand(entryIndex: Int?) -> ServerDemand { demands.of(entry: entryIndex) }
+    func requirements(entryIndex: Int?) -> ServerRequirements {
+        serverRequirements.of(entry: entryIndex)
+    }
 
     /// The state of a host, identified by its name, and by its port if the pattern has one.
     package func reachability(host: String, port: UInt16) -> ServerReachability? {

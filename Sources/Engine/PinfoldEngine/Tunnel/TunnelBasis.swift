@@ -13,7 +13,7 @@ struct TunnelBasis {
     /// The server's address.
     let endpoint: Endpoint?
     let proof: Proof
-    let demand: ServerDemand
+    let requirements: ServerRequirements
     let trustGeneration: UInt64
 
     /// How the server had to prove its identity.
@@ -40,7 +40,7 @@ struct TunnelBasis {
         self.client = client?.address
         self.endpoint = endpoint
         self.proof = proof
-        demand = policy.demand(
+        requirements = policy.requirements(
             entryIndex: policy.entry(host: authority.host, port: authority.port))
         trustGeneration = generation ?? policy.trustGeneration
     }
@@ -55,8 +55,8 @@ struct TunnelBasis {
         // Nothing was known about its server before either.
         case .auto where proof == .none: return !hasAccess(under: policy)
         case .auto, .close:
-            return policy.demand(entryIndex: entry) != demand || !hasAccess(under: policy)
-                || !isAllowed(by: policy, entry)
+            return policy.requirements(entryIndex: entry) != requirements
+                || !hasAccess(under: policy) || !isAllowed(by: policy, entry)
         }
     }
 

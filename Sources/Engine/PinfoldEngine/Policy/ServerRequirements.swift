@@ -3,8 +3,8 @@ import PinfoldTLS
 import Trust
 
 /// What a server must prove under one configuration. After a reload, it shows whether a connection
-/// that is still open was allowed by the same demands.
-struct ServerDemand: Hashable, Sendable {
+/// that is still open was allowed by the same requirements.
+struct ServerRequirements: Hashable, Sendable {
     private let digest: SHA256Digest
     /// The version of the system's roots, if they are trusted.
     private let systemRoots: SystemRootsVersion?
@@ -27,25 +27,25 @@ struct ServerDemand: Hashable, Sendable {
     }
 }
 
-/// The demands of one configuration.
-struct ServerDemands: Sendable {
-    private let entries: [ServerDemand]
-    private let defaults: ServerDemand
+/// The requirements of one configuration, by host entry.
+struct ServerRequirementsTable: Sendable {
+    private let entries: [ServerRequirements]
+    private let defaults: ServerRequirements
 
     init(
         _ configuration: ConfigurationSnapshot, systemRoots: SystemRootsVersion
     ) throws(TLSContextError) {
-        var made: [ServerDemand] = []
+        var made: [ServerRequirements] = []
         for entry in configuration.hosts.entries {
             made.append(
-                try ServerDemand(
+                try ServerRequirements(
                     entry.tls, entry.pinsets.map { configuration.pinsets[$0].pinset },
                     systemRoots: systemRoots))
         }
         entries = made
-        defaults = try ServerDemand(configuration.tls, [], systemRoots: systemRoots)
+        defaults = try ServerRequirements(configuration.tls, [], systemRoots: systemRoots)
     }
 
     /// - Parameter entry: the index of the host entry; `nil` if none matches.
-    func of(entry: Int?) -> ServerDemand { entry.map { entries[$0] } ?? defaults }
+    func of(entry: Int?) -> ServerRequirements { entry.map { entries[$0] } ?? defaults }
 }

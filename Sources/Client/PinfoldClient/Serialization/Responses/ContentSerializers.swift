@@ -95,7 +95,7 @@ public struct XMLDocumentResponseSerializer: ResponseSerializer {
 }
 
 /// XML whose response's status and type have been checked, ready to be parsed event by event.
-public struct PendingXML: Sendable {
+public struct UnparsedXML: Sendable {
     /// The document.
     public let content: [UInt8]
     /// The limits for the document.
@@ -125,9 +125,9 @@ public struct XMLParserResponseSerializer: ResponseSerializer {
 
     public func serialize(
         _ response: HTTPResponse?, content: [UInt8]
-    ) -> SerializedResponse<PendingXML> {
+    ) -> SerializedResponse<UnparsedXML> {
         readDocument(response, content: content) { (content) throws(DocumentError) in
-            PendingXML(
+            UnparsedXML(
                 content: content, limits: limits,
                 encoding: response.charset(ofXML: content))
         }

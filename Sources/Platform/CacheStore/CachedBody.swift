@@ -4,7 +4,7 @@ import Synchronization
 /// Where the bytes of a cached body are.
 package enum CachedBody: Sendable {
     /// Directly after the head, in the same allocation.
-    case contiguous(UnsafeBody)
+    case contiguous(BodyView)
     /// In a memory file, for sendfile(2).
     case file(MemoryFile)
     /// In the heap: all memory files were in use.
@@ -14,7 +14,7 @@ package enum CachedBody: Sendable {
 }
 
 /// A view into the allocation of the `CachedResponse` that it came from, valid while that lives.
-package struct UnsafeBody: @unchecked Sendable {
+package struct BodyView: @unchecked Sendable {
     package let bytes: UnsafeRawBufferPointer
 }
 

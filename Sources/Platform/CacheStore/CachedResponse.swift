@@ -51,7 +51,7 @@ package final class CachedResponse: @unchecked Sendable {
         case .contiguous:
             let start = self.block.base + keyCount + headCount
             self.body = .contiguous(
-                UnsafeBody(bytes: UnsafeRawBufferPointer(start: start, count: contiguousCount)))
+                BodyView(bytes: UnsafeRawBufferPointer(start: start, count: contiguousCount)))
             metadata.bodyBytes = UInt64(contiguousCount)
         case .file(let file):
             self.body = .file(file)

@@ -14,8 +14,8 @@ private final class Ledger {
     }
 
     @discardableResult
-    func note(_ sign: RejectionSign, by pair: RejectionTable.Pair, at now: Int64) -> Bool {
-        table.note(sign, by: pair, at: now)
+    func note(_ signal: RejectionSignal, by pair: RejectionTable.Pair, at now: Int64) -> Bool {
+        table.note(signal, by: pair, at: now)
     }
 
     func isGivenUp(_ pair: RejectionTable.Pair, at now: Int64) -> Bool {
@@ -83,8 +83,8 @@ struct RejectionTableTests {
 
     @Test func `a limit of zero allows nothing`() {
         let table = Ledger(rules(alerts: 0, closes: 0))
-        for sign in RejectionSign.allCases {
-            for _ in 0..<100 { #expect(!table.note(sign, by: pair(), at: 0)) }
+        for signal in RejectionSignal.allCases {
+            for _ in 0..<100 { #expect(!table.note(signal, by: pair(), at: 0)) }
         }
         #expect(!table.isGivenUp(pair(), at: 0))
         #expect(table.count == 0)

@@ -3,7 +3,7 @@ import Locking
 import PinfoldConfiguration
 
 /// How a client shows that it does not accept a certificate issued by the interception authority.
-package enum RejectionSign: Sendable, CaseIterable {
+package enum RejectionSignal: Sendable, CaseIterable {
     /// It sent an alert.
     case alert
     /// It ended the connection without a request. Apps do that if they compare the certificate with
@@ -53,18 +53,18 @@ struct RejectionTable {
 
     /// Counts a rejection. Returns true if it was one too many, and the pair is given up from now
     /// on.
-    mutating func note(_ sign: RejectionSign, by pair: Pair, at now: Int64) -> Bool {
-        let limit = sign == .alert ? rules.alerts : rules.closes
+    mutating func note(_ signal: RejectionSignal, by pair: Pair, at now: Int64) -> Bool {
+        let limit = signal == .alert ? rules.alerts : rules.closes
         guard limit > 0, !isGivenUp(pair, at: now) else { return false }
         var record = Record(since: now)
         if let known = records.use(pair), now - known.since < rules.windowMilliseconds {
             record = known
         }
-        switch sign {
+        switch signal {
         case .alert: record.alerts += 1
         case .close: record.closes += 1
         }
-        let isTooMany = (sign == .alert ? record.alerts : record.closes) >= limit
+        let isTooMany = (signal == .alert ? record.alerts : record.closes) >= limit
         if isTooMany { record.end = now + rules.periodMilliseconds }
         records.set(record, for: pair, of: pair.client)
         return isTooMany
@@ -89,9 +89,9 @@ package final class RejectionLedger: Sendable {
     /// Counts a rejection. Returns true if it was one too many, and the pair is given up from now
     /// on.
     package func note(
-        _ sign: RejectionSign, by client: IPNetwork, host: String, at now: Int64
+        _ signal: RejectionSignal, by client: IPNetwork, host: String, at now: Int64
     ) -> Bool {
-        table.withLock { $0.note(sign, by: .init(client: client, host: host), at: now) }
+        table.withLock { $0.note(signal, by: .init(client: client, host: host), at: now) }
     }
 
     /// The client has sent a request for the host inside a tunnel.

@@ -52,17 +52,17 @@ extension ClientConnection {
         clientHello?.applicationProtocols?.contains("http/1.1") ?? true
     }
 
-    private func gaveUp(_ sign: LastSign) {
+    private func gaveUp(_ reason: AbandonmentReason) {
         guard let tunnel else { return }
         isUntried = false
         worker.interceptionGivenUp(
-            tunnel, by: peer, sign, offering: clientHello?.applicationProtocols)
-        if let rejection = sign.rejection { worker.counts(rejection, of: tunnel) }
+            tunnel, by: peer, reason, offering: clientHello?.applicationProtocols)
+        if let rejection = reason.rejection { worker.counts(rejection, of: tunnel) }
     }
 }
 
-/// The last sign of a client that has given up an intercepted tunnel without a request.
-private enum LastSign {
+/// How a client gave up an intercepted tunnel without a request, as far as the gateway can tell.
+private enum AbandonmentReason {
     case alert(TLSAlert)
     /// It ended the connection before sending a ClientHello, or was silent for too long.
     case noHello
@@ -90,7 +90,7 @@ private enum LastSign {
     }
 
     /// What it shows about the certificate, if the client has seen it; `nil` for nothing.
-    var rejection: RejectionSign? {
+    var rejection: RejectionSignal? {
         switch self {
         case .alert(let alert): alert.isAboutCertificate ? .alert : .close
         case .closedInHandshake, .closedWithoutRequest: .close
@@ -102,16 +102,16 @@ private enum LastSign {
 extension Worker {
     /// Called when a client in an intercepted tunnel has given up.
     fileprivate func interceptionGivenUp(
-        _ tunnel: InterceptedTunnel, by peer: Endpoint, _ sign: LastSign,
+        _ tunnel: InterceptedTunnel, by peer: Endpoint, _ reason: AbandonmentReason,
         offering protocols: [String]?
     ) {
         metrics.countGivenUp(host: tunnel.hostLabel)
         let metadata: Logger.Metadata = [
             "client": "\(peer.address)", "authority": "\(tunnel.authority)",
             "entry": "\(shared.labels.name(host: tunnel.hostLabel))",
-            "alpn": "\(protocols?.joined(separator: ",") ?? "none")", "sign": "\(sign.text)",
+            "alpn": "\(protocols?.joined(separator: ",") ?? "none")", "sign": "\(reason.text)",
         ]
-        guard case .alert(let alert) = sign, alert.isAboutCertificate else {
+        guard case .alert(let alert) = reason, alert.isAboutCertificate else {
             // Browsers, too, open tunnels in advance and do not use them all.
             return shared.logger.info(
                 "a client gave up an intercepted tunnel without a request", metadata: metadata)
@@ -126,10 +126,10 @@ extension Worker {
     }
 
     /// Counts a rejection, and logs it if the client is no longer intercepted because of it.
-    fileprivate func counts(_ sign: RejectionSign, of tunnel: InterceptedTunnel) {
+    fileprivate func counts(_ signal: RejectionSignal, of tunnel: InterceptedTunnel) {
         guard policy.fallsBack(tunnel.authority), let client = tunnel.account?.network,
             tunnel.interception.rejections.note(
-                sign, by: client, host: tunnel.authority.host, at: loop.monotonicNow)
+                signal, by: client, host: tunnel.authority.host, at: loop.monotonicNow)
         else { return }
         let fallback = policy.inspects(tunnel.authority) ? "inspected" : "relayed unseen"
         shared.logger.warning(
@@ -140,7 +140,7 @@ extension Worker {
             """,
             metadata: [
                 "client": "\(client)", "authority": "\(tunnel.authority)",
-                "sign": "\(sign)",
+                "sign": "\(signal)",
             ])
     }
 }

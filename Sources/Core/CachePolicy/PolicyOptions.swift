@@ -32,7 +32,7 @@ package struct PolicyOptions: Sendable, Equatable {
     package var maximumObjectBytes: UInt64 = 256 << 20
     /// The maximum number of field names that a stored response's Vary may nominate.
     package var maximumVaryNames = 16
-    /// The maximum length of a serialised `VaryKey`, in bytes.
+    /// The maximum length of a serialized `VaryKey`, in bytes.
     package var maximumVaryKeyBytes = 4096
     /// Request fields, in lower case, by which every response of the route varies in addition to
     /// what its Vary nominates. At most `VaryKey.maximumNameBytes` each.

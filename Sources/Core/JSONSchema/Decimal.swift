@@ -31,10 +31,10 @@ struct Decimal: Equatable {
             }
             position += 1
         }
-        normalise()
+        normalize()
     }
 
-    private mutating func normalise() {
+    private mutating func normalize() {
         while digits.last == 0 {
             digits.removeLast()
             exponent += 1

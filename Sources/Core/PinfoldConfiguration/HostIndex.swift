@@ -31,7 +31,7 @@ package struct HostIndex: Sendable, Equatable {
         var addresses: [IPAddress: [Candidate]] = [:]
         for (entry, group) in patterns.enumerated() {
             for pattern in group {
-                // The normalised text of a pattern shows its kind and its name.
+                // The normalized text of a pattern shows its kind and its name.
                 let candidate = Candidate(port: pattern.port ?? 0, entry: entry)
                 var text = Substring(pattern.description)
                 if let port = pattern.port { text = text.dropLast("\(port)".count + 1) }

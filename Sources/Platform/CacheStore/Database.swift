@@ -54,7 +54,7 @@ final class Database: @unchecked Sendable {
             throw error
         }
         handle = opened
-        // Not earlier: a failed initialiser does not run deinit.
+        // Not earlier: a failed initializer does not run deinit.
         frames = .allocate(capacity: 1)
         frames.initialize(to: 0)
         sqlite3_extended_result_codes(handle, 1)
@@ -82,7 +82,7 @@ final class Database: @unchecked Sendable {
     /// Frames in the write-ahead log, including those already copied. See `watchLog`.
     var logFrames: Int { Int(frames.pointee) }
 
-    /// Finalises all statements and closes the connection. Safe to call again.
+    /// Finalizes all statements and closes the connection. Safe to call again.
     func close() {
         guard isOpen else { return }
         isOpen = false

@@ -1,4 +1,4 @@
-/// A queue in an array: taking from the front and appending cost amortised constant time.
+/// A queue in an array: taking from the front and appending cost amortized constant time.
 package struct FIFO<Element> {
     private var elements: [Element?] = []
     private var head = 0

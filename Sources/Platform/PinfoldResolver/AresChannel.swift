@@ -61,7 +61,7 @@ final class AresChannel {
     private var channel: ares_channel?
     private var watched: Set<Int32> = []
 
-    /// c-ares's process-wide initialisation; done once, and never undone.
+    /// c-ares's process-wide initialization; done once, and never undone.
     private static let libraryStatus = ares_library_init(0)
 
     init(
@@ -74,7 +74,7 @@ final class AresChannel {
         self.queue = queue
         var status = AresChannel.libraryStatus
         if status == ARES_SUCCESS {
-            status = initialise(options, serverFailureHandling)
+            status = initialize(options, serverFailureHandling)
         }
         if status == ARES_SUCCESS, case .list(let servers) = options.servers {
             let list = servers.map(\.description).joined(separator: ",")
@@ -91,7 +91,7 @@ final class AresChannel {
         }
     }
 
-    private func initialise(
+    private func initialize(
         _ options: ResolverOptions, _ serverFailureHandling: ServerFailureHandling
     ) -> Int32 {
         var settings = ares_options()

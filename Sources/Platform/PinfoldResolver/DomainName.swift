@@ -11,10 +11,10 @@ package struct DomainName: Hashable, Sendable, CustomStringConvertible {
     /// The longest label.
     package static let maximumLabelBytes = 63
 
-    /// Validates and normalises a name.
+    /// Validates and normalizes a name.
     ///
     /// Accepted are letters, digits, hyphens (not first or last in a label) and underscores (which
-    /// RFC 952 does not allow in host names, but which are in use); internationalised names must be
+    /// RFC 952 does not allow in host names, but which are in use); internationalized names must be
     /// given as A-labels. Returns `nil` for anything else, and for a name whose last label is a
     /// number: parsers that are less strict than ``IPAddress`` take those (`127.1`, `0x7f.1`) for
     /// addresses, and no such top-level domain exists.

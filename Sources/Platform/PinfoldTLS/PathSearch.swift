@@ -170,7 +170,7 @@ struct PathSearch {
         case .failure(let reason):
             guard failure == nil else { return nil }
             failure = reason
-            // The library recognises no issuer whose key identifier does not match, and none if it
+            // The library recognizes no issuer whose key identifier does not match, and none if it
             // cannot parse the certificate.
             if reason.isMissingAnchor,
                 let violation = builder.violation(of: whole, isTrusted: true)

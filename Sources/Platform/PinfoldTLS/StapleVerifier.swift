@@ -46,7 +46,7 @@ struct StapleVerifier {
         guard isSigned(response, by: issuer) else {
             return invalid(
                 "it is not signed by \(X509View(leaf).issuer), nor by a responder that this has "
-                    + "authorised")
+                    + "authorized")
         }
         if let problem = problem(of: response, issuer, in: chain) { return invalid(problem) }
         return decide(answers(response, leaf, issuer), subject)

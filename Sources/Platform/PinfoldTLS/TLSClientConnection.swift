@@ -69,7 +69,7 @@ package final class TLSClientConnection: TLSConnection {
         context: TLSClientContext, fileDescriptor: Int32, host: String, port: UInt16, now: Int64,
         outer: TLSConnection? = nil, client: IPNetwork? = nil
     ) throws(TLSError) {
-        let host = TrustVerifier.normalised(host)
+        let host = TrustVerifier.normalized(host)
         let key = TLSSessionCache.Key(context: context.identity, host: host, port: port)
         self.context = context
         sessionKey = key

@@ -111,7 +111,7 @@ package final class TrustVerifier: Sendable {
                 certificate: leaf, sent: chain.certificates.pointer, verifier: self, time: time)
         else { return .refused(TrustError(.chain(.outOfMemory))) }
         let verdict = verdict(
-            &evidence, host: host.map(TrustVerifier.normalised),
+            &evidence, host: host.map(TrustVerifier.normalized),
             now: time ?? Clock.coarseWallSeconds(), timestamps: timestamps)
         guard requiresStaple, case .trusted(var facts) = verdict else { return verdict }
         switch evidence.stapleVerifier.verify(staple) {
@@ -135,7 +135,7 @@ package final class TrustVerifier: Sendable {
     }
 
     /// A host in lower case, without brackets and without the final dot.
-    package static func normalised(_ host: String) -> String {
+    package static func normalized(_ host: String) -> String {
         var bytes = host.utf8.map(ASCII.lowercased)
         if bytes.first == UInt8(ascii: "["), bytes.last == UInt8(ascii: "]") {
             bytes = Array(bytes.dropFirst().dropLast())

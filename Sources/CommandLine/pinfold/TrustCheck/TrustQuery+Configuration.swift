@@ -14,7 +14,7 @@ extension TrustQuery {
     package mutating func apply(
         _ configuration: ConfigurationSnapshot, port: UInt16 = 443, pinset name: String?
     ) throws(TrustQueryError) {
-        let wanted = host.map(TrustVerifier.normalised) ?? ""
+        let wanted = host.map(TrustVerifier.normalized) ?? ""
         let index = configuration.hostEntry(host: wanted.utf8.span, port: port)
         let entry = index.map { configuration.hosts.entries[$0] }
         let tls = entry?.tls ?? configuration.tls

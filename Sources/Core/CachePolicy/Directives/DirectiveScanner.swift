@@ -39,7 +39,7 @@ enum DeltaSeconds {
 ///
 /// No whitespace is allowed around `=` (RFC 9111 §5.2). Empty list elements are skipped (RFC 9110
 /// §5.6.1.2). After anything else the rest of the element is skipped and the directive is marked as
-/// malformed, so that what was recognised still counts if it forbids something.
+/// malformed, so that what was recognized still counts if it forbids something.
 struct DirectiveScanner {
     private var position: Int
     private let end: Int

@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// The primary cache key (RFC 9111 §2): the normalised target URI, prefixed by the kind of route
+/// The primary cache key (RFC 9111 §2): the normalized target URI, prefixed by the kind of route
 /// (`CacheRoute`) unless that is the usual one.
 ///
 /// `scheme://host[:port]/path[?query]`: scheme and host in lower case, the scheme's default port
@@ -9,7 +9,7 @@ import HTTPCore
 /// and HEAD share a key. The scheme, host and port are those to which the request is *sent*, so
 /// that a response obtained over plain HTTP is never served where verified TLS is configured.
 package struct CacheKey: Sendable, Hashable {
-    /// The normalised URI. The disk tier is keyed by these bytes.
+    /// The normalized URI. The disk tier is keyed by these bytes.
     package let bytes: [UInt8]
     /// The hash of the bytes in this process; see `CacheKeyView.hash`.
     package let hash: UInt64
@@ -64,7 +64,7 @@ package struct CacheKey: Sendable, Hashable {
 ///
 /// Must not be kept: the bytes are valid only as long as the memory given to `write` is unchanged.
 package struct CacheKeyView {
-    /// The normalised URI.
+    /// The normalized URI.
     package let bytes: UnsafeRawBufferPointer
     /// The hash of the bytes (``KeyHasher``) under the process's random seed. Differs between
     /// processes: never store it.

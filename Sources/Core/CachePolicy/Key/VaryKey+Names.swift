@@ -53,7 +53,7 @@ extension VaryKey {
         valueOf name: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>,
         to key: inout [UInt8]
     ) throws(NotStoredReason) {
-        var value = NormalisedValue(name: name.span, fields: request.fields, in: head)
+        var value = NormalizedValue(name: name.span, fields: request.fields, in: head)
         key.append(value.isPresent ? 1 : 0)
         guard value.isPresent else { return }
         let start = key.count

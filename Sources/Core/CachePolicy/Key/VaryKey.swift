@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// The secondary cache key (RFC 9111 §4.1): the names that a response's Vary nominates, with their
-/// normalised values in the request that it answered.
+/// normalized values in the request that it answered.
 ///
 /// One sequence of bytes, in memory and in the database: a version byte, then for each name, once
 /// and in alphabetical order, its length (1 byte), its bytes in lower case, 1 or 0 for present or
@@ -9,13 +9,13 @@ import HTTPCore
 /// Authorization the value's SHA-256 instead. Empty if the response has no Vary: it then matches
 /// every request.
 package struct VaryKey: Sendable, Hashable {
-    /// The serialised form.
+    /// The serialized form.
     package let bytes: [UInt8]
 
     /// The key of a response without Vary.
     package static let none = VaryKey(unchecked: [])
 
-    /// The first byte of a serialised form that is not empty.
+    /// The first byte of a serialized form that is not empty.
     static let version: UInt8 = 1
 
     /// The maximum length of a nominated name in bytes.
@@ -23,7 +23,7 @@ package struct VaryKey: Sendable, Hashable {
 
     init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Creates a key from its serialised form; `nil` if the bytes are not one.
+    /// Creates a key from its serialized form; `nil` if the bytes are not one.
     package init?(bytes: [UInt8]) {
         guard Self.isWellFormed(bytes) else { return nil }
         self.bytes = bytes
@@ -32,7 +32,7 @@ package struct VaryKey: Sendable, Hashable {
     /// Whether every request matches.
     package var isEmpty: Bool { bytes.isEmpty }
 
-    /// Whether every nominated field has the same normalised value in this request as in the one
+    /// Whether every nominated field has the same normalized value in this request as in the one
     /// that the stored response answered; a field that was absent there must be absent here.
     ///
     /// If several stored responses match, the one with the most recent Date is to be used (RFC 9111
@@ -49,7 +49,7 @@ package struct VaryKey: Sendable, Hashable {
             let name = key.extracting(position + 1..<nameEnd)
             let isPresent = key[nameEnd] == 1
             position = nameEnd + 1
-            var value = NormalisedValue(name: name, fields: fields, in: head)
+            var value = NormalizedValue(name: name, fields: fields, in: head)
             guard value.isPresent == isPresent else { return false }
             guard isPresent else { continue }
             let count = Int(key[position]) << 8 | Int(key[position + 1])

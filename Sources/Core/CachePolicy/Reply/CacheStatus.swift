@@ -49,7 +49,7 @@ package enum CacheStatus: Sendable, Equatable {
     package static let maximumLineBytes = 192
 
     /// Appends the field line with its CRLF, for example `Cache-Status: pinfold; hit; ttl=57`. Does
-    /// not allocate: every response has this field, and a general serialiser of structured fields,
+    /// not allocate: every response has this field, and a general serializer of structured fields,
     /// like the one that writes `Proxy-Status`, would first create a map and a string.
     package func append(to writer: inout HeadWriter) {
         switch self {

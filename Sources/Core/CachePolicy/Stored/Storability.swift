@@ -49,7 +49,7 @@ extension StoreDecision {
             initialAge: facts.initialAge(requestTime: requestTime))
         let hasQuery = requestBytes.extracting(request.path.indices).contains(UInt8(ascii: "?"))
         let (lifetime, source) = facts.lifetime(hasQuery: hasQuery, options: options)
-        // A client that sends a cookie may get a personalised response, which a guess at its
+        // A client that sends a cookie may get a personalized response, which a guess at its
         // freshness would serve to others. The stored head does not describe the request, so that
         // the response could not be stored without the guess.
         if options.isShared, source == .heuristic, request.fields.contains(.cookie) {

@@ -57,7 +57,7 @@ enum TargetReference {
         }
         let resolved: [UInt8]
         if hasScheme(reference) {
-            guard let absolute = normalised(reference), let start = self.pathStart(of: absolute),
+            guard let absolute = normalized(reference), let start = self.pathStart(of: absolute),
                 Array(absolute[..<start]) == origin
             else { return nil }
             resolved = origin + removingDots(Array(absolute[start...]))
@@ -100,7 +100,7 @@ enum TargetReference {
     }
 
     /// An absolute URI in the form of a key; `nil` if it is not one, or contains user information.
-    private static func normalised(_ uri: [UInt8]) -> [UInt8]? {
+    private static func normalized(_ uri: [UInt8]) -> [UInt8]? {
         let lower = uri.prefix(8).map { ASCII.lowercased($0) }
         let scheme: Scheme
         if lower.starts(with: "https://".utf8) {

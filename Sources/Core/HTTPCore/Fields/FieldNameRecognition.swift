@@ -4,12 +4,12 @@ extension FieldID {
     /// The length selects a few candidates; each is compared in one to four words with the bytes
     /// folded to lower case. This is exact whatever the bytes are (see ``CaseFolding``).
     @inline(__always)
-    static func recognise(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
+    static func recognize(_ bytes: HeadBytes, from start: Int, to end: Int) -> FieldID {
         let count = end &- start
-        if count < 8 { return recognise(short: FoldedName(short: bytes, start, end), count) }
+        if count < 8 { return recognize(short: FoldedName(short: bytes, start, end), count) }
         if count > 25 { return .other }
         let name = FoldedName(long: bytes, start, end)
-        return count < 14 ? recognise(medium: name, count) : recognise(long: name, count)
+        return count < 14 ? recognize(medium: name, count) : recognize(long: name, count)
     }
 
     /// Classifies the bytes `start..<end`, which are not a known name and end before a colon:
@@ -20,18 +20,18 @@ extension FieldID {
         return otherOrDisguised(bytes, from: start, to: end)
     }
 
-    /// As ``recognise(_:from:to:)``, for callers that are not on the hot path; also detects
+    /// As ``recognize(_:from:to:)``, for callers that are not on the hot path; also detects
     /// disguised names.
     @inline(never)
-    static func recogniseOutOfLine(
+    static func recognizeOutOfLine(
         _ bytes: HeadBytes, from start: Int, to end: Int
     ) -> FieldID {
-        let id = recognise(bytes, from: start, to: end)
+        let id = recognize(bytes, from: start, to: end)
         return id == .other ? otherOrDisguised(bytes, from: start, to: end) : id
     }
 
     @inline(__always)
-    private static func recognise(short name: FoldedName, _ count: Int) -> FieldID {
+    private static func recognize(short name: FoldedName, _ count: Int) -> FieldID {
         switch count {
         case 2:
             if name.isShort("te") { return .te }
@@ -66,7 +66,7 @@ extension FieldID {
     }
 
     @inline(__always)
-    private static func recognise(medium name: FoldedName, _ count: Int) -> FieldID {
+    private static func recognize(medium name: FoldedName, _ count: Int) -> FieldID {
         switch count {
         case 8:
             if name.isLong("location") { return .location }
@@ -100,7 +100,7 @@ extension FieldID {
     }
 
     @inline(__always)
-    private static func recognise(long name: FoldedName, _ count: Int) -> FieldID {
+    private static func recognize(long name: FoldedName, _ count: Int) -> FieldID {
         switch count {
         case 14:
             if name.isLong("content-length") { return .contentLength }

@@ -76,7 +76,7 @@ struct FieldScanner: Sendable {
             let colon = bytes.nearColon(from: start)
         {
             // A known name needs no examination of its bytes one by one.
-            var id = FieldID.recognise(bytes, from: start, to: colon)
+            var id = FieldID.recognize(bytes, from: start, to: colon)
             if id == .other {
                 guard let unknown = FieldID.unknown(bytes, from: start, to: colon) else { break }
                 id = unknown
@@ -105,7 +105,7 @@ struct FieldScanner: Sendable {
             guard position < bytes.count else { return .incomplete }
             nameEnd = position
             if bytes[position] == Byte.colon, position != lineStart {
-                id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+                id = FieldID.recognizeOutOfLine(bytes, from: lineStart, to: nameEnd)
                 position &+= 1
                 state = .value
             } else if let irregular = irregularity(bytes[position], isFirst: fields.isEmpty) {
@@ -143,7 +143,7 @@ struct FieldScanner: Sendable {
         if case .space = state {
             while position < bytes.count, ASCII.isWhitespace(bytes[position]) { position &+= 1 }
             guard position < bytes.count else { return false }
-            id = FieldID.recogniseOutOfLine(bytes, from: lineStart, to: nameEnd)
+            id = FieldID.recognizeOutOfLine(bytes, from: lineStart, to: nameEnd)
             guard bytes[position] == Byte.colon, repair.repairs(id) else {
                 position = nameEnd
                 // This throws the right error as soon as enough of the line has arrived.
@@ -184,7 +184,7 @@ struct FieldScanner: Sendable {
         guard end > start, !rest.isEmpty, bytes[Int(rest.start)] == Byte.colon else {
             return .other
         }
-        return FieldID.recogniseOutOfLine(bytes, from: start, to: end)
+        return FieldID.recognizeOutOfLine(bytes, from: start, to: end)
     }
 
     private mutating func endIrregularLine(_ fields: inout FieldSection) {

@@ -122,7 +122,7 @@ package struct RequestHeadParser: Sendable {
             throw bytes[position] == Byte.lineFeed ? .bareLineFeed : .malformedRequestLine
         }
         head.methodRange = ByteRange(from: mark, to: position)
-        head.method = Method.recognise(bytes, from: mark, to: position)
+        head.method = Method.recognize(bytes, from: mark, to: position)
         head.isRegisteredAsSafe =
             head.method == .other
             && Method.isRegisteredAsSafe(bytes, from: mark, to: position)
@@ -207,7 +207,7 @@ enum VersionText {
 extension Method {
     /// The method that the token `start..<end` spells, case-sensitively.
     @inline(__always)
-    static func recognise(_ bytes: HeadBytes, from start: Int, to end: Int) -> Method {
+    static func recognize(_ bytes: HeadBytes, from start: Int, to end: Int) -> Method {
         guard end &- start <= 7, start < end else { return .other }
         switch bytes.shortWord(from: start, to: end) {
         case 0x54_4547: return .get

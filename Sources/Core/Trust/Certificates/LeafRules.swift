@@ -135,7 +135,7 @@ enum LeafNames {
 
     /// Whether a common name could be taken for a host name or address: one with a dot between name
     /// characters, `localhost`, or an address in any notation. Every non-ASCII character counts as
-    /// a name character, because the name may be an internationalised one.
+    /// a name character, because the name may be an internationalized one.
     static func looksLikeHost(_ name: [UInt8]) -> Bool {
         if name.map(ASCII.lowercased).elementsEqual("localhost".utf8) { return true }
         if IPAddress(literal: name.span) != nil { return true }

@@ -30,7 +30,7 @@ package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
         case .longLabel: "a label is longer than \(HostPattern.labelBytes) bytes"
         case .longName: "the name is longer than \(HostPattern.nameBytes) bytes"
         case .character: "a host name may contain only letters, digits, '-', '_' and '.'"
-        case .notASCII: "write an internationalised name in its ASCII form, 'xn--…'"
+        case .notASCII: "write an internationalized name in its ASCII form, 'xn--…'"
         }
     }
 }
@@ -71,7 +71,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// The hosts that a pattern matches, regardless of its port; an address is its normalised text.
+    /// The hosts that a pattern matches, regardless of its port; an address is its normalized text.
     enum Reach {
         case exact(String)
         case oneLabel(String)
@@ -209,7 +209,7 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
         host.extracting((count - name.count)..<count).equals(lowercase: name.span)
     }
 
-    /// The pattern as written in a configuration, normalised.
+    /// The pattern as written in a configuration, normalized.
     package var description: String {
         let text = String(decoding: name, as: UTF8.self)
         let suffix = port.map { ":\($0)" } ?? ""

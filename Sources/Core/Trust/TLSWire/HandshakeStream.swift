@@ -152,7 +152,7 @@ package struct HandshakeStream {
 
     private mutating func addToHeader(_ byte: UInt8) throws(TLSWireError) {
         header.append(byte)
-        // Anything that is not TLS is recognised by its first bytes, without waiting for five of
+        // Anything that is not TLS is recognized by its first bytes, without waiting for five of
         // them.
         switch header.count {
         case 1:

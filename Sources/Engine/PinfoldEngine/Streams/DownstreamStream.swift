@@ -2,7 +2,7 @@ import CacheStore
 import EventLoop
 import HTTPCore
 
-/// How the client recognises the end of a response's content.
+/// How the client recognizes the end of a response's content.
 package enum ContentFraming: Equatable {
     /// The message ends with its head: HEAD, 204, 304.
     case none

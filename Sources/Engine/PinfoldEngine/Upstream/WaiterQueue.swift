@@ -3,7 +3,7 @@ import EventLoop
 /// The consumers that wait for a connection, first come, first served. A consumer is queued at most
 /// once.
 ///
-/// All operations take amortised constant time: a busy origin may have thousands of waiters, and
+/// All operations take amortized constant time: a busy origin may have thousands of waiters, and
 /// when it hangs they give up one by one. It is a class so that checking an origin's empty queue
 /// after each exchange copies nothing.
 final class WaiterQueue {

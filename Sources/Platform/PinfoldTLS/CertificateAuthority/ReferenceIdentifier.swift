@@ -18,7 +18,7 @@ package enum ReferenceIdentifier: Hashable, Sendable, CustomStringConvertible {
     /// Returns `nil` for anything that a certificate must not name, above all wildcards. Accepted
     /// are letters, digits, hyphens (not first or last in a label) and underscores, but no name
     /// whose last label is a number, which some parsers would take for an address.
-    /// Internationalised names must be given as A-labels.
+    /// Internationalized names must be given as A-labels.
     package init?(_ host: String) {
         if let address = IPAddress(literal: host.utf8.span) {
             self = .address(address)

@@ -1,6 +1,6 @@
 import HTTPCore
 
-/// The value of one request field, normalised for comparison byte by byte by Vary (RFC 9111 §4.1):
+/// The value of one request field, normalized for comparison byte by byte by Vary (RFC 9111 §4.1):
 /// its lines are joined by commas, whitespace around commas outside quoted strings is removed, and
 /// letters are lowercased for fields whose members are case-insensitive.
 ///
@@ -9,12 +9,12 @@ import HTTPCore
 ///
 /// Fields that are not lists keep their value as it is, because commas are not separators in them.
 /// The order of members is kept: it is significant in most lists.
-struct NormalisedValue {
+struct NormalizedValue {
     /// Whether the request has the field.
     let isPresent: Bool
     /// Whether the field may have several lines.
     private let isRepeatable: Bool
-    /// How its value is normalised.
+    /// How its value is normalized.
     private let style: Style
     /// The index of the current line.
     private var line: Int
@@ -58,19 +58,19 @@ struct NormalisedValue {
         if case .other = id { true } else { false }
     }
 
-    /// Whether a quick check shows that the value equals `normalised`: it is on one line, has no
+    /// Whether a quick check shows that the value equals `normalized`: it is on one line, has no
     /// quoted string, and differs at most in whitespace after commas. False means nothing.
-    func isPlainly(_ normalised: Span<UInt8>, in head: Span<UInt8>) -> Bool {
+    func isPlainly(_ normalized: Span<UInt8>, in head: Span<UInt8>) -> Bool {
         guard !isRepeatable else { return false }
         let value = head.extracting(position..<end)
         let foldsCase = style == .caselessList
         let isList = style != .exact
         var index = 0
-        for place in normalised.indices {
+        for place in normalized.indices {
             guard index < value.count else { return false }
-            // In bounds because of the line above, which the compiler does not recognise.
+            // In bounds because of the line above, which the compiler does not recognize.
             let byte = value[unchecked: index]
-            guard (foldsCase ? ASCII.lowercased(byte) : byte) == normalised[unchecked: place] else {
+            guard (foldsCase ? ASCII.lowercased(byte) : byte) == normalized[unchecked: place] else {
                 return false
             }
             index &+= 1
@@ -116,7 +116,7 @@ struct NormalisedValue {
         return nil
     }
 
-    /// The next byte of the normalised value; `nil` at its end.
+    /// The next byte of the normalized value; `nil` at its end.
     @inline(__always)
     mutating func next(
         name: Span<UInt8>, fields: FieldSection, in head: Span<UInt8>

@@ -100,14 +100,14 @@ struct Explain: ParsableCommand {
     /// to addresses that the gateway would connect to.
     private func look(at route: RouteExplanation, _ policy: PolicySnapshot) -> Explanation.Server {
         guard !route.isRefused else { return .notChecked("every way is refused") }
-        guard let target = route.verifiedTarget else {
+        guard let way = route.verifiedWay else {
             return .notChecked("the gateway would not use TLS")
         }
-        let peer = PeerAddress(host: route.host, port: target.port)
+        let peer = PeerAddress(host: route.host, port: way.port)
         do throws(ServerProbeError) {
             let context = policy.context(entry: route.entry)
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
-                .look(at: peer, addresses: target.addresses)
+                .look(at: peer, addresses: way.addresses)
             let address = shown.endpoint.address
             if let failure = shown.failure { return .refused(address, .tlsFailed(failure)) }
             let reported = (shown.facts?.outcomes ?? []).compactMap { outcome in
@@ -121,17 +121,17 @@ struct Explain: ParsableCommand {
 }
 
 extension RouteExplanation {
-    /// Whether every form of request is refused.
+    /// Whether every way is refused.
     var isRefused: Bool {
-        handlings.allSatisfy { if case .refused = $0.handling { true } else { false } }
+        ways.allSatisfy { if case .refused = $0.way { true } else { false } }
     }
 
-    /// The port to which the first form of request that is sent with verified TLS leads, and the
-    /// addresses that the gateway would connect to, or `nil` if none is sent with verified TLS.
-    fileprivate var verifiedTarget: (port: UInt16, addresses: [IPAddress])? {
-        for (form, handling) in handlings {
+    /// The port that the first way with verified TLS leads to, and the addresses that the gateway
+    /// would connect to, or `nil` if no way uses verified TLS.
+    fileprivate var verifiedWay: (port: UInt16, addresses: [IPAddress])? {
+        for (asking, way) in ways {
             let port: UInt16
-            switch handling {
+            switch way {
             case .refused, .tunnel, .clearText: continue
             case .upgrade(let upgraded): port = upgraded
             case .verified, .inspect, .intercept, .interceptOrPass, .interceptOrInspect:
@@ -139,7 +139,7 @@ extension RouteExplanation {
             }
             // The operator chose a reverse listener's upstream: no destination rule applies to it.
             var isFixed = false
-            if case .reverse = form { isFixed = true }
+            if case .reverse = asking { isFixed = true }
             return (
                 port,
                 addresses.filter { isFixed || $0.refusal == nil }.map(\.address)

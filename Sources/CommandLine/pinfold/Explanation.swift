@@ -24,7 +24,7 @@ struct Explanation {
     /// `nil` without `--connect`.
     var server: Server?
 
-    /// Whether the client, every form of request, or the server is refused.
+    /// Whether the client, every way, or the server is refused.
     var isRefused: Bool {
         if client?.isServed == false || route.isRefused { return true }
         switch server {
@@ -59,10 +59,10 @@ struct Explanation {
             lines.append("address: \(one.address): \(one.refusal.map(Self.text) ?? "allowed")")
         }
         if let failure = route.lookupFailure { lines.append("address: \(Self.text(failure))") }
-        for (form, handling) in route.handlings {
-            lines.append("\(text(form)): \(Self.text(handling))")
+        for (asking, way) in route.ways {
+            lines.append("\(text(asking)): \(Self.text(way))")
         }
-        if route.handlings.isEmpty {
+        if route.ways.isEmpty {
             lines.append("listeners: no forward proxy, and no reverse listener for this server")
         }
         let cache = route.cacheIsUsed ? "used" : "not used"
@@ -80,8 +80,8 @@ struct Explanation {
         return lines
     }
 
-    private func text(_ form: RouteExplanation.RequestForm) -> String {
-        switch form {
+    private func text(_ asking: RouteExplanation.RequestForm) -> String {
+        switch asking {
         case .connect: "CONNECT \(PeerAddress.text(host: route.host, port: route.port))"
         case .absolute: "a request with the whole URL"
         case .reverse(let listener): "a request to the reverse listener \(listener)"
@@ -106,8 +106,8 @@ struct Explanation {
         "refused: \(fault.status) \(fault.reason.token): \(fault.explanation)"
     }
 
-    private static func text(_ handling: RouteExplanation.Handling) -> String {
-        switch handling {
+    private static func text(_ way: RouteExplanation.Handling) -> String {
+        switch way {
         case .refused(let fault): text(fault)
         case .tunnel: "tunnelled: bytes are relayed unread, and the server is not verified"
         case .inspect(let tls13):
@@ -187,7 +187,7 @@ struct Explanation {
             })
         object.add("destination", Self.json(route.destination))
         object.add("addresses", route.addresses.map(Self.json))
-        object.add("ways", route.handlings.map { Self.json($0.form, $0.handling) })
+        object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
         var cache = JSONObject()
         cache.add("takesPart", route.cacheIsUsed)
         cache.add("detail", route.cacheReason)
@@ -223,28 +223,28 @@ struct Explanation {
     }
 
     private static func json(
-        _ form: RouteExplanation.RequestForm, _ handling: RouteExplanation.Handling
+        _ asking: RouteExplanation.RequestForm, _ way: RouteExplanation.Handling
     ) -> JSONObject {
         var object = JSONObject()
         let (kind, listener): (String, String?) =
-            switch form {
+            switch asking {
             case .connect: ("connect", nil)
             case .absolute: ("absolute", nil)
             case .reverse(let name): ("reverse", name)
             }
         object.add("asking", kind)
         object.add("listener", listener)
-        object.add("way", handling.name)
+        object.add("way", way.name)
         var tls13: TLS13TunnelMode?
         var port: UInt16?
-        switch handling {
+        switch way {
         case .inspect(let mode), .interceptOrInspect(let mode): tls13 = mode
         case .upgrade(let to): port = to
         case .refused, .tunnel, .intercept, .interceptOrPass, .verified, .clearText: break
         }
         object.add("tls13", tls13?.rawValue)
         object.add("port", port.map { Int($0) })
-        object.add(handling.fault, else: handling.fault == nil ? text(handling) : nil)
+        object.add(way.fault, else: way.fault == nil ? text(way) : nil)
         return object
     }
 

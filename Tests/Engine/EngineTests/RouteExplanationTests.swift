@@ -22,8 +22,8 @@ struct RouteExplanationTests {
 
     /// A word for each kind of handling; for a refusal, its token.
     private func words(_ route: RouteExplanation) -> [String] {
-        route.handlings.map { known in
-            switch known.handling {
+        route.ways.map { way in
+            switch way.way {
             case .refused(let fault): fault.reason.token
             case .tunnel: "tunnel"
             case .inspect(let tls13): "inspect \(tls13)"
@@ -170,12 +170,12 @@ struct RouteExplanationTests {
             """
         let route = try explain(text, addresses: ["10.0.0.1"])
         #expect(words(route) == ["verified"])
-        guard case .reverse = route.handlings.first?.form else {
-            Issue.record("\(route.handlings)")
+        guard case .reverse = route.ways.first?.asking else {
+            Issue.record("\(route.ways)")
             return
         }
-        #expect(try explain(text, host: "b.test").handlings.isEmpty)
-        #expect(try explain(text, port: 80, isSecure: false).handlings.isEmpty)
+        #expect(try explain(text, host: "b.test").ways.isEmpty)
+        #expect(try explain(text, port: 80, isSecure: false).ways.isEmpty)
     }
 }
 

@@ -93,7 +93,7 @@ package struct RouteExplanation: Sendable {
     /// The Certificate Transparency policy for the server; `nil` if there is none.
     package let transparency: TransparencyPolicy?
     /// How each form of request is handled; empty if no listener accepts such requests.
-    package let handlings: [(form: RequestForm, handling: Handling)]
+    package let ways: [(asking: RequestForm, way: Handling)]
     /// What the access rules say about the destination by its name or, if it is one, its address.
     package let destination: Destination
     /// The host's addresses, in the order in which they are tried.
@@ -139,22 +139,22 @@ package struct RouteExplanation: Sendable {
         }
         let unreachable = lookupFailure ?? Self.refusal(of: addresses)
         let expired = Self.expiry(of: pinsets, at: now)
-        var handlings: [(form: RequestForm, handling: Handling)] = []
+        var ways: [(asking: RequestForm, way: Handling)] = []
         if configuration.listeners.contains(where: { $0.kind == .forward }) {
-            if isSecure { handlings.append((.connect, Self.connect(policy, host, port))) }
-            handlings.append((.absolute, Self.absolute(request, isSecure)))
-            handlings = handlings.map { ($0, $1.orRefused(by: unreachable, expired)) }
+            if isSecure { ways.append((.connect, Self.connect(policy, host, port))) }
+            ways.append((.absolute, Self.absolute(request, isSecure)))
+            ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
         }
         for listener in configuration.listeners {
             guard case .reverse(let upstream) = listener.kind, upstream.host == host,
                 upstream.port == port, (upstream.scheme == .https) == isSecure
             else { continue }
             let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
-            let handling = Self.absolute(fixed, isSecure)
-            handlings.append(
-                (.reverse(listener: listener.name), handling.orRefused(by: lookupFailure, expired)))
+            let way = Self.absolute(fixed, isSecure)
+            ways.append(
+                (.reverse(listener: listener.name), way.orRefused(by: lookupFailure, expired)))
         }
-        self.handlings = handlings
+        self.ways = ways
         destination = Self.destination(policy, request, host)
         (cacheIsUsed, cacheReason) = Self.cache(configuration, entry)
     }

@@ -58,7 +58,7 @@ struct ConfigurationOptions: ParsableArguments {
             """, valueName: "host"))
     var intercept: [String] = []
 
-    @Option(help: ArgumentHelp("The folder of the cache database.", valueName: "folder"))
+    @Option(help: ArgumentHelp("The directory of the cache database.", valueName: "directory"))
     var cachePath: String?
 
     @Option(

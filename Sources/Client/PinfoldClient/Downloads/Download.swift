@@ -130,7 +130,9 @@ struct Download {
                 try await open("\(folder)/\(name)-\(Self.digest(of: request.url))")
             } else if options.resumes {
                 throw .reason(
-                    .options("to resume when the response chooses the destination, set a folder"))
+                    .options(
+                        "to resume when the response chooses the destination, set "
+                            + "partialFileDirectory"))
             }
         }
     }

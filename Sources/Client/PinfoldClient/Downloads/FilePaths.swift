@@ -59,7 +59,7 @@ enum FilePaths {
             switch Int32(status.st_mode) & S_IFMT {
             case S_IFREG: break
             case S_IFDIR:
-                throw .destinationInvalid(path, expected: "the path of a file, not a folder")
+                throw .destinationInvalid(path, expected: "the path of a file, not a directory")
             default:
                 throw .destinationInvalid(path, expected: "a regular file, or none")
             }
@@ -72,7 +72,8 @@ enum FilePaths {
         guard stat(folder, &status) == 0 else { throw FileOperationError.last(.open, folder) }
         guard status.st_dev == ownStatus.st_dev else {
             throw .destinationInvalid(
-                path, expected: "a path on the file system of the partial file's folder \(folder)")
+                path,
+                expected: "a path on the file system of the partial file's directory \(folder)")
         }
     }
 

@@ -46,7 +46,7 @@ extension SnapshotReader {
             let problem = PathAccess.problemAppending(to: log.path)
         {
             section?["path"]?.fail(
-                "\(quoted(log.path)) \(problem)", expected: "a file in a writable folder")
+                "\(quoted(log.path)) \(problem)", expected: "a file in a writable directory")
         }
         return log
     }

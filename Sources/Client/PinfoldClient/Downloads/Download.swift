@@ -53,7 +53,7 @@ struct Download {
         }
         // The file contains the server's bytes, which Content-Range and resume data refer to.
         options.request.decodesContent = false
-        options.folder = options.folder.map { FilePaths.absolute($0) }
+        options.partialFileDirectory = options.partialFileDirectory.map { FilePaths.absolute($0) }
         self.request = request
         self.options = options
     }
@@ -123,7 +123,7 @@ struct Download {
         case .chosen:
             if let given {
                 try await open(given.partialFile)
-            } else if let folder = options.folder {
+            } else if let folder = options.partialFileDirectory {
                 // Named after the URL, so that it can be found again before the destination is
                 // known.
                 let name = SuggestedName.name(disposition: nil, path: request.path ?? "/")
@@ -141,7 +141,7 @@ struct Download {
     private mutating func setDestination(_ path: String) async throws(StopError) {
         let path = FilePaths.absolute(path)
         self.path = path
-        let (replaces, folder) = (options.replacesExisting, options.folder)
+        let (replaces, folder) = (options.replacesExisting, options.partialFileDirectory)
         let partialFolder = given.map { FilePaths.folder(of: $0.partialFile) } ?? folder
         try await perform { () throws(DownloadError.Reason) in
             try FilePaths.check(destination: path, replaces: replaces, partialIn: partialFolder)

@@ -36,7 +36,7 @@ extension DownloadError {
         case noSpace(FileOperationError)
         /// There is a file at the destination, and it must not be replaced.
         case destinationExists(String)
-        /// The destination is not valid: an empty path or a folder.
+        /// The destination is not valid: an empty path or a directory.
         case destinationInvalid(String, expected: String)
         /// The partial file belongs to another user, is a link, or is not a regular file.
         case partialFileUnsafe(String)

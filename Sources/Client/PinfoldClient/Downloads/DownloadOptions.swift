@@ -2,7 +2,7 @@ public import HTTPTypes
 
 /// The destination of a download.
 public enum DownloadDestination: Sendable, ExpressibleByStringLiteral {
-    /// A path. A relative path is resolved against the current folder.
+    /// A path. A relative path is resolved against the current directory.
     case path(String)
     /// Chooses the destination based on the response. It is called once, when the head of the
     /// response to be written has arrived. Most callers use
@@ -30,10 +30,10 @@ public struct DownloadOptions: Sendable {
     /// cancelled download leaves them only if ``SessionTask/cancelProducingResumeData()`` was
     /// called or ``resumes`` is set.
     public var keepsPartialFile = true
-    /// The folder for the partial file, or `nil` for the destination's folder. It must be on the
+    /// The directory of the partial file, or `nil` for that of the destination. It must be on the
     /// same file system as the destination, because the file is moved by renaming it. It is
     /// required to resume downloads whose destination is chosen by the response.
-    public var folder: String?
+    public var partialFileDirectory: String?
     /// The accepted status codes. Any other status is an error, so that an error page is not saved
     /// as the file.
     public var acceptedStatus: ClosedRange<Int> = 200...299
@@ -61,8 +61,8 @@ public struct DownloadResponse: Sendable {
 extension DownloadResponse {
     /// Returns a file name for a response: the one in its Content-Disposition (RFC 6266), otherwise
     /// the last component of the request's path, and `download` if there is neither. The name never
-    /// leads to another folder. A field that is not valid UTF-8 is decoded as ISO 8859-1; several
-    /// fields that differ are ignored.
+    /// leads to another directory. A field that is not valid UTF-8 is decoded as ISO 8859-1;
+    /// several fields that differ are ignored.
     public static func suggestedName(
         for response: HTTPResponse, _ request: HTTPRequest
     ) -> String {

@@ -93,7 +93,7 @@ public struct SessionConfiguration: Sendable {
     public var cacheMemoryBytes = 0
     /// The size of the cache file in ``cacheDirectory``, in bytes, or 0 for no disk cache.
     public var cacheDiskBytes = 0
-    /// The absolute path of the folder for the cache file. If it does not exist, it is created,
+    /// The absolute path of the directory for the cache file. If it does not exist, it is created,
     /// accessible only to this user. Only one session of one process can use it at a time; others
     /// use memory only.
     public var cacheDirectory: String?

@@ -159,7 +159,7 @@ struct ClientWork: Sendable {
         saving.resumes = files.resume
         let folder = files.folder ?? "."
         // Needed to find the partial file before the response gives the name.
-        if files.output == nil { saving.folder = folder }
+        if files.output == nil { saving.partialFileDirectory = folder }
         let destination: DownloadDestination =
             files.output.map { .path($0) }
             ?? .chosen { "\(folder)/\(DownloadResponse.suggestedName(for: $0, $1))" }

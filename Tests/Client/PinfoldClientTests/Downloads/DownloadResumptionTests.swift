@@ -164,12 +164,12 @@ struct DownloadResumptionTests {
             let request = try HTTPRequest(.get, "\(server.url)/a")
             mkdir(folder.file("parts"), 0o700)
             var options = DownloadOptions.resuming
-            options.folder = folder.file("parts")
+            options.partialFileDirectory = folder.file("parts")
             let error = await failure { [options] in
                 _ = try await session.download(request, to: folder.destination, options: options)
             }
             #expect(error?.resumeData?.receivedBytes == 600)
-            options.folder = folder.file("parts/")
+            options.partialFileDirectory = folder.file("parts/")
             let response = try await session.download(
                 request, to: .path(folder.file("parts/.././a.bin")), options: options)
             #expect(response.resumedBytes == 600)

@@ -178,7 +178,7 @@ public struct Throttle: Sendable, Equatable {
 public enum MultipartError: Error, Sendable, Equatable, CustomStringConvertible {
     /// A file could not be opened, read or written, with this error number.
     case file(path: String, errno: Int32)
-    /// The path is a folder, a device or another kind of file without a length.
+    /// The path is a directory, a device or another kind of file without a length.
     case notAFile(path: String)
     /// A part does not have the length that was promised.
     case length(expected: Int64, found: Int64)

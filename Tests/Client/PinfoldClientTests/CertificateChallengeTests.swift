@@ -63,7 +63,8 @@ struct CertificateChallengeTests {
         #expect(outcome.error == nil && outcome.requests == 2 && outcome.connections == 1)
         #expect(log.challenges.map(\.method) == [.serverTrust, .clientCertificate])
         let challenge = try #require(log.challenges.last)
-        #expect(challenge.space.host == "127.0.0.1" && challenge.space.scheme == "https")
+        let space = challenge.protectionSpace
+        #expect(space.host == "127.0.0.1" && space.scheme == "https")
         #expect(challenge.response == nil && challenge.request == nil)
         let own = try CertificatePin.pins(in: TestAuthority.certificate).compactMap(\.certificate)
         #expect(challenge.serverTrust?.certificates == own)

@@ -64,11 +64,11 @@ struct ChallengeTests {
             #expect(server.requests.map(\.path) == ["/a/b", "/a/b", "/a/c"])
             let challenge = try #require(log.challenges.first)
             #expect(log.challenges.count == 1)
-            #expect(challenge.space == (try ProtectionSpace(server.url, realm: "cave")))
+            #expect(challenge.protectionSpace == (try ProtectionSpace(server.url, realm: "cave")))
             #expect(challenge.method == .basic && challenge.previousFailureCount == 0)
-            #expect(challenge.refusedCredential == nil && challenge.response?.status.code == 401)
+            #expect(challenge.rejectedCredential == nil && challenge.response?.status.code == 401)
             #expect(challenge.request?.url == "\(server.url)/a/b")
-            #expect(session.credentials.credential(for: challenge.space) == Self.right)
+            #expect(session.credentials.credential(for: challenge.protectionSpace) == Self.right)
         }
     }
 
@@ -99,7 +99,7 @@ struct ChallengeTests {
             // A rejected credential is not sent again.
             #expect(server.requests.count == 2)
             #expect(log.challenges.map(\.previousFailureCount) == [0, 1])
-            #expect(log.challenges.map(\.refusedCredential) == [nil, wrong])
+            #expect(log.challenges.map(\.rejectedCredential) == [nil, wrong])
             let space = try ProtectionSpace(server.url, realm: "cave")
             #expect(session.credentials.credential(for: space) == nil)
         }
@@ -336,15 +336,15 @@ struct ChallengeTests {
             } _: { server, runtime in
                 let url = server.url
                 let hook = log.hook { challenge in
-                    let own = try? ProtectionSpace(url, realm: challenge.space.realm)
-                    guard challenge.space == own else { return .rejectProtectionSpace }
+                    let own = try? ProtectionSpace(url, realm: challenge.protectionSpace.realm)
+                    guard challenge.protectionSpace == own else { return .rejectProtectionSpace }
                     return .useCredential(Self.right)
                 }
                 let session = try SessionManager(
                     configuration: .patient(challenges: hook), runtime: runtime)
                 let response = try await session.data(for: try HTTPRequest(.get, "\(url)/a"))
                 #expect(response.head.status.code == 401)
-                let spaces = log.challenges.map(\.space)
+                let spaces = log.challenges.map(\.protectionSpace)
                 #expect(spaces.map { "\($0.scheme)://\($0.host):\($0.port)" } == [other.url])
                 #expect(other.requests.map { $0.field("authorization") } == [nil])
             }

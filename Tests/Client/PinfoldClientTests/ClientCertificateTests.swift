@@ -130,7 +130,8 @@ struct ServerTrustTests {
         let challenge = try #require(log.challenges.first)
         #expect(log.challenges.count == 1)
         #expect(challenge.method == .serverTrust && challenge.response == nil)
-        #expect(challenge.space.host == "127.0.0.1" && challenge.space.scheme == "https")
+        let space = challenge.protectionSpace
+        #expect(space.host == "127.0.0.1" && space.scheme == "https")
         let trust = try #require(challenge.serverTrust)
         let own = try CertificatePin.pins(in: TestAuthority.certificate).compactMap(\.certificate)
         #expect(trust.certificates == own)

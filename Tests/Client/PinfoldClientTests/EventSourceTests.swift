@@ -94,7 +94,7 @@ struct EventSourceTests {
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             var options = Self.eager
             options.lastEventID = "0"
-            options.stateChanged = { states.note($0) }
+            options.onStateChange = { states.note($0) }
             let source = session.events(for: try HTTPRequest(.get, server.url), options: options)
             #expect(try await events(source) == ["message a 1"])
             #expect(server.requests.map { $0.field("last-event-id") } == ["0", "1", "1"])
@@ -162,7 +162,7 @@ struct EventSourceTests {
         let session = try SessionManager(configuration: .patient, runtime: runtime)
         var options = Self.eager
         options.maximumFailures = 3
-        options.stateChanged = { states.note($0) }
+        options.onStateChange = { states.note($0) }
         let request = try HTTPRequest(.get, "http://\(port.place)")
         let source = session.events(for: request, options: options)
         #expect(await failure { _ = try await events(source) }?.reason == .cannotConnect)
@@ -291,7 +291,7 @@ struct EventSourceTests {
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             var options = Self.eager
             options.reconnectionBounds = .seconds(3600) ... .seconds(3600)
-            options.stateChanged = { if case .waiting = $0 { reach.yield() } }
+            options.onStateChange = { if case .waiting = $0 { reach.yield() } }
             let source = session.events(for: try HTTPRequest(.get, server.url), options: options)
             let task = Task { await failure { _ = try await events(source) } }
             for await _ in reached { break }

@@ -25,7 +25,7 @@ struct NextStepTests {
     ) throws -> String {
         let rules = AttemptRules(
             redirects: redirects, retries: retries, remainingTime: remainingTime, elapsed: .zero,
-            now: 0, resendsUnanswered: resends)
+            now: 0, resendsUnansweredRequests: resends)
         var generator = Greatest()
         let step = rules.step(
             after: outcome, of: try HTTPRequest(method, "http://a.test/", fields: fields),

@@ -155,7 +155,7 @@ struct QueueTimeoutTests {
             let (error, timeout) = try await failure(server, session, options)
             #expect(timeout.limit == .requests(4) && timeout.origin == server.url)
             #expect(timeout.unreadResponses == 1 && timeout.suspendedTasks == 1)
-            #expect(timeout.unansweredRequests == 1 && timeout.unendingResponses == 1)
+            #expect(timeout.unansweredRequests == 1 && timeout.unfinishedResponses == 1)
             #expect(error.explanation.contains("1 suspended"))
             silent.cancel()
             _ = (unread, suspended, endless)
@@ -222,7 +222,7 @@ struct QueueTimeoutTests {
             var options = RequestOptions()
             options.queueTimeout = .milliseconds(500)
             let (error, timeout) = try await failure(server, session, options)
-            #expect(timeout.unendingResponses == 2 && timeout.responsesOfUnknownLength == 2)
+            #expect(timeout.unfinishedResponses == 2 && timeout.responsesOfUnknownLength == 2)
             #expect(error.explanation.hasSuffix(": 2 with a response whose length is not known"))
             for reader in readers {
                 reader.cancel()
@@ -241,7 +241,7 @@ struct QueueTimeoutTests {
             // The reading of the head, which a busy machine delays, may count ten times as long.
             options.queueTimeout = .seconds(2)
             let timeout = try await failure(server, session, options).timeout
-            #expect(timeout.unreadResponses == 1 && timeout.unendingResponses == 0, "\(timeout)")
+            #expect(timeout.unreadResponses == 1 && timeout.unfinishedResponses == 0, "\(timeout)")
             _ = stream
         }
     }

@@ -21,7 +21,7 @@ struct ResendTests {
     ) async throws {
         try await withServer(answer) { server, runtime in
             var configuration = SessionConfiguration.patient
-            configuration.resendsUnanswered = resends
+            configuration.resendsUnansweredRequests = resends
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             for _ in 0..<uses {
                 _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/first"))
@@ -47,7 +47,7 @@ struct ResendTests {
     }
 
     @Test func `fails otherwise, and says that its fate is unknown`() async throws {
-        #expect(!SessionConfiguration().resendsUnanswered)
+        #expect(!SessionConfiguration().resendsUnansweredRequests)
         try await withKeptConnection(resends: false) { server, session in
             let request = try HTTPRequest(.post, "\(server.url)/closed")
             let error = await failure {
@@ -58,7 +58,7 @@ struct ResendTests {
             #expect(error?.explanation.hasSuffix("processed is not known") ?? false)
             #expect(server.requests.map(\.connection) == [0, 0])
             var options = RequestOptions()
-            options.resendsUnanswered = true
+            options.resendsUnansweredRequests = true
             #expect(try await session.data(for: request, options: options).text == "!")
         }
     }
@@ -99,7 +99,7 @@ struct ResendTests {
         } _: { server, runtime in
             for resends in [true, false] {
                 var configuration = SessionConfiguration.patient
-                configuration.resendsUnanswered = resends
+                configuration.resendsUnansweredRequests = resends
                 let session = try SessionManager(configuration: configuration, runtime: runtime)
                 let early = await failure {
                     _ = try await session.data(for: try HTTPRequest(.post, "\(server.url)/closed"))

@@ -43,7 +43,7 @@ struct WebSocketFlowTests {
                 mayRead.broadcast()
             }
             var options = WebSocketOptions.patient
-            options.sentBytes = 1 << 20
+            options.sendBufferBytes = 1 << 20
             options.offersCompression = false
             let socket = try await session.webSocket(url, options: options)
             let sent = Locked(0)
@@ -87,7 +87,7 @@ struct WebSocketFlowTests {
             _ = socket.receiveAll()
         } _: { session, url, _ in
             var options = WebSocketOptions.patient
-            options.receivedMessages = 4
+            options.receiveBufferMessages = 4
             let socket = try await session.webSocket(url, options: options)
             // More than is buffered has arrived, and the server's socket is full.
             while sent.withLock({ $0 }) < 5 { await Task.yield() }
@@ -109,7 +109,7 @@ struct WebSocketFlowTests {
             _ = socket.receiveAll()
         } _: { session, url, _ in
             var options = WebSocketOptions.patient
-            options.receivedMessages = 1
+            options.receiveBufferMessages = 1
             let socket = try await session.webSocket(url, options: options)
             // Nobody receives: what does not fit is discarded.
             #expect(try await socket.close().code == 1000)

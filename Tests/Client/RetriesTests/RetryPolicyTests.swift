@@ -60,9 +60,9 @@ struct RetryPolicyTests {
 
     @Test(
         arguments: [
-            (.status(200, retryAfter: nil), .finalStatus),
-            (.status(404, retryAfter: "1"), .finalStatus),
-            (.status(501, retryAfter: nil), .finalStatus), (.responseCutOff, .responseBegun),
+            (.status(200, retryAfter: nil), .statusNotListed),
+            (.status(404, retryAfter: "1"), .statusNotListed),
+            (.status(501, retryAfter: nil), .statusNotListed), (.responseCutOff, .responseStarted),
             (.status(503, retryAfter: "61"), .retryAfterTooLong(61_000)),
             (.status(429, retryAfter: "99999999999999999999"), .retryAfterTooLong(.max)),
         ] as [(RetryPolicy.FailureReason, RetryPolicy.Reason)])
@@ -72,22 +72,22 @@ struct RetryPolicyTests {
 
     @Test func `does not send content again that is not repeatable`() {
         let attempt = RetryPolicy.Attempt(method: "PUT", canRepeatContent: false)
-        #expect(decide(.noResponse, attempt) == .giveUp(.contentGone))
-        #expect(decide(.status(408, retryAfter: nil), attempt) == .giveUp(.contentGone))
+        #expect(decide(.noResponse, attempt) == .giveUp(.contentNotRepeatable))
+        #expect(decide(.status(408, retryAfter: nil), attempt) == .giveUp(.contentNotRepeatable))
         // Nothing of it had been delivered yet.
         #expect(isRetried(.notConnected, attempt))
     }
 
     @Test func `ends after the maximum of attempts or of time`() {
         var attempt = RetryPolicy.Attempt(method: "GET", number: 3)
-        #expect(decide(.noResponse, attempt) == .giveUp(.attemptsUsedUp))
+        #expect(decide(.noResponse, attempt) == .giveUp(.attemptsExhausted))
         #expect(
             decide(.notConnected, RetryPolicy.Attempt(method: "GET"), .never)
-                == .giveUp(.attemptsUsedUp))
+                == .giveUp(.attemptsExhausted))
         attempt = RetryPolicy.Attempt(method: "GET", elapsedMilliseconds: 120_001)
-        #expect(decide(.noResponse, attempt) == .giveUp(.timeUsedUp))
+        #expect(decide(.noResponse, attempt) == .giveUp(.timeExhausted))
         attempt.elapsedMilliseconds = .max
-        #expect(decide(.status(503, retryAfter: "1"), attempt) == .giveUp(.timeUsedUp))
+        #expect(decide(.status(503, retryAfter: "1"), attempt) == .giveUp(.timeExhausted))
     }
 
     @Test func `waits a random part of a bound that doubles`() {

@@ -18,13 +18,13 @@ public struct AuthenticationChallenge: Sendable {
 
     /// The protection space of the challenge. It has no realm if the challenge is part of the TLS
     /// handshake.
-    public let space: ProtectionSpace
+    public let protectionSpace: ProtectionSpace
     /// The authentication method.
     public let method: Method
     /// How many credentials the server has already rejected for this request.
     public let previousFailureCount: Int
     /// The credential that was rejected last, or `nil` if there is none.
-    public let refusedCredential: Credential?
+    public let rejectedCredential: Credential?
     /// The response with status 401 or 407, or `nil` if the challenge is part of the TLS handshake.
     public let response: HTTPResponse?
     /// The request, without the session's credentials and cookies, or `nil` if the challenge is
@@ -38,14 +38,14 @@ public struct AuthenticationChallenge: Sendable {
     public let acceptedAuthorities: [[UInt8]]
 
     init(
-        space: ProtectionSpace, method: Method, previousFailureCount: Int = 0,
-        refusedCredential: Credential? = nil, response: HTTPResponse? = nil,
+        protectionSpace: ProtectionSpace, method: Method, previousFailureCount: Int = 0,
+        rejectedCredential: Credential? = nil, response: HTTPResponse? = nil,
         request: HTTPRequest? = nil, serverTrust: ServerTrust? = nil,
         acceptedAuthorities: [[UInt8]] = []
     ) {
-        (self.space, self.method) = (space, method)
+        (self.protectionSpace, self.method) = (protectionSpace, method)
         self.previousFailureCount = previousFailureCount
-        self.refusedCredential = refusedCredential
+        self.rejectedCredential = rejectedCredential
         (self.response, self.request) = (response, request)
         self.serverTrust = serverTrust
         self.acceptedAuthorities = acceptedAuthorities
@@ -83,10 +83,11 @@ public enum ChallengeDisposition: Sendable, Hashable {
 ///
 /// **Any host involved in a task may send a challenge**: besides the server of its URL, every
 /// server that a redirect leads to, even in clear text, and proxies. So a hook must check
-/// ``AuthenticationChallenge/space`` before it gives away a password:
+/// ``AuthenticationChallenge/protectionSpace`` before it gives away a password:
 ///
-///     let own = try? ProtectionSpace("https://example.com/", realm: challenge.space.realm)
-///     guard challenge.space == own else { return .rejectProtectionSpace }
+///     let space = challenge.protectionSpace
+///     let own = try? ProtectionSpace("https://example.com/", realm: space.realm)
+///     guard space == own else { return .rejectProtectionSpace }
 ///
 /// The hook may take its time: only tasks that need the answer wait for it. Tasks with the same
 /// challenge wait for the same answer, so that a user is asked only once. The hook is cancelled

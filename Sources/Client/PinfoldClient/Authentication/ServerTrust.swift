@@ -33,11 +33,11 @@ public struct ServerTrust: Sendable, Hashable {
         let space = ProtectionSpace(server)
         let trust = ServerTrust(certificates: server.certificates)
         let trustChallenge = AuthenticationChallenge(
-            space: space, method: .serverTrust, serverTrust: trust)
+            protectionSpace: space, method: .serverTrust, serverTrust: trust)
         guard await hook(trustChallenge) == .performDefaultHandling else { return .refused }
         guard let authorities = server.acceptedAuthorities else { return .trusted(nil) }
         let challenge = AuthenticationChallenge(
-            space: space, method: .clientCertificate, serverTrust: trust,
+            protectionSpace: space, method: .clientCertificate, serverTrust: trust,
             acceptedAuthorities: authorities)
         switch await hook(challenge) {
         case .useCertificate(let certificate):

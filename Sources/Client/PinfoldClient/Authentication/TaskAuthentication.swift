@@ -255,10 +255,10 @@ extension TaskAuthentication {
         return { prompt in
             await hook(
                 AuthenticationChallenge(
-                    space: ProtectionSpace(prompt.offer.space),
+                    protectionSpace: ProtectionSpace(prompt.offer.space),
                     method: .init(prompt.offer.scheme),
                     previousFailureCount: failures + (prompt.refused == nil ? 0 : 1),
-                    refusedCredential: prompt.refused.map { Credential($0) },
+                    rejectedCredential: prompt.refused.map { Credential($0) },
                     response: response, request: request, serverTrust: nil))
         }
     }

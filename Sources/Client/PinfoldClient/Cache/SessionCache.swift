@@ -20,7 +20,7 @@ public final class SessionCache: Sendable {
     }
 
     /// The size of the cache.
-    public struct Figures: Sendable, Hashable {
+    public struct Statistics: Sendable, Hashable {
         /// The number of responses in memory.
         public var memoryResponses: Int
         /// The size of the responses in memory, in bytes.
@@ -79,11 +79,11 @@ public final class SessionCache: Sendable {
     }
 
     /// The current size of the cache.
-    public var figures: Figures {
-        let figures = store.statistics()
-        return Figures(
-            memoryResponses: figures.memoryEntries, memoryBytes: figures.memoryBytes,
-            diskResponses: figures.diskEntries, diskBytes: figures.diskBytes)
+    public var statistics: Statistics {
+        let counts = store.statistics()
+        return Statistics(
+            memoryResponses: counts.memoryEntries, memoryBytes: counts.memoryBytes,
+            diskResponses: counts.diskEntries, diskBytes: counts.diskBytes)
     }
 
     /// The current state of the disk cache.

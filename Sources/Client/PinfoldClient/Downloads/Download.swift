@@ -237,7 +237,7 @@ struct Download {
         var request = request
         var asked = DownloadStep.RangeRequest(
             hasOwnRange: request.headerFields.contains(.range), resume: file?.resume,
-            hasSteppedBack: hasSteppedBack, acceptedStatus: options.acceptedStatus)
+            hasSteppedBack: hasSteppedBack, acceptedStatusCodes: options.acceptedStatusCodes)
         if let resume = file?.resume, let length = file?.length, length > 0 {
             // If all bytes are there, requests the last one again, so that the server confirms that
             // they are valid.

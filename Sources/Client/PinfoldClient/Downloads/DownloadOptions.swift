@@ -36,7 +36,7 @@ public struct DownloadOptions: Sendable {
     public var partialFileDirectory: String?
     /// The accepted status codes. Any other status is an error, so that an error page is not saved
     /// as the file.
-    public var acceptedStatus: ClosedRange<Int> = 200...299
+    public var acceptedStatusCodes: ClosedRange<Int> = 200...299
 
     /// Creates options with default values.
     public init() {}

@@ -23,7 +23,7 @@ enum DownloadStep: Equatable {
         var resume: ResumeData?
         /// Whether the last byte has already been requested again.
         var hasSteppedBack = false
-        var acceptedStatus: ClosedRange<Int> = 200...299
+        var acceptedStatusCodes: ClosedRange<Int> = 200...299
     }
 
     /// Decides what to do after a response.
@@ -37,7 +37,7 @@ enum DownloadStep: Equatable {
         case 416 where asked.offset != nil:
             let isWhole = response.contentRange == .unsatisfied(total: asked.offset ?? 0)
             self = isWhole && !asked.hasSteppedBack ? .stepBack : .restart
-        case let code where asked.acceptedStatus.contains(code):
+        case let code where asked.acceptedStatusCodes.contains(code):
             self = .take(from: 0, count: response.contentLength, total: response.contentLength)
         case let code: self = .refuse(.status(code))
         }

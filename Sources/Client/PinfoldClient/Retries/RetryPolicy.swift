@@ -20,7 +20,7 @@ public struct RetryPolicy: Hashable, Sendable {
     /// milliseconds.
     public var maximumElapsedMilliseconds: Int64
     /// The final status codes after which a request is repeated.
-    public var statuses: Set<Int>
+    public var statusCodes: Set<Int>
 
     /// Creates a policy. By default, it makes three attempts within two minutes, with up to half a
     /// second between the first two.
@@ -28,7 +28,7 @@ public struct RetryPolicy: Hashable, Sendable {
         maximumAttempts: Int = 3, firstDelayMilliseconds: Int64 = 500,
         maximumDelayMilliseconds: Int64 = 30_000, maximumRetryAfterMilliseconds: Int64 = 60_000,
         maximumElapsedMilliseconds: Int64 = 120_000,
-        statuses: Set<Int> = [408, 421, 425, 429, 500, 502, 503, 504]
+        statusCodes: Set<Int> = [408, 421, 425, 429, 500, 502, 503, 504]
     ) {
         precondition(maximumAttempts > 0, "at least one attempt is required")
         precondition(
@@ -40,7 +40,7 @@ public struct RetryPolicy: Hashable, Sendable {
         self.maximumDelayMilliseconds = maximumDelayMilliseconds
         self.maximumRetryAfterMilliseconds = maximumRetryAfterMilliseconds
         self.maximumElapsedMilliseconds = maximumElapsedMilliseconds
-        self.statuses = statuses
+        self.statusCodes = statusCodes
     }
 
     /// A policy that makes every request once.
@@ -98,18 +98,18 @@ public struct RetryPolicy: Hashable, Sendable {
     /// The reason why a request is not repeated.
     public enum Reason: Hashable, Sendable {
         /// The maximum number of attempts has been made.
-        case attemptsUsedUp
+        case attemptsExhausted
         /// The next attempt would begin too late.
-        case timeUsedUp
+        case timeExhausted
         /// The request may already have had its effect on the server, and repeating it would not be
         /// idempotent.
         case notIdempotent
         /// The content cannot be sent again.
-        case contentGone
+        case contentNotRepeatable
         /// Part of the response has already been delivered to the caller.
-        case responseBegun
-        /// The status is not one of ``RetryPolicy/statuses``.
-        case finalStatus
+        case responseStarted
+        /// The status is not one of ``RetryPolicy/statusCodes``.
+        case statusNotListed
         /// The server requests a longer delay than is allowed; in milliseconds.
         case retryAfterTooLong(Int64)
     }
@@ -132,7 +132,7 @@ public struct RetryPolicy: Hashable, Sendable {
         using generator: inout some RandomNumberGenerator
     ) -> Decision {
         if let reason = refusal(failure, attempt) { return .giveUp(reason) }
-        guard attempt.number < maximumAttempts else { return .giveUp(.attemptsUsedUp) }
+        guard attempt.number < maximumAttempts else { return .giveUp(.attemptsExhausted) }
         var delay = Int64.random(in: 0...bound(ofDelay: attempt.number), using: &generator)
         if case .status(_, let field?) = failure,
             let asked = Self.milliseconds(retryAfter: field, now: now)
@@ -147,21 +147,21 @@ public struct RetryPolicy: Hashable, Sendable {
             delay = 0
         }
         let (end, isTooLarge) = attempt.elapsedMilliseconds.addingReportingOverflow(delay)
-        guard !isTooLarge, end <= maximumElapsedMilliseconds else { return .giveUp(.timeUsedUp) }
+        guard !isTooLarge, end <= maximumElapsedMilliseconds else { return .giveUp(.timeExhausted) }
         return .retry(afterMilliseconds: delay)
     }
 
     private func refusal(_ failure: FailureReason, _ attempt: Attempt) -> Reason? {
         switch failure {
         case .notConnected: return nil
-        case .responseCutOff: return .responseBegun
-        case .status(let status, _) where !statuses.contains(status): return .finalStatus
+        case .responseCutOff: return .responseStarted
+        case .status(let status, _) where !statusCodes.contains(status): return .statusNotListed
         // The request was not processed (RFC 9110, sections 15.5.9 and 15.5.20; RFC 8470).
         case .status(408, _), .status(421, _), .status(425, _): break
         case .noResponse, .status:
             guard attempt.isIdempotent else { return .notIdempotent }
         }
-        return attempt.canRepeatContent ? nil : .contentGone
+        return attempt.canRepeatContent ? nil : .contentNotRepeatable
     }
 
     /// The upper bound of the delay after a number of attempts.

@@ -48,6 +48,6 @@ struct QueueHolders {
         return QueueTimeoutError(
             limit: limit, waited: .milliseconds(request.queueMilliseconds), origin: origin.text,
             unreadResponses: unread, suspendedTasks: suspended, unansweredRequests: unanswered,
-            unendingResponses: unending, responsesOfUnknownLength: ofUnknownLength)
+            unfinishedResponses: unending, responsesOfUnknownLength: ofUnknownLength)
     }
 }

@@ -28,8 +28,8 @@ public struct QueueTimeoutError: Error, Hashable, Sendable, CustomStringConverti
     public let unansweredRequests: Int
     /// The number of requests whose response has been read as far as it has arrived, but does not
     /// end.
-    public let unendingResponses: Int
-    /// The number among ``unendingResponses`` whose length is unknown, so that more content may
+    public let unfinishedResponses: Int
+    /// The number among ``unfinishedResponses`` whose length is unknown, so that more content may
     /// arrive.
     public let responsesOfUnknownLength: Int
 
@@ -41,7 +41,7 @@ public struct QueueTimeoutError: Error, Hashable, Sendable, CustomStringConverti
             (unreadResponses, "with a response that nobody reads"),
             (suspendedTasks, "suspended"), (unansweredRequests, "without a response yet"),
             (responsesOfUnknownLength, "with a response whose length is not known"),
-            (unendingResponses - responsesOfUnknownLength, "with a response that does not end"),
+            (unfinishedResponses - responsesOfUnknownLength, "with a response that does not end"),
         ]
         let held = parts.filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }.joined(separator: ", ")
         let milliseconds = waited.wholeMilliseconds

@@ -62,17 +62,18 @@ public struct SessionConfiguration: Sendable {
     /// connection and never saw the request; but it may also have failed while processing it, and
     /// then the request is processed twice. Requests with an idempotent method (RFC 9110 section
     /// 9.2.2) are sent again in any case.
-    public var resendsUnanswered = false
+    public var resendsUnansweredRequests = false
     /// Called if a server requires credentials that the session does not have
     /// (``SessionManager/credentials``). If it is `nil`, tasks get the responses with the
     /// challenges.
     ///
     /// Servers that redirects lead to and proxies can send challenges, too. A hook must check
-    /// ``AuthenticationChallenge/space`` (see ``ChallengeHook``).
+    /// ``AuthenticationChallenge/protectionSpace`` (see ``ChallengeHook``).
     ///
     /// Basic credentials are also sent in clear text, as NSURLSession does, where anyone on the
-    /// path can read the password. A hook can check the scheme of ``AuthenticationChallenge/space``
-    /// and refuse. With pins, nothing is ever sent in clear text.
+    /// path can read the password. A hook can check the scheme of
+    /// ``AuthenticationChallenge/protectionSpace`` and refuse. With pins, nothing is ever sent in
+    /// clear text.
     public var challenges: ChallengeHook?
     /// Returns whether ``challenges`` has credentials for a server, whatever the realm. If it has,
     /// a challenge of that server that cannot be parsed is an error. If this closure is `nil`, it
@@ -246,8 +247,8 @@ public struct RequestOptions: Sendable {
     public var redirects: RedirectRule?
     /// Overrides ``SessionConfiguration/retries``.
     public var retries: RetryPolicy?
-    /// Overrides ``SessionConfiguration/resendsUnanswered``.
-    public var resendsUnanswered: Bool?
+    /// Overrides ``SessionConfiguration/resendsUnansweredRequests``.
+    public var resendsUnansweredRequests: Bool?
     /// Whether cookies of ``SessionConfiguration/cookies`` are sent, and those of the response
     /// stored (`HTTPShouldHandleCookies`).
     public var handlesCookies = true

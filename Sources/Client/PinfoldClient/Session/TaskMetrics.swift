@@ -29,8 +29,8 @@ public struct TaskMetrics: Sendable, Hashable {
         /// ``SessionConfiguration/retries`` allowed a repetition.
         case retry
         /// The reused connection of the previous request was closed without a response
-        /// (``SessionConfiguration/resendsUnanswered``). If it is sent again because its method is
-        /// idempotent, it does not count as a separate request.
+        /// (``SessionConfiguration/resendsUnansweredRequests``). If it is sent again because its
+        /// method is idempotent, it does not count as a separate request.
         case resend
     }
 
@@ -109,7 +109,7 @@ public struct TaskMetrics: Sendable, Hashable {
     /// The number of requests repeated after a failure (``SessionConfiguration/retries``).
     public var retries: Int { count(of: .retry) }
     /// The number of requests repeated because their reused connection was closed without a
-    /// response (``SessionConfiguration/resendsUnanswered``).
+    /// response (``SessionConfiguration/resendsUnansweredRequests``).
     public var resends: Int { count(of: .resend) }
 
     private func count(of cause: Cause) -> Int { transactions.count { $0.cause == cause } }

@@ -90,7 +90,7 @@ public struct EventSource: AsyncSequence, Sendable {
         }
 
         private mutating func close() {
-            if !isOver { source.options.stateChanged?(.closed) }
+            if !isOver { source.options.onStateChange?(.closed) }
             (isOver, stream, error, events) = (true, nil, nil, [])
         }
 
@@ -99,7 +99,7 @@ public struct EventSource: AsyncSequence, Sendable {
         private mutating func connect(
             _ actor: isolated (any Actor)?
         ) async throws(ClientError) {
-            source.options.stateChanged?(.connecting)
+            source.options.onStateChange?(.connecting)
             let response: StreamedResponse
             do throws(ClientError) {
                 response = try await source.session.response(
@@ -117,7 +117,7 @@ public struct EventSource: AsyncSequence, Sendable {
                 content: response.content.makeAsyncIterator(),
                 parser: ServerSentEventParser(
                     limits: source.options.limits, lastEventID: reconnection.lastEventID))
-            source.options.stateChanged?(.open(response.head))
+            source.options.onStateChange?(.open(response.head))
         }
 
         /// If the response is not kept, it is cancelled.
@@ -144,7 +144,7 @@ public struct EventSource: AsyncSequence, Sendable {
             case .end: close()
             case .fail(let error): throw error
             case .reconnect(let wait):
-                source.options.stateChanged?(.waiting(wait, error))
+                source.options.onStateChange?(.waiting(wait, error))
                 do { try await Task.sleep(for: wait) } catch {
                     throw ClientError.cancelled().about(source.request)
                 }
@@ -238,7 +238,7 @@ public struct EventSourceOptions: Sendable {
     /// The maximum sizes of an event and of a line.
     public var limits = ServerSentEventParser.Limits()
     /// Receives the state of an iterator, in the task that iterates.
-    public var stateChanged: (@Sendable (EventSource.State) -> Void)?
+    public var onStateChange: (@Sendable (EventSource.State) -> Void)?
 
     /// Creates options with default values.
     public init() {}

@@ -38,7 +38,7 @@ extension SessionManager {
         var generator = SystemRandom()
         let handshake = WebSocketHandshake(
             protocols: protocols, offersCompression: options.offersCompression, using: &generator)
-        let output = WebSocketOutput(limit: options.sentBytes)
+        let output = WebSocketOutput(limit: options.sendBufferBytes)
         var requestOptions = options.request
         requestOptions.redirects = requestOptions.redirects ?? RedirectRule.none
         requestOptions.decodesContent = false

@@ -10,7 +10,7 @@ public import HTTPTypes
 ///
 /// Any number of tasks may send and receive concurrently. Each message is delivered to one of them,
 /// in the order of their calls. Pings are answered automatically, unless so many messages are
-/// waiting that reading from the server is paused (``WebSocketOptions/receivedMessages``).
+/// waiting that reading from the server is paused (``WebSocketOptions/receiveBufferMessages``).
 ///
 /// If an open WebSocket is released, it is cancelled as by ``cancel()``.
 public final class WebSocket: Sendable {
@@ -60,7 +60,7 @@ public final class WebSocket: Sendable {
             role: .client,
             limits: WebSocketConnection.Limits(
                 messageBytes: max(1, options.maximumMessageBytes),
-                sentFrameBytes: max(1, options.sentFrameBytes)),
+                sentFrameBytes: max(1, options.maximumFrameBytes)),
             compresses: agreement.compresses)
         let core = WebSocketCore(
             connection, output, response.content.guardian.channel, response.request, options)
@@ -118,7 +118,7 @@ public final class WebSocket: Sendable {
     // MARK: Sending
 
     /// Sends a message. Returns once the message has been buffered; if
-    /// ``WebSocketOptions/sentBytes`` or more are waiting to be sent, suspends until there is
+    /// ``WebSocketOptions/sendBufferBytes`` or more are waiting to be sent, suspends until there is
     /// space. Messages are sent in the order of the calls.
     ///
     /// - Throws: ``ClientError``, with ``ClientError/Reason/connectionLost`` if the connection is
@@ -185,15 +185,15 @@ public struct WebSocketOptions: Sendable {
     /// message closes the connection with code 1009.
     public var maximumMessageBytes = 16 << 20
     /// The maximum size of a sent frame, in bytes. Longer messages are split.
-    public var sentFrameBytes = 64 << 10
+    public var maximumFrameBytes = 64 << 10
     /// The number of bytes waiting to be sent from which
     /// ``WebSocket/send(_:)-(WebSocket.Message)`` suspends.
     /// At most this number and one message are buffered.
-    public var sentBytes = 1 << 20
+    public var sendBufferBytes = 1 << 20
     /// The number of messages waiting to be received from which reading from the server is paused.
-    public var receivedMessages = 256
+    public var receiveBufferMessages = 256
     /// The number of their bytes from which reading is paused.
-    public var receivedBytes = 1 << 20
+    public var receiveBufferBytes = 1 << 20
     /// How long the server may take to answer a close frame, and then to close the connection.
     public var closeTimeout = Duration.seconds(10)
 

@@ -208,7 +208,8 @@ final class WebSocketCore: Sendable {
     }
 
     private func hasRoom(_ state: State) -> Bool {
-        state.inboxCount < options.receivedMessages && state.inboxBytes < options.receivedBytes
+        state.inboxCount < options.receiveBufferMessages
+            && state.inboxBytes < options.receiveBufferBytes
     }
 
     /// Whether the reading task continues. While the connection is closing, it always does, in

@@ -65,7 +65,7 @@ struct AttemptRules: Sendable {
     var now: Int64
     /// Whether a request whose reused connection was closed is sent again once, whatever its
     /// method.
-    var resendsUnanswered = false
+    var resendsUnansweredRequests = false
 
     /// Decides what to do after an attempt.
     ///
@@ -84,7 +84,7 @@ struct AttemptRules: Sendable {
             {
                 return .authenticate(.proxy(forTunnel: true))
             }
-            if resendsUnanswered, error.wasLeftUnanswered, hasRepeatableContent,
+            if resendsUnansweredRequests, error.wasLeftUnanswered, hasRepeatableContent,
                 counts.resends == 0
             {
                 return .resend
@@ -117,7 +117,7 @@ struct AttemptRules: Sendable {
 
     /// Whether a status is final: it asks for neither credentials nor another location nor a retry.
     static func isFinal(_ status: Int, _ retries: RetryPolicy) -> Bool {
-        200..<300 ~= status && !retries.statuses.contains(status)
+        200..<300 ~= status && !retries.statusCodes.contains(status)
     }
 
     private static func challenger(_ response: HTTPResponse) -> NextStep.Challenger? {
@@ -182,7 +182,8 @@ extension AttemptRules {
             retries: options.retries ?? session.retries,
             remainingTime: session.resourceTimeout - elapsed, elapsed: elapsed,
             now: Clock.coarseWallSeconds(),
-            resendsUnanswered: options.resendsUnanswered ?? session.resendsUnanswered)
+            resendsUnansweredRequests: options.resendsUnansweredRequests
+                ?? session.resendsUnansweredRequests)
     }
 }
 

@@ -136,7 +136,7 @@ struct ClientConnectionOptions: ParsableArguments {
         configuration.redirects = maxRedirects == 0 ? .none : .follow(maximum: maxRedirects)
         if retry > 0 { configuration.retries = RetryPolicy(maximumAttempts: retry + 1) }
         // Like curl.
-        configuration.resendsUnanswered = true
+        configuration.resendsUnansweredRequests = true
         if let proxy {
             configuration.proxies = proxy.isEmpty ? .direct : .fixed(try Proxy(proxy))
         }
@@ -152,7 +152,7 @@ struct ClientConnectionOptions: ParsableArguments {
             configuration.answersOrigin = isAsked
             configuration.challenges = { challenge in
                 guard challenge.serverTrust == nil else { return .performDefaultHandling }
-                return isAsked(challenge.space)
+                return isAsked(challenge.protectionSpace)
                     ? .useCredential(credential) : .rejectProtectionSpace
             }
         }

@@ -112,7 +112,7 @@ struct DownloadRefusalTests {
             #expect((error?.underlying as? DownloadError)?.response?.status.code == 404)
             #expect(folder.names == [])
             var options = DownloadOptions()
-            options.acceptedStatus = 100...599
+            options.acceptedStatusCodes = 100...599
             _ = try await session.download(request, to: folder.destination, options: options)
             #expect(folder.bytes(of: "a.bin") == Array("no such thing".utf8))
         }

@@ -141,7 +141,7 @@ struct DownloadResumptionTests {
         } _: { server, runtime in
             var configuration = SessionConfiguration.patient
             configuration.retries = Self.policy(2)
-            configuration.resendsUnanswered = true
+            configuration.resendsUnansweredRequests = true
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/first"))
             // More content than the engine keeps in order to send it again by itself.

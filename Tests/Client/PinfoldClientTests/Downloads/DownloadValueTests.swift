@@ -144,7 +144,7 @@ struct DownloadValueTests {
         #expect(step(Self.part(nil, status: 200)) == .take(from: 0, count: nil, total: nil))
         #expect(step(Self.part(nil, status: 404)) == .refuse(.status(404)))
         #expect(
-            step(Self.part(nil, status: 404)) { $0.acceptedStatus = 100...599 }
+            step(Self.part(nil, status: 404)) { $0.acceptedStatusCodes = 100...599 }
                 == .take(from: 0, count: nil, total: nil))
     }
 

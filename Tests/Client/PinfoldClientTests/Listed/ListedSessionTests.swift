@@ -196,12 +196,12 @@ struct ListedSessionTests {
             for number in 0..<70 {
                 _ = try await session.data(for: try HTTPRequest(.get, "\(server.url)/\(number)"))
                 await cache.flush()
-                #expect(cache.figures.memoryBytes <= 4 << 20)
-                #expect(cache.figures.diskBytes <= 20 << 20)
+                #expect(cache.statistics.memoryBytes <= 4 << 20)
+                #expect(cache.statistics.diskBytes <= 20 << 20)
             }
             #expect(cache.disk == .ready)
-            #expect(cache.figures.memoryBytes > 2 << 20)
-            #expect(cache.figures.diskBytes > 10 << 20)
+            #expect(cache.statistics.memoryBytes > 2 << 20)
+            #expect(cache.statistics.diskBytes > 10 << 20)
             session.invalidate()
         }
     }

@@ -185,7 +185,7 @@ struct ProxyChallengeTests {
             #expect(
                 challenges.map(\.previousFailureCount) == (forSession ? [0, 1] : [0, 1, 0, 1]))
             let space = Space(try Proxy(proxy.url), realm: "office")
-            #expect(challenges.allSatisfy { $0.space == space })
+            #expect(challenges.allSatisfy { $0.protectionSpace == space })
             #expect(challenges.first?.response?.status.code == 407)
             let kept = session.credentials.credential(for: space)
             #expect(kept == (forSession ? Self.right : nil))

@@ -79,8 +79,8 @@ package enum ContentCodings {
         _ coding: ContentCoding, _ content: UnsafeRawBufferPointer
     ) -> Int {
         guard coding == .gzip, content.count >= 18 else { return 0 }
-        let said = (1...4).reduce(0) { $0 << 8 | Int(content[content.count - $1]) }
-        return said / 1032 <= content.count ? said : 0
+        let declared = (1...4).reduce(0) { $0 << 8 | Int(content[content.count - $1]) }
+        return declared / 1032 <= content.count ? declared : 0
     }
 
     /// Encodes the content. The same content always gives the same bytes, as long as the library is

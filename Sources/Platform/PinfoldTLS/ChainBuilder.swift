@@ -148,7 +148,7 @@ struct ChainBuilder {
         if case .weakCryptography = failure { true } else { false }
     }
 
-    /// Whether a broken rule is the reason behind what the library says.
+    /// Whether a broken rule explains the library's error.
     static func explains(_ rule: CertificateRule, _ failure: ChainError) -> Bool {
         switch failure {
         case .wrongPurpose, .weakCryptography, .other, .badSignature: true

@@ -12,8 +12,8 @@ struct SocketState {
     /// The errno of the last receive or send that failed for good.
     var errorNumber: Int32 = 0
     /// Whether a handshake is under way. A library that has failed to send does not read what the
-    /// peer said before it went away: therefore sending pretends to succeed until that has been
-    /// read.
+    /// peer sent before it closed the connection: therefore sending pretends to succeed until that
+    /// has been read.
     var isShakingHands = false
     /// Whether sending has pretended to succeed; `errorNumber` is why it failed.
     private(set) var hasLostOutput = false

@@ -136,12 +136,11 @@ struct StapleVerifier {
             let found = lists.failure(
                 of: signer, issuedBy: issuer, level: verifier.securityLevel, at: time)
             guard let found, !waives || found.reason == .revoked else { return nil }
-            return "of its responder it is said that \(found)"
+            return "its responder's certificate is not accepted: \(found)"
         }
         guard !waives, asksForNoCheck(chain) else { return nil }
         return "the certificate of its responder, \(X509View(signer).subject), lacks "
-            + "id-pkix-ocsp-nocheck, and there is no CRL to check it "
-            + "in"
+            + "id-pkix-ocsp-nocheck, and there is no CRL to check it in"
     }
 
     /// Whether a responder that nobody can check is refused.
@@ -211,10 +210,10 @@ extension OCSPResponse {
             let string = value?.assumingMemoryBound(to: ASN1_STRING.self)
         else { return NID_sha1 }
         var position = ASN1_STRING_get0_data(string)
-        guard let said = d2i_RSA_PSS_PARAMS(nil, &position, Int(ASN1_STRING_length(string)))
+        guard let parameters = d2i_RSA_PSS_PARAMS(nil, &position, Int(ASN1_STRING_length(string)))
         else { return NID_sha1 }
-        defer { RSA_PSS_PARAMS_free(said) }
-        guard let algorithm = said.pointee.hashAlgorithm else { return NID_sha1 }
+        defer { RSA_PSS_PARAMS_free(parameters) }
+        guard let algorithm = parameters.pointee.hashAlgorithm else { return NID_sha1 }
         var identifier: OpaquePointer?
         X509_ALGOR_get0(&identifier, nil, nil, algorithm)
         return OBJ_obj2nid(identifier)

@@ -14,7 +14,7 @@ package class TLSConnection {
     final let ssl: OpaquePointer
     final let socket: UnsafeMutablePointer<SocketState>
     /// The session that carries this one's bytes, used by nobody else, or `nil` if the socket does.
-    /// With an outer session, whatever is said here about the socket applies to what is below that
+    /// With an outer session, everything stated here about the socket applies to what is below that
     /// session.
     package final let outer: TLSConnection?
 
@@ -23,7 +23,8 @@ package class TLSConnection {
         didSet { isBroken = failure != nil }
     }
     /// Why nothing can be sent any more, while received data is still being read: a peer that has
-    /// gone away may have said why, or have answered. `nil` if sending has not failed.
+    /// closed the connection may have sent an alert before, or an answer. `nil` if sending has not
+    /// failed.
     private final var sendFailure: TLSError? {
         didSet { cannotSend = sendFailure != nil }
     }

@@ -65,7 +65,7 @@ package final class TLSServerConnection: TLSConnection {
         return Unmanaged<TLSServerConnection>.fromOpaque(data).takeUnretainedValue()
     }
 
-    // MARK: What the client said
+    // MARK: The ClientHello
 
     /// The contents of the client's first message; `nil` until all of it has arrived.
     package var clientHello: TLSClientHello? {

@@ -100,7 +100,8 @@ public struct ClientError: Error, Sendable, CustomStringConvertible {
     public let presentedPins: [String]
     /// The status and fields with which a proxy refused a tunnel; otherwise `nil`.
     public let proxyResponse: HTTPResponse?
-    /// The underlying error, if it says more. For a download, it is always a ``DownloadError``.
+    /// The underlying error, if it has more detail. For a download, it is always a
+    /// ``DownloadError``.
     public internal(set) var underlying: (any Error)?
     /// Whether it is certain that nothing of the request was sent to its server, in any of the
     /// task's attempts, so that it has not been processed.

@@ -234,8 +234,8 @@ final class TransferChannel: Sendable {
         }
     }
 
-    /// Returns `nil` if there is nothing yet. `wakes`: whether the loop must be told that there is
-    /// space.
+    /// Returns `nil` if there is nothing yet. `wakes`: whether the loop must be notified that there
+    /// is space.
     private static func takePart(
         from state: inout State
     ) -> (Result<[UInt8]?, ClientError>?, wakes: Bool) {

@@ -24,7 +24,7 @@ package enum StoredHead {
     /// - Parameters:
     ///   - response: the response.
     ///   - bytes: the head's bytes.
-    ///   - storable: what `StoreDecision` said of it.
+    ///   - storable: the result of `StoreDecision` for it.
     ///   - writer: room for `response.length + maximumAddedBytes`.
     package static func write(
         _ response: ResponseHead, in bytes: Span<UInt8>, for storable: Storable,

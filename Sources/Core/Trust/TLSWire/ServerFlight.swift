@@ -59,7 +59,7 @@ package struct ServerFlight {
         stream = HandshakeStream(limits: limits)
     }
 
-    /// The ServerHello, which tells where the client's session may have been seen before.
+    /// The ServerHello, which shows where the client's session may have been seen before.
     package var serverHello: ServerHello? { server }
 
     /// Consumes the next bytes from the server; returns `nil` if more are needed.

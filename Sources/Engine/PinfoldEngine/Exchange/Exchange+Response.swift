@@ -123,7 +123,7 @@ extension Exchange {
         for field in response.fields where field.id == .upgrade {
             writer.append(field: .upgrade, bytes.extracting(field.value.indices))
         }
-        // Whoever sends Upgrade says so in Connection (RFC 9110 §7.8).
+        // A sender of Upgrade must list it in Connection (RFC 9110 §7.8).
         writer.append(field: .connection, "Upgrade")
     }
 

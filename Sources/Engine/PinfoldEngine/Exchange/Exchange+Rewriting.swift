@@ -68,17 +68,17 @@ extension Exchange {
             if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
                 return .moveToContent(query: query)
             }
-            // A client that has no parameters to post says so, in its format.
+            // A client that has no parameters to post sends an empty set of them, in its format.
             guard translation.acceptsEmptyContent else { return nil }
         }
-        let (type, says) = withRequestHead { bytes in
+        let (type, noTransform) = withRequestHead { bytes in
             (
                 MessageFacts.contentType(of: request.fields, in: bytes),
                 MessageFacts.noTransform(request: request, in: bytes)
             )
         }
         guard try translation.applies(toContentType: type) else { return nil }
-        if says {
+        if noTransform {
             guard rules.requestRules.body?.noTransform == .refuse else { return nil }
             throw TransformationError(
                 .requestNoTransform, "its sender wants it unchanged (no-transform)")

@@ -88,7 +88,7 @@ extension InspectedTunnel {
                 seen = 0
                 if input.isEmpty { self.input = nil }
                 go(to: .retrying, within: policy.timeouts(for: authority).connectMilliseconds)
-            // The server need not get an alert: closing its connection says the same.
+            // The server need not get an alert: closing its connection has the same effect.
             case .leaves: close(nil)
             case nil: seen += fresh.count
             }

@@ -1,7 +1,7 @@
 import PinfoldResolver
 
 extension ResolveError {
-    /// Everything that is said of it as the reason of an exchange.
+    /// Its entry as the reason of an exchange.
     package var entry: ReasonEntry {
         switch self {
         case .nxdomain:

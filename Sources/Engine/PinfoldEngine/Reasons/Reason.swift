@@ -41,7 +41,7 @@ package enum Reason: Hashable, Sendable {
     case trust(TrustReason)
     /// A certificate of the server's chain breaks a rule of `tls.profile`.
     case profile(CertificateRule)
-    /// What is said of a certificate's revocation (`tls.crls`) does not let the server pass.
+    /// The revocation status of a certificate (`tls.crls`) does not let the server pass.
     case revocation(RevocationReason)
     /// There is no secure connection to the server.
     case tls(TLSReason)

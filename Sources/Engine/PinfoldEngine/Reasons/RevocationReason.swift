@@ -1,7 +1,7 @@
 import Trust
 
 extension RevocationReason {
-    /// Everything that is said of a chain that is refused for it.
+    /// The entry of a chain that is refused for it.
     package var entry: ReasonEntry {
         switch self {
         case .revoked:

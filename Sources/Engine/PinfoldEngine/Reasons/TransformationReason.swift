@@ -1,7 +1,7 @@
 import Transformation
 
 extension TransformationReason {
-    /// Everything that is said of it.
+    /// Its entry.
     var entry: ReasonEntry {
         switch self {
         case .requestBodyInvalid:

@@ -158,7 +158,7 @@ final class ResponseFilter: EventHandler, UpstreamStream {
     var serverCertificate: ServerCertificate? { stream.serverCertificate }
 }
 
-// What the stream tells.
+// The stream's events.
 extension ResponseFilter: UpstreamConsumer {
     func upstreamReady(_ upstream: any UpstreamStream) {}
     var mayBeRepeated: Bool { exchange?.mayBeRepeated ?? false }

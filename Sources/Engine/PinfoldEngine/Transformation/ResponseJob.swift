@@ -122,7 +122,7 @@ extension ResponseChecks {
     func plan(
         for response: borrowing ResponseHead, in bytes: Span<UInt8>, answering method: Method
     ) throws(TransformationError) -> ContentPlan? {
-        // Of 416 it says how long the representation is of which nothing comes (RFC 9110 §14.4).
+        // In a 416, it only gives the representation's length (RFC 9110 §14.4).
         let hasRange = response.fields.contains(.contentRange) && response.status != 416
         return try plan(
             contentType: MessageFacts.contentType(of: response.fields, in: bytes),

@@ -1,6 +1,6 @@
 /// The life of one exchange as a pure state machine: without streams, clocks or side effects.
 ///
-/// Every event is passed to ``handle(_:)``; the reaction says what to release and then how to
+/// Every event is passed to ``handle(_:)``; the reaction defines what to release and then how to
 /// continue, if at all. A connection to the server is part of the states in which there is one:
 /// forwarding without an upstream cannot be expressed.
 ///

@@ -68,7 +68,7 @@ extension Exchange {
             if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
                 return .moveToContent(query: query)
             }
-            // A client that has no parameters to post sends an empty set of them, in its format.
+            // In these formats, empty content means that there are no parameters.
             guard translation.acceptsEmptyContent else { return nil }
         }
         let (type, noTransform) = withRequestHead { bytes in

@@ -58,7 +58,7 @@ package struct LabelTable: Sendable, Equatable {
         slots = fixed.map { Slot(label: $0, use: 0, state: .inForce) }
         self.permanent = fixed.count
         for (slot, label) in fixed.enumerated() { slotIndexes[label] = slot }
-        putInForce(labels)
+        activate(labels)
     }
 
     /// The indexes of a configuration's values, assigning slots to unknown ones. The configuration
@@ -78,7 +78,7 @@ package struct LabelTable: Sendable, Equatable {
     }
 
     /// Puts the values of a configuration in force, and no others.
-    package mutating func putInForce(_ labels: [String]) {
+    package mutating func activate(_ labels: [String]) {
         _ = indexes(for: labels)
         let wanted = Set(labels)
         for slot in slots.indices.dropFirst(permanent) where slots[slot].state != .removed {

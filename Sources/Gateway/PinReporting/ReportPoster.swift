@@ -72,7 +72,7 @@ struct ReportPoster {
             defer { Descriptors.close(descriptor) }
             var channel = Channel(descriptor: descriptor)
             if destination.origin.scheme == .https {
-                channel.tls = try shakeHands(descriptor, destination.origin)
+                channel.tls = try performHandshake(descriptor, destination.origin)
             }
             try send(Self.request(body, to: destination), over: channel)
             isSent = true
@@ -172,7 +172,7 @@ struct ReportPoster {
         }
     }
 
-    private func shakeHands(
+    private func performHandshake(
         _ descriptor: Int32, _ origin: UpstreamOrigin
     ) throws(DeliveryError) -> TLSClientConnection {
         do throws(TLSError) {

@@ -45,7 +45,7 @@ struct FileWatch {
     private let files: DatabaseFiles
     private var database: Seen?
     private var log: Seen?
-    private var nextLook: Int64 = 0
+    private var nextCheck: Int64 = 0
     private static let interval: Int64 = 1_000_000_000
 
     init(_ files: DatabaseFiles) { self.files = files }
@@ -53,8 +53,8 @@ struct FileWatch {
     /// Whether a second has passed since this last returned `true`: time to check the lock file.
     mutating func isDue() -> Bool {
         let now = Clock.monotonicNanoseconds()
-        guard now >= nextLook else { return false }
-        nextLook = now + Self.interval
+        guard now >= nextCheck else { return false }
+        nextCheck = now + Self.interval
         return true
     }
 

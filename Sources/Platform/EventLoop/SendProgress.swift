@@ -56,7 +56,7 @@ package struct IdleTime {
     }
 
     /// The time until the first or next check, or `nil` if the time is over.
-    package func nextLook(of milliseconds: Int64, at now: Int64) -> Int64? {
+    package func nextCheck(of milliseconds: Int64, at now: Int64) -> Int64? {
         remaining(of: milliseconds, at: now).map { min($0, Self.firstLook(of: milliseconds)) }
     }
 

@@ -14,7 +14,7 @@ struct SocketState {
     /// Whether a handshake is under way. A library that has failed to send does not read what the
     /// peer sent before it closed the connection: therefore sending pretends to succeed until that
     /// has been read.
-    var isShakingHands = false
+    var isHandshaking = false
     /// Whether sending has pretended to succeed; `errorNumber` is why it failed.
     private(set) var hasLostOutput = false
     /// Whether the last receive of this operation got fewer bytes than it had space for, which
@@ -88,7 +88,7 @@ struct SocketState {
     mutating func notesLoss(_ number: Int32) -> Bool {
         errorNumber = number
         let isGone = number == EPIPE || number == ECONNRESET
-        guard isShakingHands, !isAtEnd, isGone else { return false }
+        guard isHandshaking, !isAtEnd, isGone else { return false }
         hasLostOutput = true
         return true
     }
@@ -185,7 +185,7 @@ enum SocketBIO {
                 if received > 0 {
                     socket.pointee.isDrained = received < capacity
                     count?.pointee = received
-                    if socket.pointee.isShakingHands {
+                    if socket.pointee.isHandshaking {
                         socket.pointee.noteClearText(bytes, count: received)
                     }
                     return socket.pointee.admits(bytes, count: received) ? 1 : -1

@@ -107,8 +107,8 @@ package class TLSConnection {
         if isOpen { return .complete }
         ErrorQueue.clear()
         socket.pointee.beginOperation()
-        socket.pointee.isShakingHands = true
-        defer { socket.pointee.isShakingHands = false }
+        socket.pointee.isHandshaking = true
+        defer { socket.pointee.isHandshaking = false }
         let status = SSL_do_handshake(ssl)
         guard status == 1 else {
             switch SSL_get_error(ssl, status) {

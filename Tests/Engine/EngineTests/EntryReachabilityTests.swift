@@ -109,7 +109,7 @@ struct EntryReachabilityTests {
     @Test func `a name that is no longer in the configuration is like any other`() {
         entry.add(exactly: ["a.test", "b.test"])
         meet("a.test", .connectionFailed(.connect))
-        entry.keepExactly(["b.test"])
+        entry.keepOnly(["b.test"])
         #expect(counts() == [1, 1, 0])
         for number in 0..<maximum { meet("down\(number).test", .connectionFailed(.connect)) }
         #expect(entry.server("a.test").state == .unknown)

@@ -54,7 +54,7 @@ struct FlightTableTests {
     @Test func `misses of a marked key proceed alone for a while`() {
         var table = FlightTable<Flight>(slotCount: 8)
         let flight = Flight()
-        table.goAlone(hash: 3, until: 100, for: nil)
+        table.proceedAlone(hash: 3, until: 100, for: nil)
         #expect(enter(&table, flight, 3, now: 99) == "alone")
         #expect(enter(&table, flight, 3, now: 100) == "lead")
         #expect(enter(&table, Flight(), 3, now: 100) == "follow")
@@ -64,7 +64,7 @@ struct FlightTableTests {
         var table = FlightTable<Flight>(slotCount: 8)
         let (first, second) = (Flight(), Flight())
         _ = enter(&table, first, 3)
-        table.goAlone(hash: 3, until: 100, for: nil)
+        table.proceedAlone(hash: 3, until: 100, for: nil)
         #expect(enter(&table, second, 3) == "follow")
         table.leave(first, hash: 3)
         #expect(enter(&table, second, 3) == "alone")
@@ -74,9 +74,9 @@ struct FlightTableTests {
 
     @Test func `one client's marks leave those of others`() {
         var table = FlightTable<Flight>(slotCount: 8)
-        table.goAlone(hash: 3, until: 100, for: IPNetwork(.v4(1)))
+        table.proceedAlone(hash: 3, until: 100, for: IPNetwork(.v4(1)))
         for hash: UInt64 in 100..<200 {
-            table.goAlone(hash: hash, until: 100, for: IPNetwork(.v4(2)))
+            table.proceedAlone(hash: hash, until: 100, for: IPNetwork(.v4(2)))
         }
         #expect(enter(&table, Flight(), 3) == "alone")
         #expect(enter(&table, Flight(), 199) == "alone")

@@ -28,7 +28,7 @@ struct FollowerQueueTests {
         line.progress(now: 30)
         line.hold(now: 30)
         #expect(wait.left(now: 40) == 20)
-        line.goOn(now: 40)
+        line.resume(now: 40)
         line.progress(now: 90)
         #expect(wait.left(now: 100) == 20)
         line.hold(now: 100)

@@ -129,11 +129,11 @@ struct ForwardedFieldsTests {
         let sets = fields(.set, peer)
         let request = parsed(["GET /x HTTP/1.1", "Host: a", line])
         let isKeptOut = (
-            append: appends.keepsOutOfCache(request.head), set: sets.keepsOutOfCache(request.head)
+            append: appends.bypassesCache(request.head), set: sets.bypassesCache(request.head)
         )
         #expect(isKeptOut == (keepsOut, false))
         let conflict = parsed(["GET http://b/ HTTP/1.1", "Host: a"])
-        let conflictIsKeptOut = sets.keepsOutOfCache(conflict.head)
+        let conflictIsKeptOut = sets.bypassesCache(conflict.head)
         #expect(conflictIsKeptOut)
     }
 

@@ -12,7 +12,7 @@ struct LabelTableTests {
         var table = LabelTable()
         let names = labels("host", 3000)
         let indexes = table.indexes(for: names)
-        table.putInForce(names)
+        table.activate(names)
         #expect(Set(indexes).count == 3000)
         #expect(!indexes.contains(.other))
         #expect(table.inForce.map(\.label) == names)
@@ -23,7 +23,7 @@ struct LabelTableTests {
         var table = LabelTable(["a", "b"])
         let before = table.indexes(for: ["a", "b"])
         let after = table.indexes(for: ["c", "b", "a"])
-        table.putInForce(["c", "b", "a"])
+        table.activate(["c", "b", "a"])
         #expect([after[2], after[1]] == before)
         #expect(table.inForce.map(\.label) == ["a", "b", "c"])
     }
@@ -38,11 +38,11 @@ struct LabelTableTests {
     @Test func `a name that is removed is in force no more, and goes on if it comes back`() {
         var table = LabelTable(["a", "b"])
         let index = table.indexes(for: ["a"])[0]
-        table.putInForce(["b"])
+        table.activate(["b"])
         #expect(table.inForce.map(\.label) == ["b"])
         #expect(table[index] == "a")
         #expect(table.indexes(for: ["a", "b"])[0] == index)
-        table.putInForce(["a", "b"])
+        table.activate(["a", "b"])
         #expect(table.inForce.map(\.label) == ["a", "b"])
     }
 
@@ -52,7 +52,7 @@ struct LabelTableTests {
         for round in 1...50 {
             let names = labels("round\(round)-", 100)
             slots.formUnion(table.indexes(for: names).map(\.slot))
-            table.putInForce(names)
+            table.activate(names)
             #expect(table.inForce.count == 100)
         }
         #expect(slots.count <= 200)
@@ -73,7 +73,7 @@ struct LabelTableTests {
         for round in 0..<10 where successor == nil {
             let names = labels("round\(round)-", LabelTable.retainedLabels)
             successor = table.indexes(for: names).first { $0.slot == first.slot }
-            table.putInForce(names)
+            table.activate(names)
         }
         let index = try #require(successor)
         #expect(index.use == first.use + 1)
@@ -93,7 +93,7 @@ struct LabelTableTests {
         for round in 0..<5 {
             let names = labels("round\(round)-", 200) + ["a"]
             _ = table.indexes(for: names)
-            table.putInForce(names)
+            table.activate(names)
         }
         #expect(table.indexes(for: ["none", "a"]) == [none, kept])
         #expect(table.inForce.prefix(2).map(\.label) == ["none", "default"])
@@ -102,7 +102,7 @@ struct LabelTableTests {
     @Test func `a name other is the shared one, so that no series is there twice`() {
         var table = LabelTable()
         #expect(table.indexes(for: ["other", "a"])[0] == .other)
-        table.putInForce(["other", "a"])
+        table.activate(["other", "a"])
         #expect(table.inForceAndOther.map(\.label) == ["a", "other"])
     }
 

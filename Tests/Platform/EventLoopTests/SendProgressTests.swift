@@ -30,10 +30,10 @@ struct SendProgressTests {
     @Test func `a time that is over is over`() {
         var idle = IdleTime()
         idle.note(at: 100)
-        #expect(idle.nextLook(of: 1000, at: 100) == 250)
-        #expect(idle.nextLook(of: 1000, at: 1000) == 100)
-        #expect(idle.nextLook(of: 1000, at: 1099) == 1)
-        #expect(idle.nextLook(of: 1000, at: 1100) == nil)
+        #expect(idle.nextCheck(of: 1000, at: 100) == 250)
+        #expect(idle.nextCheck(of: 1000, at: 1000) == 100)
+        #expect(idle.nextCheck(of: 1000, at: 1099) == 1)
+        #expect(idle.nextCheck(of: 1000, at: 1100) == nil)
         idle.note(at: 50)
         #expect(idle.remaining(of: 1000, at: 1000) == 100, "progress is never taken back")
     }
@@ -51,7 +51,7 @@ struct SendProgressTests {
                 if let seen = progress.look(delivery(UInt64(min(now, last))), at: now) {
                     idle.note(at: seen)
                 }
-                guard let next = idle.nextLook(of: time, at: now) else { break }
+                guard let next = idle.nextCheck(of: time, at: now) else { break }
                 try #require(next > 0)
                 now += next
             }

@@ -30,14 +30,14 @@ final class Transfer: EventHandler {
     var upgraded: UpgradedTransfer?
     private let startedAt = Clock.monotonicMicroseconds()
     /// When data was last transferred, in the loop's milliseconds.
-    private var movedAt: Int64 = 0
+    private var lastTransferAt: Int64 = 0
     /// When the total time expires, in the loop's milliseconds.
-    private var mustEndAt: Int64
+    private var totalDeadline: Int64
     /// The idle timeout in milliseconds, or `nil` for none.
     private var idleMilliseconds: Int64?
     /// When the time in the queue expires, in the loop's milliseconds, or `.max` if it is not
     /// queued.
-    private var turnMustCome = Int64.max
+    private var queueDeadline = Int64.max
     /// When the transfer last made progress.
     private(set) var advance = TransferAdvance()
     /// Whether the response's length is known.
@@ -58,7 +58,7 @@ final class Transfer: EventHandler {
     init(_ request: TransferRequest, in session: SessionLoop) {
         self.request = request
         self.session = session
-        mustEndAt = session.loop.now + request.remainingMilliseconds
+        totalDeadline = session.loop.now + request.remainingMilliseconds
         idleMilliseconds = request.idleMilliseconds
     }
 
@@ -67,7 +67,7 @@ final class Transfer: EventHandler {
     /// Other transfers have to end first.
     func wait() {
         guard join() else { return }
-        turnMustCome = environment.loop.now + request.queueMilliseconds
+        queueDeadline = environment.loop.now + request.queueMilliseconds
         updateDeadline()
     }
 
@@ -87,8 +87,8 @@ final class Transfer: EventHandler {
         guard state == .waiting, !isSuspended else { return }
         state = .running
         times.queued = Clock.monotonicMicroseconds() - startedAt
-        movedAt = environment.loop.now
-        (advance.advancedAt, turnMustCome) = (movedAt, .max)
+        lastTransferAt = environment.loop.now
+        (advance.advancedAt, queueDeadline) = (lastTransferAt, .max)
         guard join() else { return }
         updateDeadline()
         let exchange = environment.takeExchange()
@@ -206,7 +206,7 @@ final class Transfer: EventHandler {
     // MARK: Time
 
     /// Records that data was transferred.
-    func moved() { movedAt = environment.loop.now }
+    func moved() { lastTransferAt = environment.loop.now }
 
     /// Records progress.
     func advanced() { advance.advancedAt = environment.loop.now }
@@ -223,7 +223,7 @@ final class Transfer: EventHandler {
 
     /// What follows the head lasts as long as both ends wish.
     func lasts(_ stream: StreamKind) {
-        mustEndAt = .max
+        totalDeadline = .max
         idleMilliseconds = stream.idleMilliseconds
         updateDeadline()
     }
@@ -233,10 +233,10 @@ final class Transfer: EventHandler {
         if isSuspended { return environment.loop.setDeadline(self, after: nil) }
         // A millisecond later than the transfers it waits for, whose time may expire at the same
         // moment.
-        let turn = state == .waiting && turnMustCome != .max ? turnMustCome + 1 : .max
-        var next = min(mustEndAt, pauseEnds, turn)
+        let turn = state == .waiting && queueDeadline != .max ? queueDeadline + 1 : .max
+        var next = min(totalDeadline, pauseEnds, turn)
         if state == .running, !readerIsBehind, let idleMilliseconds {
-            next = min(next, movedAt + idleMilliseconds)
+            next = min(next, lastTransferAt + idleMilliseconds)
         }
         environment.loop.setDeadline(
             self, after: next == .max ? nil : max(0, next - environment.loop.now))
@@ -245,20 +245,20 @@ final class Transfer: EventHandler {
     override func deadlineReached() {
         guard !isSuspended else { return }
         let now = environment.loop.now
-        if now >= mustEndAt {
+        if now >= totalDeadline {
             return cancel(
                 ClientError(.timedOut, "it took longer than \(request.totalMilliseconds) ms"))
         }
         if state == .running, !readerIsBehind, let idleMilliseconds,
-            now - movedAt >= idleMilliseconds
+            now - lastTransferAt >= idleMilliseconds
         {
             return cancel(
                 ClientError(.timedOut, "no data was transferred for \(idleMilliseconds) ms"))
         }
-        if state == .waiting, now > turnMustCome, !session.hasTurn(self) {
+        if state == .waiting, now > queueDeadline, !session.hasTurn(self) {
             let holders = session.holders(ahead: self)
-            turnMustCome = max(turnMustCome, holders.advancedAt + request.queueMilliseconds)
-            if now > turnMustCome { return cancel(ClientError(holders.timeout(of: request))) }
+            queueDeadline = max(queueDeadline, holders.advancedAt + request.queueMilliseconds)
+            if now > queueDeadline { return cancel(ClientError(holders.timeout(of: request))) }
         }
         if now >= pauseEnds {
             pauseEnds = .max
@@ -294,7 +294,7 @@ final class Transfer: EventHandler {
     func suspend() {
         guard state != .ended, !isSuspended else { return }
         suspendedAt = environment.loop.now
-        turnMustCome = .max
+        queueDeadline = .max
         updateDeadline()
         session.suspended(self)
     }
@@ -303,7 +303,7 @@ final class Transfer: EventHandler {
     func resume() {
         guard state != .ended, let since = suspendedAt.take() else { return }
         // `.max`: there is no limit.
-        if mustEndAt != .max { mustEndAt += environment.loop.now - since }
+        if totalDeadline != .max { totalDeadline += environment.loop.now - since }
         moved()
         updateDeadline()
         guard state == .running else { return session.resumed(self) }

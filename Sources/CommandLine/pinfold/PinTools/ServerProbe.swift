@@ -97,7 +97,7 @@ package struct ServerProbe {
             do throws(ServerProbeError) {
                 let descriptor = try connect(endpoint, milliseconds: share)
                 defer { Descriptors.close(descriptor) }
-                return try shakeHands(descriptor, endpoint, peer)
+                return try performHandshake(descriptor, endpoint, peer)
             } catch {
                 // An answer is more informative than the silence of other addresses.
                 if case .noCertificate = error { throw error }
@@ -150,7 +150,7 @@ package struct ServerProbe {
         return descriptor
     }
 
-    private func shakeHands(
+    private func performHandshake(
         _ descriptor: Int32, _ endpoint: Endpoint, _ peer: PeerAddress
     ) throws(ServerProbeError) -> ServerPresentation {
         let tls: TLSClientConnection

@@ -43,7 +43,7 @@ package final class EntryReachability: Sendable {
 
     /// The current configuration contains exactly these names: others are from now on kept like a
     /// wildcard's servers.
-    package func keepExactly(_ names: Set<String>) {
+    package func keepOnly(_ names: Set<String>) {
         servers.withLock { servers in
             for (name, server) in servers.exact where !names.contains(name) {
                 servers.exact[name] = nil

@@ -53,7 +53,7 @@ package final class Environment {
     private var freeExchanges: [Exchange] = []
     private var relays: [ObjectIdentifier: Relay] = [:]
     private var receiver: MailboxReceiver<EngineMessage>?
-    private var readersAreToWake = false
+    private var willWakeReaders = false
     private var exchangeCounter: UInt64 = 0
     private let exchangePrefix: UInt64
     private var wallOffset: Int64 = 0
@@ -167,10 +167,10 @@ package final class Environment {
 
     /// Wakes the store's readers once for all loads of this turn.
     func wakeReadersAfterTurn() {
-        guard !readersAreToWake else { return }
-        readersAreToWake = true
+        guard !willWakeReaders else { return }
+        willWakeReaders = true
         loop.afterTurn { [self] in
-            readersAreToWake = false
+            willWakeReaders = false
             shared.store?.wakeReaders()
         }
     }
@@ -227,7 +227,7 @@ package final class Environment {
             origins.adopt(policy)
         } else {
             for origin in origins.removeAll() { pool?.retire(origin) }
-            for relay in Array(relays.values) { relay.meet(policy) }
+            for relay in Array(relays.values) { relay.endIfSuperseded(by: policy) }
         }
         pool?.limitsChanged(origins.all)
     }

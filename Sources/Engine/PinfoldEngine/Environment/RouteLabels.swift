@@ -58,10 +58,10 @@ package final class RouteLabels: Sendable {
     }
 
     /// A configuration has come into force: only its names and pins have series.
-    package func putInForce(_ configuration: ConfigurationSnapshot) {
-        hosts.withLock { $0.putInForce(configuration.hosts.entries.map(\.label)) }
-        listeners.withLock { $0.putInForce(configuration.listeners.map(\.name)) }
-        pinsets.withLock { $0.putInForce(configuration.pinsets.map(\.pinset.name)) }
+    package func activate(_ configuration: ConfigurationSnapshot) {
+        hosts.withLock { $0.activate(configuration.hosts.entries.map(\.label)) }
+        listeners.withLock { $0.activate(configuration.listeners.map(\.name)) }
+        pinsets.withLock { $0.activate(configuration.pinsets.map(\.pinset.name)) }
         let distinguished = Dictionary(
             configuration.pinsets.map { ($0.pinset.name, Set($0.pinset.distinguishedPins)) },
             uniquingKeysWith: { $0.union($1) })

@@ -71,7 +71,7 @@ extension Exchange {
         switch collapsing {
         case .none: break
         case .answered:
-            environment.flights.goAlone(
+            environment.flights.proceedAlone(
                 hash: hash, until: now + Self.aloneMilliseconds, for: clientNetwork)
             return forward()
         case .leads, .follows, .gaveUp: return forward()
@@ -115,7 +115,7 @@ extension Exchange {
         collapsing = .none
         environment.flights.leave(self, hash: hash)
         if end == .notStored {
-            environment.flights.goAlone(
+            environment.flights.proceedAlone(
                 hash: hash, until: environment.loop.now + Self.aloneMilliseconds,
                 for: clientNetwork)
         }
@@ -164,7 +164,7 @@ extension Exchange {
     /// Whether another exchange's response of the same variant is stored in place of this one's:
     /// that of the leader it stopped waiting for or of a fellow follower, or, for a leader, that of
     /// a follower that stopped waiting.
-    func leavesStoringToOthers(_ variant: VaryKey) -> Bool {
+    func isStoredByAnother(_ variant: VaryKey) -> Bool {
         if let followers { return followers.hasStored(variant, since: sentAt) }
         guard case .gaveUp(let queue, let storing) = collapsing else { return false }
         if let storing { queue.release(storing) }

@@ -27,7 +27,7 @@ extension Exchange {
         stored = nil
         validation = nil
         key = nil
-        guard let renewed = findOriginAnew() else {
+        guard let renewed = findOriginAgain() else {
             fail(.superseded)
             return nil
         }
@@ -42,7 +42,7 @@ extension Exchange {
             fail(refusal)
             return nil
         }
-        if asksPastRules(of: renewed) {
+        if asksForForbiddenUpgrade(of: renewed) {
             fail(.protocolSwitchRefused)
             return nil
         }
@@ -153,10 +153,10 @@ extension Exchange {
 
     /// Whether Expect has other members besides `100-continue`; not every server parses it as a
     /// list.
-    private var restatesExpectation: Bool { request.expectsContinue && expectsInOtherWords() }
+    private var restatesExpectation: Bool { request.expectsContinue && hasOtherExpectations() }
 
     @inline(never)
-    private func expectsInOtherWords() -> Bool {
+    private func hasOtherExpectations() -> Bool {
         request.fields.only(.expect)?.value.count != UInt32("100-continue".utf8.count)
     }
 
@@ -195,7 +195,7 @@ extension Exchange {
 
     /// Whether the request asks for a protocol that the route's rules cannot examine and that its
     /// entry of `hosts` does not allow.
-    func asksPastRules(of origin: Origin) -> Bool {
+    func asksForForbiddenUpgrade(of origin: Origin) -> Bool {
         asksForUpgrade && !origin.mayLeaveHTTP
     }
 

@@ -15,7 +15,7 @@ extension Exchange {
     func mayConnect(to origin: Origin) -> Bool {
         guard hasRequestBody, !contentHasEnded, replayableBody == nil else { return true }
         let limit = environment.upstreams.limit(of: origin)
-        if uploadsOf === limit { return true }
+        if uploadLimit === limit { return true }
         let limits = origin.policy.configuration.limits
         let isAskedFor = request.expectsContinue
         let step = UploadRule(limit: limits.upstreamPerHost).next(
@@ -25,7 +25,7 @@ extension Exchange {
         case .connect:
             uploadEnded()
             limit.uploads.add(1, ordering: .relaxed)
-            uploadsOf = limit
+            uploadLimit = limit
             return true
         case .gather:
             handle(.decided(.gather))
@@ -86,8 +86,8 @@ extension Exchange {
 
     /// The request has arrived completely, or has ended.
     func uploadEnded() {
-        guard let uploadsOf else { return }
-        self.uploadsOf = nil
-        uploadsOf.uploads.subtract(1, ordering: .relaxed)
+        guard let uploadLimit else { return }
+        self.uploadLimit = nil
+        uploadLimit.uploads.subtract(1, ordering: .relaxed)
     }
 }

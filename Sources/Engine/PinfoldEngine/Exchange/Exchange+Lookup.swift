@@ -13,20 +13,20 @@ extension Exchange {
             return missed(reason)
         }
         guard origin.cacheStores, store != nil else { return missed(.bypass) }
-        if staysOutOfCache(origin) { return missed(.bypassField) }
+        if bypassesCache(origin) { return missed(.bypassField) }
         guard let view = writeKey(origin) else { return missed(.keyTooLong) }
         // Neither the store nor its result is bound to a name: that would count references for each
         // hit.
         switch store?.lookup(view) {
-        case nil, .some(.none): lookOnDisk(view, beside: [])
+        case nil, .some(.none): lookUpOnDisk(view, beside: [])
         case .one(let response):
             guard answers(response, origin) else {
-                return lookOnDisk(view, beside: [response])
+                return lookUpOnDisk(view, beside: [response])
             }
             found(response, view, origin)
         case .several(let responses):
             guard let response = select(from: responses, origin) else {
-                return lookOnDisk(view, beside: responses)
+                return lookUpOnDisk(view, beside: responses)
             }
             found(response, view, origin)
         }
@@ -39,7 +39,7 @@ extension Exchange {
     }
 
     /// No response in memory can be used: asks the disk tier, or forwards.
-    private func lookOnDisk(
+    private func lookUpOnDisk(
         _ view: CacheKeyView, beside responses: [CachedResponse]
     ) {
         guard let store else { return missed(.bypass) }
@@ -57,8 +57,8 @@ extension Exchange {
     }
 
     /// Whether something in the request that is not part of the key may affect the response.
-    private func staysOutOfCache(_ origin: Origin) -> Bool {
-        if let forwardedFields, forwardedFields.keepsOutOfCache(request) { return true }
+    private func bypassesCache(_ origin: Origin) -> Bool {
+        if let forwardedFields, forwardedFields.bypassesCache(request) { return true }
         return withRequestHead { origin.caching.bypassFields.occur(in: request.fields, of: $0) }
     }
 

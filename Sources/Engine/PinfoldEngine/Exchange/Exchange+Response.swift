@@ -60,7 +60,7 @@ extension Exchange {
     @inline(__always)
     private func passHead(_ bytes: Span<UInt8>, sentAs sent: SentHead?) {
         // A failed background request replaces nothing.
-        if client == nil, response.status >= 500 { return endQuietly() }
+        if client == nil, response.status >= 500 { return endSilently() }
         guard case .nothing = handle(.answered(.passedOn)) else { return }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
@@ -69,7 +69,7 @@ extension Exchange {
         guard let client else {
             // In the background, a response that is not stored is useful only if its complete
             // arrival shows that the stored response is outdated.
-            return isStored || outdated != nil ? () : endQuietly()
+            return isStored || outdated != nil ? () : endSilently()
         }
         invalidate(bytes)
         if let sent { return send(sent, isStored: isStored, to: client) }
@@ -157,7 +157,7 @@ extension Exchange {
         serverProgressed()
         store(bytes)
         guard let client else {
-            if ticket == nil, !confirmsOutdated(bytes.count) { endQuietly() }
+            if ticket == nil, !confirmsOutdated(bytes.count) { endSilently() }
             return isLast || !waitsForStore()
         }
         client.send(bytes, owner: owner)
@@ -168,7 +168,7 @@ extension Exchange {
             followers?.hold(now: environment.loop.now)
             return false
         }
-        if let followers { followers.goOn(now: environment.loop.now) }
+        if let followers { followers.resume(now: environment.loop.now) }
         return !waitsForStore()
     }
 
@@ -176,7 +176,7 @@ extension Exchange {
     func upstreamBody(_ content: [UInt8], sentAs sent: Buffer) {
         content.withUnsafeBytes { store($0) }
         guard let client else {
-            if ticket == nil, !confirmsOutdated(content.count) { endQuietly() }
+            if ticket == nil, !confirmsOutdated(content.count) { endSilently() }
             return
         }
         if !sent.isEmpty { client.send(sent.readable, owner: sent) }

@@ -7,13 +7,13 @@ extension Exchange {
     func sendAgain(_ reason: RetryReason) {
         environment.metrics.add(reason.counter)
         debug("sent again", ["reason": "\(reason.token)"])
-        guard reason != .storedBodyUnreadable else { return askInsteadOfStored() }
+        guard reason != .storedBodyUnreadable else { return requestInsteadOfStored() }
         client?.pauseContent()
         forward(fresh: RetryDecision.needsFreshConnection(state.retries))
     }
 
     /// The stored response cannot be read, and is treated as absent.
-    private func askInsteadOfStored() {
+    private func requestInsteadOfStored() {
         serving = nil
         stored = nil
         validation = nil

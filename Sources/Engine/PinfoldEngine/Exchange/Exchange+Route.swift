@@ -102,7 +102,7 @@ extension Exchange {
     }
 
     /// The origin of the request under the current configuration.
-    func findOriginAnew() -> Origin? {
+    func findOriginAgain() -> Origin? {
         switch ingress?.role {
         case .forward: findOrigin()
         case .bound(let authority): origin(of: authority)
@@ -133,7 +133,7 @@ extension Exchange {
         if isIntermediary, request.fields.contains(.maxForwards), isLastHop {
             return answerAsLastHop()
         }
-        if asksPastRules(of: origin) {
+        if asksForForbiddenUpgrade(of: origin) {
             return reply(with: .protocolSwitchRefused, closing: false)
         }
         if let rules = origin.transformation, !rewrite(by: rules, for: origin) { return }

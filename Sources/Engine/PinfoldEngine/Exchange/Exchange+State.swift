@@ -80,7 +80,7 @@ extension Exchange {
     }
 
     /// Ends the exchange, of which nobody expects anything more.
-    func endQuietly() {
+    func endSilently() {
         if case .end(let cut) = handle(.over) { end(cut: cut) }
     }
 
@@ -91,7 +91,7 @@ extension Exchange {
         switch handle(.drained) {
         case .read: serving?.proceed()
         case .resume:
-            followers?.goOn(now: environment.loop.now)
+            followers?.resume(now: environment.loop.now)
             upstream?.resume()
         case .end(let cut): end(cut: cut)
         default: break

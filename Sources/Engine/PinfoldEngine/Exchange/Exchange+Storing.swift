@@ -30,7 +30,7 @@ extension Exchange {
         case .doNotStore(let reason):
             notStored(because: reason)
             return false
-        case .store(let storable) where leavesStoringToOthers(storable.vary):
+        case .store(let storable) where isStoredByAnother(storable.vary):
             notStored(because: .duplicate)
             return false
         case .store(let storable):

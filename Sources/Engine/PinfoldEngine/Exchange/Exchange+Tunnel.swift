@@ -84,7 +84,7 @@ extension Exchange {
     func switchProtocols(_ bytes: Span<UInt8>) {
         guard let client, let upstream else { return }
         // The rest of the request would be taken for data of the new protocol.
-        guard upstream.requestIsSent, switchesToWhatWasAsked(bytes) else {
+        guard upstream.requestIsSent, switchesToOfferedProtocol(bytes) else {
             return fail(.response(.unexpectedSwitch))
         }
         status = 101
@@ -118,12 +118,12 @@ extension Exchange {
         let server = upstream.handOver()
         client.switchProtocols(after: head, to: server.transport, leftover: server.leftover)
         handle(.relayed)
-        endQuietly()
+        endSilently()
     }
 
     /// A server must name the protocol that it switches to, and that must have been offered to it
     /// (RFC 9110 §7.8).
-    private func switchesToWhatWasAsked(_ bytes: Span<UInt8>) -> Bool {
+    private func switchesToOfferedProtocol(_ bytes: Span<UInt8>) -> Bool {
         withRequestHead { head in
             let offered = UpgradeProtocols.forwarded(of: request.fields, in: head)
             var named = 0
@@ -148,7 +148,7 @@ extension Exchange {
         handle(.relayed)
         guard let handover else {
             transport.close()
-            return endQuietly()
+            return endSilently()
         }
         client = nil
         keepOnlyTheHead()
@@ -174,14 +174,16 @@ extension Exchange {
             environment.metrics.add(.tunnelBytesToClient, toClient)
             environment.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
             relayedBytes = (toUpstream, toClient)
-            endQuietly()
+            endSilently()
         }
         carrier = relay
         relay.basis = basis
         relay.superseded = { [self] in note(.tunnelPolicyChanged) }
         // The configuration may have changed since the server was verified: check before relaying.
         if let basis, basis.trustGeneration != environment.policy.trustGeneration {
-            environment.loop.afterTurn { [environment] in relay.meet(environment.policy) }
+            environment.loop.afterTurn { [environment] in
+                relay.endIfSuperseded(by: environment.policy)
+            }
         }
         do {
             try relay.start(
@@ -194,7 +196,7 @@ extension Exchange {
             carrier = nil
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
-            return endQuietly()
+            return endSilently()
         }
     }
 

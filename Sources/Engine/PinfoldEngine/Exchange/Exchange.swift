@@ -135,7 +135,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         didSet { if let oldValue, oldValue !== gathered { environment.release(oldValue) } }
     }
     /// The limit in which it counts as an upload that is still arriving.
-    var uploadsOf: SharedLimit?
+    var uploadLimit: SharedLimit?
     /// Until when it waits to be counted there, in the loop's milliseconds; 0 if it does not wait.
     var uploadWaitEnds: Int64 = 0
     /// The client whose exchanges it is counted with.

@@ -71,7 +71,7 @@ struct FlightTable<Flight: AnyObject> {
     /// Makes misses of the key proceed alone for a while.
     ///
     /// - Parameter client: the client whose miss showed that waiting does not help.
-    mutating func goAlone(hash: UInt64, until time: Int64, for client: IPNetwork?) {
+    mutating func proceedAlone(hash: UInt64, until time: Int64, for client: IPNetwork?) {
         alone.set(time, for: hash, of: client)
         let index = index(of: hash)
         if slots[index].leader == nil { slots[index] = Slot(hash: hash, aloneUntil: time) }

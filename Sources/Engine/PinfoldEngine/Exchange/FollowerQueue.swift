@@ -33,7 +33,7 @@ final class FollowerQueue {
     func hold(now: Int64) { if heldSince == nil { heldSince = now } }
 
     /// Reading continues.
-    func goOn(now: Int64) {
+    func resume(now: Int64) {
         guard let since = heldSince else { return }
         held += now - since
         heldSince = nil

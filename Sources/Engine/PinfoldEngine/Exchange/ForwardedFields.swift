@@ -22,7 +22,7 @@ struct ForwardedFields {
     /// Whether the response may depend on something that is not part of the cache key: a value that
     /// an untrusted client sent in a field whose trusted value is part of the key, an element of
     /// Forwarded that was trusted, or a host that differs from the Host field.
-    func keepsOutOfCache(_ request: borrowing RequestHead) -> Bool {
+    func bypassesCache(_ request: borrowing RequestHead) -> Bool {
         if request.hostConflicts { return true }
         guard forwarding.trustsSomebody else { return false }
         return isTrusted

@@ -19,7 +19,7 @@ extension Exchange {
         self.client = nil
         guard let handover else {
             server.transport.close()
-            return endQuietly()
+            return endSilently()
         }
         keepOnlyTheHead()
         var running: InspectedTunnel?
@@ -55,7 +55,7 @@ extension Exchange {
             case .ended(let fault):
                 if fault == nil { inspection = nil }
                 if let fault { note(fault) }
-                endQuietly()
+                endSilently()
             }
         }
         running = tunnel

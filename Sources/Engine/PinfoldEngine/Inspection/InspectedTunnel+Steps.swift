@@ -5,7 +5,7 @@ import Trust
 // The steps of an inspected tunnel. Each returns whether the next one may follow immediately.
 extension InspectedTunnel {
     /// Reads the ClientHello.
-    func greet() -> Bool {
+    func readClientHello() -> Bool {
         if let input, input.count > seen {
             let fresh = UnsafeRawBufferPointer(rebasing: input.readable[seen...])
             do throws(TLSWireError) {
@@ -56,7 +56,7 @@ extension InspectedTunnel {
             switch try flight?.take(buffer.readable) {
             case .presented(let proof): return verify(proof)
             case .resumed: return resume(by: flight?.ticket ?? [])
-            case .encrypted: return meetEncryption()
+            case .encrypted: return handleTLS13()
             case .alert(let code): return fail(alert: code)
             case nil: return true
             }
@@ -118,7 +118,7 @@ extension InspectedTunnel {
             return hello.encryptedHello == .none ? .nameMismatch : .encryptedHello
         }
         // A well-formed one may be GREASE, which browsers send together with the host's name in
-        // clear text: what it can lead to depends on the version (``meetEncryption()``).
+        // clear text: what it can lead to depends on the version (``handleTLS13()``).
         return hello.encryptedHello == .unknown ? .encryptedHello : nil
     }
 }

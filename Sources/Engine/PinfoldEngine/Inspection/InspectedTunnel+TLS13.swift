@@ -7,7 +7,7 @@ import Trust
 // TLS 1.3 in an inspected tunnel, where the proof of the server's identity is encrypted.
 extension InspectedTunnel {
     /// Proceeds without being able to verify the server's own flight.
-    func meetEncryption() -> Bool {
+    func handleTLS13() -> Bool {
         guard let standing = standing() else { return fail(.superseded, .internalError) }
         switch standing.tls13 {
         case .refuse: return fail(.tunnel(.tls13Refused), .protocolVersion)
@@ -43,7 +43,7 @@ extension InspectedTunnel {
                     trust, of: probed, for: clientNetwork, at: environment.loop.monotonicNow)
                 // There may have been a reload meanwhile: the result must be valid under it.
                 guard ledger === environment.policy.inspections else {
-                    _ = meetEncryption()
+                    _ = handleTLS13()
                     return
                 }
                 if trusted(trust) { proceed() }
@@ -76,9 +76,11 @@ extension InspectedTunnel {
 
     /// Reads the second ClientHello, which the server has asked for. It is passed to the server if
     /// it differs from the first only as requested. Then reads the server's answer.
-    func greetAgain() -> Bool {
-        guard retry?.isAgreed == false else { return hearAnswer() }
-        guard let input, input.count > seen else { return readClient() != nil || hearAnswer() }
+    func readSecondClientHello() -> Bool {
+        guard retry?.isAgreed == false else { return readHelloRetryAnswer() }
+        guard let input, input.count > seen else {
+            return readClient() != nil || readHelloRetryAnswer()
+        }
         let fresh = UnsafeRawBufferPointer(rebasing: input.readable[seen...])
         do throws(TLSWireError) {
             switch try retry?.takeFromClient(fresh) {
@@ -103,7 +105,7 @@ extension InspectedTunnel {
     }
 
     /// Reads what the server sends around the second ClientHello, and passes it to the client.
-    private func hearAnswer() -> Bool {
+    private func readHelloRetryAnswer() -> Bool {
         guard let buffer = readServer() else { return false }
         do throws(TLSWireError) {
             let answer = try retry?.takeFromServer(buffer.readable)

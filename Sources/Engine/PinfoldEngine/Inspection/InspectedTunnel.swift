@@ -194,9 +194,9 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         while step != .over {
             let goesOn: Bool
             switch step {
-            case .greeting: goesOn = greet()
+            case .greeting: goesOn = readClientHello()
             case .answering: goesOn = answer()
-            case .retrying: goesOn = greetAgain()
+            case .retrying: goesOn = readSecondClientHello()
             case .finishing: goesOn = finish()
             case .refusing: goesOn = linger()
             // `ready` reports a client that leaves.

@@ -84,19 +84,19 @@ final class TunnelProbe: EventHandler, TunnelOpening {
         }
         environment.loop.setDeadline(
             self, after: policy.timeouts(entryIndex: entryIndex).connectMilliseconds)
-        shakeHands()
+        performHandshake()
     }
 
-    override func ready(_ readiness: Readiness) { shakeHands() }
+    override func ready(_ readiness: Readiness) { performHandshake() }
 
-    override func continueWork() { shakeHands() }
+    override func continueWork() { performHandshake() }
 
     override func deadlineReached() {
         environment.metrics.add(.tlsHandshakesTimeout)
         end(.failure(.tlsTimeout))
     }
 
-    private func shakeHands() {
+    private func performHandshake() {
         guard completion != nil, let tls = transport?.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite, .wantIdentity: return

@@ -92,7 +92,7 @@ extension Exchange {
         let host = environment.host
         isIntercepted = true
         environment.metrics.add(.tunnelsIntercepted)
-        endQuietly()
+        endSilently()
         if let handover { host?.takeOver(tunnel, handover) }
     }
 }

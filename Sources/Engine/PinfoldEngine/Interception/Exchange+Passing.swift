@@ -20,7 +20,7 @@ extension Exchange {
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
         handle(.relayed)
         self.client = nil
-        guard let handover else { return endQuietly() }
+        guard let handover else { return endSilently() }
         keepOnlyTheHead()
         let tunnel = { [self] (interception: InterceptionPolicy, server: TunnelServer) in
             InterceptedTunnel(
@@ -51,7 +51,7 @@ extension Exchange {
                         under: environment.policy, since: generation))
             case .ended(let failure):
                 if let failure { note(failure.error, failure.attempts) }
-                endQuietly()
+                endSilently()
             }
         }
         carrier = undecided

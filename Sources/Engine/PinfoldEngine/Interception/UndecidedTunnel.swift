@@ -52,7 +52,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
 
         override func ready(_ readiness: Readiness) {
             let hasEnded = !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed])
-            if readiness.mayRead || hasEnded { tunnel.serverSpoke() }
+            if readiness.mayRead || hasEnded { tunnel.serverSentData() }
         }
     }
 
@@ -280,7 +280,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         if step == .joining { connect() }
     }
 
-    private func serverSpoke() {
+    private func serverSentData() {
         guard step == .listening, server != nil else { return }
         connect()
     }

@@ -87,29 +87,29 @@ final class ProxyTunnel: EventHandler {
 
     // MARK: Events
 
-    override func ready(_ readiness: Readiness) { goOn() }
+    override func ready(_ readiness: Readiness) { continueRequest() }
 
-    override func continueWork() { goOn() }
+    override func continueWork() { continueRequest() }
 
     override func deadlineReached() { fail(.proxy(.timeout)) }
 
-    private func goOn() {
+    private func continueRequest() {
         budget.renew(environment.loop)
-        if state == .securing { shakeHands() }
+        if state == .securing { performHandshake() }
         guard state == .asking else { return }
         // If it cannot be sent, what the proxy sent before it closed is still read.
         _ = transport.flush(&output, on: environment.loop, spending: &budget)
         while state == .asking, read() {}
     }
 
-    private func shakeHands() {
+    private func performHandshake() {
         guard let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite: return
         case .wantIdentity:
             // No client certificate is used with a proxy.
             tls.answer(nil)
-            shakeHands()
+            performHandshake()
         case .turnIsOver: environment.loop.requeue(self)
         case .complete:
             environment.metrics.add(tls.isResumed ? .tlsHandshakesResumed : .tlsHandshakesFull)

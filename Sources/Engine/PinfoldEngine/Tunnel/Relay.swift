@@ -248,7 +248,7 @@ final class Relay {
         guard let client, let upstream else { return }
         look(&toUpstream.progress, upstream)
         look(&toClient.progress, client)
-        guard let next = idleTime.nextLook(of: idleMilliseconds, at: environment.loop.now) else {
+        guard let next = idleTime.nextCheck(of: idleMilliseconds, at: environment.loop.now) else {
             return close(broken: false, wasIdle: true)
         }
         environment.loop.setDeadline(client, after: next)
@@ -260,7 +260,7 @@ final class Relay {
     }
 
     /// Ends the relay if it would not be begun under a policy.
-    func meet(_ policy: PolicySnapshot) {
+    func endIfSuperseded(by policy: PolicySnapshot) {
         guard client != nil, let basis, basis.isSuperseded(by: policy) else { return }
         superseded?()
         // What is cut short must not look complete.

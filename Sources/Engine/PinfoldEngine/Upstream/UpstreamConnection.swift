@@ -161,7 +161,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// Whether the server has sent anything on a connection that has just been established.
     ///
     /// This also processes TLS's own messages: session tickets often follow the handshake.
-    func hasSpokenUnasked() -> Bool {
+    func hasUnsolicitedData() -> Bool {
         guard transport.isSecure else { return transport.hasUnreadBytes }
         let scratch = environment.loop.buffers.takeSmall()
         budget.renew(environment.loop)
@@ -257,7 +257,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         case .active:
             // The client is the slow side; its own deadline applies.
             if paused, output.isEmpty { return }
-            if let next = nextLook() {
+            if let next = nextCheck() {
                 environment.loop.setDeadline(self, after: next)
             } else {
                 fail(timeoutFault)
@@ -267,14 +267,14 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     /// After how long to check again whether the server accepts the request or responds; `nil` if
     /// its time is up.
-    private func nextLook() -> Int64? {
+    private func nextCheck() -> Int64? {
         guard waits.contains(.sending) else { return nil }
         let now = environment.loop.now
         let times = origin.timeouts
         if let time = progress.look(Sockets.delivery(transport.descriptor), at: now) {
             idleTime.note(at: time)
         }
-        if isSending { return idleTime.nextLook(of: streamMilliseconds, at: now) }
+        if isSending { return idleTime.nextCheck(of: streamMilliseconds, at: now) }
         // The time for the first byte begins when the end of the request was accepted.
         return idleTime.remaining(
             of: part == .head ? times.firstByteMilliseconds : streamMilliseconds, at: now)

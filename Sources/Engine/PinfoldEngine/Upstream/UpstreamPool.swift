@@ -237,7 +237,7 @@ final class UpstreamPool: UpstreamSource {
         open += 1
         environment.metrics.adjust(.open, host: origin.route, by: 1)
         environment.note(origin.reachability, nil, for: connection.client)
-        if connection.hasSpokenUnasked() { return refuse(connection) }
+        if connection.hasUnsolicitedData() { return refuse(connection) }
         assign(connection, isFresh: true)
     }
 

@@ -227,11 +227,11 @@ extension ClientConnection: DownstreamStream {
 
     /// The time until the next check of whether the client accepts, or sends, anything; `nil` if it
     /// has done neither for too long.
-    func nextLook() -> Int64? {
+    func nextCheck() -> Int64? {
         let now = loop.now
         if !output.isEmpty, let time = progress.look(Sockets.delivery(descriptor), at: now) {
             idleTime.note(at: time)
         }
-        return idleTime.nextLook(of: bodyMilliseconds, at: now)
+        return idleTime.nextCheck(of: bodyMilliseconds, at: now)
     }
 }

@@ -225,7 +225,7 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
                 close()
             }
         case .exchange:
-            if let next = nextLook() {
+            if let next = nextCheck() {
                 loop.setDeadline(self, after: next)
             } else {
                 exchange?.clientTimedOut()

@@ -76,7 +76,7 @@ package final class GatewayProcess {
         let policy = try makePolicy(configuration, generation: 1)
         self.policy = policy
         let perWorker = try sockets.open(configuration)
-        labels.putInForce(configuration)
+        labels.activate(configuration)
         for _ in 0..<workerCount { mailboxes.append(try Mailbox<WorkerMessage>()) }
         let shared = try makeServices(policy, notifying: mailboxes[0])
         self.shared = shared
@@ -255,7 +255,7 @@ package final class GatewayProcess {
         for entry in configuration.hosts.entries {
             exactNames[entry.label, default: []].formUnion(entry.exactNames)
         }
-        for (label, names) in exactNames { reachability[label]?.keepExactly(names) }
+        for (label, names) in exactNames { reachability[label]?.keepOnly(names) }
         let hosts = reachability.values.sorted { $0.label < $1.label }
         published.reload.withLock { reload in
             reload.generation = policy.generation
@@ -386,7 +386,7 @@ package final class GatewayProcess {
         let generation = published.reload.withLock { $0.generation } + 1
         let policy = try makePolicy(next, generation: generation)
         let perWorker = try sockets.open(next)
-        labels.putInForce(next)
+        labels.activate(next)
         prepare()
         if let shared { publishListeners(perWorker, to: shared) }
         warnOfWhatNeedsRestart(next)

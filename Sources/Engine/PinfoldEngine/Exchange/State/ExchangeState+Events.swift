@@ -149,7 +149,7 @@ extension ExchangeState {
             step = hasClient ? .routing : .ended
             return Reaction(next: hasClient ? .serveConfirmed : .end(cut: false))
         case .discarding(_, .forwardAgain):
-            return goAgain(after: .validationFailed)
+            return routeAgain(after: .validationFailed)
         case .ended, .routing, .loading, .waiting, .gathering, .connecting, .requesting,
             .serving, .finishing, .opening, .tunnelling:
             return Self.illegal
@@ -172,28 +172,28 @@ extension ExchangeState {
 
     private mutating func failed(_ failure: FailureInfo) -> Reaction {
         switch step {
-        case .routing, .gathering: return goAgain(after: nil)
-        case .loading: return goAgain(after: failure.ending(wasReused: false))
-        case .connecting: return goAgain(after: failure.ending(wasReused: false), .wait)
+        case .routing, .gathering: return routeAgain(after: nil)
+        case .loading: return routeAgain(after: failure.ending(wasReused: false))
+        case .connecting: return routeAgain(after: failure.ending(wasReused: false), .wait)
         case .requesting(let upstream), .discarding(let upstream, _):
-            return goAgain(
+            return routeAgain(
                 after: failure.ending(wasReused: upstreamWasReused), .upstream(upstream))
         case .responding(let upstream):
             guard failure.headWithdrawn else { return end(cut: true) }
-            return goAgain(after: nil, .upstream(upstream))
+            return routeAgain(after: nil, .upstream(upstream))
         case .serving:
             guard failure.headWithdrawn else { return end(cut: true) }
-            return goAgain(after: failure.ending(wasReused: false))
+            return routeAgain(after: failure.ending(wasReused: false))
         case .finishing:
             guard failure.headWithdrawn else { return end(cut: true) }
-            return goAgain(after: nil)
-        case .opening: return goAgain(after: nil, .opening)
+            return routeAgain(after: nil)
+        case .opening: return routeAgain(after: nil, .opening)
         case .ended, .waiting, .tunnelling: return Self.illegal
         }
     }
 
     /// Back to routing: the request is sent again, or the failure is reported.
-    private mutating func goAgain(
+    private mutating func routeAgain(
         after ending: RetryDecision.Ending?, _ release: Release = .nothing
     ) -> Reaction {
         step = .routing
@@ -266,9 +266,9 @@ extension ExchangeState {
     private mutating func clientTimedOut() -> Reaction {
         switch step {
         // The client must still get a response, saying that its request did not arrive.
-        case .gathering: return goAgain(after: nil)
+        case .gathering: return routeAgain(after: nil)
         case .requesting(let upstream), .discarding(let upstream, _):
-            return goAgain(after: nil, .upstream(upstream))
+            return routeAgain(after: nil, .upstream(upstream))
         case .routing, .loading, .waiting, .connecting, .responding, .serving, .finishing,
             .opening, .tunnelling:
             return end(cut: true)

@@ -4,11 +4,11 @@ import Locking
 /// Rows to be removed for an entry that left the index.
 struct Removal: Sendable, Equatable {
     let id: Int64
-    let body: BodyFate
+    let body: BodyDisposition
 }
 
 /// What to do with the chunks of an entry that left the index.
-enum BodyFate: Sendable, Equatable {
+enum BodyDisposition: Sendable, Equatable {
     /// Nothing: there are none, or another entry has taken them over.
     case none
     /// Remove them.

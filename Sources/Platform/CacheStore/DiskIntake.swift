@@ -9,7 +9,7 @@ import Synchronization
 /// it, and those that memory does not accept.
 final class DiskIntake: Sendable {
     /// A response held only by memory that the index has accepted while it was evicted.
-    struct Departure: Sendable {
+    struct EvictedResponse: Sendable {
         let response: CachedResponse
         let superseded: [Removal]
         let reserved: Int
@@ -83,7 +83,7 @@ final class DiskIntake: Sendable {
 
     /// Called when a response is being evicted from memory, under the lock of its shard: what was
     /// held only by memory passes to the disk atomically, so that an invalidation finds it there.
-    func takeOver(_ response: CachedResponse) -> Departure? {
+    func takeOver(_ response: CachedResponse) -> EvictedResponse? {
         // Before the index is read, and while the disk is off, its journal already has the key.
         guard index.phase == .ready, response.token == .none, let bytes = bytes(of: response),
             let reserved = reserve(response, isInMemory: false)
@@ -91,18 +91,18 @@ final class DiskIntake: Sendable {
         let (token, removals) = index.admit(
             response, bytes: bytes, body: 0, isChunked: isChunked(response))
         response.token = token
-        return Departure(response: response, superseded: removals, reserved: reserved)
+        return EvictedResponse(response: response, superseded: removals, reserved: reserved)
     }
 
     /// Called after the eviction, when no lock is held any more.
-    func hasLeft(_ response: CachedResponse, _ departure: Departure?) {
-        guard let departure else {
+    func hasLeft(_ response: CachedResponse, _ taken: EvictedResponse?) {
+        guard let taken else {
             if response.token != .none { index.leftMemory(response.token, now: LastUse.now()) }
             return
         }
         let isQueued = enqueue(
-            response, response.token, superseded: departure.superseded,
-            reserved: departure.reserved)
-        if !isQueued { budget.release(departure.reserved) }
+            response, response.token, superseded: taken.superseded,
+            reserved: taken.reserved)
+        if !isQueued { budget.release(taken.reserved) }
     }
 }

@@ -26,7 +26,7 @@ final class DiskStream {
         guard !isOver else { return false }
         var offset = 0
         while offset < bytes.count {
-            guard let chunk = roomyChunk() else {
+            guard let chunk = chunkWithRoom() else {
                 abandon()
                 return false
             }
@@ -37,7 +37,7 @@ final class DiskStream {
         return true
     }
 
-    private func roomyChunk() -> ChunkBytes? {
+    private func chunkWithRoom() -> ChunkBytes? {
         if let chunk { return chunk }
         let size = tier.options.chunkBytes
         guard nextIndex < 1 << Int(Schema.chunkBits), tier.budget.reserve(size) else { return nil }

@@ -138,7 +138,7 @@ final class DiskWriter {
     /// Checks whether the files are still there. Returns `false` if they were not.
     ///
     /// Checked before every batch: appending to a truncated log would hide the truncation.
-    func filesAreThere() -> Bool {
+    func filesExist() -> Bool {
         guard connection != nil else { return true }
         if let change = watch.change() {
             recreateDatabase(change)
@@ -248,7 +248,7 @@ final class DiskWriter {
             if let retryAt, Clock.monotonicNanoseconds() >= retryAt { open() }
             return
         }
-        guard filesAreThere() else { return }
+        guard filesExist() else { return }
         do throws(DatabaseError) {
             let before = (tier.index.figures().entries, freePages)
             var removed = false

@@ -91,11 +91,11 @@ final class MemoryTier: Sendable {
         while bytes.load(ordering: .relaxed) > limit, misses < parts.count {
             let turn = cursor.wrappingAdd(1, ordering: .relaxed).oldValue
             let part = parts[turn & (parts.count - 1)]
-            let (evicted, departure, change) = part.withLock { shard in
+            let (evicted, taken, change) = part.withLock { shard in
                 let before = shard.bytes
                 let evicted = shard.evict(except: kept)
-                let departure = evicted.flatMap { intake.takeOver($0) }
-                return (evicted, departure, before - shard.bytes)
+                let taken = evicted.flatMap { intake.takeOver($0) }
+                return (evicted, taken, before - shard.bytes)
             }
             guard let evicted else {
                 misses += 1
@@ -103,7 +103,7 @@ final class MemoryTier: Sendable {
             }
             misses = 0
             bytes.wrappingSubtract(change, ordering: .relaxed)
-            intake.hasLeft(evicted, departure)
+            intake.hasLeft(evicted, taken)
         }
     }
 

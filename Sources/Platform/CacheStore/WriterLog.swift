@@ -8,7 +8,7 @@ extension DiskWriter {
     /// A log that a reader keeps from being copied must not grow without limit: writes then wait in
     /// the queue, and are refused when it is full.
     func isWritable(_ operations: ArraySlice<DiskOperation>) -> Bool {
-        guard filesAreThere() else { return false }
+        guard filesExist() else { return false }
         do throws(DatabaseError) {
             var tries = 5
             while let connection, connection.logBytes >= Int64(options.checkpointBytes) {

@@ -53,13 +53,13 @@ package enum CipherLists {
             }
         }
         var keepsLevel = true
-        let leavesAny = leavesAny(TLS1_2_VERSION) { context in
+        let hasAnySuite = hasAnySuite(TLS1_2_VERSION) { context in
             let level = SSL_CTX_get_security_level(context)
             defer { keepsLevel = SSL_CTX_get_security_level(context) == level }
             return offer(ciphers: list, in: context)
         }
         guard keepsLevel else { throw .securityLevel }
-        guard leavesAny else { throw .leavesNothing }
+        guard hasAnySuite else { throw .leavesNothing }
     }
 
     /// Makes a context offer what a list names, but never a suite without encryption or without a
@@ -73,7 +73,7 @@ package enum CipherLists {
     /// Checks a list of TLS 1.3 suites, their names separated by `:`.
     package static func check(cipherSuites list: String) throws(CipherListError) {
         for name in elements(list) where !suitesOfTLS13.contains(name) { throw .unknown(name) }
-        guard leavesAny(TLS1_3_VERSION, { SSL_CTX_set_ciphersuites($0, list) == 1 }) else {
+        guard hasAnySuite(TLS1_3_VERSION, { SSL_CTX_set_ciphersuites($0, list) == 1 }) else {
             throw .leavesNothing
         }
     }
@@ -99,7 +99,7 @@ package enum CipherLists {
     }
 
     /// Whether a client with a list has any suite to offer for a version.
-    private static func leavesAny(_ version: Int32, _ set: (OpaquePointer) -> Bool) -> Bool {
+    private static func hasAnySuite(_ version: Int32, _ set: (OpaquePointer) -> Bool) -> Bool {
         defer { ErrorQueue.clear() }
         guard let context = SSL_CTX_new(TLS_client_method()) else { return false }
         defer { SSL_CTX_free(context) }

@@ -12,7 +12,7 @@ package enum LibraryLifetime {
     ///
     /// Call this before anything else in OpenSSL: its first use decides. If the program itself has
     /// used OpenSSL before, its choice stands.
-    package static func lastUntilExit() { _ = isChosen }
+    package static func keepUntilExit() { _ = isChosen }
 
     private static let isChosen = OPENSSL_init_crypto(UInt64(OPENSSL_INIT_NO_ATEXIT), nil) == 1
 }

@@ -212,7 +212,7 @@ package final class RevocationLists: @unchecked Sendable {
             parameters, UInt(X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL))
         X509_STORE_CTX_set_verify_cb(building) { isVerified, building in
             guard isVerified == 0, let building,
-                LastSecond.isAll(building) || RevocationLists.mayPass(building)
+                InclusiveExpiry.isOnlyError(building) || RevocationLists.mayPass(building)
             else { return isVerified }
             X509_STORE_CTX_set_error(building, X509_V_OK)
             return 1
@@ -290,7 +290,7 @@ package final class RevocationLists: @unchecked Sendable {
         X509_STORE_CTX_set0_crls(building, stack)
         X509_VERIFY_PARAM_set_auth_level(parameters, level)
         if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }
-        X509_STORE_CTX_set_verify_cb(building, LastSecond.callback)
+        X509_STORE_CTX_set_verify_cb(building, InclusiveExpiry.callback)
         X509_VERIFY_PARAM_set_flags(
             parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN | X509_V_FLAG_CRL_CHECK))
         if X509_verify_cert(building) == 1 { return nil }

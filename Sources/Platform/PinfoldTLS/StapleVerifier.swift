@@ -107,7 +107,7 @@ struct StapleVerifier {
         known.append(issuer)
         guard X509_STORE_add_cert(store, issuer) == 1, let parameters = X509_STORE_get0_param(store)
         else { return false }
-        X509_STORE_set_verify_cb(store, LastSecond.callback)
+        X509_STORE_set_verify_cb(store, InclusiveExpiry.callback)
         X509_VERIFY_PARAM_set_flags(parameters, UInt(X509_V_FLAG_PARTIAL_CHAIN))
         X509_VERIFY_PARAM_set_auth_level(parameters, verifier.securityLevel)
         if let time { X509_VERIFY_PARAM_set_time(parameters, time_t(time)) }

@@ -147,7 +147,7 @@ package final class TLSServerContext: @unchecked Sendable {
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT) {
             isVerified, verification in
             guard let verification else { return 0 }
-            let outcome = LastSecond.callback(isVerified, verification)
+            let outcome = InclusiveExpiry.callback(isVerified, verification)
             guard outcome == 0 else { return outcome }
             let index = SSL_get_ex_data_X509_STORE_CTX_idx()
             if let ssl = X509_STORE_CTX_get_ex_data(verification, index) {

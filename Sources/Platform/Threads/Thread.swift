@@ -43,7 +43,7 @@ package final class Thread: Sendable {
         precondition((0...19).contains(niceness))
         let start = Unmanaged.passRetained(Start(name, niceness, body))
         // Blocked before the thread starts, so that it can never receive one.
-        var blocked = Self.signalsToTheProcess()
+        var blocked = Self.processSignals()
         var before = sigset_t()
         pthread_sigmask(SIG_BLOCK, &blocked, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
@@ -91,7 +91,7 @@ package final class Thread: Sendable {
     }
 
     /// Every signal except those that a fault raises in the faulting thread.
-    private static func signalsToTheProcess() -> sigset_t {
+    private static func processSignals() -> sigset_t {
         var set = sigset_t()
         sigfillset(&set)
         for fault in [SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGSYS] {

@@ -65,7 +65,7 @@ public struct ClientCertificate: Sendable, Hashable {
                     underlying: error)
             }
         }
-        LibraryLifetime.lastUntilExit()
+        LibraryLifetime.keepUntilExit()
         do throws(TLSIdentityError) {
             _ = try TLSClientIdentity(chainPEM: identity.chain, keyPEM: identity.key)
         } catch {

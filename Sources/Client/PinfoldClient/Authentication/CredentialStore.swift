@@ -95,7 +95,7 @@ public final class CredentialStore: Sendable {
         // Whether there are credentials, and whether a prompt for them is open, is checked under
         // one lock: otherwise, an answer given in between would be prompted for again.
         let (decision, joined) = try state.withLock {
-            (state) throws(AuthenticationError) -> (Authenticator.Decision, Joined?) in
+            (state) throws(AuthenticationError) -> (Authenticator.Decision, JoinedPrompt?) in
             var generator = SystemRandom()
             let decision = try state.authenticator.decide(
                 challenges, for: request, sent: sent, excluding: excluded,
@@ -120,21 +120,21 @@ public final class CredentialStore: Sendable {
     }
 
     /// A prompt that a task waits for.
-    private struct Joined: Sendable {
+    private struct JoinedPrompt: Sendable {
         let prompt: Prompt
         let shared: SharedPrompt
         /// Whether the hook has to be called.
         let isFirst: Bool
     }
 
-    private static func join(_ prompt: Prompt, _ state: inout State) -> Joined {
+    private static func join(_ prompt: Prompt, _ state: inout State) -> JoinedPrompt {
         var open = state.prompts[prompt]
         let shared = open?.shared ?? SharedPrompt()
         defer {
             open = OpenPrompt(shared: shared, waitingTasks: (open?.waitingTasks ?? 0) + 1)
             state.prompts[prompt] = open
         }
-        return Joined(prompt: prompt, shared: shared, isFirst: open == nil)
+        return JoinedPrompt(prompt: prompt, shared: shared, isFirst: open == nil)
     }
 
     /// The hook has answered. From now on, tasks find the credential in the store.

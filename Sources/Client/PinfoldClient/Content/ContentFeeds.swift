@@ -4,7 +4,7 @@ import Threads
 /// Content from a source that may block, read by threads that may block.
 final class SourceFeed: ContentFeed {
     /// An open source. It is used only by whoever has taken it out of the state.
-    private final class Held: @unchecked Sendable {
+    private final class OpenSource: @unchecked Sendable {
         var source: any ByteSource
 
         init(_ source: any ByteSource) { self.source = source }
@@ -12,7 +12,7 @@ final class SourceFeed: ContentFeed {
 
     private struct State {
         /// `nil` if there is no source, or it is being read.
-        var held: Held?
+        var held: OpenSource?
         var read: Int64 = 0
         var isClosed = false
     }
@@ -56,7 +56,7 @@ final class SourceFeed: ContentFeed {
         }
         let wanted = length.map { min(Int64(Self.partBytes), $0 - before) }
         guard !isClosed, wanted != 0 else { return .end }
-        let source = if let held { held } else { Held(try open()) }
+        let source = if let held { held } else { OpenSource(try open()) }
         var bytes = [UInt8](repeating: 0, count: Int(wanted ?? Int64(Self.partBytes)))
         let count = try bytes.withUnsafeMutableBytes { try source.source.read(into: $0) }
         let read = before + Int64(count)

@@ -64,7 +64,7 @@ public final class ClientRuntime: Sendable {
     /// - Throws: ``ClientError`` with ``ClientError/Reason/outOfResources`` if the system cannot
     ///   provide a thread or a descriptor.
     public init(name: String = "pinfold-client") throws(ClientError) {
-        LibraryLifetime.lastUntilExit()
+        LibraryLifetime.keepUntilExit()
         do {
             let mailbox = try Mailbox<RuntimeMessage>()
             let resolver = try Resolver()

@@ -34,7 +34,7 @@ extension Transfer {
         }
         deliver()
         session.leavesQueue(self)
-        if let stream = request.stream { lasts(stream) }
+        if let stream = request.stream { continueAsStream(stream) }
     }
 
     /// Closes the connection, if it has switched protocols.

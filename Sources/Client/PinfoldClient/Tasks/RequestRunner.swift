@@ -23,7 +23,7 @@ final class RequestRunner: Sendable {
     let cookies: TaskCookies?
 
     /// The current request and the history that led to it.
-    private struct Course {
+    private struct RequestHistory {
         var request: HTTPRequest
         var content: RequestContent?
         var cause = TaskMetrics.Cause.task
@@ -137,53 +137,53 @@ final class RequestRunner: Sendable {
         _ content: RequestContent?, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output {
         handle.begin()
-        var course = Course(
+        var history = RequestHistory(
             request: session.completed(request, options), content: content,
             cause: part?.cause ?? .task, counts: AttemptCounts(retries: part?.retries ?? 0),
             metrics: TaskMetrics(task: handle.identifier))
         do throws(ClientError) {
             while true {
-                if let output = try await runAttempt(&course, finish) { return output }
+                if let output = try await runAttempt(&history, finish) { return output }
             }
         } catch {
-            var error = error.about(course.request)
-            error.wasNotProcessed = error.isBeforeSending && !course.mayBeProcessed
+            var error = error.about(history.request)
+            error.wasNotProcessed = error.isBeforeSending && !history.mayBeProcessed
             guard !isPart else {
-                part?.failedMetrics.withLock { $0 = course.metrics }
+                part?.failedMetrics.withLock { $0 = history.metrics }
                 throw error
             }
             handle.complete(
                 TaskCompletion(
-                    task: handle.identifier, request: course.request, response: course.response,
-                    error: error, metrics: course.metrics))
+                    task: handle.identifier, request: history.request, response: history.response,
+                    error: error, metrics: history.metrics))
             throw error
         }
     }
 
     /// Makes an attempt and carries out the next step. Returns `nil` if that is another attempt.
     private func runAttempt<Output: Sendable>(
-        _ course: inout Course, _ finish: (Arrival) async throws(ClientError) -> Output
+        _ history: inout RequestHistory, _ finish: (Arrival) async throws(ClientError) -> Output
     ) async throws(ClientError) -> Output? {
-        let result = try await attempt(&course)
+        let result = try await attempt(&history)
         var isFinal = false
-        switch (step(after: result, course), result) {
+        switch (step(after: result, history), result) {
         case (.fail(let error), _):
-            if case .success(let arrival) = result { leave(arrival, &course) }
+            if case .success(let arrival) = result { leave(arrival, &history) }
             throw error
         case (.retry(let wait), _):
-            if case .success(let arrival) = result { leave(arrival, &course) }
-            try await retry(after: wait, &course)
+            if case .success(let arrival) = result { leave(arrival, &history) }
+            try await retry(after: wait, &history)
         case (.resend, _):
-            course.counts.resends += 1
-            (course.cause, course.needsFreshConnection) = (.resend, true)
+            history.counts.resends += 1
+            (history.cause, history.needsFreshConnection) = (.resend, true)
         case (.redirect(let target), .success(let arrival)):
-            isFinal = try await !follow(target, arrival, &course)
+            isFinal = try await !follow(target, arrival, &history)
         case (.authenticate(let challenger), .success(let arrival)):
-            isFinal = try await !answer(challenger, arrival.head, &course)
-            if !isFinal { leave(arrival, &course) }
+            isFinal = try await !answer(challenger, arrival.head, &history)
+            if !isFinal { leave(arrival, &history) }
         case (.authenticate(let challenger), .failure(var error)):
             guard let response = error.proxyResponse,
-                try await answer(challenger, response, &course)
+                try await answer(challenger, response, &history)
             else {
                 if let unreadable = error.proxyResponse.flatMap(ChallengeSource.error(ofProxy:)) {
                     error.explanation += "; \(unreadable)"
@@ -197,9 +197,9 @@ final class RequestRunner: Sendable {
         // A hook may have returned after the end.
         try handle.check()
         do throws(ClientError) { return try await finish(arrival) } catch {
-            leave(arrival, &course)
-            guard case .retry(let wait) = step(after: .failure(error), course) else { throw error }
-            try await retry(after: wait, &course)
+            leave(arrival, &history)
+            guard case .retry(let wait) = step(after: .failure(error), history) else { throw error }
+            try await retry(after: wait, &history)
             return nil
         }
     }
@@ -207,7 +207,7 @@ final class RequestRunner: Sendable {
     // MARK: Steps
 
     private func attempt(
-        _ course: inout Course
+        _ history: inout RequestHistory
     ) async throws(ClientError) -> Result<Arrival, ClientError> {
         var elapsed = Task.isCancelled ? nil : handle.elapsedIfRunning
         if elapsed == nil {
@@ -215,31 +215,32 @@ final class RequestRunner: Sendable {
             elapsed = handle.elapsed
         }
         let remainingTime = session.configuration.resourceTimeout - (elapsed ?? .zero)
-        let sent = prepared(&course)
+        let sent = prepared(&history)
         guard remainingTime > .zero else {
             throw ClientError(
                 .timedOut,
                 "it took longer than \(session.configuration.resourceTimeout.wholeMilliseconds) ms",
-                of: course.request)
+                of: history.request)
         }
         let channel = try session.transfer(
-            sent, course.content, options, course.authentication,
+            sent, history.content, options, history.authentication,
             remainingTime: remainingTime,
-            fresh: course.needsFreshConnection)
+            fresh: history.needsFreshConnection)
         handle.attach(channel)
         let record = AttemptRecord(
-            request: course.request, cause: course.cause, channel: channel, before: course.metrics)
+            request: history.request, cause: history.cause, channel: channel,
+            before: history.metrics)
         let arrived: ReceivedHead
         do throws(ClientError) { arrived = try await channel.head() } catch {
-            course.metrics = record.metrics(status: nil)
-            course.mayBeProcessed = course.mayBeProcessed || !error.isBeforeSending
-            return .failure(error.about(course.request))
+            history.metrics = record.metrics(status: nil)
+            history.mayBeProcessed = history.mayBeProcessed || !error.isBeforeSending
+            return .failure(error.about(history.request))
         }
-        course.response = arrived.response
-        course.mayBeProcessed = true
+        history.response = arrived.response
+        history.mayBeProcessed = true
         // RFC 9110 section 15.5.20: over a different connection.
-        course.needsFreshConnection = arrived.status == 421
-        received(arrived, for: sent, course.authentication)
+        history.needsFreshConnection = arrived.status == 421
+        received(arrived, for: sent, history.authentication)
         return .success(
             Arrival(
                 head: arrived.response, status: arrived.status, marks: arrived.marks,
@@ -247,15 +248,15 @@ final class RequestRunner: Sendable {
     }
 
     /// Returns the request of the next attempt as it is sent.
-    private func prepared(_ course: inout Course) -> HTTPRequest {
-        if course.authentication == nil, session.credentials.authenticatesPreemptively {
-            course.authentication = authentication(for: course.request)
+    private func prepared(_ history: inout RequestHistory) -> HTTPRequest {
+        if history.authentication == nil, session.credentials.authenticatesPreemptively {
+            history.authentication = authentication(for: history.request)
         }
-        return prepared(course.request, course.content, course.authentication)
+        return prepared(history.request, history.content, history.authentication)
     }
 
     private func step(
-        after outcome: Result<Arrival, ClientError>, _ course: Course
+        after outcome: Result<Arrival, ClientError>, _ history: RequestHistory
     ) -> NextStep {
         // The rules say the same, but most responses do not need them.
         let retries = options.retries ?? session.configuration.retries
@@ -265,58 +266,60 @@ final class RequestRunner: Sendable {
         let rules = AttemptRules(session.configuration, options, elapsed: handle.elapsed)
         var generator = SystemRandom()
         return rules.step(
-            after: outcome.map(\.head), of: course.request,
-            hasRepeatableContent: course.content?.isRepeatable ?? true, course.counts,
+            after: outcome.map(\.head), of: history.request,
+            hasRepeatableContent: history.content?.isRepeatable ?? true, history.counts,
             using: &generator)
     }
 
-    private func retry(after wait: Duration, _ course: inout Course) async throws(ClientError) {
-        course.counts.retries += 1
-        course.cause = .retry
+    private func retry(
+        after wait: Duration, _ history: inout RequestHistory
+    ) async throws(ClientError) {
+        history.counts.retries += 1
+        history.cause = .retry
         try await handle.turn(after: wait)
     }
 
     /// Returns `false` if the redirect itself is the response.
     private func follow(
-        _ target: RedirectRule.Target, _ arrival: Arrival, _ course: inout Course
+        _ target: RedirectRule.Target, _ arrival: Arrival, _ history: inout RequestHistory
     ) async throws(ClientError) -> Bool {
         var next = target.request
         let rule = options.redirects ?? session.configuration.redirects
         if let hook = rule.hook {
             let proposal = RedirectRule.Proposal(
-                request: course.request, response: arrival.head, next: next,
-                count: course.counts.redirects + 1)
+                request: history.request, response: arrival.head, next: next,
+                count: history.counts.redirects + 1)
             guard let chosen = await handle.call({ await hook(proposal) }) else { return false }
             next = chosen
         }
-        leave(arrival, &course)
+        leave(arrival, &history)
         guard next.hasHTTPURL else {
             let url = next.authority == nil ? "\(next.scheme ?? ""):\(next.url)" : next.url
             throw ClientError(
                 .redirectRefused,
                 "the redirect to \(ClientError.shown(url)) is not to an http or https URL "
-                    + "without credentials", of: course.request)
+                    + "without credentials", of: history.request)
         }
-        guard !target.keepsContent || course.content?.isRepeatable ?? true else {
+        guard !target.keepsContent || history.content?.isRepeatable ?? true else {
             throw ClientError(
                 .contentNotRepeatable,
                 "the redirect requires the content again, which can be read only once",
-                of: course.request)
+                of: history.request)
         }
-        if !target.keepsContent { course.content = nil }
-        course.counts.redirects += 1
-        (course.counts.challenges, course.counts.resends) = (0, 0)
-        (course.request, course.cause) = (next, .redirect)
+        if !target.keepsContent { history.content = nil }
+        history.counts.redirects += 1
+        (history.counts.challenges, history.counts.resends) = (0, 0)
+        (history.request, history.cause) = (next, .redirect)
         return true
     }
 
     /// Returns `false` if the task gets the response with the challenge.
     private func answer(
-        _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ course: inout Course
+        _ challenger: NextStep.Challenger, _ response: HTTPResponse, _ history: inout RequestHistory
     ) async throws(ClientError) -> Bool {
-        let authentication = course.authentication ?? authentication(for: course.request)
-        course.authentication = authentication
-        let (request, content) = (course.request, course.content)
+        let authentication = history.authentication ?? authentication(for: history.request)
+        history.authentication = authentication
+        let (request, content) = (history.request, history.content)
         let answered = await handle.call { [self] in
             await Result { () async throws(ClientError) in
                 try await answer(to: challenger, request, response, content, authentication)
@@ -324,14 +327,14 @@ final class RequestRunner: Sendable {
         }
         try handle.check()
         guard let next = try answered.get() else { return false }
-        course.counts.challenges += 1
-        (course.request, course.cause) = (next, .challenge)
+        history.counts.challenges += 1
+        (history.request, history.cause) = (next, .challenge)
         return true
     }
 
     /// Continues without the rest of a response.
-    private func leave(_ arrival: Arrival, _ course: inout Course) {
-        course.metrics = arrival.record.metrics(status: arrival.status)
+    private func leave(_ arrival: Arrival, _ history: inout RequestHistory) {
+        history.metrics = arrival.record.metrics(status: arrival.status)
         // A response that arrived in one piece has ended, and its connection is reused. A longer
         // one would occupy a slot for which the next request may be waiting.
         arrival.record.channel.cancel()

@@ -57,7 +57,7 @@ extension Transfer: DownstreamStream {
         }
         let received = session.fieldLineCache.fields(of: fields.readable)
         setHead(received)
-        if let stream = request.stream { lasts(stream) }
+        if let stream = request.stream { continueAsStream(stream) }
         advanced()
         if framing != .streamed {
             responseHasEnd = true

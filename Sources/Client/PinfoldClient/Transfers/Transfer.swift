@@ -222,7 +222,7 @@ final class Transfer: EventHandler {
     }
 
     /// What follows the head lasts as long as both ends wish.
-    func lasts(_ stream: StreamKind) {
+    func continueAsStream(_ stream: StreamKind) {
         totalDeadline = .max
         idleMilliseconds = stream.idleMilliseconds
         updateDeadline()

@@ -55,7 +55,7 @@ extension StoreDecision {
         if options.isShared, source == .heuristic, request.fields.contains(.cookie) {
             return .doNotStore(.cookie)
         }
-        guard facts.isOfUse(lifetime: lifetime, age: times.initialAge) else {
+        guard facts.couldBeReused(lifetime: lifetime, age: times.initialAge) else {
             return .doNotStore(.uselessWithoutValidator)
         }
         do throws(NotStoredReason) {
@@ -140,7 +140,7 @@ extension ResponseFacts {
 
     /// Whether a stored copy could ever answer anything: without validation while it is fresh,
     /// while it is being revalidated or in place of an error; or with validation at any time.
-    func isOfUse(lifetime: Int64, age: Int64) -> Bool {
+    func couldBeReused(lifetime: Int64, age: Int64) -> Bool {
         if !entityTag.isEmpty || !lastModified.isEmpty { return true }
         if directives.flags.contains(.noCache) { return false }
         let staleUse = max(directives.staleIfError ?? 0, directives.staleWhileRevalidate ?? 0)

@@ -247,17 +247,17 @@ final class Expat {
         names.cut(to: begin)
     }
 
-    fileprivate func came(_ text: UnsafeRawBufferPointer) {
+    fileprivate func handleText(_ text: UnsafeRawBufferPointer) {
         if !hasStopped { pendingText.append(text) }
     }
 
-    fileprivate func cameComment(_ text: UnsafeRawBufferPointer) {
+    fileprivate func handleComment(_ text: UnsafeRawBufferPointer) {
         deliverText()
         guard !hasStopped else { return }
         deliver { () throws(DocumentError) in try events.comment(text) }
     }
 
-    fileprivate func cameInstruction(
+    fileprivate func handleInstruction(
         _ target: UnsafeRawBufferPointer, _ data: UnsafeRawBufferPointer
     ) {
         deliverText()
@@ -272,12 +272,12 @@ final class Expat {
         pendingText.cut(to: 0)
     }
 
-    fileprivate func cameDocumentType(hasSubset: Bool, isElsewhere: Bool) {
+    fileprivate func handleDocumentType(hasSubset: Bool, isElsewhere: Bool) {
         if hasSubset { stop(.entity("a document type with declarations")) }
         hasExternalSubset = isElsewhere
     }
 
-    fileprivate func cameEntity(_ name: UnsafeRawBufferPointer) {
+    fileprivate func handleEntity(_ name: UnsafeRawBufferPointer) {
         let text = String(decoding: name.prefix(40), as: UTF8.self)
         stop(.entity("a reference to the entity \(text)"))
     }
@@ -300,7 +300,7 @@ final class Expat {
                 $0.utf8.elementsEqual(name)
             }
             guard !isCharacter, !isKnown else { continue }
-            return Array(name).withUnsafeBytes { cameEntity($0) }
+            return Array(name).withUnsafeBytes { handleEntity($0) }
         }
     }
 
@@ -323,28 +323,28 @@ extension Expat {
         XML_SetCharacterDataHandler(expat) { user, text, count in
             guard let text else { return }
             let bytes = UnsafeRawBufferPointer(start: text, count: Int(count))
-            Expat.with(user) { $0.came(bytes) }
+            Expat.with(user) { $0.handleText(bytes) }
         }
         XML_SetStartDoctypeDeclHandler(expat) { user, _, system, _, hasSubset in
             Expat.with(user) {
-                $0.cameDocumentType(hasSubset: hasSubset != 0, isElsewhere: system != nil)
+                $0.handleDocumentType(hasSubset: hasSubset != 0, isElsewhere: system != nil)
             }
         }
         // Neither is reached, because declarations are refused.
         XML_SetEntityDeclHandler(expat) { user, name, _, _, _, _, _, _, _ in
-            Expat.with(user) { $0.cameEntity(.init(cString: name)) }
+            Expat.with(user) { $0.handleEntity(.init(cString: name)) }
         }
         XML_SetExternalEntityRefHandler(expat) { _, _, _, _, _ in 0 }
         XML_SetSkippedEntityHandler(expat) { user, name, _ in
-            Expat.with(user) { $0.cameEntity(.init(cString: name)) }
+            Expat.with(user) { $0.handleEntity(.init(cString: name)) }
         }
         guard options.reportsComments else { return }
         XML_SetCommentHandler(expat) { user, text in
-            Expat.with(user) { $0.cameComment(.init(cString: text)) }
+            Expat.with(user) { $0.handleComment(.init(cString: text)) }
         }
         XML_SetProcessingInstructionHandler(expat) { user, target, data in
             Expat.with(user) {
-                $0.cameInstruction(.init(cString: target), .init(cString: data))
+                $0.handleInstruction(.init(cString: target), .init(cString: data))
             }
         }
     }

@@ -205,11 +205,11 @@ extension FieldID {
             WordSearch.equal(Byte.underscore, in: bytes.word(at: start))
             | WordSearch.equal(Byte.underscore, in: middle)
             | WordSearch.equal(Byte.underscore, in: bytes.word(at: end &- 8))
-        return underscores == 0 ? .other : seeThrough(bytes, from: start, to: end)
+        return underscores == 0 ? .other : detectDisguise(bytes, from: start, to: end)
     }
 
     @inline(never)
-    private static func seeThrough(
+    private static func detectDisguise(
         _ bytes: HeadBytes, from start: Int, to end: Int
     ) -> FieldID {
         let isDisguised = disguisable.ids.contains { id in

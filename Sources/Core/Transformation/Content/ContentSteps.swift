@@ -77,7 +77,7 @@ struct ContentSteps: Sendable {
     ///
     /// - Parameter refuses: whether an image that would have been changed is refused, which is
     ///   known only once it is decoded.
-    mutating func stepAside(refuses: Bool) {
+    mutating func removeChanges(refuses: Bool) {
         translation = nil
         refusesImageChanges = refuses
         guard !refuses else { return }

@@ -115,7 +115,7 @@ package struct ResponseChecks: Sendable {
             guard rules.noTransform == .pass || steps.translation == nil else {
                 throw .wantsNoTransformation
             }
-            steps.stepAside(refuses: rules.noTransform == .refuse)
+            steps.removeChanges(refuses: rules.noTransform == .refuse)
             guard !steps.isEmpty else { return nil }
         }
         return ContentPlan(

@@ -72,14 +72,14 @@ package struct HostPattern: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// The hosts that a pattern matches, regardless of its port; an address is its normalized text.
-    enum Reach {
+    enum MatchedHosts {
         case exact(String)
         case oneLabel(String)
         case anyDepth(String)
     }
 
     /// The hosts that the pattern matches.
-    var reach: Reach {
+    var reach: MatchedHosts {
         let text = String(decoding: name, as: UTF8.self)
         switch shape {
         case .exact: return .exact(text)

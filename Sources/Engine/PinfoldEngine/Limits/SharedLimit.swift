@@ -11,7 +11,7 @@ import Synchronization
 /// costs.
 package final class SharedLimit: Sendable {
     /// The result of asking for a permit.
-    enum Taking: Equatable {
+    enum PermitResult: Equatable {
         case taken
         /// The worker is queued; `isNew`: it was not before.
         case waits(isNew: Bool)
@@ -61,7 +61,7 @@ package final class SharedLimit: Sendable {
 
     /// Takes a permit, or queues the worker for one.
     /// - Parameter isStarved: whether the worker has less than its share.
-    func take(limit: Int, orWaitAs worker: Int, isStarved: Bool) -> Taking {
+    func take(limit: Int, orWaitAs worker: Int, isStarved: Bool) -> PermitResult {
         state.withLock { state in
             if state.taken < limit {
                 state.taken += 1

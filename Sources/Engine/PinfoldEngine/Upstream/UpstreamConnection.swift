@@ -18,12 +18,12 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     static let reservedBytes = 256
     enum Part { case head, body, ended }
     /// What is special about waiting for the server in the current exchange.
-    struct Waits: OptionSet {
+    struct WaitConditions: OptionSet {
         let rawValue: UInt8
         /// Checks whether the server accepts the request: for content, or a large head.
-        static let sending = Waits(rawValue: 1)
+        static let sending = WaitConditions(rawValue: 1)
         /// The response is of type `text/event-stream`: long pauses are expected.
-        static let eventStream = Waits(rawValue: 2)
+        static let eventStream = WaitConditions(rawValue: 2)
     }
 
     let environment: Environment
@@ -60,7 +60,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var wantsLargeBuffer = false
     var progress = SendProgress()
     var idleTime = IdleTime()
-    var waits: Waits = []
+    var waits: WaitConditions = []
     package var isEventStream: Bool { waits.contains(.eventStream) }
     /// Whether some byte of the current response was received.
     var responseStarted = false

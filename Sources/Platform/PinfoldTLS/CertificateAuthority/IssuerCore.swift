@@ -3,14 +3,14 @@ import Locking
 
 /// The state shared by an issuer's callers and its thread.
 final class IssuerCore: Sendable {
-    private struct Kept {
+    private struct KeptCertificate {
         let identity: TLSServerIdentity
         /// Seconds since 1970.
         let useBefore: Int64
     }
 
     private struct State {
-        var kept: ShareTable<CertificateRequest.Key, Kept>
+        var kept: ShareTable<CertificateRequest.Key, KeptCertificate>
         /// What is queued or being signed, by the clients that have asked for it.
         var permits: PermitShares<IPNetwork>
         /// Who waits for what is queued or being signed.
@@ -119,7 +119,7 @@ final class IssuerCore: Sendable {
                 let useBefore = now + (issued.validity.upperBound - now) / 2
                 state.statistics.issued += 1
                 state.kept.set(
-                    Kept(identity: issued.identity, useBefore: useBefore), for: key,
+                    KeptCertificate(identity: issued.identity, useBefore: useBefore), for: key,
                     of: request.client)
             case .failure:
                 state.statistics.failures += waiters?.count ?? 0

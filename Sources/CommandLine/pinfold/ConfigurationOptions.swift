@@ -58,7 +58,7 @@ struct ConfigurationOptions: ParsableArguments {
             """, valueName: "host"))
     var intercept: [String] = []
 
-    @Option(help: ArgumentHelp("The directory of the cache database.", valueName: "directory"))
+    @Option(help: ArgumentHelp("The folder of the cache database.", valueName: "folder"))
     var cachePath: String?
 
     @Option(

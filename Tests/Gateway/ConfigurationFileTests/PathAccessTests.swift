@@ -24,7 +24,7 @@ struct PathAccessTests {
             #expect(problems("access.log") == [])
             #expect(problems("file") == [])
             #expect(problems("/dev/null") == [])
-            let expected = "expected a file in a writable directory"
+            let expected = "expected a file in a writable folder"
             #expect(
                 problems("none/access.log") == [
                     "gateway.yaml:2: log.access.path: \"\(folder)/none/access.log\" is in "
@@ -32,8 +32,7 @@ struct PathAccessTests {
                 ])
             #expect(
                 problems("folder") == [
-                    "gateway.yaml:2: log.access.path: \"\(folder)/folder\" is a directory; "
-                        + expected
+                    "gateway.yaml:2: log.access.path: \"\(folder)/folder\" is a folder; \(expected)"
                 ])
             #expect(problems("file/access.log").count == 1)
             #expect(
@@ -54,7 +53,7 @@ struct PathAccessTests {
             #expect(
                 try warnings("cache: { path: file }") == [
                     "\(folder)/gateway.yaml:1: cache.path: \"\(folder)/file\" "
-                        + "\"\(folder)/file\" is not a directory: nothing will be cached on disk"
+                        + "\"\(folder)/file\" is not a folder: nothing will be cached on disk"
                 ])
             #expect(try warnings("cache: { path: file/a }").count == 1)
             #expect(try warnings("cache: { path: file, disk: 0 }") == [])

@@ -11,7 +11,7 @@ struct JudgementTests {
         return failure.token
     }
 
-    private func verify(
+    private func judge(
         _ chain: TestCertificate..., host: String? = "service.test", at time: Int64? = nil,
         roots: TrustRoots = PKI.roots(PKI.root), pinsets: [Pinset] = []
     ) throws -> TrustVerdict {
@@ -37,22 +37,22 @@ struct JudgementTests {
     }
 
     @Test func `without a host no name is checked, whatever the policy says`() throws {
-        #expect(token(try verify(PKI.otherName, host: nil)) == nil)
-        #expect(token(try verify(PKI.commonNameOnly, host: nil)) == nil)
+        #expect(token(try judge(PKI.otherName, host: nil)) == nil)
+        #expect(token(try judge(PKI.commonNameOnly, host: nil)) == nil)
         let pins = [pinset(.publicKey, PKI.otherName.pins(.key))]
-        #expect(token(try verify(PKI.otherName, host: nil, pinsets: pins)) == nil)
+        #expect(token(try judge(PKI.otherName, host: nil, pinsets: pins)) == nil)
         // Invalid certificates, without pins, and no name to prove.
         let lax = [pinset(.none, allowInvalid: true, validatesName: false)]
-        #expect(token(try verify(PKI.selfSigned, host: nil, pinsets: lax)) == nil)
+        #expect(token(try judge(PKI.selfSigned, host: nil, pinsets: lax)) == nil)
     }
 
     @Test func `certificates are valid at the time that is asked about`() throws {
-        #expect(token(try verify(PKI.direct, at: Self.now)) == nil)
-        #expect(token(try verify(PKI.direct, at: Self.now - 7200)) == "certificate-not-yet-valid")
-        #expect(token(try verify(PKI.direct, at: Self.now + 90_000)) == "certificate-expired")
-        #expect(token(try verify(PKI.direct, at: 0)) == "certificate-not-yet-valid")
-        #expect(token(try verify(PKI.early, at: Self.now + 5000)) == nil)
-        #expect(token(try verify(PKI.expired)) == "certificate-expired")
+        #expect(token(try judge(PKI.direct, at: Self.now)) == nil)
+        #expect(token(try judge(PKI.direct, at: Self.now - 7200)) == "certificate-not-yet-valid")
+        #expect(token(try judge(PKI.direct, at: Self.now + 90_000)) == "certificate-expired")
+        #expect(token(try judge(PKI.direct, at: 0)) == "certificate-not-yet-valid")
+        #expect(token(try judge(PKI.early, at: Self.now + 5000)) == nil)
+        #expect(token(try judge(PKI.expired)) == "certificate-expired")
     }
 
     /// RFC 5280 §4.1.2.5: "notBefore through notAfter, inclusive".
@@ -86,7 +86,7 @@ struct JudgementTests {
             for pinsets in [[], pins] {
                 func found(_ time: Int64) throws -> String? {
                     token(
-                        try verify(
+                        try judge(
                             chain[0], chain[1], at: time, roots: PKI.roots(chain[2]),
                             pinsets: pinsets))
                 }
@@ -99,7 +99,7 @@ struct JudgementTests {
     }
 
     @Test func `it says when the first certificate of the chain expires`() throws {
-        guard case .trusted(let facts) = try verify(PKI.shortLived) else {
+        guard case .trusted(let facts) = try judge(PKI.shortLived) else {
             Issue.record("not trusted")
             return
         }

@@ -48,8 +48,8 @@ struct FileOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "With -O: write the files to this directory instead of the current one.",
-            valueName: "directory"))
+            "With -O: write the files to this folder instead of the current one.",
+            valueName: "folder"))
     var folder: String?
 
     @Flag(help: "Replace existing files.")

@@ -10,7 +10,7 @@ struct PinImport: ParsableCommand {
         commandName: "import",
         abstract: "Convert other programs' pins to entries of hosts and pinsets.",
         discussion: """
-            Reads a directory of .cer files (AFNetworking), an Info.plist with TSKConfiguration \
+            Reads a folder of .cer files (AFNetworking), an Info.plist with TSKConfiguration \
             (TrustKit, XML or binary), Android's network security configuration, calls to OkHttp's \
             CertificatePinner, or curl's --pinnedpubkey (a file of command lines, or the string \
             itself). Prints a configuration fragment, in which comments mention the settings that \
@@ -23,7 +23,7 @@ struct PinImport: ParsableCommand {
     }
 
     @Argument(
-        help: ArgumentHelp("Files, directories or curl pin strings.", valueName: "file|directory"))
+        help: ArgumentHelp("Files, folders or curl pin strings.", valueName: "file|folder"))
     var inputs: [String]
 
     @Option(help: "The format of the input.")
@@ -109,7 +109,7 @@ struct PinImport: ParsableCommand {
             if isCertificate, !name.hasPrefix(".") { names.append(name) }
         }
         guard !names.isEmpty else {
-            throw PinFormatError("", "the directory has no certificates", expected: "*.cer files")
+            throw PinFormatError("", "the folder has no certificates", expected: "*.cer files")
         }
         return names.sorted().map { folder.hasSuffix("/") ? folder + $0 : "\(folder)/\($0)" }
     }
@@ -122,7 +122,7 @@ struct PinExportCommand: ParsableCommand {
         abstract: "Convert a configuration's pins to another program's format.",
         discussion: """
             Prints the pins in the format of TrustKit, Android, OkHttp or curl, or with --format \
-            cer writes each pinned certificate to a file in the --output directory. If the format \
+            cer writes each pinned certificate to a file in the --output folder. If the format \
             does not support a setting, prints a warning if the result is stricter, and fails \
             otherwise.
             """)
@@ -138,8 +138,8 @@ struct PinExportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "With --format cer: the directory for the files. Existing files are not overwritten.",
-            valueName: "directory"))
+            "With --format cer: the folder for the files. Existing files are not overwritten.",
+            valueName: "folder"))
     var output: String?
 
     func validate() throws {

@@ -1,7 +1,7 @@
 import Transformation
 
 extension TransformationReason {
-    /// Its entry.
+    /// Everything that is said of it.
     var entry: ReasonEntry {
         switch self {
         case .requestBodyInvalid:

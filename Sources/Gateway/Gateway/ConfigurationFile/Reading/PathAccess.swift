@@ -10,7 +10,7 @@ enum PathAccess {
             guard code == ENOENT else { return "cannot be written: \(text(code))" }
             return problem(inFolder: ConfigurationFiles.folder(of: path))
         }
-        if Int32(status.st_mode) & S_IFMT == S_IFDIR { return "is a directory" }
+        if Int32(status.st_mode) & S_IFMT == S_IFDIR { return "is a folder" }
         return access(path, W_OK) == 0
             ? nil : "cannot be written: \(text(__errno_location().pointee))"
     }
@@ -84,7 +84,7 @@ enum PathAccess {
                 : "is in \(quoted(folder)), which cannot be read: \(text(code))"
         }
         guard Int32(status.st_mode) & S_IFMT == S_IFDIR else {
-            return "\(quoted(folder)) is not a directory"
+            return "\(quoted(folder)) is not a folder"
         }
         return access(folder, W_OK | X_OK) == 0
             ? nil : "\(quoted(folder)) cannot be written: \(text(__errno_location().pointee))"

@@ -88,7 +88,7 @@ extension SnapshotReader {
             validation.report(
                 section?.field.node.origin ?? .builtIn, "cache.path",
                 "has no default, because neither XDG_STATE_HOME nor HOME is set",
-                expected: "the directory of cache.sqlite")
+                expected: "the folder of cache.sqlite")
         }
         return "/"
     }

@@ -46,7 +46,7 @@ extension SnapshotReader {
             let problem = PathAccess.problemAppending(to: log.path)
         {
             section?["path"]?.fail(
-                "\(quoted(log.path)) \(problem)", expected: "a file in a writable directory")
+                "\(quoted(log.path)) \(problem)", expected: "a file in a writable folder")
         }
         return log
     }

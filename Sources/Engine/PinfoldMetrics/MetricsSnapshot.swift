@@ -12,19 +12,19 @@ package struct MetricsSnapshot: Sendable {
     package var reasons: [String]
     /// The tokens of the reasons not to store, by index.
     package var notStored: [String]
-    /// Figures of the whole gateway.
-    package var service: ServiceFigures
-    /// Figures of the process; `nil` if they cannot be read.
-    package var process: ProcessFigures?
+    /// Metrics of the whole gateway.
+    package var service: ServiceMetrics
+    /// Metrics of the process; `nil` if they cannot be read.
+    package var process: ProcessMetrics?
     /// The build.
-    package var build: BuildFigures
+    package var build: BuildInfo
 
     /// A snapshot of these parts.
     package init(
         workers: [WorkerMetrics], listeners: LabelTable = LabelTable(),
         hosts: LabelTable = LabelTable(), pinsets: LabelTable = LabelTable(),
-        reasons: [String] = [], notStored: [String] = [], service: ServiceFigures,
-        process: ProcessFigures?, build: BuildFigures
+        reasons: [String] = [], notStored: [String] = [], service: ServiceMetrics,
+        process: ProcessMetrics?, build: BuildInfo
     ) {
         self.workers = workers
         self.listeners = listeners

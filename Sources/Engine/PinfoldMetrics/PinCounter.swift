@@ -15,7 +15,7 @@ package final class PinCounter: Sendable {
 }
 
 /// The counts of a pin.
-package struct PinFigure: Sendable, Equatable {
+package struct PinMetrics: Sendable, Equatable {
     /// The label value for pins without a counter of their own.
     static let otherLabel = "other"
     /// The number of characters of a digest in the label: base64 or hexadecimal, at least 48 bits.

@@ -1,6 +1,6 @@
 extension ExpositionWriter {
-    /// The figures that belong to the whole gateway.
-    mutating func writeService(_ service: ServiceFigures) {
+    /// The metrics that belong to the whole gateway.
+    mutating func writeService(_ service: ServiceMetrics) {
         writeTiers(service)
         writeStore(service)
         if let disk = service.disk { writeDisk(disk) }
@@ -18,7 +18,7 @@ extension ExpositionWriter {
         writeConfiguration(service)
     }
 
-    private mutating func writeLimits(_ service: ServiceFigures) {
+    private mutating func writeLimits(_ service: ServiceMetrics) {
         guard let connections = service.connectionLimit, let waiting = service.waitingLimit
         else { return }
         family(
@@ -31,7 +31,7 @@ extension ExpositionWriter {
         sample(waiting)
     }
 
-    private mutating func writeOperationalLog(_ log: OperationalLogFigures) {
+    private mutating func writeOperationalLog(_ log: OperationalLogMetrics) {
         family("pinfold_log_lines", .counter, help: "Lines of the operational log written.")
         sample(log.written)
         family(
@@ -44,28 +44,28 @@ extension ExpositionWriter {
         sample(log.suppressed)
     }
 
-    private mutating func writeInterception(_ figures: InterceptionFigures) {
+    private mutating func writeInterception(_ metrics: InterceptionMetrics) {
         family(
             "pinfold_interception_certificates", .gauge,
             help: "Cached certificates issued for intercepted tunnels.")
-        sample(figures.kept)
+        sample(metrics.kept)
         family(
             "pinfold_interception_certificates_waiting", .gauge,
             help: "Names waiting for a certificate.")
-        sample(figures.waiting)
+        sample(metrics.waiting)
         family(
             "pinfold_interception_certificates_issued", .counter, help: "Certificates issued.")
-        sample(figures.issued)
+        sample(metrics.issued)
         family(
             "pinfold_interception_certificate_requests", .counter,
             help: "Handshakes that needed a certificate and did not have one issued, by result.")
-        sample(LabelText("result=\"kept\""), figures.hits)
-        sample(LabelText("result=\"shared\""), figures.coalesced)
-        sample(LabelText("result=\"failed\""), figures.failures)
+        sample(LabelText("result=\"kept\""), metrics.hits)
+        sample(LabelText("result=\"shared\""), metrics.coalesced)
+        sample(LabelText("result=\"failed\""), metrics.failures)
     }
 
-    private mutating func writeTiers(_ service: ServiceFigures) {
-        let tiers: [(LabelText, CacheTierFigures)] = [
+    private mutating func writeTiers(_ service: ServiceMetrics) {
+        let tiers: [(LabelText, CacheTierMetrics)] = [
             service.memoryTier.map { (LabelText("tier=\"memory\""), $0) },
             service.diskTier.map { (LabelText("tier=\"disk\""), $0) },
         ].compactMap { $0 }
@@ -90,7 +90,7 @@ extension ExpositionWriter {
         for (labels, tier) in tiers { sample(labels, tier.evictions) }
     }
 
-    private mutating func writeStore(_ service: ServiceFigures) {
+    private mutating func writeStore(_ service: ServiceMetrics) {
         family(
             "pinfold_cache_disk_state", .gauge,
             help: "1 for the disk tier's current state.")
@@ -116,7 +116,7 @@ extension ExpositionWriter {
         sample(queue.damaged)
     }
 
-    private mutating func writeDisk(_ disk: DiskFigures) {
+    private mutating func writeDisk(_ disk: DiskMetrics) {
         family(
             "pinfold_cache_disk_file_bytes", .gauge,
             help: "Bytes of the disk tier's files: the database and its write-ahead log.",
@@ -138,7 +138,7 @@ extension ExpositionWriter {
         sample(disk.restarts)
     }
 
-    private mutating func writeStates(_ service: ServiceFigures) {
+    private mutating func writeStates(_ service: ServiceMetrics) {
         if let activity = service.activity {
             family(
                 "pinfold_activity_state", .gauge,
@@ -178,7 +178,7 @@ extension ExpositionWriter {
         }
     }
 
-    private mutating func writeConfiguration(_ service: ServiceFigures) {
+    private mutating func writeConfiguration(_ service: ServiceMetrics) {
         family(
             "pinfold_config_generation", .gauge,
             help: "The number of the configuration that all workers use; each reload adds one.")
@@ -208,7 +208,7 @@ extension ExpositionWriter {
         sample(service.isReady ? 1 : 0)
     }
 
-    private mutating func writeWatchedFiles(_ service: ServiceFigures) {
+    private mutating func writeWatchedFiles(_ service: ServiceMetrics) {
         family(
             "pinfold_config_file_state", .gauge,
             help: "1 for the current state of a watched file.")
@@ -226,7 +226,7 @@ extension ExpositionWriter {
     }
 
     /// The build.
-    mutating func writeBuild(_ build: BuildFigures) {
+    mutating func writeBuild(_ build: BuildInfo) {
         family("pinfold_build", .info, help: "The version that is running.")
         var labels = LabelText("version", build.version)
         labels.append("revision", build.revision)
@@ -234,8 +234,8 @@ extension ExpositionWriter {
         sample(labels, 1)
     }
 
-    /// The process's figures under the names that all Prometheus clients use.
-    mutating func writeProcess(_ process: ProcessFigures) {
+    /// The process's metrics under the names that all Prometheus clients use.
+    mutating func writeProcess(_ process: ProcessMetrics) {
         family(
             "process_cpu_seconds", .counter, help: "Total user and system CPU time spent.",
             unit: "seconds")

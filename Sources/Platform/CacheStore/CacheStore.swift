@@ -223,45 +223,45 @@ package final class CacheStore: Sendable {
         return heap.residentBytes
     }
 
-    // MARK: Figures
+    // MARK: Statistics
 
     /// Values for metrics.
     package func statistics() -> StoreStatistics {
-        var figures = StoreStatistics()
-        let memoryFigures = memory.figures()
-        figures.memoryEntries = memoryFigures.entries
-        figures.memoryBytes = memoryFigures.bytes
-        figures.memoryEvictions = memoryFigures.evictions
-        figures.memoryHeapBytes = memory.heap?.residentBytes ?? 0
-        figures.memoryFiles = disk.descriptors.count
-        let diskFigures = disk.index.figures()
-        figures.diskState = diskFigures.phase
-        figures.diskEntries = diskFigures.entries
-        figures.diskBytes = diskFigures.bytes
-        figures.diskEvictions = diskFigures.evictions
-        figures.diskFileBytes = disk.counters.fileBytes.load(ordering: .relaxed)
-        figures.diskLogBytes = disk.counters.logBytes.load(ordering: .relaxed)
-        figures.diskRowsRead = disk.counters.rowsRead.load(ordering: .relaxed)
-        figures.diskBytesRead = disk.counters.bytesRead.load(ordering: .relaxed)
-        figures.diskRestarts = disk.counters.restarts.load(ordering: .relaxed)
-        figures.diskHits = disk.counters.hits.load(ordering: .relaxed)
-        figures.diskMisses = disk.counters.misses.load(ordering: .relaxed)
-        figures.diskWrites = disk.counters.writes.load(ordering: .relaxed)
-        figures.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
-        figures.queueBytes = disk.budget.bytes
-        figures.gatheringBytes = disk.gathering.bytes
-        figures.stagingBytes = disk.staging.bytes
-        figures.flights = memory.flightCount
-        figures.diskSkipped =
+        var statistics = StoreStatistics()
+        let memoryStatistics = memory.statistics()
+        statistics.memoryEntries = memoryStatistics.entries
+        statistics.memoryBytes = memoryStatistics.bytes
+        statistics.memoryEvictions = memoryStatistics.evictions
+        statistics.memoryHeapBytes = memory.heap?.residentBytes ?? 0
+        statistics.memoryFiles = disk.descriptors.count
+        let diskStatistics = disk.index.statistics()
+        statistics.diskState = diskStatistics.phase
+        statistics.diskEntries = diskStatistics.entries
+        statistics.diskBytes = diskStatistics.bytes
+        statistics.diskEvictions = diskStatistics.evictions
+        statistics.diskFileBytes = disk.counters.fileBytes.load(ordering: .relaxed)
+        statistics.diskLogBytes = disk.counters.logBytes.load(ordering: .relaxed)
+        statistics.diskRowsRead = disk.counters.rowsRead.load(ordering: .relaxed)
+        statistics.diskBytesRead = disk.counters.bytesRead.load(ordering: .relaxed)
+        statistics.diskRestarts = disk.counters.restarts.load(ordering: .relaxed)
+        statistics.diskHits = disk.counters.hits.load(ordering: .relaxed)
+        statistics.diskMisses = disk.counters.misses.load(ordering: .relaxed)
+        statistics.diskWrites = disk.counters.writes.load(ordering: .relaxed)
+        statistics.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
+        statistics.queueBytes = disk.budget.bytes
+        statistics.gatheringBytes = disk.gathering.bytes
+        statistics.stagingBytes = disk.staging.bytes
+        statistics.flights = memory.flightCount
+        statistics.diskSkipped =
             disk.intake.skipped.load(ordering: .relaxed)
             + disk.counters.noRoom.load(ordering: .relaxed)
-        figures.queueDepth = disk.queue.depth
-        figures.pendingReads = disk.reads.count
-        figures.refusals = refusals.withLock { $0 }
+        statistics.queueDepth = disk.queue.depth
+        statistics.pendingReads = disk.reads.count
+        statistics.refusals = refusals.withLock { $0 }
         if let index = StoreRefusalReason.allCases.firstIndex(of: .noRoom) {
-            figures.refusals[index] += disk.counters.noRoom.load(ordering: .relaxed)
+            statistics.refusals[index] += disk.counters.noRoom.load(ordering: .relaxed)
         }
-        return figures
+        return statistics
     }
 
     func count(_ reason: StoreRefusalReason) {

@@ -151,7 +151,7 @@ extension DiskIndex {
     }
 
     /// Entries, their bytes, and evictions so far.
-    func figures() -> (phase: DiskState, entries: Int, bytes: Int64, evictions: DiskEvictions) {
+    func statistics() -> (phase: DiskState, entries: Int, bytes: Int64, evictions: DiskEvictions) {
         state.withLock { ($0.phase, $0.table.count, $0.table.bytes, $0.evictions) }
     }
 }

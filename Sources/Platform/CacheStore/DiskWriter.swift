@@ -250,7 +250,7 @@ final class DiskWriter {
         }
         guard filesExist() else { return }
         do throws(DatabaseError) {
-            let before = (tier.index.figures().entries, freePages)
+            let before = (tier.index.statistics().entries, freePages)
             var removed = false
             try transaction { connection throws(DatabaseError) in
                 removed = try rows.removeGarbage(connection)
@@ -259,7 +259,7 @@ final class DiskWriter {
             if wantsShrinking { try connection?.shrink(pages: 64) }
             try afterCommit()
             if Clock.monotonicNanoseconds() >= accessFlushAt { try flushAccesses() }
-            idleWasOfUse = removed || before != (tier.index.figures().entries, freePages)
+            idleWasOfUse = removed || before != (tier.index.statistics().entries, freePages)
             if logFileBytes > 0, Clock.monotonicNanoseconds() >= truncateAt {
                 try restartLog(truncating: true)
             }

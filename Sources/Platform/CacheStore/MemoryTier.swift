@@ -121,7 +121,7 @@ final class MemoryTier: Sendable {
     }
 
     /// Entries, bytes and evictions so far.
-    func figures() -> (entries: Int, bytes: Int, evictions: UInt64) {
+    func statistics() -> (entries: Int, bytes: Int, evictions: UInt64) {
         var entries = 0
         var evictions: UInt64 = 0
         for part in parts {

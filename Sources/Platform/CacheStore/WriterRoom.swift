@@ -17,9 +17,9 @@ extension DiskWriter {
 
     /// The limit that the entries exceed.
     private var shortage: WritableKeyPath<DiskEvictions, UInt64>? {
-        let figures = tier.index.figures()
-        if figures.entries > options.diskEntries { return \.entries }
-        return figures.bytes > options.diskBytes ? \.bytes : nil
+        let statistics = tier.index.statistics()
+        if statistics.entries > options.diskEntries { return \.entries }
+        return statistics.bytes > options.diskBytes ? \.bytes : nil
     }
 
     /// Removes what is no longer visible and then the least recently used entries until `pages`

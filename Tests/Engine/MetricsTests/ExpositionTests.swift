@@ -36,12 +36,12 @@ enum Sample {
 
     static func snapshot(
         _ workers: [WorkerMetrics], _ hosts: LabelTable, _ pinsets: LabelTable = LabelTable(),
-        service: ServiceFigures = ServiceFigures(), process: ProcessFigures? = nil
+        service: ServiceMetrics = ServiceMetrics(), process: ProcessMetrics? = nil
     ) -> MetricsSnapshot {
         MetricsSnapshot(
             workers: workers, listeners: listeners, hosts: hosts, pinsets: pinsets,
             reasons: reasons, notStored: ["no-store"], service: service, process: process,
-            build: BuildFigures(version: "1.2.3"))
+            build: BuildInfo(version: "1.2.3"))
     }
 
     /// Everything that can be shown is present.
@@ -65,39 +65,39 @@ enum Sample {
                 pinset: index("payments", in: pinsets), result: .noPinMatched)
             worker.recordPinEvaluation(pinset: .other, result: .passed)
         }
-        var service = ServiceFigures()
-        service.memoryTier = CacheTierFigures(bytes: 1, limitBytes: 2, entries: 3, evictions: 4)
+        var service = ServiceMetrics()
+        service.memoryTier = CacheTierMetrics(bytes: 1, limitBytes: 2, entries: 3, evictions: 4)
         service.memoryHeapBytes = 24
-        service.diskTier = CacheTierFigures(bytes: 5, limitBytes: 6, entries: 7, evictions: 8)
-        service.storeQueue = StoreQueueFigures(bytes: 9, operations: 10, dropped: 11, damaged: 12)
+        service.diskTier = CacheTierMetrics(bytes: 5, limitBytes: 6, entries: 7, evictions: 8)
+        service.storeQueue = StoreQueueMetrics(bytes: 9, operations: 10, dropped: 11, damaged: 12)
         service.diskState = .on
-        service.accessLog = AccessLogFigures(written: 13, dropped: 14)
-        service.operationalLog = OperationalLogFigures(written: 21, dropped: 22, suppressed: 23)
+        service.accessLog = AccessLogMetrics(written: 13, dropped: 14)
+        service.operationalLog = OperationalLogMetrics(written: 21, dropped: 22, suppressed: 23)
         let states = [
-            StateFigure.Entry(label: "off", transitions: 15),
-            StateFigure.Entry(label: "on", transitions: 16),
+            StateMetric.Entry(label: "off", transitions: 15),
+            StateMetric.Entry(label: "on", transitions: 16),
         ]
-        service.activity = StateFigure(states: states, current: 1)
+        service.activity = StateMetric(states: states, current: 1)
         service.reachability = [
-            ReachabilityFigures(
+            ReachabilityMetrics(
                 label: "api",
                 states: [
                     .init(label: "off", servers: 1, transitions: 15),
                     .init(label: "on", servers: 3, transitions: 16),
                 ]),
-            ReachabilityFigures(
+            ReachabilityMetrics(
                 label: "db", states: [.init(label: "on", servers: 0, transitions: 16)]),
         ]
         service.configurationGeneration = 17
         service.lastReloadSucceeded = false
         service.watchedFiles = [
-            WatchedFileFigures(path: "/etc/a \"list\"", state: .outdated),
-            WatchedFileFigures(path: "/etc/b", state: .unusable),
+            WatchedFileMetrics(path: "/etc/a \"list\"", state: .outdated),
+            WatchedFileMetrics(path: "/etc/b", state: .unusable),
         ]
         service.fileRefusals = 25
         service.configurationLoadedMilliseconds = 1_700_000_000_123
         service.isReady = false
-        var process = ProcessFigures()
+        var process = ProcessMetrics()
         process.cpuMicroseconds = 2_500_000
         process.residentBytes = 18
         process.virtualBytes = 19

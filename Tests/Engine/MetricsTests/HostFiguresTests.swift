@@ -9,13 +9,13 @@ struct HostFiguresTests {
     private let dimensions = MetricsDimensions(reasons: 1)
 
     private func parsed(_ workers: [WorkerMetrics]) throws -> ParsedExposition {
-        var service = ServiceFigures()
+        var service = ServiceMetrics()
         service.wallSeconds = 1000
         service.connectionLimit = 256
         service.waitingLimit = 1024
         let snapshot = MetricsSnapshot(
             workers: workers, hosts: LabelTable(["api"], permanent: ["none"]), service: service,
-            process: nil, build: BuildFigures(version: "1"))
+            process: nil, build: BuildInfo(version: "1"))
         return try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }

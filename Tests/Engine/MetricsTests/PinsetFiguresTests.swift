@@ -11,15 +11,15 @@ struct PinsetFiguresTests {
     private let dimensions = MetricsDimensions(reasons: 1)
 
     private func parsed(
-        _ workers: [WorkerMetrics], _ pinsets: [PinsetFigures]
+        _ workers: [WorkerMetrics], _ pinsets: [PinsetMetrics]
     ) throws -> ParsedExposition {
-        var service = ServiceFigures()
+        var service = ServiceMetrics()
         service.wallSeconds = 1000
         service.pinsets = pinsets
         let snapshot = MetricsSnapshot(
             workers: workers, hosts: LabelTable(["api"], permanent: ["none"]),
             pinsets: LabelTable(["a", "b"]), service: service, process: nil,
-            build: BuildFigures(version: "1"))
+            build: BuildInfo(version: "1"))
         return try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
@@ -30,14 +30,15 @@ struct PinsetFiguresTests {
         let parsed = try parsed(
             [],
             [
-                PinsetFigures(
+                PinsetMetrics(
                     label: "a",
                     pins: [
-                        PinFigure(text: key, matches: 2), PinFigure(text: certificate, matches: 0),
-                        PinFigure(text: nil, matches: 7),
+                        PinMetrics(text: key, matches: 2),
+                        PinMetrics(text: certificate, matches: 0),
+                        PinMetrics(text: nil, matches: 7),
                     ]),
-                PinsetFigures(label: "b"),
-                PinsetFigures(label: "c", pins: [PinFigure(text: key, matches: 1)]),
+                PinsetMetrics(label: "b"),
+                PinsetMetrics(label: "c", pins: [PinMetrics(text: key, matches: 1)]),
             ])
         let name = "pinfold_pin_matches_total"
         let expected: [(String, String, Double?)] = [
@@ -52,15 +53,15 @@ struct PinsetFiguresTests {
 
     @Test(
         arguments: [
-            (PinsetFigures(label: "a"), 1, nil),
-            (PinsetFigures(label: "a", isEnforced: false), 0, nil),
-            (PinsetFigures(label: "a", expires: 1600), 1, 600),
-            (PinsetFigures(label: "a", expires: 400), 1, -600),
-            (PinsetFigures(label: "a", expires: 1000, isReportedAfter: true), 0, 0),
-            (PinsetFigures(label: "a", expires: 1001, isReportedAfter: true), 1, 1),
-        ] as [(PinsetFigures, Double, Double?)])
+            (PinsetMetrics(label: "a"), 1, nil),
+            (PinsetMetrics(label: "a", isEnforced: false), 0, nil),
+            (PinsetMetrics(label: "a", expires: 1600), 1, 600),
+            (PinsetMetrics(label: "a", expires: 400), 1, -600),
+            (PinsetMetrics(label: "a", expires: 1000, isReportedAfter: true), 0, 0),
+            (PinsetMetrics(label: "a", expires: 1001, isReportedAfter: true), 1, 1),
+        ] as [(PinsetMetrics, Double, Double?)])
     func `whether a pinset is in force, and for how long`(
-        figures: PinsetFigures, enforced: Double, left: Double?
+        figures: PinsetMetrics, enforced: Double, left: Double?
     ) throws {
         let parsed = try parsed([], [figures])
         #expect(parsed.value("pinfold_pinset_enforced", ["pinset": "a"]) == enforced)
@@ -69,12 +70,12 @@ struct PinsetFiguresTests {
 
     @Test func `every pinset has figures of its own, however many there are`() throws {
         let names = (0..<500).map { "pinset\($0)" }
-        var service = ServiceFigures()
-        let pin = PinFigure(text: "sha256/x", matches: 0)
-        service.pinsets = names.map { PinsetFigures(label: $0, pins: [pin]) }
+        var service = ServiceMetrics()
+        let pin = PinMetrics(text: "sha256/x", matches: 0)
+        service.pinsets = names.map { PinsetMetrics(label: $0, pins: [pin]) }
         let snapshot = MetricsSnapshot(
             workers: [], pinsets: LabelTable(names), service: service, process: nil,
-            build: BuildFigures(version: "1"))
+            build: BuildInfo(version: "1"))
         let parsed = try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
         let last = ["pinset": "pinset499"]

@@ -17,8 +17,8 @@ struct AdminSiteTests {
             metrics: {
                 MetricsSnapshot(
                     workers: [],
-                    service: ServiceFigures(), process: ProcessReader().figures(),
-                    build: BuildFigures(version: "1.2.3"))
+                    service: ServiceMetrics(), process: ProcessReader().metrics(),
+                    build: BuildInfo(version: "1.2.3"))
             }, readiness: { readiness })
         return AdminSite(source: source, version: version)
     }
@@ -198,7 +198,7 @@ struct AdminSiteTests {
                 asked.withLock { $0.append("metrics") }
                 return MetricsSnapshot(
                     workers: [],
-                    service: ServiceFigures(), process: nil, build: BuildFigures(version: "1"))
+                    service: ServiceMetrics(), process: nil, build: BuildInfo(version: "1"))
             },
             readiness: {
                 asked.withLock { $0.append("readiness") }
@@ -252,7 +252,7 @@ struct AdminTokenTests {
 struct PublishedTests {
     @Test func `the process's figures are plausible and move`() throws {
         let reader = ProcessReader()
-        let first = reader.figures()
+        let first = reader.metrics()
         #expect(first.residentBytes > 1 << 20)
         #expect(first.virtualBytes >= first.residentBytes)
         #expect(first.openDescriptors >= 3)
@@ -262,9 +262,9 @@ struct PublishedTests {
         #expect(first.startMilliseconds <= now + 1000)
         #expect(first.startMilliseconds > now - 24 * 3_600_000)
         var sum: UInt64 = 0
-        while reader.figures().cpuMicroseconds == first.cpuMicroseconds { sum &+= 1 }
-        #expect(reader.figures().cpuMicroseconds > first.cpuMicroseconds)
-        #expect(reader.figures().startMilliseconds == first.startMilliseconds)
+        while reader.metrics().cpuMicroseconds == first.cpuMicroseconds { sum &+= 1 }
+        #expect(reader.metrics().cpuMicroseconds > first.cpuMicroseconds)
+        #expect(reader.metrics().startMilliseconds == first.startMilliseconds)
     }
 
     static let statms: [(String, UInt64, UInt64)] = [
@@ -295,7 +295,7 @@ struct PublishedTests {
     @Test func `the activity indicator's state and transitions are published`() {
         var indicator = ActivityIndicator()
         _ = indicator.begin()
-        let figure = StateFigure(indicator)
+        let figure = StateMetric(indicator)
         #expect(
             figure.states.map(\.label) == [
                 "not_active", "delaying_start", "active", "delaying_end",

@@ -79,7 +79,7 @@ package final class AccessLog: Sendable {
     }
 
     /// Lines written and dropped since the start; from any thread.
-    package var figures: AccessLogFigures { core.figures }
+    package var metrics: AccessLogMetrics { core.metrics }
 
     deinit { _ = core.close(withinMilliseconds: 0) }
 }

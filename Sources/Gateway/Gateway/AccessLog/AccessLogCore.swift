@@ -135,7 +135,7 @@ final class AccessLogCore: Sendable {
     /// written.
     func close(withinMilliseconds milliseconds: Int) -> Bool {
         guard let thread = thread.withLock({ $0.take() }) else { return false }
-        let dropped = figures.dropped
+        let dropped = metrics.dropped
         let milliseconds = max(0, milliseconds)
         deadline.store(Clock.monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
         bell.signal()
@@ -146,22 +146,22 @@ final class AccessLogCore: Sendable {
             return false
         }
         thread.join()
-        return figures.dropped == dropped
+        return metrics.dropped == dropped
     }
 
-    var figures: AccessLogFigures {
-        var figures = AccessLogFigures()
+    var metrics: AccessLogMetrics {
+        var metrics = AccessLogMetrics()
         var pushed: UInt64 = 0
         for ring in rings {
-            figures.dropped += ring.refused
+            metrics.dropped += ring.refused
             pushed += ring.pushed
         }
-        figures.written = written.load(ordering: .relaxed)
+        metrics.written = written.load(ordering: .relaxed)
         let failed = self.failed.load(ordering: .relaxed)
-        figures.dropped += failed
-        if isAbandoned.load(ordering: .relaxed), pushed > figures.written + failed {
-            figures.dropped += pushed - figures.written - failed
+        metrics.dropped += failed
+        if isAbandoned.load(ordering: .relaxed), pushed > metrics.written + failed {
+            metrics.dropped += pushed - metrics.written - failed
         }
-        return figures
+        return metrics
     }
 }

@@ -17,19 +17,19 @@ package struct ProcessReader: Sendable {
     }
 
     /// The current values; those that cannot be read are 0.
-    package func figures() -> ProcessFigures {
-        var figures = ProcessFigures()
-        figures.cpuMicroseconds = UInt64(Clock.processCPUMicroseconds())
+    package func metrics() -> ProcessMetrics {
+        var metrics = ProcessMetrics()
+        metrics.cpuMicroseconds = UInt64(Clock.processCPUMicroseconds())
         let pages = ProcessReader.read("/proc/self/statm").flatMap { ProcessReader.statm($0) }
-        figures.virtualBytes = (pages?.virtual ?? 0) * pageBytes
-        figures.residentBytes = (pages?.resident ?? 0) * pageBytes
-        figures.openDescriptors = ProcessReader.openDescriptors()
+        metrics.virtualBytes = (pages?.virtual ?? 0) * pageBytes
+        metrics.residentBytes = (pages?.resident ?? 0) * pageBytes
+        metrics.openDescriptors = ProcessReader.openDescriptors()
         var limit = rlimit()
         if getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur != .max {
-            figures.maximumDescriptors = UInt64(limit.rlim_cur)
+            metrics.maximumDescriptors = UInt64(limit.rlim_cur)
         }
-        figures.startMilliseconds = startMilliseconds
-        return figures
+        metrics.startMilliseconds = startMilliseconds
+        return metrics
     }
 
     // MARK: Parsing

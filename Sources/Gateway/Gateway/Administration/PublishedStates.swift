@@ -1,7 +1,7 @@
 import Activity
 import PinfoldMetrics
 
-extension StateFigure {
+extension StateMetric {
     /// The activity indicator's state and transitions.
     package init(_ indicator: ActivityIndicator) {
         self.init(

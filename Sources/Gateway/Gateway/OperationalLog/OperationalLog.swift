@@ -79,8 +79,8 @@ package final class OperationalLog: Sendable {
     }
 
     /// Lines written, dropped and suppressed since the start.
-    package var figures: OperationalLogFigures {
-        OperationalLogFigures(
+    package var metrics: OperationalLogMetrics {
+        OperationalLogMetrics(
             written: written.load(ordering: .relaxed), dropped: dropped.load(ordering: .relaxed),
             suppressed: suppressed.load(ordering: .relaxed))
     }

@@ -69,7 +69,7 @@ extension GatewayProcess {
 
     private func publishFiles() {
         let files = watched.outcomes.prefix(Self.fileLimit).map {
-            WatchedFileFigures(path: $0.path, state: WatchedFileState($0.outcome))
+            WatchedFileMetrics(path: $0.path, state: WatchedFileState($0.outcome))
         }
         let (areUsable, refusals) = (watched.areUsable, watched.unusableCount)
         published.reload.withLock {

@@ -263,8 +263,8 @@ package final class GatewayProcess {
             reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
             reload.diskLimit = UInt64(configuration.cache.diskBytes)
             reload.hosts = hosts
-            reload.ownCertificates = OwnCertificateFigures.all(of: configuration)
-            reload.pinsets = configuration.pinsets.map { PinsetFigures($0.pinset) }
+            reload.ownCertificates = OwnCertificateMetrics.all(of: configuration)
+            reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
             reload.connectionLimit = UInt64(configuration.limits.upstreamPerHost)
             reload.waitingLimit = UInt64(configuration.limits.pending)
         }

@@ -2,10 +2,10 @@ import PinfoldConfiguration
 import PinfoldMetrics
 import PinfoldTLS
 
-extension OwnCertificateFigures {
+extension OwnCertificateMetrics {
     /// The certificates that the gateway itself presents, each file once for each use.
-    static func all(of configuration: ConfigurationSnapshot) -> [OwnCertificateFigures] {
-        var found: [OwnCertificateFigures] = []
+    static func all(of configuration: ConfigurationSnapshot) -> [OwnCertificateMetrics] {
+        var found: [OwnCertificateMetrics] = []
         func add(_ use: Use, _ path: String, _ pem: [UInt8]) {
             // The first in a file is the gateway's own.
             guard !found.contains(where: { $0.use == use && $0.file == path }),
@@ -13,7 +13,7 @@ extension OwnCertificateFigures {
                 let inspection = try? CertificateInspection(certificate: der)
             else { return }
             found.append(
-                OwnCertificateFigures(use: use, file: path, notAfter: inspection.notAfter))
+                OwnCertificateMetrics(use: use, file: path, notAfter: inspection.notAfter))
         }
         for certificate in configuration.listeners.flatMap({ $0.tls?.certificates ?? [] }) {
             add(.listener, certificate.path, certificate.chain)

@@ -19,14 +19,14 @@ final class PublishedState: Sendable {
         var lastSucceeded = true
         /// Whether no watched file is unusable.
         var filesAreUsable = true
-        var files: [WatchedFileFigures] = []
+        var files: [WatchedFileMetrics] = []
         var fileRefusals: UInt64 = 0
         var loadedMilliseconds: UInt64 = 0
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [EntryReachability] = []
-        var pinsets: [PinsetFigures] = []
-        var ownCertificates: [OwnCertificateFigures] = []
+        var pinsets: [PinsetMetrics] = []
+        var ownCertificates: [OwnCertificateMetrics] = []
         var connectionLimit: UInt64?
         var waitingLimit: UInt64?
     }
@@ -35,7 +35,7 @@ final class PublishedState: Sendable {
     /// The issuer of certificates for intercepted tunnels, or `nil` if there is none.
     let issuer = Locked<CertificateIssuer?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
-    private let build: BuildFigures
+    private let build: BuildInfo
     private let process = ProcessReader()
 
     var version: String { build.version }
@@ -43,7 +43,7 @@ final class PublishedState: Sendable {
     private let log: OperationalLog
 
     init(version: String, revision: String, log: OperationalLog) {
-        build = BuildFigures(
+        build = BuildInfo(
             version: version, revision: revision, swiftVersion: SwiftCompiler.version)
         self.log = log
     }
@@ -80,7 +80,8 @@ final class PublishedState: Sendable {
             hosts: services?.shared.labels.snapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
             reasons: Reason.tokens, notStored: NotStoredReason.allCases.map { "\($0.token)" },
-            service: figures(services?.shared, reload), process: process.figures(), build: build)
+            service: serviceMetrics(services?.shared, reload), process: process.metrics(),
+            build: build)
     }
 
     /// What pinsets have matched since the start, by their names.
@@ -100,28 +101,28 @@ final class PublishedState: Sendable {
         return counts
     }
 
-    private func figures(_ shared: SharedServices?, _ reload: Reload) -> ServiceFigures {
-        var service = ServiceFigures()
+    private func serviceMetrics(_ shared: SharedServices?, _ reload: Reload) -> ServiceMetrics {
+        var service = ServiceMetrics()
         if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
-        if let log = shared?.accessLog { service.accessLog = log.figures }
-        service.operationalLog = log.figures
+        if let log = shared?.accessLog { service.accessLog = log.metrics }
+        service.operationalLog = log.metrics
         if let issuer = issuer.withLock({ $0 }) {
-            service.interception = InterceptionFigures(issuer.statistics())
+            service.interception = InterceptionMetrics(issuer.statistics())
         }
         if let reporter = shared?.pinReporter {
-            service.pinReports = PinReportFigures(reporter.statistics)
+            service.pinReports = PinReportMetrics(reporter.statistics)
         }
         service.wallSeconds = Clock.wallMilliseconds() / 1000
         service.connectionLimit = reload.connectionLimit
         service.waitingLimit = reload.waitingLimit
-        if let activity = shared?.activity { service.activity = StateFigure(activity.snapshot) }
+        if let activity = shared?.activity { service.activity = StateMetric(activity.snapshot) }
         service.pinsets = reload.pinsets.map { pinset in
             var pinset = pinset
             pinset.count(shared?.labels.pinMatches(pinset: pinset.label) ?? [:])
             return pinset
         }
         service.ownCertificates = reload.ownCertificates
-        service.reachability = reload.hosts.map { ReachabilityFigures($0) }
+        service.reachability = reload.hosts.map { ReachabilityMetrics($0) }
         service.configurationGeneration = shared?.generationInForce ?? reload.generation
         service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable
         service.watchedFiles = reload.files
@@ -132,18 +133,18 @@ final class PublishedState: Sendable {
     }
 
     private static func describe(
-        _ store: StoreStatistics, _ reload: Reload, _ service: inout ServiceFigures
+        _ store: StoreStatistics, _ reload: Reload, _ service: inout ServiceMetrics
     ) {
-        service.memoryTier = CacheTierFigures(
+        service.memoryTier = CacheTierMetrics(
             bytes: UInt64(max(0, store.memoryBytes)), limitBytes: reload.memoryLimit,
             entries: UInt64(max(0, store.memoryEntries)), evictions: store.memoryEvictions)
         service.memoryHeapBytes = UInt64(max(0, store.memoryHeapBytes))
         guard store.diskState != .off(.disabled) else { return }
-        service.diskTier = CacheTierFigures(
+        service.diskTier = CacheTierMetrics(
             bytes: UInt64(max(0, store.diskBytes)), limitBytes: reload.diskLimit,
             entries: UInt64(max(0, store.diskEntries)), evictions: store.diskEvictions.total)
-        service.disk = DiskFigures(store)
-        service.storeQueue = StoreQueueFigures(
+        service.disk = DiskMetrics(store)
+        service.storeQueue = StoreQueueMetrics(
             bytes: UInt64(max(0, store.queueBytes)), operations: UInt64(max(0, store.queueDepth)),
             dropped: store.diskSkipped, damaged: store.damagedEntries)
         switch store.diskState {
@@ -154,16 +155,16 @@ final class PublishedState: Sendable {
     }
 }
 
-extension PinsetFigures {
+extension PinsetMetrics {
     /// The configuration's part.
     init(_ pinset: Pinset) {
-        var pins: [PinFigure] = []
+        var pins: [PinMetrics] = []
         if pinset.mode != .none {
             for text in pinset.distinguishedPins where !pins.contains(where: { $0.text == text }) {
-                pins.append(PinFigure(text: text, matches: 0))
+                pins.append(PinMetrics(text: text, matches: 0))
             }
             if pinset.pins.count > PinMatches.distinguishedPins {
-                pins.append(PinFigure(text: nil, matches: 0))
+                pins.append(PinMetrics(text: nil, matches: 0))
             }
         }
         self.init(
@@ -178,7 +179,7 @@ extension PinsetFigures {
     }
 }
 
-extension ReachabilityFigures {
+extension ReachabilityMetrics {
     /// What is known about an entry's servers.
     init(_ entry: EntryReachability) {
         self.init(
@@ -191,7 +192,7 @@ extension ReachabilityFigures {
     }
 }
 
-extension PinReportFigures {
+extension PinReportMetrics {
     /// The reporter's statistics.
     init(_ reporter: ReportStatistics) {
         self.init()
@@ -201,7 +202,7 @@ extension PinReportFigures {
     }
 }
 
-extension DiskFigures {
+extension DiskMetrics {
     /// The store's statistics.
     init(_ store: StoreStatistics) {
         self.init()
@@ -215,7 +216,7 @@ extension DiskFigures {
     }
 }
 
-extension InterceptionFigures {
+extension InterceptionMetrics {
     /// The issuer's statistics.
     init(_ issuer: IssuerStatistics) {
         self.init()

@@ -120,7 +120,7 @@ extension WorkerMetrics {
     }
 }
 
-/// A host entry with figures: its label, and its cells in the workers that have any.
+/// A host entry with metrics: its label, and its cells in the workers that have any.
 private struct HostSeries {
     var labels: LabelText
     var blocks: [CounterCells]

@@ -1,5 +1,5 @@
 /// Reports of pin failures.
-package struct PinReportFigures: Sendable, Equatable {
+package struct PinReportMetrics: Sendable, Equatable {
     /// The results for failures and their reports since the start: values of the label `result`, in
     /// the order in which they are listed.
     package var results: [(label: String, total: UInt64)] = []
@@ -8,10 +8,10 @@ package struct PinReportFigures: Sendable, Equatable {
     /// Their bytes.
     package var waitingBytes: UInt64 = 0
 
-    /// Figures at zero, to be filled in.
+    /// Metrics at zero, to be filled in.
     package init() {}
 
-    package static func == (left: PinReportFigures, right: PinReportFigures) -> Bool {
+    package static func == (left: PinReportMetrics, right: PinReportMetrics) -> Bool {
         left.waiting == right.waiting && left.waitingBytes == right.waitingBytes
             && left.results.elementsEqual(right.results, by: ==)
     }
@@ -19,18 +19,18 @@ package struct PinReportFigures: Sendable, Equatable {
 
 extension ExpositionWriter {
     /// The results for pin failures to report, and what is waiting.
-    mutating func writePinReports(_ figures: PinReportFigures) {
+    mutating func writePinReports(_ metrics: PinReportMetrics) {
         family(
             "pinfold_pin_reports", .counter,
             help: "Pin failures to report (pinsets.*.reportTo) and their reports, by result.")
-        for (label, total) in figures.results { sample(LabelText("result", label), total) }
+        for (label, total) in metrics.results { sample(LabelText("result", label), total) }
         family(
             "pinfold_pin_reports_waiting", .gauge,
             help: "Reports of pin failures that are waiting for delivery.")
-        sample(figures.waiting)
+        sample(metrics.waiting)
         family(
             "pinfold_pin_reports_waiting_bytes", .gauge,
             help: "Bytes of the reports that are waiting for delivery.", unit: "bytes")
-        sample(figures.waitingBytes)
+        sample(metrics.waitingBytes)
     }
 }

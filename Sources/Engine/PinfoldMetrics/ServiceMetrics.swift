@@ -1,40 +1,40 @@
-/// Figures of the whole gateway, not of a worker, read from their owners at the moment of a scrape.
-package struct ServiceFigures: Sendable {
+/// Metrics of the whole gateway, not of a worker, read from their owners at the moment of a scrape.
+package struct ServiceMetrics: Sendable {
     /// The memory tier of the cache; `nil` if the cache is disabled.
-    package var memoryTier: CacheTierFigures?
+    package var memoryTier: CacheTierMetrics?
     /// Bytes of the heap for the memory tier's larger entries, including holes; 0 if there is none.
     package var memoryHeapBytes: UInt64 = 0
     /// The disk tier of the cache; `nil` if none is configured.
-    package var diskTier: CacheTierFigures?
+    package var diskTier: CacheTierMetrics?
     /// The disk tier's files and what happened to them; `nil` without a disk tier.
-    package var disk: DiskFigures?
+    package var disk: DiskMetrics?
     /// The queue of the store thread; `nil` without a disk tier.
-    package var storeQueue: StoreQueueFigures?
+    package var storeQueue: StoreQueueMetrics?
     /// The state of the disk tier, one of `DiskTierState`.
     package var diskState: DiskTierState = .off
     /// Lines of the access log.
-    package var accessLog = AccessLogFigures()
+    package var accessLog = AccessLogMetrics()
     /// Lines of the operational log.
-    package var operationalLog = OperationalLogFigures()
+    package var operationalLog = OperationalLogMetrics()
     /// Certificates issued for intercepted tunnels.
-    package var interception = InterceptionFigures()
+    package var interception = InterceptionMetrics()
     /// Reports of pin failures.
-    package var pinReports = PinReportFigures()
+    package var pinReports = PinReportMetrics()
     /// The activity indicator's state and transitions.
-    package var activity: StateFigure?
+    package var activity: StateMetric?
     /// The reachability of each host entry's servers.
-    package var reachability: [ReachabilityFigures] = []
+    package var reachability: [ReachabilityMetrics] = []
     /// The pinsets of the configuration in force.
-    package var pinsets: [PinsetFigures] = []
+    package var pinsets: [PinsetMetrics] = []
     /// The certificates that the gateway itself presents.
-    package var ownCertificates: [OwnCertificateFigures] = []
+    package var ownCertificates: [OwnCertificateMetrics] = []
     /// The number of the configuration in force: 1 at the start, incremented by each reload.
     package var configurationGeneration: UInt64 = 1
     /// Whether the latest reload succeeded and no watched file is unusable; `true` before the
     /// first.
     package var lastReloadSucceeded = true
     /// The watched files, each once.
-    package var watchedFiles: [WatchedFileFigures] = []
+    package var watchedFiles: [WatchedFileMetrics] = []
     /// How often watched files had changed but could not be used.
     package var fileRefusals: UInt64 = 0
     /// When the configuration in force was loaded, in milliseconds since 1970.
@@ -48,12 +48,12 @@ package struct ServiceFigures: Sendable {
     /// Whether the gateway accepts new work: its listeners are up and it is not draining.
     package var isReady = true
 
-    /// Figures at zero, to be filled in.
+    /// Metrics at zero, to be filled in.
     package init() {}
 }
 
 /// A certificate that the gateway itself presents, or issues with.
-package struct OwnCertificateFigures: Sendable, Equatable {
+package struct OwnCertificateMetrics: Sendable, Equatable {
     /// To what it is presented: the label value.
     package enum Use: String, Sendable {
         /// The clients of a listener.
@@ -70,7 +70,7 @@ package struct OwnCertificateFigures: Sendable, Equatable {
     /// When it expires, in seconds since 1970.
     package var notAfter: Int64
 
-    /// A certificate of these figures.
+    /// A certificate of these metrics.
     package init(use: Use, file: String, notAfter: Int64) {
         self.use = use
         self.file = file
@@ -98,7 +98,7 @@ package enum WatchedFileState: UInt8, Sendable, CaseIterable {
 }
 
 /// A watched file.
-package struct WatchedFileFigures: Sendable, Equatable {
+package struct WatchedFileMetrics: Sendable, Equatable {
     /// Its absolute path.
     package var path: String
     package var state: WatchedFileState
@@ -110,11 +110,11 @@ package struct WatchedFileFigures: Sendable, Equatable {
 }
 
 /// A pinset of the configuration in force.
-package struct PinsetFigures: Sendable, Equatable {
+package struct PinsetMetrics: Sendable, Equatable {
     /// Its label.
     package var label: String
     /// Its pins, each once; the last may stand for all pins without a counter of their own.
-    package var pins: [PinFigure]
+    package var pins: [PinMetrics]
     /// Whether a server that no pin matches is refused.
     package var isEnforced: Bool
     /// When it expires, in seconds since 1970; `nil` if never.
@@ -122,9 +122,9 @@ package struct PinsetFigures: Sendable, Equatable {
     /// Whether its pins are only reported once it has expired.
     package var isReportedAfter: Bool
 
-    /// A pinset of these figures.
+    /// A pinset of these metrics.
     package init(
-        label: String, pins: [PinFigure] = [], isEnforced: Bool = true, expires: Int64? = nil,
+        label: String, pins: [PinMetrics] = [], isEnforced: Bool = true, expires: Int64? = nil,
         isReportedAfter: Bool = false
     ) {
         self.label = label
@@ -136,7 +136,7 @@ package struct PinsetFigures: Sendable, Equatable {
 }
 
 /// One tier of the cache.
-package struct CacheTierFigures: Sendable, Equatable {
+package struct CacheTierMetrics: Sendable, Equatable {
     /// Bytes used by the entries.
     package var bytes: UInt64 = 0
     /// The configured limit of `bytes`.
@@ -146,7 +146,7 @@ package struct CacheTierFigures: Sendable, Equatable {
     /// Entries removed to make room, since the start.
     package var evictions: UInt64 = 0
 
-    /// A tier of these figures.
+    /// A tier of these metrics.
     package init(
         bytes: UInt64 = 0, limitBytes: UInt64 = 0, entries: UInt64 = 0, evictions: UInt64 = 0
     ) {
@@ -158,7 +158,7 @@ package struct CacheTierFigures: Sendable, Equatable {
 }
 
 /// The disk tier's files and what happened to them.
-package struct DiskFigures: Sendable, Equatable {
+package struct DiskMetrics: Sendable, Equatable {
     /// Bytes of the database's file.
     package var databaseBytes: UInt64 = 0
     /// Bytes of its write-ahead log's file.
@@ -174,12 +174,12 @@ package struct DiskFigures: Sendable, Equatable {
     /// Times that the database was recreated: it was damaged, or its files were missing.
     package var restarts: UInt64 = 0
 
-    /// Figures at zero, to be filled in.
+    /// Metrics at zero, to be filled in.
     package init() {}
 }
 
 /// The queue of the thread that writes the disk tier.
-package struct StoreQueueFigures: Sendable, Equatable {
+package struct StoreQueueMetrics: Sendable, Equatable {
     /// Bytes queued now.
     package var bytes: UInt64 = 0
     /// Operations queued now.
@@ -189,7 +189,7 @@ package struct StoreQueueFigures: Sendable, Equatable {
     /// Entries that failed their checksum and were dropped, since the start.
     package var damaged: UInt64 = 0
 
-    /// A queue of these figures.
+    /// A queue of these metrics.
     package init(
         bytes: UInt64 = 0, operations: UInt64 = 0, dropped: UInt64 = 0, damaged: UInt64 = 0
     ) {
@@ -223,7 +223,7 @@ package enum DiskTierState: UInt8, Sendable, CaseIterable {
 }
 
 /// Certificates for intercepted tunnels. All but the first two count since the start.
-package struct InterceptionFigures: Sendable, Equatable {
+package struct InterceptionMetrics: Sendable, Equatable {
     /// Certificates currently kept.
     package var kept: UInt64 = 0
     /// Names currently waiting for a certificate.
@@ -237,12 +237,12 @@ package struct InterceptionFigures: Sendable, Equatable {
     /// Handshakes that got no certificate.
     package var failures: UInt64 = 0
 
-    /// Figures at zero, to be filled in.
+    /// Metrics at zero, to be filled in.
     package init() {}
 }
 
 /// The access log's lines since the start, by result.
-package struct AccessLogFigures: Sendable, Equatable {
+package struct AccessLogMetrics: Sendable, Equatable {
     /// Lines written.
     package var written: UInt64 = 0
     /// Lines dropped: the queue was full, or writing failed.
@@ -256,7 +256,7 @@ package struct AccessLogFigures: Sendable, Equatable {
 }
 
 /// The operational log's lines since the start, by result.
-package struct OperationalLogFigures: Sendable, Equatable {
+package struct OperationalLogMetrics: Sendable, Equatable {
     /// Lines written.
     package var written: UInt64 = 0
     /// Lines dropped: the queue was full, or writing failed.
@@ -274,7 +274,7 @@ package struct OperationalLogFigures: Sendable, Equatable {
 
 /// A state machine as metrics: one gauge per state, one of which is 1, and a counter per state
 /// entered.
-package struct StateFigure: Sendable, Equatable {
+package struct StateMetric: Sendable, Equatable {
     /// One state: its label value, and how often it was entered.
     package struct Entry: Sendable, Equatable {
         /// The label value.
@@ -302,7 +302,7 @@ package struct StateFigure: Sendable, Equatable {
 }
 
 /// The reachability of a host entry's servers.
-package struct ReachabilityFigures: Sendable {
+package struct ReachabilityMetrics: Sendable {
     /// One state of reachability.
     package struct State: Sendable {
         /// The label value.
@@ -312,7 +312,7 @@ package struct ReachabilityFigures: Sendable {
         /// How often servers have entered it from another one.
         package var transitions: UInt64
 
-        /// A state of these figures.
+        /// A state of these metrics.
         package init(label: StaticString, servers: UInt64, transitions: UInt64) {
             self.label = label
             self.servers = servers
@@ -325,15 +325,15 @@ package struct ReachabilityFigures: Sendable {
     /// All states, in the order in which they are listed.
     package var states: [State]
 
-    /// The figures of the host entry named `label`.
+    /// The metrics of the host entry named `label`.
     package init(label: String, states: [State]) {
         self.label = label
         self.states = states
     }
 }
 
-/// The operating system's figures of the process.
-package struct ProcessFigures: Sendable, Equatable {
+/// The operating system's metrics of the process.
+package struct ProcessMetrics: Sendable, Equatable {
     /// User and system time, in microseconds.
     package var cpuMicroseconds: UInt64 = 0
     /// Memory in RAM, in bytes.
@@ -347,12 +347,12 @@ package struct ProcessFigures: Sendable, Equatable {
     /// When the process started, in milliseconds since 1970.
     package var startMilliseconds: UInt64 = 0
 
-    /// Figures at zero, to be filled in.
+    /// Metrics at zero, to be filled in.
     package init() {}
 }
 
 /// The build.
-package struct BuildFigures: Sendable, Equatable {
+package struct BuildInfo: Sendable, Equatable {
     /// The version, as `pinfold --version` prints it.
     package var version: String
     /// The commit, or `unknown`.

@@ -11,7 +11,7 @@ package struct PinUseTable: Sendable, Equatable {
 
     /// What is known about one pinset.
     package struct PinsetUse: Sendable, Equatable {
-        /// When it last judged a server, or `nil` if never while watched.
+        /// When it last evaluated a server, or `nil` if never while watched.
         package var evaluated: Int64?
         /// Its pins, as written in reports.
         package var pins: [String: PinUse] = [:]
@@ -19,9 +19,9 @@ package struct PinUseTable: Sendable, Equatable {
 
     /// The counts of one pinset since the process started.
     package struct Count: Sendable, Equatable {
-        /// Judgements of servers, whatever the result.
+        /// Evaluations of servers, whatever the result.
         package var evaluations: UInt64
-        /// Judgements in which a server's chain contained a pin, by the pin as written in reports.
+        /// Evaluations in which a server's chain contained a pin, by the pin as written in reports.
         package var matches: [String: UInt64]
 
         /// Creates the counts.
@@ -96,7 +96,7 @@ package struct PinUseTable: Sendable, Equatable {
         return max(one, other)
     }
 
-    /// A pin that nothing has matched for a while, although its pinset has judged servers.
+    /// A pin that nothing has matched for a while, although its pinset has evaluated servers.
     package struct IdlePin: Sendable, Equatable {
         /// Its index among the pinset's pins.
         package var index: Int

@@ -22,7 +22,7 @@ enum PostResult: Equatable {
 
 /// Sends a report over a dedicated connection (RFC 9112). Blocks, for a limited time.
 ///
-/// TLS is judged by the given context, which has no pinsets, and no error here counts as a pin
+/// TLS is verified by the given context, which has no pinsets, and no error here counts as a pin
 /// failure: no report is ever made about a report.
 struct ReportPoster {
     /// Resolves the destinations' names.

@@ -32,7 +32,7 @@ extension GatewayProcess {
                 failure = "\(error)"
             }
         } else {
-            // It judges the same, but may be newer.
+            // It has the same effect, but may be newer.
             configuration = found.snapshot
         }
         // The result of a retry without changes has already been logged.

@@ -10,7 +10,7 @@ import Threads
 /// Sends reports of pin failures to the configured destinations (`pinsets.*.reportTo`), on a
 /// dedicated thread named `pin-reports`, and one named `pin-delivery` for each delivery under way.
 ///
-/// Whoever has evaluated a server calls ``admits(_:time:now:)``, and only if that returns `true`
+/// Whoever has judged a server calls ``admits(_:time:now:)``, and only if that returns `true`
 /// assembles a report for ``submit(_:for:)``: in a storm of failures each costs a dictionary
 /// operation. Reports wait in a folder until they are delivered, and so survive the process. Each
 /// accepted report is delivered, is in the folder, or is counted by the reason why it is neither.
@@ -26,7 +26,7 @@ package final class PinReporter: Sendable {
         /// The pins of each pinset that has any, by index, as written in reports; only those that
         /// can be distinguished.
         package var pins: [String: [String]]
-        /// How servers that receive reports by TLS are verified; it must have no pinsets.
+        /// How servers that receive reports by TLS are judged; it must have no pinsets.
         package var context: TLSClientContext
 
         /// Creates the settings.
@@ -106,7 +106,7 @@ package final class PinReporter: Sendable {
     /// those of the others go to the new destinations. Failures that were only counted, of pinsets
     /// that have changed, are reported.
     ///
-    /// Must be called before any server is evaluated by it: what is counted from now on belongs to
+    /// Must be called before anybody judges servers by it: what is counted from now on belongs to
     /// its pins.
     package func configure(_ settings: Settings) {
         let counts = use?.counts() ?? [:]

@@ -195,14 +195,14 @@ struct CacheDecisionTests {
         let stored = Stored(["Cache-Control: max-age=100\(directives)", "ETag: \"a\""])
         for field in ["Cache-Control: only-if-cached, max-stale", "Authorization: Basic Zm9v"] {
             let request = Request([field])
-            #expect(stored.decide(request, after: 50, takesWhatIsStored: true).summary == "hit")
+            #expect(stored.decide(request, after: 50, acceptsAnyStored: true).summary == "hit")
             #expect(
-                stored.decide(request, after: 9999, takesWhatIsStored: true).summary
+                stored.decide(request, after: 9999, acceptsAnyStored: true).summary
                     == "stale hit (max-stale)")
         }
         let never = Request(["Cache-Control: no-store"])
         #expect(
-            stored.decide(never, takesWhatIsStored: true).summary == "forward (request-no-store)")
+            stored.decide(never, acceptsAnyStored: true).summary == "forward (request-no-store)")
     }
 
     @Test

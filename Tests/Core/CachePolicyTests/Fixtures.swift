@@ -93,11 +93,11 @@ struct Stored {
 
     /// What to do with a request `offset` seconds after `start`.
     func decide(
-        _ request: Request, after offset: Int64 = 0, takesWhatIsStored: Bool = false
+        _ request: Request, after offset: Int64 = 0, acceptsAnyStored: Bool = false
     ) -> CacheDecision {
         CacheDecision.decide(
             for: request.head, in: request.bytes.span, stored: metadata, storedHead: head.span,
-            now: start + offset, options: PolicyOptions(), takesWhatIsStored: takesWhatIsStored)
+            now: start + offset, options: PolicyOptions(), acceptsAnyStored: acceptsAnyStored)
     }
 }
 

@@ -4,7 +4,7 @@ import HTTPTypes
 extension RequestProperties.CachePolicy {
     /// Whether any stored response is used, even if its server requires validation. There is no
     /// directive for that: the engine has an option.
-    var takesWhatIsStored: Bool { self == .returnCacheElseLoad || self == .returnCacheDontLoad }
+    var acceptsAnyStored: Bool { self == .returnCacheElseLoad || self == .returnCacheDontLoad }
 
     /// The corresponding directives (RFC 9111 section 5.2.1), or `nil` if there are none.
     private var directives: String? {

@@ -76,14 +76,13 @@ final class SessionLoop {
 
     /// Returns the engine's entry point for requests with a given route.
     ///
-    /// - Parameter takesWhatIsStored: Whether any stored response is used.
-    func ingress(through proxy: ProxyRoute?, takingWhatIsStored takesWhatIsStored: Bool) -> Ingress
-    {
-        guard proxy != nil || takesWhatIsStored else { return ingress }
+    /// - Parameter acceptsAnyStored: Whether any stored response is used.
+    func ingress(through proxy: ProxyRoute?, acceptingAnyStored acceptsAnyStored: Bool) -> Ingress {
+        guard proxy != nil || acceptsAnyStored else { return ingress }
         return Ingress(
             name: ingress.name, label: ingress.label, endpoint: ingress.endpoint,
             role: proxy.map { .proxied($0) } ?? .forward, isIntermediary: false,
-            takesWhatIsStored: takesWhatIsStored)
+            acceptsAnyStored: acceptsAnyStored)
     }
 
     /// The text of a server's address: many consecutive requests go to the same one.

@@ -187,7 +187,7 @@ public final class SessionManager: Sendable {
             remainingMilliseconds: max(1, remainingTime.wholeMilliseconds),
             totalMilliseconds: resourceMilliseconds,
             channel: channel, needsFreshConnection: fresh, proxy: proxy, stream: options.stream,
-            takesWhatIsStored: options.cachePolicy.takesWhatIsStored)
+            acceptsAnyStored: options.cachePolicy.acceptsAnyStored)
         guard runtime.post(.begin(transferRequest)) else {
             transferRequest.content.close()
             throw ClientError.sessionInvalidated().about(request)

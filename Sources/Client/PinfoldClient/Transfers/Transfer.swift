@@ -96,7 +96,7 @@ final class Transfer: EventHandler {
             let buffer = try makeHead(in: exchange)
             self.exchange = exchange
             let ingress = session.ingress(
-                through: request.proxy, takingWhatIsStored: request.takesWhatIsStored)
+                through: request.proxy, acceptingAnyStored: request.acceptsAnyStored)
             exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)

@@ -27,7 +27,7 @@ final class TransferRequest: Sendable {
     /// The kind of stream if the response has no defined end, otherwise `nil`.
     let stream: StreamKind?
     /// Whether any stored response is used.
-    let takesWhatIsStored: Bool
+    let acceptsAnyStored: Bool
     /// Whether the content has a known length, or there is none, so that sending it will end.
     let contentHasEnd: Bool
 
@@ -37,7 +37,7 @@ final class TransferRequest: Sendable {
         idleMilliseconds: Int64, queueMilliseconds: Int64, remainingMilliseconds: Int64,
         totalMilliseconds: Int64, channel: TransferChannel,
         needsFreshConnection: Bool = false, proxy: ProxyRoute? = nil, stream: StreamKind? = nil,
-        takesWhatIsStored: Bool = false
+        acceptsAnyStored: Bool = false
     ) {
         (self.session, self.number, self.origin) = (session, number, origin)
         (self.head, self.content, self.priority) = (head, content, priority)
@@ -47,7 +47,7 @@ final class TransferRequest: Sendable {
         self.remainingMilliseconds = remainingMilliseconds
         self.totalMilliseconds = totalMilliseconds
         (self.channel, self.proxy, self.stream) = (channel, proxy, stream)
-        self.takesWhatIsStored = takesWhatIsStored
+        self.acceptsAnyStored = acceptsAnyStored
     }
 }
 

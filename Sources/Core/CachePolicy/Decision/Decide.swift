@@ -78,7 +78,7 @@ extension CacheDecision {
     ///   - storedHead: the stored head, into which `stored`'s ranges point.
     ///   - now: the current second.
     ///   - options: the policy; evaluated only where it matters.
-    ///   - takesWhatIsStored: whether the requester wants the stored response whatever its age and
+    ///   - acceptsAnyStored: whether the requester wants the stored response whatever its age and
     /// whatever the origin requires. RFC 9111 has no such request: it is for a program's own cache,
     /// whose user knows what this means, and never for an intermediary's. Evaluated only where it
     /// matters.
@@ -86,7 +86,7 @@ extension CacheDecision {
     package static func decide(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: @autoclosure () -> PolicyOptions,
-        takesWhatIsStored: @autoclosure () -> Bool = false
+        acceptsAnyStored: @autoclosure () -> Bool = false
     ) -> CacheDecision {
         // A pattern instead of `==`, which for an enum of another module is a function call.
         if case .get = request.method, !request.fields.present.intersects(.consultedByCache),
@@ -98,19 +98,19 @@ extension CacheDecision {
         }
         return decideInFull(
             for: request, in: requestBytes, stored: stored, storedHead: storedHead, now: now,
-            options: options(), takesWhatIsStored: takesWhatIsStored())
+            options: options(), acceptsAnyStored: acceptsAnyStored())
     }
 
     @inline(never)
     static func decideInFull(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
-        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions, takesWhatIsStored: Bool
+        storedHead: Span<UInt8>, now: Int64, options: PolicyOptions, acceptsAnyStored: Bool
     ) -> CacheDecision {
         let requestDirectives = CacheDirectives(request: request.fields, in: requestBytes)
         let decision: CacheDecision
         let reuse = Reuse(
             of: stored, for: request.fields, requestDirectives: requestDirectives, now: now,
-            takesWhatIsStored: takesWhatIsStored)
+            acceptsAnyStored: acceptsAnyStored)
         switch reuse {
         case .allowed(let stale):
             let age = stored.age(at: now)
@@ -173,11 +173,11 @@ enum Reuse: Equatable {
     /// side require validation, is the response recent enough for the request, is it fresh.
     init(
         of stored: StoredMetadata, for fields: FieldSection, requestDirectives: CacheDirectives,
-        now: Int64, takesWhatIsStored: Bool
+        now: Int64, acceptsAnyStored: Bool
     ) {
         self =
             Self.refusal(fields, requestDirectives).map { .refused($0) }
-            ?? (takesWhatIsStored
+            ?? (acceptsAnyStored
                 ? .allowed(stored.isFresh(at: now) ? nil : .maxStale) : nil)
             ?? Self.demand(stored, fields, requestDirectives, now).map { .needsValidation($0) }
             ?? Self.freshness(stored, requestDirectives, now)

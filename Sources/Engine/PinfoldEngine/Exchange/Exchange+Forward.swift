@@ -196,7 +196,7 @@ extension Exchange {
     /// Whether the request asks for a protocol that the route's rules cannot examine and that its
     /// entry of `hosts` does not allow.
     func asksForForbiddenUpgrade(of origin: Origin) -> Bool {
-        asksForUpgrade && !origin.mayLeaveHTTP
+        asksForUpgrade && !origin.allowsUpgrade
     }
 
     /// The protocols offered to the server.

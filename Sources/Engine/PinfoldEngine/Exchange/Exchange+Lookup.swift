@@ -136,7 +136,7 @@ extension Exchange {
                 for: request, in: bytes, stored: response.metadata,
                 storedHead: response.head.octets,
                 now: environment.wallSeconds, options: origin.caching.options,
-                takesWhatIsStored: ingress?.takesWhatIsStored ?? false)
+                acceptsAnyStored: ingress?.acceptsAnyStored ?? false)
         }
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {

@@ -56,15 +56,15 @@ package final class Ingress {
     package let isIntermediary: Bool
     /// Whether stored responses are used whatever their age, and whatever their server said about
     /// that. Never so for an intermediary: other programs' requests cannot ask for it.
-    package let takesWhatIsStored: Bool
+    package let acceptsAnyStored: Bool
 
     package init(
         name: String, label: LabelIndex, endpoint: Endpoint, role: Role, tls: ClientTLS? = nil,
         session: ClientSession? = nil, isIntermediary: Bool = true,
-        takesWhatIsStored: Bool = false
+        acceptsAnyStored: Bool = false
     ) {
         self.isIntermediary = isIntermediary
-        self.takesWhatIsStored = takesWhatIsStored && !isIntermediary
+        self.acceptsAnyStored = acceptsAnyStored && !isIntermediary
         self.name = name
         self.label = label
         self.endpoint = endpoint
@@ -78,7 +78,7 @@ package final class Ingress {
     package func of(_ session: ClientSession) -> Ingress {
         Ingress(
             name: name, label: label, endpoint: endpoint, role: role, tls: tls, session: session,
-            isIntermediary: isIntermediary, takesWhatIsStored: takesWhatIsStored)
+            isIntermediary: isIntermediary, acceptsAnyStored: acceptsAnyStored)
     }
 
     /// Whether a client that came in through another ingress would also be admitted by this one,

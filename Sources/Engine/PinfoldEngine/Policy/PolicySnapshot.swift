@@ -219,7 +219,7 @@ package final class PolicySnapshot: Sendable {
     }
 
     /// Whether requests to the hosts of an entry may ask for another protocol than HTTP.
-    func mayLeaveHTTP(entryIndex: Int?) -> Bool {
+    func allowsUpgrade(entryIndex: Int?) -> Bool {
         switch entryIndex.map({ configuration.hosts.entries[$0].switchProtocols }) ?? .auto {
         case .allow: true
         case .refuse: false

@@ -79,7 +79,7 @@ struct TunnelBasis {
     /// Whether it could begin as it is, if `access` allows it.
     private func isAllowed(by policy: PolicySnapshot, _ entry: Int?) -> Bool {
         guard target(under: policy).refusal == nil else { return false }
-        guard case .tunnel = approach else { return policy.mayLeaveHTTP(entryIndex: entry) }
+        guard case .tunnel = approach else { return policy.allowsUpgrade(entryIndex: entry) }
         switch proof {
         case .none: return policy.mayPass(authority)
         case .verified: return true

@@ -59,7 +59,7 @@ package final class Origin {
     /// The rules for its requests and responses; usually `nil`, for none.
     private(set) var transformation: RouteTransformation?
     /// Whether its requests may ask for a protocol other than HTTP (``SwitchMode``).
-    private(set) var mayLeaveHTTP = true
+    private(set) var allowsUpgrade = true
     /// Why it must not be contacted, as far as its name, or its address for a literal, determines
     /// that.
     package let refusal: ExchangeError?
@@ -175,7 +175,7 @@ package final class Origin {
             options: options, bypassFields: key.isFixed ? bypass.removing(.forwarding) : bypass)
         timeouts = policy.timeouts(entryIndex: entryIndex)
         transformation = policy.transformation(entryIndex: entryIndex)
-        mayLeaveHTTP = policy.mayLeaveHTTP(entryIndex: entryIndex)
+        allowsUpgrade = policy.allowsUpgrade(entryIndex: entryIndex)
         // What happens on the way to a proxy says nothing about the server.
         guard case .direct = key.proxyUse else { return }
         reachability = policy.reachability(host: key.host, port: key.requestedPort)

@@ -73,11 +73,11 @@ def test_what_is_said_of_a_request_is_what_the_gateway_does(gateway, origin, pki
     running = gateway(config)
     url = f"http://{HOST}:{there.port}/"
     _, said = explained(tmp_path, config, url)
-    assert clear in said["a request with the whole URL"]
+    assert clear in said["a request with the full URL"]
     answer = running.ask(request(url, Connection="close", Accept="application/json"))
-    if "refused: " in said["a request with the whole URL"]:
+    if "refused: " in said["a request with the full URL"]:
         problem = answer.json()
-        assert said["a request with the whole URL"] == (
+        assert said["a request with the full URL"] == (
             f"refused: {answer.status} {problem['reason']}: {problem['message']}")
     else:
         assert answer.status == (502 if clear == "upgraded" else 200)
@@ -103,13 +103,36 @@ def test_the_entry_its_pinsets_and_the_cache_are_named(pki, tmp_path):
     assert code == 0
     assert said["entry"] == "hosts[0] (api), by the pattern localhost"
     assert said["pinset"] == (
-        "wanted (mode publicKey, 2 pins, only reports, expires 2999-01-01T00:00:00Z)")
-    assert said["a request with the whole URL"] == "upgraded: sent as verified TLS to port 443"
-    assert said["cache"] == "not used: the entry says cache.store: false"
+        "wanted (mode publicKey, 2 pins, report only, expires 2999-01-01T00:00:00Z)")
+    assert said["a request with the full URL"] == "upgraded: sent as verified TLS to port 443"
+    assert said["cache"] == "not used: the entry has cache.store: false"
     code, said = explained(tmp_path, config, "http://elsewhere.test/", *PUBLIC)
     assert said["entry"] == "none applies (default)"
     assert said["pinsets"] == "none"
     assert said["cache"].startswith("used: ")
+
+
+def test_what_is_refused_does_not_use_the_cache(pki, tmp_path):
+    refused = configuration(pki, {"pinsets": ["wanted"], "upgrade": "none"})
+    code, said = explained(tmp_path, refused, f"http://{HOST}/")
+    assert (code, said["cache"]) == (1, "not used: no request gets as far as the cache")
+    # With https:// the same host is asked for its responses, and they are stored.
+    code, said = explained(tmp_path, refused, f"https://{HOST}/")
+    assert code == 0 and said["cache"].startswith("used: ")
+    code, said = explained(
+        tmp_path, configuration(pki), "http://a.test/", "--client", "192.0.2.1", *PUBLIC)
+    assert (code, said["cache"]) == (1, "not used: the client is refused")
+    # The name is resolved only once no stored response can be used.
+    code, said = explained(tmp_path, configuration(pki), "http://no-such-name.invalid/")
+    assert code == 1 and "502 dns-nxdomain" in said["a request with the full URL"]
+    assert said["cache"] == "used: stored responses may be served, although no connection is made"
+
+
+def test_one_pin_is_not_counted_in_the_plural(pki, tmp_path):
+    config = configuration(pki, {"pinsets": ["wanted"], "upgrade": "https"})
+    config["pinsets"]["wanted"]["pins"] = WRONG[:1]
+    _, said = explained(tmp_path, config, f"http://{HOST}/")
+    assert said["pinset"] == "wanted (mode publicKey, 1 pin, enforced)"
 
 
 @pytest.mark.parametrize(("client", "served"), [("127.0.0.9", True), ("192.0.2.1", False)])
@@ -154,7 +177,7 @@ def test_a_destination_that_is_refused_is_told_in_the_words_of_the_reply(gateway
     answer = gateway(config).ask(
         request(url, Connection="close", Accept="application/json")).json()
     assert answer["message"] in said["destination"]
-    assert f"403 {answer['reason']}: {answer['message']}" in said["a request with the whole URL"]
+    assert f"403 {answer['reason']}: {answer['message']}" in said["a request with the full URL"]
 
 
 @pytest.mark.parametrize("kind", ["right", "wrong pin", "reported", "untrusted"])
@@ -232,7 +255,7 @@ def test_json_says_what_the_text_says(pki, tmp_path, case, scheme):
     assert found["addresses"] == [
         {"address": address, "allowed": True, "status": None, "reason": None, "detail": None}
         for address in ("::1", "127.0.0.1")]
-    ways = {"connect": f"CONNECT {HOST}:8443", "absolute": "a request with the whole URL"}
+    ways = {"connect": f"CONNECT {HOST}:8443", "absolute": "a request with the full URL"}
     assert [one["asking"] for one in found["ways"]] == (
         ["connect", "absolute"] if scheme == "https" else ["absolute"])
     for one in found["ways"]:
@@ -241,7 +264,9 @@ def test_json_says_what_the_text_says(pki, tmp_path, case, scheme):
         assert one["port"] == (8443 if one["way"] == "upgrade" else None)
         assert one["listener"] is None
     assert said["cache"].endswith(": " + found["cache"]["detail"])
-    assert found["cache"]["takesPart"] is True
+    # A request that is refused, or that a tunnel carries, does not reach the cache.
+    assert found["cache"]["takesPart"] is any(
+        one["way"] in ("verified", "upgrade", "clear-text") for one in found["ways"])
     assert found["server"] is None
 
 

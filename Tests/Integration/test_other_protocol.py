@@ -135,7 +135,7 @@ def test_a_server_that_ends_the_handshake_without_a_byte_may_speak_clear_text(
     there = scripted_origin(clear_text(b"", reads=reads))
     reason, message = refusal(upgrading, f"http://{HOST}:{there.port}/")
     assert reason == "tls-unanswered" and is_explained(reason)
-    assert "without a byte of TLS" in message
+    assert "before any TLS data arrived" in message
     assert "http://" in message and "upgrade: https" in message
     done = run_pinfold("get", f"https://127.0.0.1:{there.port}/")
     assert done.returncode == 35 and "tls-unanswered" in done.stderr

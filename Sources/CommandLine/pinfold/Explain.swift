@@ -13,15 +13,18 @@ struct Explain: ParsableCommand {
         discussion: """
             Shows which host entry and pinsets apply, whether the access rules allow the client \
             and each of the host's addresses, how the request would be sent, and whether the cache \
-            is used. The gateway's own functions decide this, and refusals are worded as in its \
-            error replies. The host is resolved as configured; nothing is sent to it. With \
-            --connect, also connects to the server and verifies it, if the gateway would connect \
-            to it. Exits with 0 if the request can be sent in at least one way, with 1 if the \
-            client, every way or the server is refused, and with 2 if there is no answer, for \
-            example because the URL or the configuration is invalid.
+            is used. The answers come from the same code that handles requests, and a refusal has \
+            the text of the gateway's error reply. The host's name is resolved as configured, but \
+            nothing is sent to the host. With --connect, the command also connects to the server, \
+            if the gateway would, and verifies its certificates.
+
+            A request can be sent in several ways: through a CONNECT tunnel, with the full URL, or \
+            to a reverse listener. Exits with 0 if at least one way is open, with 1 if the client, \
+            the server or every way is refused, and with 2 if there is no answer, for example \
+            because the URL or the configuration is invalid.
             """)
 
-    @Argument(help: "An http or https URL; only its host and port matter.")
+    @Argument(help: "An http or https URL; its path and query do not matter.")
     var url: String
 
     @Option(
@@ -123,7 +126,7 @@ struct Explain: ParsableCommand {
 extension RouteExplanation {
     /// Whether every way is refused.
     var isRefused: Bool {
-        ways.allSatisfy { if case .refused = $0.way { true } else { false } }
+        ways.allSatisfy { $0.way.isRefused }
     }
 
     /// The port that the first way with verified TLS leads to, and the addresses that the gateway

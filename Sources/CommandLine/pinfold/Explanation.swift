@@ -33,6 +33,12 @@ struct Explanation {
         }
     }
 
+    /// Whether the cache is used, and why or why not.
+    private var cache: (isUsed: Bool, reason: String) {
+        client?.isServed == false
+            ? (false, "the client is refused") : (route.cacheIsUsed, route.cacheReason)
+    }
+
     // MARK: Lines
 
     var lines: [String] {
@@ -52,7 +58,8 @@ struct Explanation {
         for pinset in route.pinsets { lines.append("pinset: \(Self.text(pinset))") }
         if let policy = route.transparency {
             lines.append(
-                "certificate transparency: \(policy.minimum) of \(policy.countingLogs.count) logs")
+                "certificate transparency: \(policy.minimum) of "
+                    + Self.count(policy.countingLogs.count, "log"))
         }
         lines.append("destination: \(route.destination.text)")
         for one in route.addresses {
@@ -65,8 +72,7 @@ struct Explanation {
         if route.ways.isEmpty {
             lines.append("listeners: no forward proxy, and no reverse listener for this server")
         }
-        let cache = route.cacheIsUsed ? "used" : "not used"
-        lines.append("cache: \(cache): \(route.cacheReason)")
+        lines.append("cache: \(cache.isUsed ? "used" : "not used"): \(cache.reason)")
         switch server {
         case .notChecked(let reason): lines.append("server: not checked: \(reason)")
         case .unreachable(let reason): lines.append("server: \(reason)")
@@ -83,16 +89,21 @@ struct Explanation {
     private func text(_ asking: RouteExplanation.RequestForm) -> String {
         switch asking {
         case .connect: "CONNECT \(PeerAddress.text(host: route.host, port: route.port))"
-        case .absolute: "a request with the whole URL"
+        case .absolute: "a request with the full URL"
         case .reverse(let listener): "a request to the reverse listener \(listener)"
         }
     }
 
+    /// A number with its unit, which is in the plural unless the number is 1.
+    private static func count(_ number: Int, _ unit: String) -> String {
+        "\(number) \(unit)\(number == 1 ? "" : "s")"
+    }
+
     private static func text(_ pinset: Pinset) -> String {
-        var parts = ["mode \(pinset.mode.rawValue)", "\(pinset.pins.count) pins"]
+        var parts = ["mode \(pinset.mode.rawValue)", Self.count(pinset.pins.count, "pin")]
         switch state(pinset) {
-        case .expired: parts.append("expired: refuses every server")
-        case .reported: parts.append("only reports")
+        case .expired: parts.append("expired: every server is refused")
+        case .reported: parts.append("report only")
         case .enforced: parts.append("enforced")
         case .idle: break
         }
@@ -188,10 +199,10 @@ struct Explanation {
         object.add("destination", Self.json(route.destination))
         object.add("addresses", route.addresses.map(Self.json))
         object.add("ways", route.ways.map { Self.json($0.asking, $0.way) })
-        var cache = JSONObject()
-        cache.add("takesPart", route.cacheIsUsed)
-        cache.add("detail", route.cacheReason)
-        object.add("cache", cache)
+        var cacheObject = JSONObject()
+        cacheObject.add("takesPart", cache.isUsed)
+        cacheObject.add("detail", cache.reason)
+        object.add("cache", cacheObject)
         object.add("server", server.map(Self.json))
         return object.text
     }

@@ -112,11 +112,11 @@ extension TLSError: CustomStringConvertible {
         case .certificateRejected(let alert):
             "the \(peer) does not accept the client certificate: it sent \(alert)"
         case .versionRefused: "the \(peer) supports no TLS version that is allowed"
-        case .notTLS: "what the \(peer) sent is not TLS"
+        case .notTLS: "the \(peer) sent something other than TLS"
         case .clearText(let line): "the \(peer) answered in clear text: \(line)"
         case .unanswered(let number):
             (number.map { transportText($0, peer) } ?? "the \(peer) closed the connection")
-                + " without a byte of TLS, as a clear-text port would"
+                + " before any TLS data arrived, as a clear-text port would"
         case .truncated: "the \(peer) closed the connection without ending the TLS session"
         case .transport(let number): transportText(number, peer)
         case .protocolViolation(let reason): "the \(peer) broke the TLS protocol: \(reason)"

@@ -73,9 +73,38 @@ struct ReasonTests {
             ReasonsPage.list.split(separator: "\n").compactMap {
                 $0.split(separator: " ").first.map(String.init)
             })
-        #expect(Set(Reason.tokens).subtracting(listed) == [])
+        let tokens = Set(Reason.allCases.filter(\.canOccur).map(\.token))
+        #expect(tokens.subtracting(listed) == [])
         #expect(Set(NotStoredReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
         #expect(Set(ForwardReason.allCases.map { "\($0.token)" }).subtracting(listed) == [])
+    }
+
+    @Test func `reasons of requests alone are not listed for responses and the reverse`() {
+        let requestsOnly: [WireError] = [
+            .malformedRequestLine, .methodTooLong, .targetTooLong, .malformedTarget, .hostMissing,
+            .contentInConnect, .malformedMaxForwards, .unknownExpectation,
+        ]
+        let responsesOnly: [WireError] = [
+            .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .contentForbidden,
+        ]
+        let pages = [ReasonsPage.list, ReasonsPage.markdown]
+        for page in pages {
+            let words = Set(page.split { $0 == " " || $0 == "\n" || $0 == "`" }.map(String.init))
+            for error in requestsOnly {
+                #expect(words.contains("\(error.reason)"), "\(error)")
+                #expect(!words.contains("upstream-\(error.reason)"), "\(error)")
+            }
+            for error in responsesOnly {
+                #expect(words.contains("upstream-\(error.reason)"), "\(error)")
+                #expect(!words.contains("\(error.reason)"), "\(error)")
+            }
+        }
+        // What both sides can send is listed for both.
+        for error in WireError.allCases {
+            #expect(error.canOccur(from: .client) || error.canOccur(from: .upstream), "\(error)")
+        }
+        #expect(ReasonsPage.list.contains("  bare-line-feed "))
+        #expect(ReasonsPage.list.contains("  upstream-bare-line-feed "))
     }
 
     @Test func `the documentation's page is generated from the enums`() throws {

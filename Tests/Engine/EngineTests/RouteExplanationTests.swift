@@ -90,7 +90,7 @@ struct RouteExplanationTests {
 
     @Test(arguments: [
         ("127.0.0.1", "refused"), ("10.0.0.1", "refused"), ("192.0.32.1", "allowed"),
-        ("169.254.169.254", "refused"), ("a.test", "decided by each address"),
+        ("169.254.169.254", "refused"), ("a.test", "its addresses are checked"),
         ("b.lab.test", "private networks are allowed"), ("bad.test", "refused"),
     ])
     func `the access rules are explained for names and addresses`(host: String, word: String) throws
@@ -107,6 +107,21 @@ struct RouteExplanationTests {
         #expect(try !explain("cache: { enabled: false }").cacheIsUsed)
         #expect(try !explain(text(", cache: { store: false }")).cacheIsUsed)
         #expect(try explain(text(", cache: { store: false }"), host: "b.test").cacheIsUsed)
+    }
+
+    @Test func `the cache is not used by requests that are refused before the lookup`() throws {
+        let refused = text(", pinsets: [p], upgrade: none")
+        #expect(try !explain(refused, port: 80, isSecure: false).cacheIsUsed)
+        #expect(try explain(refused).cacheIsUsed)
+        #expect(try !explain("{}", host: "10.0.0.1", isSecure: false).cacheIsUsed)
+        let reverse = """
+            listeners: [{ address: "127.0.0.1:8080", kind: reverse, upstream: "https://a.test" }]
+            """
+        #expect(try explain(reverse).cacheIsUsed)
+        #expect(try !explain(reverse, host: "b.test").cacheIsUsed)
+        // Stored responses are served without a connection to the server.
+        #expect(try explain("{}", addresses: []).cacheIsUsed)
+        #expect(try explain("{}", addresses: ["10.0.0.1"]).cacheIsUsed)
     }
 
     // MARK: Addresses

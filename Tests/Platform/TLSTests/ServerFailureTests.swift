@@ -16,7 +16,7 @@ struct ServerFailureTests {
         sockets.say(Array(said.utf8))
         #expect(server.handshake() == .failed(.notTLS))
         #expect(server.failure == .notTLS)
-        #expect(server.failure?.text(of: "client") == "what the client sent is not TLS")
+        #expect(server.failure?.text(of: "client") == "the client sent something other than TLS")
     }
 
     @Test func `a client that closes in the middle of its first message is truncated`() throws {

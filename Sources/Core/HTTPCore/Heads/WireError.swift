@@ -179,7 +179,7 @@ extension WireError {
     package var explanation: StaticString {
         switch self {
         case .malformedRequestLine:
-            "the request line is not: method, one space, target, one space, version"
+            "the request line is not a method, a target and a version with one space between them"
         case .bareCarriageReturn: "a carriage return is not followed by a line feed"
         case .bareLineFeed: "a line feed is not preceded by a carriage return"
         case .methodTooLong: "the method is longer than any known method"
@@ -188,7 +188,8 @@ extension WireError {
         case .targetTooLong: "the request target is longer than the limit"
         case .badTargetByte: "the request target contains a control character or a non-ASCII byte"
         case .fragmentInTarget: "the request target contains a fragment"
-        case .malformedTarget: "the request target is in none of the four forms"
+        case .malformedTarget:
+            "the request target is not in origin, absolute, authority or asterisk form"
         case .targetFormForbidden: "the request target's form is not allowed with the method"
         case .unsupportedScheme: "the request target's scheme is neither http nor https"
         case .userinfoInTarget: "the request target contains user information"
@@ -224,17 +225,17 @@ extension WireError {
         case .tooManyConnectionOptions: "Connection has more options than the limit"
         case .malformedMaxForwards: "Max-Forwards is not a decimal number"
         case .repeatedMaxForwards: "there are several Max-Forwards fields"
-        case .unknownExpectation: "an expectation other than 100-continue"
+        case .unknownExpectation: "the expectation is not 100-continue"
         case .malformedStatusLine:
-            "the status line is not: version, space, three digits, space, reason"
+            "the status line is not a version, a space, three digits, a space and a reason"
         case .mixedLineEnds: "some lines of a head end in a bare line feed and others do not"
-        case .unexpectedSwitch: "a 101 response to a request that asked for no upgrade"
-        case .contentForbidden: "a response whose status has no content announces some"
+        case .unexpectedSwitch: "a 101 response to a request that did not ask for an upgrade"
+        case .contentForbidden: "a response announces content, but its status does not allow any"
         case .malformedChunkSize:
             "a chunk's size is not a hexadecimal number at the start of its line"
         case .chunkTooLarge: "a chunk's size exceeds 2^63 - 1 or has more than 16 digits"
         case .malformedChunkExtension:
-            "a chunk extension is not: semicolon, token, optional equals sign and value"
+            "a chunk extension is not a semicolon and a token, with an optional = and value"
         case .chunkExtensionsTooLarge: "the chunk extensions of a message are larger than the limit"
         case .unterminatedChunk: "a chunk's data is not followed by CRLF"
         case .trailersTooLarge: "the trailer section is larger than the limit"

@@ -11,7 +11,7 @@ package struct RouteExplanation: Sendable {
     package enum RequestForm: Sendable, Hashable {
         /// CONNECT with the URL's host and port, as clients do for https.
         case connect
-        /// The whole URL in the request.
+        /// The full URL in the request (absolute-form, RFC 9112 §3.2.2).
         case absolute
         /// Any request to the reverse listener of this name, whose upstream is the URL's server.
         case reverse(listener: String)
@@ -22,8 +22,8 @@ package struct RouteExplanation: Sendable {
         case refused(ExchangeError)
         /// The tunnel's bytes are relayed without inspection.
         case tunnel
-        /// They are relayed once the server's handshake has been verified; for TLS 1.3 as the mode
-        /// says.
+        /// They are relayed once the server's handshake has been verified; the mode applies to
+        /// TLS 1.3.
         case inspect(TLS13TunnelMode)
         /// The tunnel ends in the gateway, and requests in it are served like any others.
         case intercept
@@ -39,7 +39,7 @@ package struct RouteExplanation: Sendable {
         case clearText
     }
 
-    /// What the access rules say about a destination.
+    /// How the access rules treat a destination.
     package struct Destination: Sendable {
         package enum Verdict: String, Sendable {
             case allowed
@@ -94,13 +94,13 @@ package struct RouteExplanation: Sendable {
     package let transparency: TransparencyPolicy?
     /// How each form of request is handled; empty if no listener accepts such requests.
     package let ways: [(asking: RequestForm, way: Handling)]
-    /// What the access rules say about the destination by its name or, if it is one, its address.
+    /// How the access rules treat the destination by its name or, if it is one, its address.
     package let destination: Destination
     /// The host's addresses, in the order in which they are tried.
     package let addresses: [Address]
     /// Why there are none; `nil` if there are some.
     package let lookupFailure: ExchangeError?
-    /// Whether responses are looked up and stored, or why not.
+    /// Whether stored responses are looked up for at least one way, and why or why not.
     package let cacheIsUsed: Bool
     package let cacheReason: String
 
@@ -140,9 +140,13 @@ package struct RouteExplanation: Sendable {
         let unreachable = lookupFailure ?? Self.refusal(of: addresses)
         let expired = Self.expiry(of: pinsets, at: now)
         var ways: [(asking: RequestForm, way: Handling)] = []
+        // Stored responses are looked up before a connection is made, so that they are served even
+        // if none can be made.
+        var reachesCache = false
         if configuration.listeners.contains(where: { $0.kind == .forward }) {
             if isSecure { ways.append((.connect, Self.connect(policy, host, port))) }
             ways.append((.absolute, Self.absolute(request, isSecure)))
+            reachesCache = ways.contains { $0.way.looksUpResponses }
             ways = ways.map { ($0, $1.orRefused(by: unreachable, expired)) }
         }
         for listener in configuration.listeners {
@@ -151,12 +155,15 @@ package struct RouteExplanation: Sendable {
             else { continue }
             let fixed = policy.target(host: host, port: port, by: .fixed(isSecure: isSecure))
             let way = Self.absolute(fixed, isSecure)
+            reachesCache = reachesCache || way.looksUpResponses
             ways.append(
                 (.reverse(listener: listener.name), way.orRefused(by: lookupFailure, expired)))
         }
         self.ways = ways
         destination = Self.destination(policy, request, host)
-        (cacheIsUsed, cacheReason) = Self.cache(configuration, entry)
+        let connects = ways.contains { !$0.way.isRefused }
+        (cacheIsUsed, cacheReason) = Self.cache(
+            configuration, entry, isReached: reachesCache, connects: connects)
     }
 
     /// The error if the gateway may connect to none of the addresses: the last one found.
@@ -209,15 +216,15 @@ package struct RouteExplanation: Sendable {
         if target.match.allowed {
             return Destination(
                 verdict: .privateAllowed, address: nil,
-                detail: "its name is in access.destinations.allow: private networks are allowed, "
+                detail: "access.destinations.allow names it, so that private networks are allowed "
                     + "too")
         }
         return Destination(
             verdict: .byAddress, address: nil,
-            detail: "no rule names it: decided by each address that the name has")
+            detail: "no rule names it; its addresses are checked")
     }
 
-    /// What the rules say about an address of the destination.
+    /// How the rules treat an address of the destination.
     private static func verdict(
         _ policy: PolicySnapshot, _ address: IPAddress, _ match: DestinationRules.HostMatch
     ) -> Destination {
@@ -230,14 +237,23 @@ package struct RouteExplanation: Sendable {
         }
     }
 
+    /// Whether the cache is used, and why or why not.
+    ///
+    /// - Parameters:
+    ///   - isReached: whether stored responses are looked up for at least one way, if the cache is
+    ///     enabled.
+    ///   - connects: whether the gateway would connect to the server for at least one way.
     private static func cache(
-        _ configuration: ConfigurationSnapshot, _ entry: Int?
+        _ configuration: ConfigurationSnapshot, _ entry: Int?, isReached: Bool, connects: Bool
     ) -> (Bool, String) {
-        if configuration.cacheStores(entry: entry) {
-            return (true, "responses are stored and used as their fields allow")
+        guard configuration.cache.isEnabled else { return (false, "cache.enabled is false") }
+        guard configuration.cacheStores(entry: entry) else {
+            return (false, "the entry has cache.store: false")
         }
-        return configuration.cache.isEnabled
-            ? (false, "the entry says cache.store: false") : (false, "cache.enabled is false")
+        guard isReached else { return (false, "no request gets as far as the cache") }
+        return connects
+            ? (true, "responses are stored and reused as their header fields allow")
+            : (true, "stored responses may be served, although no connection is made")
     }
 }
 
@@ -250,6 +266,18 @@ extension RouteExplanation.Handling {
         if case .refused = self { return self }
         if let unreachable { return .refused(unreachable) }
         return verifiesServer ? expired.map { .refused($0) } ?? self : self
+    }
+
+    /// Whether it is refused.
+    package var isRefused: Bool { if case .refused = self { true } else { false } }
+
+    /// Whether stored responses are looked up for the requests, if the cache is enabled.
+    fileprivate var looksUpResponses: Bool {
+        switch self {
+        case .intercept, .interceptOrPass, .interceptOrInspect, .upgrade, .verified, .clearText:
+            true
+        case .refused, .tunnel, .inspect: false
+        }
     }
 
     /// Whether nothing is forwarded before the server has been verified.

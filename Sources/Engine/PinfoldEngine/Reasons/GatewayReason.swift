@@ -26,20 +26,20 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
         case .clientTimeout:
             ReasonEntry(
                 "client-timeout", .gateway, 504, .connectionWriteTimeout,
-                "the client read nothing of its response for timeouts.body",
-                remedy: "The client or its network is gone or has stalled. If such pauses are "
+                "the client stopped reading its response for longer than timeouts.body",
+                remedy: "The client or its network has stalled or is gone. If such pauses are "
                     + "intended, raise `timeouts.body`.")
         case .tunnelIdleTimeout:
             ReasonEntry(
                 "tunnel-idle-timeout", .gateway, 504, .connectionReadTimeout,
-                "no data moved through the tunnel for timeouts.tunnel",
+                "no data passed through the tunnel for timeouts.tunnel",
                 remedy: "If such pauses are intended, raise `timeouts.tunnel` (for a single host "
                     + "in its entry of `hosts`), or have the client or the server send pings.")
         case .tunnelPolicyChanged:
             ReasonEntry(
                 "tunnel-policy-changed", .gateway, 502, .internalResponse,
-                "after a reload the tunnel's host must prove something else, or the tunnel is "
-                    + "forbidden",
+                "after a reload, the configuration forbids the tunnel or sets other requirements "
+                    + "for its server",
                 remedy: "The client can open another tunnel, under the new configuration. To keep "
                     + "tunnels open, write `liveTunnels: keep` in the host's entry.")
         case .clientExchangeLimit:
@@ -51,14 +51,15 @@ package enum GatewayReason: UInt8, Sendable, CaseIterable {
         case .headBuffersFull:
             ReasonEntry(
                 "head-buffers-full", .gateway, 408, .requestError,
-                "the memory for unfinished requests is full, or this client uses half of it; this "
-                    + "request was among the oldest of the client that uses the most",
+                "the memory for unfinished requests was full, or this client used half of it; this "
+                    + "was one of the oldest requests of the client that used the most",
                 remedy: "Clients begin requests or TLS handshakes and do not finish them: find out "
                     + "which clients. `limits.bufferBytes` limits the memory.")
         case .connectionsFull:
             ReasonEntry(
                 "connections-full", .gateway, 408, .requestError,
-                "all connections are in use, and this request had not arrived after a second",
+                "all connections were in use, and this request was still incomplete after a "
+                    + "second",
                 remedy: "Clients begin requests and do not finish them, or there are more clients "
                     + "than `limits.connections` allows for.")
         case .tooManyPending:

@@ -73,6 +73,18 @@ package enum Reason: Hashable, Sendable {
 
     /// The token.
     package var token: String { entry.token }
+
+    /// Whether the gateway can give the reason. `allCases` has every `WireError` for both sides,
+    /// although some occur only in requests and some only in responses.
+    package var canOccur: Bool {
+        switch self {
+        case .request(let error): error.canOccur(from: .client)
+        case .response(let error): error.canOccur(from: .upstream)
+        case .access, .tunnel, .gateway, .name, .trust, .profile, .revocation, .tls, .server,
+            .proxy, .transformation:
+            true
+        }
+    }
 }
 
 extension Reason: CaseIterable {

@@ -42,7 +42,7 @@ package enum ReasonsPage {
     }
 
     private static func entries(of section: ReasonSection) -> [ReasonEntry] {
-        Reason.allCases.map(\.entry).filter { $0.section == section }
+        Reason.allCases.filter(\.canOccur).map(\.entry).filter { $0.section == section }
     }
 
     private static var otherLists: [(title: String, text: String, [CacheReasonEntry])] {

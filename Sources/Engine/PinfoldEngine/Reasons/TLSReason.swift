@@ -28,7 +28,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
         case .alertReceived:
             Self.entry(
                 "tls-alert-received", .tlsAlertReceived, "the server ended TLS with an alert",
-                "The reply names the alert; the server's log says why.")
+                "The reply names the alert; the server's log may have the cause.")
         case .clientCertificateRequired:
             Self.entry(
                 "tls-client-certificate-required", .tlsAlertReceived,
@@ -40,7 +40,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
                 "tls-client-certificate-rejected", .tlsAlertReceived,
                 "the server does not accept the gateway's client certificate",
                 "The reply names the alert; `pinfold check` warns of a certificate that has "
-                    + "expired. Have it issued by an authority that the server trusts.")
+                    + "expired. Have it issued by a certificate authority that the server trusts.")
         case .versionRefused:
             Self.entry(
                 "tls-version-refused", .tlsProtocolError,
@@ -48,14 +48,14 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
                 "Update the server, or lower `tls.minimum` for its host.")
         case .notTLS:
             Self.entry(
-                "tls-not-tls", .tlsProtocolError, "what the server sent is not TLS",
+                "tls-not-tls", .tlsProtocolError, "the server sent something other than TLS",
                 "The port is probably for clear text: correct the URL's scheme or port; `upgrade: "
                     + "https` in the host's entry, and `https://` in a reverse listener's "
                     + "upstream, need a port that speaks TLS.")
         case .unanswered:
             Self.entry(
                 "tls-unanswered", .connectionTerminated,
-                "the server ended the connection without a byte of TLS",
+                "the connection to the server ended before any TLS data arrived",
                 "The port is probably for clear text: correct the URL's scheme or port, or "
                     + "`upgrade: https` in the host's entry. Otherwise check the server's log, and "
                     + "any firewall in between.")
@@ -77,7 +77,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
         case .tooManyMessages:
             Self.entry(
                 "tls-too-many-messages", .tlsProtocolError,
-                "the server kept sending TLS messages and no data",
+                "the server kept sending TLS messages without any data",
                 "Check the server: it floods its clients, for example with key updates.")
         case .unauthenticated:
             Self.entry(
@@ -88,7 +88,7 @@ package enum TLSReason: UInt8, Sendable, CaseIterable {
                     + "its key.")
         case .resources:
             Self.entry(
-                "tls-resources", .internalError, "no TLS connection could be set up",
+                "tls-resources", .internalError, "the TLS connection could not be set up",
                 "The gateway is out of memory, or its TLS library rejects its settings.")
         }
     }

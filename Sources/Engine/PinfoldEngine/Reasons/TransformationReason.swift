@@ -1,7 +1,7 @@
 import Transformation
 
 extension TransformationReason {
-    /// Everything that is said of it.
+    /// The token, status, meaning and remedy.
     var entry: ReasonEntry {
         switch self {
         case .requestBodyInvalid:
@@ -12,7 +12,8 @@ extension TransformationReason {
         case .requestBodyUntranslatable:
             request(
                 400, "the request's content cannot be expressed in the format it is translated to",
-                remedy: "The documentation's page Documents says how each format is translated.")
+                remedy: "The page Documents of the documentation describes how each format is "
+                    + "translated.")
         case .requestBodyTooLarge:
             request(
                 413, "the request's content is too large to be translated",
@@ -33,7 +34,7 @@ extension TransformationReason {
                     + "`hosts[].request.body` sends it unchanged.")
         case .requestHeadInvalid:
             request(
-                500, "applying the route's rules did not give a valid request",
+                500, "applying the route's rules did not result in a valid request",
                 remedy: "Look at `hosts[].request`: the reply says what the result was.")
         case .authorizationInClearText:
             request(
@@ -57,7 +58,8 @@ extension TransformationReason {
         case .responseBodyUntranslatable:
             response(
                 "the server's content cannot be expressed in the format it is translated to",
-                remedy: "The documentation's page Documents says how each format is translated.")
+                remedy: "The page Documents of the documentation describes how each format is "
+                    + "translated.")
         case .responseBodyTooLarge:
             response(
                 "the server's content is too large to be checked or translated",
@@ -88,9 +90,9 @@ extension TransformationReason {
         case .overloaded:
             ReasonEntry(
                 rawValue, .rules, 503, .internalError,
-                "too much content is being checked and translated at the moment",
-                remedy: "This usually passes. If not, images or large content take more time than "
-                    + "the machine has: lower `maximum`, or add processors.")
+                "the gateway is checking and translating too much other content",
+                remedy: "This usually passes. If it does not, the machine is too slow for so many "
+                    + "images or such large content: lower `maximum`, or add processors.")
         }
     }
 

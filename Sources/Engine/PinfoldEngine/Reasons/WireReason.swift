@@ -1,6 +1,32 @@
 import HTTPCore
 
 extension WireError {
+    /// Whether messages from such a peer can have the error: a client sends requests, and a server
+    /// responses.
+    package func canOccur(from peer: Peer) -> Bool {
+        switch self {
+        case .malformedRequestLine, .methodTooLong, .targetTooLong, .badTargetByte,
+            .fragmentInTarget, .malformedTarget, .targetFormForbidden, .unsupportedScheme,
+            .userinfoInTarget, .malformedAuthority, .hostMissing, .hostRepeated, .malformedHost,
+            .disguisedFieldName, .contentInConnect, .contentInTrace, .malformedMaxForwards,
+            .repeatedMaxForwards, .unknownExpectation:
+            peer == .client
+        case .malformedStatusLine, .mixedLineEnds, .unexpectedSwitch, .contentForbidden:
+            peer == .upstream
+        case .bareCarriageReturn, .bareLineFeed, .malformedVersion, .unsupportedVersion,
+            .headTooLarge, .tooManyFields, .whitespaceBeforeFirstField, .obsoleteLineFolding,
+            .emptyFieldName, .spaceBeforeColon, .missingColon, .badFieldNameByte,
+            .badFieldValueByte, .truncatedHead, .malformedContentLength, .repeatedContentLength,
+            .contentLengthTooLarge, .contentLengthWithTransferEncoding,
+            .malformedTransferEncoding, .unknownTransferCoding, .chunkedNotFinal,
+            .repeatedChunked, .transferEncodingInHTTP10, .malformedConnection,
+            .tooManyConnectionOptions, .malformedChunkSize, .chunkTooLarge,
+            .malformedChunkExtension, .chunkExtensionsTooLarge, .unterminatedChunk,
+            .trailersTooLarge, .tooManyTrailers, .truncatedBody:
+            true
+        }
+    }
+
     /// The token, status, meaning and remedy if a client sent the bytes.
     package var requestEntry: ReasonEntry {
         ReasonEntry(

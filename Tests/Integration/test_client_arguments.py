@@ -40,7 +40,7 @@ def test_a_field_that_would_not_be_sent_is_refused(field: str, reason: str) -> N
 def test_a_url_with_credentials_is_refused_with_the_option_for_them() -> None:
     ended, told = run("get", "http://u:secret@127.0.0.1/x")
     assert ended == 3
-    assert told == ("pinfold: http://***@127.0.0.1/x: credentials in URLs are not supported; "
+    assert told == ("Error: http://***@127.0.0.1/x: credentials in URLs are not supported; "
                     "expected --user\n")
 
 

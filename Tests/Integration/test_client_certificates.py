@@ -223,7 +223,7 @@ WRONG = {
                           "notBefore or notAfter"),
     "missing": (lambda pki, files: files.key.unlink(), "clientKey", "cannot be read"),
     "a folder": (lambda pki, files: (files.key.unlink(), files.key.mkdir()), "clientKey",
-                 "a folder"),
+                 "a directory"),
     "encrypted": (lambda pki, files: files.key.write_bytes(
         client(pki.other_root, "y").key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8,

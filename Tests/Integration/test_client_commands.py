@@ -142,8 +142,8 @@ def test_the_first_failure_is_the_exit_code(httpbin: HTTPBin) -> None:
     assert done.returncode == 22
     assert done.stdout == b"one\n"
     lines = done.stderr.decode().splitlines()
-    assert lines[0] == f"pinfold: {httpbin.url('/status/500')}: status 500; expected one below 400"
-    assert lines[1].startswith(f"pinfold: {nobody}: connection-refused: ")
+    assert lines[0] == f"Error: {httpbin.url('/status/500')}: status 500; expected one below 400"
+    assert lines[1].startswith(f"Error: {nobody}: connection-refused: ")
     assert client("get", nobody).returncode == 7
 
 
@@ -238,7 +238,7 @@ def test_output_that_cannot_be_written_is_an_error(httpbin: HTTPBin, arguments: 
         process = to(full.fileno(), *arguments, *urls)
     told = process.communicate(timeout=PATIENCE)[1].decode()
     assert process.returncode == 23
-    line = f"pinfold: {url}: standard output cannot be written: No space left on device"
+    line = f"Error: {url}: standard output cannot be written: No space left on device"
     assert told.splitlines() == [line] * len(urls)
 
 
@@ -247,7 +247,7 @@ def test_output_that_cannot_be_written_is_an_error_of_other_commands_too() -> No
         process = to(full.fileno(), "reasons")
     told = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 2
-    assert told == b"pinfold: standard output cannot be written: No space left on device\n"
+    assert told == b"Error: standard output cannot be written: No space left on device\n"
 
 
 def test_output_waits_for_a_pipe_that_does_not_block(nginx: Nginx, large: Path) -> None:
@@ -469,7 +469,7 @@ def test_a_server_is_trusted_by_a_file_of_authorities(secure, pki) -> None:
     url, _ = secure
     done = client("get", url)
     assert done.returncode == 60
-    assert f"pinfold: {url}: tls-" in done.stderr.decode()
+    assert f"Error: {url}: tls-" in done.stderr.decode()
     assert client("get", url, "--cacert", pki.root.pem_file).stdout == b"secret"
 
 

@@ -104,7 +104,7 @@ def test_standard_input_that_cannot_be_read_is_an_error_of_the_content() -> None
         ["sh", "-c", f'"$0" post http://127.0.0.1:{free_port()}/ --data @- <&-', BINARY],
         capture_output=True, timeout=PATIENCE)
     assert done.returncode == 26
-    assert done.stderr.startswith(b"pinfold: standard input cannot be read: ")
+    assert done.stderr.startswith(b"Error: standard input cannot be read: ")
 
 
 def test_pins_that_cannot_be_read_or_would_not_be_asked_for_end_with_90(tmp_path: Path) -> None:

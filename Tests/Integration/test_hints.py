@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from support.gateway import run_pinfold
 
@@ -80,3 +82,89 @@ def test_a_limit_beyond_the_open_files_is_warned_of(gateway, tmp_path, connectio
     running.stop()
     warned = "limits.connections: this many connections and as many to servers need 1200" in running.log()
     assert warned == (connections == 600), running.log()
+
+
+ERRORS = {
+    "an unknown option": (["check", "--nosuch"], 64),
+    "a missing value": (["run", "--config"], 64),
+    "an unknown command": (["help", "nosuch"], 64),
+    "an unknown reason": (["reasons", "nosuch"], 64),
+    "a contradiction": (["get", "http://a/", "--resume"], 64),
+    "check": (["check", "--config", "none.yaml"], 1),
+    "check of several errors": (["check", "--workers", "x", "--admin", "x"], 1),
+    "run": (["run", "--config", "none.yaml"], 1),
+    "explain": (["explain", "nonsense"], 2),
+    "explain without a configuration": (["explain", "http://a/", "--config", "none.yaml"], 2),
+    "trust": (["trust", "--chain", "none.pem", "--host", "a"], 2),
+    "trust without a configuration": (
+        ["trust", "--chain", "none.pem", "--host", "a", "--config", "none.yaml"], 2),
+    "transform": (["transform", "--route", "nosuch"], 2),
+    "transform without a configuration": (
+        ["transform", "--route", "nosuch", "--config", "none.yaml"], 2),
+    "pin": (["pin", "none.pem"], 1),
+    "pin with roots": (["pin", "none.pem", "--roots", "none.pem"], 1),
+    "pin import": (["pin", "import", "none.xml"], 1),
+    "pin export": (["pin", "export", "--config", "none.yaml", "--format", "curl"], 1),
+    "ca show": (["ca", "show", "--certificate", "none.pem", "--key", "none.key"], 1),
+    "ca export": (["ca", "export", "--certificate", "none.pem"], 1),
+    "get": (["get", "nonsense"], 3),
+    "get with a missing file": (["get", "https://a.test/", "--cacert", "none.pem"], 77),
+}
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_of_all_commands_have_one_form_and_their_codes(tmp_path, name):
+    arguments, code = ERRORS[name]
+    done = run_pinfold(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    # The parser's own errors are followed by the usage.
+    lines = done.stderr.splitlines()
+    for line in lines[:1] if code == 64 else lines:
+        assert line.startswith("Error: ") and not line.startswith("Error: Error"), done.stderr
+    assert lines
+
+
+def test_an_error_in_an_option_names_the_option_alone():
+    done = run_pinfold("check", "--workers", "0", "--admin", "here", "--cache-path", "")
+    assert done.returncode == 1
+    assert [line.partition(";")[0] for line in done.stderr.splitlines()] == [
+        'Error: --admin: "here" is not valid', "Error: --workers: 0 is out of range",
+        'Error: --cache-path: "" is not valid']
+
+
+def test_a_warning_about_a_path_names_it_once(tmp_path):
+    (tmp_path / "taken").write_text("")
+    done = run_pinfold("check", "--cache-path", str(tmp_path / "taken"))
+    assert done.returncode == 0
+    assert (f'Warning: --cache-path: "{tmp_path}/taken" is not a directory: nothing will be cached '
+            "on disk") in done.stderr.splitlines()
+
+
+def test_the_printed_number_of_workers_is_that_of_this_machine():
+    done = run_pinfold("check")
+    line = next(line for line in done.stdout.splitlines() if line.startswith("workers: "))
+    assert line.startswith("workers: auto  # one per core, ")
+    assert line.endswith(f" {os.cpu_count()} on this machine")
+
+
+@pytest.mark.parametrize("name", ["init", "show", "export", "rotate"])
+def test_help_does_not_show_the_home_directory_of_its_reader(tmp_path, name):
+    done = run_pinfold("help", "ca", name, HOME=str(tmp_path), XDG_STATE_HOME=str(tmp_path))
+    text = " ".join(done.stdout.split())
+    assert str(tmp_path) not in text
+    assert "(default: ca.pem in $XDG_STATE_HOME/pinfold, or in ~/.local/state/pinfold)" in text
+
+
+def test_help_names_all_kinds_of_refused_addresses():
+    text = " ".join(run_pinfold("help", "run").stdout.split())
+    for kind in ("loopback", "link-local", "private", "shared", "unspecified", "multicast",
+                 "broadcast", "reserved", "metadata"):
+        assert kind in text.partition("--allow-destination <destination>")[2], kind
+
+
+def test_reasons_lists_what_each_side_can_send():
+    listed = {line.split()[0] for line in run_pinfold("reasons").stdout.splitlines()
+              if line.startswith("  ")}
+    assert {"host-missing", "method-too-long", "upstream-malformed-status-line"} <= listed
+    assert not {"upstream-host-missing", "upstream-method-too-long",
+                "malformed-status-line"} & listed

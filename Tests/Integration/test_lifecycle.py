@@ -293,7 +293,7 @@ def test_check_takes_the_options(workspace):
 
 @pytest.mark.parametrize(("text", "arguments", "words"), [
     ('admin: { address: "127.0.0.1:8080" }\n', [], ["c.yaml:1", "admin.address", "is used by"]),
-    ("", ["--admin", "127.0.0.1:8080"], ["--admin", "admin.address", "is used by"]),
+    ("", ["--admin", "127.0.0.1:8080"], ["--admin: 127.0.0.1:8080 is used by"]),
     ("", ["--listen", "127.0.0.1:7", "--reverse", "127.0.0.1:7=http://a"],
      ["--reverse", "127.0.0.1:7", "is used by"]),
     ("", ["--reverse", "127.0.0.1:7=http://a", "--reverse", "127.0.0.1:7=http://b"],
@@ -342,7 +342,7 @@ def test_check_says_where_what_and_what_was_expected(workspace, name):
     done = check(workspace, text)
     assert done.returncode == 1
     (error,) = [one for one in done.stderr.splitlines() if one.strip()]
-    match = re.match(r"(?:error: )?c\.yaml(?::(\d+))?: ", error)
+    match = re.match(r"Error: c\.yaml(?::(\d+))?: ", error)
     assert match, error
     if line:
         assert match[1] == str(line), error

@@ -118,8 +118,27 @@ def test_what_shows_nothing_is_told_and_the_rest_is_shown(pki, tmp_path):
     assert leaf.pin in done.stdout
     lines = done.stderr.splitlines()
     assert len(lines) == 2
-    assert str(missing) in lines[0] and "neither an existing file nor a server" in lines[0]
-    assert str(bad) in lines[1] and "not PEM" in lines[1]
+    assert lines[0] == f'Error: "{missing}" cannot be read: No such file or directory'
+    assert lines[1].startswith(f"Error: {bad}: ") and "not PEM" in lines[1]
+
+
+@pytest.mark.parametrize("name", [
+    "missing.pem", "missing.CRT", "./missing", "certificates/missing", "missing.der"])
+def test_a_file_that_is_missing_is_not_taken_for_a_host(tmp_path, name):
+    done = run_pinfold("pin", name, cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f'Error: "{name}" cannot be read: No such file or directory\n'
+
+
+@pytest.mark.parametrize("name", ["no-such-name.invalid", "missing.pem:443"])
+def test_a_name_that_is_not_that_of_a_file_is_a_server(tmp_path, name):
+    done = run_pinfold("pin", name, cwd=tmp_path)
+    assert done.returncode == 1 and "cannot be resolved" in done.stderr
+
+
+def test_what_is_neither_a_file_nor_a_server_is_told(tmp_path):
+    done = run_pinfold("pin", "a b", cwd=tmp_path)
+    assert done.returncode == 1 and "neither an existing file nor a server" in done.stderr
 
 
 def test_a_port_that_nobody_listens_at_is_told(pki):

@@ -365,4 +365,4 @@ def test_check_knows_what_is_wrong_and_what_is_doubtful(workspace):
     assert done.returncode == 0
     assert 'reportTo: "http://reports.test/pins"' in done.stdout
     assert "pinsets.p.reportTo: sends reports in clear text" in done.stderr
-    assert "pin-reports" in done.stderr and "is not a folder" in done.stderr
+    assert "pin-reports" in done.stderr and "is not a directory" in done.stderr

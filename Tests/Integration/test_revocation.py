@@ -278,7 +278,7 @@ def test_check_and_the_log_say_the_same_of_a_file(gateway, workspace, pki, lists
         until(lambda: running.log().count("cannot be used; the old one stays in force") == number + 1,
               running.log)
         (error,) = check(workspace, config).stderr.splitlines()
-        said = error.split(": ", 1)[1]
+        said = error.split(": ", 2)[2]
         assert said.startswith("hosts[0].tls.crls[0]: ") and "; expected " in said
         assert said.replace('"', '\\"') in running.log(), (said, running.log())
 

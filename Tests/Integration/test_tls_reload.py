@@ -159,7 +159,7 @@ def test_check_warns_of_what_will_not_do_for_long(workspace, pki):
     ]:
         code, _, problems = check(workspace, **keys)
         assert code == 0
-        assert problems.startswith("warning: ") and said in problems, problems
+        assert problems.startswith("Warning: ") and said in problems, problems
         assert len(problems.splitlines()) == 1
 
 

@@ -192,7 +192,7 @@ def test_an_unknown_route_and_an_invalid_configuration_are_no_answer(
         transform, tmp_path: Path) -> None:
     code, out, err = transform("nobody", b"")
     assert (code, out) == (2, b"")
-    assert err == ["pinfold: there is no entry nobody in hosts; expected one of api.example.com, nulls, "
+    assert err == ["Error: there is no entry nobody in hosts; expected one of api.example.com, nulls, "
                    "binary.example.com, parts.example.com, forms.example.com, "
                    "xml.example.com, plain.example.com, schema.example.com, images.example.com"]
     (tmp_path / "pinfold.yaml").write_text("hosts: 1\n")

@@ -332,7 +332,7 @@ def test_a_configuration_brings_anchors_profile_and_pinsets(workspace, pki, leaf
     unknown = trust(*common, "--host", "trust.test", "--pinset", "rihgt")
     assert unknown.returncode == 2
     assert unknown.stderr == (
-        "pinfold: there is no pinset rihgt; expected one of right, wrong\n")
+        "Error: there is no pinset rihgt; expected one of right, wrong\n")
 
 
 def test_entries_of_a_configuration_may_name_the_port(workspace, pki, leaf):

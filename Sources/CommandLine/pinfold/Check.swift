@@ -11,19 +11,19 @@ struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Validate a configuration and print it with all defaults.",
         discussion: """
-            Prints the complete configuration with every default filled in, and exits with 0. The \
-            output is itself a valid configuration. Settings that are valid but probably not \
-            intended cause warnings on standard error. If the configuration is invalid, prints \
-            one line per error to standard error and exits with 1.
+            Prints the complete configuration with all defaults, which is itself a valid \
+            configuration, and exits with 0. Settings that are valid but probably not intended \
+            cause warnings on standard error. If the configuration is invalid, prints one line for \
+            each error to standard error and exits with 1.
             """)
 
     @OptionGroup var options: ConfigurationOptions
 
     func run() throws {
         let loaded = try options.loadOrExit()
-        for warning in loaded.warnings { writeToStandardError("warning: \(warning)\n") }
+        for warning in loaded.warnings { writeWarning("\(warning)") }
         for line in Self.idlePins(of: loaded.snapshot, now: Clock.coarseWallSeconds()) {
-            writeToStandardError("warning: \(line)\n")
+            writeWarning(line)
         }
         writeToStandardOutput(loaded.snapshot.effectiveYAML())
     }

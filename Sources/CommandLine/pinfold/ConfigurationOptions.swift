@@ -16,14 +16,15 @@ struct ConfigurationOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Listen here as a forward proxy, in place of the configured forward listeners; "
-                + "repeatable.",
+            "Listen on this address as a forward proxy, in place of the configured forward "
+                + "listeners; repeatable.",
             valueName: "address:port"))
     var listen: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Listen on an address and send all requests to one http or https origin; repeatable.",
+            "Listen on this address as a reverse proxy: send all requests to the server of this "
+                + "http or https URL; repeatable.",
             valueName: "address=url"))
     var reverse: [String] = []
 
@@ -35,35 +36,37 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            Allow a destination that is refused by default (loopback, private, link-local or \
-            cloud metadata): a network, an address or, for private networks, a host pattern; \
-            repeatable.
+            Allow a destination that is refused by default: a network, an address or a host \
+            pattern; repeatable. Refused are loopback, link-local, private, shared (carrier-grade \
+            NAT), unspecified, multicast, broadcast and reserved addresses, and those of clouds' \
+            metadata services. A host pattern allows only private and shared addresses.
             """, valueName: "destination"))
     var allowDestination: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Trust these anchors instead of the configured ones: `system` or a PEM file; "
-                + "repeatable.",
+            "Trust these anchors instead of the configured ones: `system`, or a file of "
+                + "certificates (PEM or DER); repeatable.",
             valueName: "roots"))
     var roots: [String] = []
 
     @Option(
         help: ArgumentHelp(
             """
-            Intercept CONNECT tunnels to hosts that match this pattern: answer in the host's name \
-            and serve the requests inside; repeatable. Uses the configured certificate \
-            authority, or else ca.pem and ca.key in $XDG_STATE_HOME/pinfold (or \
-            ~/.local/state/pinfold), where `pinfold ca init` puts them.
+            Intercept CONNECT tunnels to hosts that match this pattern: present a certificate for \
+            the host, and serve the requests in the tunnel; repeatable. The certificates are \
+            issued by the configured certificate authority or, if there is none, by that of \
+            `pinfold ca init`: ca.pem and ca.key in $XDG_STATE_HOME/pinfold, or in \
+            ~/.local/state/pinfold.
             """, valueName: "host"))
     var intercept: [String] = []
 
-    @Option(help: ArgumentHelp("The folder of the cache database.", valueName: "folder"))
+    @Option(help: ArgumentHelp("The directory of the cache database.", valueName: "directory"))
     var cachePath: String?
 
     @Option(
         help: ArgumentHelp(
-            "The number of worker threads, or auto for one per core.", valueName: "count"))
+            "The number of worker threads, or `auto` for one per core.", valueName: "count"))
     var workers: String?
 
     /// The options as a value that does not depend on the parser.
@@ -86,10 +89,15 @@ struct ConfigurationOptions: ParsableArguments {
         do {
             return try source.load()
         } catch {
-            writeToStandardError(error.description + "\n")
+            error.write()
             throw ExitCode(1)
         }
     }
+}
+
+extension ConfigurationErrors {
+    /// Writes one line per error to standard error.
+    func write() { for error in errors { writeError(error.description) } }
 }
 
 /// Where a configuration comes from, at the start and at every reload: a file or the built-in

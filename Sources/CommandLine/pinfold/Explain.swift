@@ -54,10 +54,10 @@ struct Explain: ParsableCommand {
         do {
             explanation = try explain()
         } catch let errors as ConfigurationErrors {
-            writeToStandardError(errors.description + "\n")
+            errors.write()
             throw ExitCode(2)
         } catch {
-            writeToStandardError("pinfold: \(error)\n")
+            writeError("\(error)")
             throw ExitCode(2)
         }
         writeToStandardOutput(

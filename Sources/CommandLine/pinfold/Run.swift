@@ -7,8 +7,11 @@ struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the gateway in the foreground.",
         discussion: """
-            SIGTERM and SIGINT let requests in flight finish, then exit; a second one of either \
-            exits at once. SIGHUP reloads the configuration. SIGUSR1 reopens the access log.
+            SIGTERM and SIGINT end the gateway when the requests in progress are finished, or after \
+            `timeouts.grace`; a second signal ends it at once. SIGHUP reloads the configuration. \
+            SIGUSR1 reopens the access log. Exits with 0 after a signal, and with 1 if the \
+            configuration is invalid, the gateway cannot start or a worker thread does not stop \
+            in time.
             """)
 
     @OptionGroup var options: ConfigurationOptions
@@ -26,7 +29,7 @@ struct Run: ParsableCommand {
         } catch let error as ExitCode {
             throw error
         } catch {
-            writeToStandardError("pinfold: \(error)\n")
+            writeError("\(error)")
             throw ExitCode(1)
         }
     }

@@ -40,13 +40,20 @@ func writeToStandardError(_ text: String) {
     _ = write(Array(text.utf8)[...], to: STDERR_FILENO, patienceMilliseconds: 1000)
 }
 
+/// Writes an error message to standard error, with the prefix that the argument parser gives to its
+/// own messages, so that all errors of the program have the same form.
+func writeError(_ message: String) { writeToStandardError("Error: \(message)\n") }
+
+/// Writes a warning to standard error.
+func writeWarning(_ message: String) { writeToStandardError("Warning: \(message)\n") }
+
 /// Writes text to standard output. If it cannot be written, the program exits with 2.
 func writeToStandardOutput(_ text: String) { writeToStandardOutput(Array(text.utf8)) }
 
 /// Writes bytes to standard output. If they cannot be written, the program exits with 2.
 func writeToStandardOutput(_ bytes: [UInt8]) {
     do throws(OutputError) { try writeOutput(bytes) } catch {
-        writeToStandardError("pinfold: \(error)\n")
+        writeError("\(error)")
         exit(2)
     }
 }
@@ -98,7 +105,7 @@ private func write(
 /// cannot be read, the program exits with 2.
 func readStandardInput() -> [UInt8] {
     do throws(InputError) { return try readInput() } catch {
-        writeToStandardError("pinfold: \(error)\n")
+        writeError("\(error)")
         exit(2)
     }
 }

@@ -7,10 +7,10 @@ struct Trust: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Verify a server's certificates without a connection.",
         discussion: """
-            Tells whether a server with these certificates would be trusted, now or at the time \
-            given with --at. Uses the same code as live connections. Exits with 0 if the server \
-            would be trusted, with 1 if not, and with 2 if there is no verdict, for example \
-            because a file cannot be read, a certificate is missing or a pinset is unknown.
+            Shows whether a server with these certificates would be trusted, now or at the time \
+            given with --at, with the code that verifies live connections. Exits with 0 if the \
+            server would be trusted, with 1 if not, and with 2 if there is no verdict, for example \
+            because a file cannot be read or a pinset is unknown.
 
             With --batch, reads one question per line from standard input, each a JSON object \
             with id, chain, intermediates, roots (PEM text, file names or lists of these), host, \
@@ -22,8 +22,8 @@ struct Trust: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The certificates that the server presents, leaf first: PEM, or one in DER; "
-                + "repeatable.",
+            "A file of the certificates that the server presents, leaf first: PEM, or a single one "
+                + "in DER; repeatable.",
             valueName: "file"))
     var chain: [String] = []
 
@@ -39,18 +39,19 @@ struct Trust: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Trust anchors: `system` (the default) or a file; repeatable.", valueName: "file"))
+            "Trust these anchors: `system` (the default), or a file of certificates (PEM or DER); "
+                + "repeatable.", valueName: "roots"))
     var roots: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "Additional certificates that the server does not send; repeatable.",
+            "A file of intermediate certificates that the server does not send; repeatable.",
             valueName: "file"))
     var intermediates: [String] = []
 
     @Option(
         help: ArgumentHelp(
-            "What pins are compared with; by default publicKey with pins, none without."))
+            "What pins are compared with: by default, publicKey if there are pins."))
     var mode: PinningMode?
 
     @Option(
@@ -132,7 +133,8 @@ struct Trust: ParsableCommand {
             result = try checker.check(try query())
         } catch let problem as TrustQueryError {
             if json { writeToStandardOutput(TrustResult(problem).json) }
-            writeToStandardError("pinfold: \(problem)\n")
+            // An invalid configuration may have several errors, one on each line.
+            for line in problem.description.split(separator: "\n") { writeError(String(line)) }
             throw ExitCode(2)
         }
         writeToStandardOutput(

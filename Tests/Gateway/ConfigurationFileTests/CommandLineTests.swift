@@ -50,7 +50,7 @@ struct CommandLineTests {
             let outcome = try pinfold(["check", "--config", "gateway.yaml"], in: folder)
             #expect(outcome.status == 0)
             #expect(
-                outcome.errors.hasPrefix("warning: gateway.yaml:1: pinsets.unused: no entry of"))
+                outcome.errors.hasPrefix("Warning: gateway.yaml:1: pinsets.unused: no entry of"))
             #expect(outcome.output.contains("pinsets:\n  \"unused\":\n"))
         }
     }
@@ -81,7 +81,9 @@ struct CommandLineTests {
             let lines = outcome.errors.split(separator: "\n")
             #expect(lines.count == 3)
             #expect(
-                lines.map { $0.prefix { $0 != " " } } == ["bad.yaml:1:", "bad.yaml:2:", "--admin:"])
+                lines.map { $0.split(separator: " ").prefix(2).joined(separator: " ") } == [
+                    "Error: bad.yaml:1:", "Error: bad.yaml:2:", "Error: --admin:",
+                ])
         }
     }
 

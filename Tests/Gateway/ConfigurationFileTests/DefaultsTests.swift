@@ -119,7 +119,7 @@ struct DefaultsTests {
         #expect(
             errors(of: "cache: { disk: 0 }", environment: environment) == [
                 "gateway.yaml:1: cache.path: has no default, because neither XDG_STATE_HOME nor "
-                    + "HOME is set; expected the folder of cache.sqlite"
+                    + "HOME is set; expected the directory of cache.sqlite"
             ])
         #expect(
             errors(of: "cache: { path: /var/cache/pinfold }", environment: environment).isEmpty)

@@ -20,7 +20,7 @@ struct FilesTests {
             }
             #expect(problem(pipe) == "is a pipe, not a regular file")
             #expect(problem("/dev/zero") == "is a device, not a regular file")
-            #expect(problem(folder) == "is a folder, not a regular file")
+            #expect(problem(folder) == "is a directory, not a regular file")
             #expect(problem(folder + "/none") == "cannot be read: No such file or directory")
         }
     }

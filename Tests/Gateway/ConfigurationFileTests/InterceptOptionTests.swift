@@ -97,7 +97,8 @@ struct InterceptOptionTests {
                 overlay: overlay)
             #expect(found.count == 2, "\(found)")
             #expect(
-                found.contains { $0.hasPrefix("--intercept: hosts[2].match[0]: ") }, "\(found)")
+                found.contains { $0.hasPrefix("--intercept: \"a..b\" is not a host pattern: ") },
+                "\(found)")
         }
     }
 }

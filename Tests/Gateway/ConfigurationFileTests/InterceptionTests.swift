@@ -91,7 +91,7 @@ struct InterceptionTests {
                 "interception: { certificate: ca.pem, key: other.key }", "key",
                 "does not belong to the certificate"
             ),
-            ("interception: { certificate: ca.pem, key: . }", "key", "is a folder"),
+            ("interception: { certificate: ca.pem, key: . }", "key", "is a directory"),
         ])
     func `invalid authority files are reported with their key`(
         text: String, key: String, problem: String

@@ -10,24 +10,45 @@ struct AuthorityCommand: ParsableCommand {
         abstract: "Create, show, export and rotate the CA for intercepted tunnels.",
         discussion: """
             This certificate authority (CA) issues the certificates that the gateway presents to \
-            clients of intercepted hosts. With its key, anyone can impersonate any server to \
+            clients of intercepted hosts. Whoever has its key can impersonate any server to \
             clients that trust its certificate: keep the key on the gateway, and use --permit to \
-            limit the CA if the names are known.
+            limit the CA if you know the names in advance.
             """,
         subcommands: [
             AuthorityInit.self, AuthorityShow.self, AuthorityExport.self, AuthorityRotate.self,
         ])
 }
 
-/// The authority's files; by default those of `pinfold run --intercept`.
+/// The file of the CA's certificate; by default that of `pinfold run --intercept`.
+struct AuthorityCertificatePath: ParsableArguments {
+    // Optional, so that the help does not show the home directory of the user who runs it.
+    @Option(
+        name: .customLong("certificate"),
+        help: ArgumentHelp(
+            "The file with the CA's certificate. (default: ca.pem in $XDG_STATE_HOME/pinfold, or "
+                + "in ~/.local/state/pinfold)",
+            valueName: "file"))
+    var given: String?
+
+    var path: String { given ?? ConfigurationEnvironment.ofProcess().defaultAuthority.certificate }
+}
+
+/// The CA's files; by default those of `pinfold run --intercept`.
 struct AuthorityPaths: ParsableArguments {
-    @Option(help: ArgumentHelp("The file with the CA's certificate.", valueName: "file"))
-    var certificate = ConfigurationEnvironment.ofProcess().defaultAuthority.certificate
+    @OptionGroup var certificateFile: AuthorityCertificatePath
 
-    @Option(help: ArgumentHelp("The file with the CA's private key.", valueName: "file"))
-    var key = ConfigurationEnvironment.ofProcess().defaultAuthority.key
+    @Option(
+        name: .customLong("key"),
+        help: ArgumentHelp(
+            "The file with the CA's private key. (default: ca.key in $XDG_STATE_HOME/pinfold, or in "
+                + "~/.local/state/pinfold)",
+            valueName: "file"))
+    var givenKey: String?
 
-    /// Reads the authority, whether or not it is currently valid.
+    var certificate: String { certificateFile.path }
+    var key: String { givenKey ?? ConfigurationEnvironment.ofProcess().defaultAuthority.key }
+
+    /// Reads the CA, whether or not it is currently valid.
     func read() throws -> CertificateAuthority {
         do {
             let read = try CertificateAuthority.read(
@@ -40,7 +61,7 @@ struct AuthorityPaths: ParsableArguments {
     }
 }
 
-/// The options for a new authority.
+/// The options for a new CA.
 struct AuthorityOptions: ParsableArguments {
     /// The types of key.
     enum KeyType: String, CaseIterable, ExpressibleByArgument {
@@ -78,7 +99,7 @@ struct AuthorityOptions: ParsableArguments {
         }
     }
 
-    /// The profile of the new authority.
+    /// The profile of the new CA.
     ///
     /// - Parameter byDefault: The type of key to use if none was given.
     func profile(byDefault: KeyType, limits: NameLimits = NameLimits()) -> AuthorityProfile {
@@ -91,7 +112,7 @@ struct AuthorityOptions: ParsableArguments {
     }
 }
 
-/// An error that ends a command with a line on standard error.
+/// An error that ends a command with a line on standard error and the exit code 1.
 struct CommandError: Error, CustomStringConvertible {
     let description: String
 

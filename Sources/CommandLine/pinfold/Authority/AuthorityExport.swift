@@ -14,8 +14,7 @@ struct AuthorityExport: ParsableCommand {
         case pem, der
     }
 
-    @Option(help: ArgumentHelp("The file with the CA's certificate.", valueName: "file"))
-    var certificate = ConfigurationEnvironment.ofProcess().defaultAuthority.certificate
+    @OptionGroup var certificateFile: AuthorityCertificatePath
 
     @Option(help: "The format of the output: pem, or der, which some devices need.")
     var format = Format.pem
@@ -40,7 +39,7 @@ struct AuthorityExport: ParsableCommand {
     private func exported() throws -> [UInt8] {
         let anchor: (pem: [UInt8], der: [UInt8])
         do {
-            anchor = try CertificateAuthority.readAnchor(certificatePath: certificate)
+            anchor = try CertificateAuthority.readAnchor(certificatePath: certificateFile.path)
         } catch {
             throw CommandError(error.description)
         }

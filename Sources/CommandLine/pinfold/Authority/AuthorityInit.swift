@@ -21,17 +21,18 @@ struct AuthorityInit: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Create the files that this configuration names under interception.",
+            "Create the files that `interception` in this configuration names.",
             valueName: "file"))
     var config: String?
 
     @Option(
         help: ArgumentHelp(
-            "Create the CA that `pinfold run` needs with this option; the value is ignored.",
+            "With --config: if the configuration names no CA, create the one that `pinfold run "
+                + "--intercept` uses by default. The value does not matter.",
             valueName: "host"))
     var intercept: [String] = []
 
-    @Flag(help: "Do nothing if both files exist, or if the configuration names none.")
+    @Flag(help: "Do nothing if both files exist or the configuration names no CA.")
     var ifMissing = false
 
     func run() throws {
@@ -68,7 +69,8 @@ struct AuthorityInit: ParsableCommand {
             let loader = ConfigurationLoader(environment: .ofProcess())
             var chosen = paths
             if let named = try loader.authorityPaths(file: config) {
-                (chosen.certificate, chosen.key) = named
+                chosen.certificateFile.given = named.certificate
+                chosen.givenKey = named.key
                 return chosen
             }
         } catch {

@@ -9,12 +9,12 @@ struct AuthorityRotate: ParsableCommand {
         abstract: "Replace the CA with a new one, cross-signed by the old one.",
         discussion: """
             The new CA has a new key and the limits of the old CA. Until the old CA expires, \
-            clients that trust either of them accept the certificates that the new one issues. \
-            After this command, reload the gateway. Then install the new certificate (`pinfold ca \
+            clients that trust either of the two accept the certificates that the new one issues. \
+            After this command, reload the gateway, and install the new certificate (`pinfold ca \
             export`) on all clients before the old CA expires and before the next rotation. The \
-            old files are kept as NAME.previous; the old key is no longer needed. If a CA's key \
-            has been stolen, do not rotate it: remove the CA from all clients, and create a new \
-            one with `pinfold ca init`.
+            old files are kept with the suffix .previous; the old key is no longer needed. If a \
+            CA's key has been stolen, do not rotate the CA: remove it from all clients, and create \
+            a new one with `pinfold ca init`.
             """)
 
     @OptionGroup var paths: AuthorityPaths
@@ -27,7 +27,7 @@ struct AuthorityRotate: ParsableCommand {
             try old.requireValid(at: now)
         } catch {
             throw CommandError(
-                "\(paths.certificate): \(error): it cannot sign a successor; create a new CA with "
+                "\(paths.certificate): \(error), so it cannot sign a successor; create a new CA with "
                     + "`pinfold ca init` and install it on all clients")
         }
         try replace(old)

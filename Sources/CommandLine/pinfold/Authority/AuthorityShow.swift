@@ -8,7 +8,7 @@ struct AuthorityShow: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "Show a CA's name, key, validity, limits and fingerprint.",
-        discussion: "Exits with 1 if clients would not accept certificates that it issues now.")
+        discussion: "Exits with 1 if the CA is not valid at present.")
 
     @OptionGroup var paths: AuthorityPaths
 
@@ -22,7 +22,7 @@ struct AuthorityShow: ParsableCommand {
         }
     }
 
-    /// The properties of an authority, one per line.
+    /// The properties of a CA, one per line.
     static func text(_ authority: CertificateAuthority) -> String {
         let now = Clock.coarseWallSeconds()
         let inspection = authority.inspection

@@ -37,10 +37,10 @@ struct ClientArguments: ParsableArguments {
             try work.session.configuration.cookies?.save()
             try result.get()
         } catch let failure as ClientCommandError {
-            writeToStandardError("pinfold: \(failure)\n")
+            writeError("\(failure)")
             throw ExitCode(failure.exit.rawValue)
         } catch let error as ClientError {
-            writeToStandardError("pinfold: \(ClientCommandError(error, pins: connection.pins))\n")
+            writeError("\(ClientCommandError(error, pins: connection.pins))")
             throw ExitCode(ClientExit(error).rawValue)
         }
     }
@@ -138,7 +138,7 @@ struct Delete: SendingCommand {
 /// `pinfold upload URL… --file FILE`.
 struct Upload: ClientCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Upload a file with PUT or POST, show progress and print the response.",
+        abstract: "Upload a file with PUT or POST, showing progress, and print the response.",
         discussion: ClientExit.help)
 
     @OptionGroup var arguments: ClientArguments
@@ -168,11 +168,11 @@ struct Upload: ClientCommand {
 struct DownloadCommand: ClientCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",
-        abstract: "Download URLs to files and show progress.",
+        abstract: "Download URLs to files, showing progress.",
         discussion: """
-            A file gets its name once it is complete and stored on disk. Until then it is a \
-            partial file (.part), with resume data beside it if the server can send the rest \
-            later. --resume continues such a download, even after the program was killed, \
+            A file gets its name once it is complete and stored on disk. Until then, its content \
+            is in a partial file (.part), with resume data next to it if the server can send the \
+            rest later. --resume continues such a download, even if the program was killed, \
             provided that the content on the server has not changed; otherwise the download \
             starts over. Existing files are replaced only with --replace.
 

@@ -15,7 +15,7 @@ struct ClientConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Credentials for the servers of the URLs, if they ask for them (Basic or Digest); "
+            "Credentials for the servers of the URLs, sent if they ask for them (Basic or Digest); "
                 + "never sent to other servers.", valueName: "name:password"))
     var user: String?
 
@@ -45,7 +45,7 @@ struct ClientConnectionOptions: ParsableArguments {
         help: ArgumentHelp(
             """
             Accept invalid certificates: with --pin, if the server's own key is pinned; without \
-            --pin, any certificate for any name.
+            --pin, every certificate for every name.
             """))
     var allowInvalidCertificates = false
 
@@ -61,7 +61,7 @@ struct ClientConnectionOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Retry a failed request up to this many times, if it is safe to send twice.",
+            "Retry a failed request up to this many times, if it is safe to send it again.",
             valueName: "count"))
     var retry = 0
 
@@ -167,7 +167,7 @@ struct ClientConnectionOptions: ParsableArguments {
             } catch let problem
                 where problem.underlying is PinError && access(pin, F_OK) != 0
             {
-                // It is meant as a pin, since there is no such file.
+                // There is no such file, so it was meant as a pin.
                 throw ClientCommandError(.pins, "--pin: \(problem.explanation)")
             } catch {
                 pinned += try Self.pins(in: pin, "--pin", .pins)
@@ -180,7 +180,7 @@ struct ClientConnectionOptions: ParsableArguments {
             policy.trustsSystem = false
         }
         policy.allowsInvalidCertificates = allowInvalidCertificates
-        // The name in a certificate that anybody may have made proves nothing.
+        // The name in a certificate that anyone may have made proves nothing.
         if allowInvalidCertificates, pinned.isEmpty { policy.validatesDomainName = false }
         return policy
     }

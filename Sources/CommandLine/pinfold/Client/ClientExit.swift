@@ -35,31 +35,31 @@ enum ClientExit: Int32, CaseIterable {
     /// The description of the exit code in the help.
     var meaning: String {
         switch self {
-        case .other: "unsupported scheme, also in a redirect; or any other error"
-        case .url: "malformed URL"
+        case .other: "a URL or redirect with an unsupported scheme, or any error not listed here"
+        case .url: "the URL is malformed"
         case .proxyNameNotResolved: "the proxy's name cannot be resolved, or its URL is malformed"
         case .nameNotResolved: "the host's name cannot be resolved"
-        case .notConnected: "cannot connect to the server or the proxy"
+        case .notConnected: "the server or the proxy cannot be connected to"
         case .incomplete: "the content ended early"
         case .status: "the status is 400 or above"
         case .file: "a file or standard output cannot be written, or a file already exists"
         case .content: "the content to send cannot be read"
-        case .resources: "out of memory or file descriptors"
-        case .timedOut: "timed out"
-        case .range: "wrong answer to a range request; it may work without --resume"
-        case .tls: "TLS failed: the port speaks another protocol, or the server refused"
-        case .redirects: "too many redirects"
+        case .resources: "the program is out of memory or file descriptors"
+        case .timedOut: "the request timed out"
+        case .range: "the server answered a range request incorrectly; try again without --resume"
+        case .tls: "the TLS handshake failed, or the port does not speak TLS"
+        case .redirects: "there were too many redirects"
         case .empty: "the server closed the connection without a response"
         case .lost: "the connection was lost, or the response is invalid"
-        case .secure: "the server is not trusted because of its chain or name"
+        case .secure: "the server is not trusted: its certificate chain or name is not valid"
         case .undecodable: "the content does not match its Content-Encoding"
         case .tooLong: "the content is too long to hold in memory"
-        case .contentNotRepeatable: "the content would have to be sent again, but cannot be"
+        case .contentNotRepeatable: "the content had to be sent again, but can be read only once"
         case .authorities: "a --cacert file cannot be read"
-        case .pins: "no pin matches, a pin cannot be read, or pins forbid clear text"
+        case .pins: "no pin matches, a pin cannot be read, or pins do not allow an http:// URL"
         case .authentication:
             "the server's authentication challenge is unsupported or malformed"
-        case .proxy: "the proxy refused, or its response is invalid"
+        case .proxy: "the proxy refused the request, or its response is invalid"
         }
     }
 

@@ -6,13 +6,13 @@ enum ClientReasons {
     /// The token for a server that the program's own trust evaluation refused.
     private static let serverTrustRefused = (
         token: "server-trust-refused",
-        meaning: "the session's own trust evaluation refused the server"
+        meaning: "the program's own trust evaluation refused the server"
     )
 
     /// The token for a request that timed out in the queue.
     private static let queueTimeout = (
         token: QueueTimeoutError.token,
-        meaning: "it waited for its turn in vain: the requests ahead of it came to no end"
+        meaning: "the request was queued for too long behind requests that made no progress"
     )
 
     static var all: [(token: String, meaning: String)] {
@@ -49,18 +49,18 @@ extension ClientError.Reason {
             "the options contradict each other, or refer to something that does not exist"
         case .clearTextRefused: "requests to pinned servers are not sent in clear text"
         case .nameNotResolved: "the host's name cannot be resolved"
-        case .cannotConnect: "cannot connect to the server"
+        case .cannotConnect: "the server cannot be connected to"
         case .invalidProxy: "the proxy's URL is invalid"
-        case .proxyFailed: "the proxy could not be reached, is not trusted, or refused"
+        case .proxyFailed: "the proxy could not be reached, is not trusted, or refused the request"
         case .proxyAuthenticationRequired: "the proxy requires a valid user name and password"
         case .secureConnectionFailed: "the server is not trusted, or the TLS handshake failed"
         case .clientCertificateRequired: "the server requires a client certificate"
         case .clientCertificateRejected: "the server does not accept the client certificate"
         case .authenticationFailed: "the server's authentication challenge cannot be answered"
         case .connectionLost: "the connection closed before the response was complete"
-        case .timedOut: "no progress for too long, or the total time limit was exceeded"
+        case .timedOut: "there was no progress for too long, or the total time limit was exceeded"
         case .badResponse: "the server's response violates the rules of HTTP"
-        case .unacceptableStatus: "the response's status is not an accepted one"
+        case .unacceptableStatus: "the response's status is not accepted"
         case .unexpectedResponse: "the response is not of the requested kind"
         case .protocolViolation: "the server violates the WebSocket protocol"
         case .contentUndecodable: "the content does not match its Content-Encoding"
@@ -73,7 +73,7 @@ extension ClientError.Reason {
         case .notCached: "only a stored response was requested, and there is none"
         case .cancelled: "the request was cancelled"
         case .sessionInvalidated: "the session was invalidated"
-        case .outOfResources: "out of file descriptors or memory"
+        case .outOfResources: "the program is out of file descriptors or memory"
         case .serialization: "parameters or content cannot be converted as requested"
         }
     }

@@ -78,7 +78,7 @@ struct ClientWork: Sendable {
         do throws(OutputError) { try progress.output(outcome.text) } catch {
             failures.append(ClientCommandError(.file, "\(url): \(error)"))
         }
-        for failure in failures { progress.printLine("pinfold: \(failure)\n") }
+        for failure in failures { progress.printLine("Error: \(failure)\n") }
         return failures.first
     }
 

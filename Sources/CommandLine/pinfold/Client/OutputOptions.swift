@@ -37,7 +37,7 @@ struct FileOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Write the content to this file, which appears once it is complete. One URL only.",
+            "Write the content to this file, which appears once it is complete; for one URL only.",
             valueName: "file"))
     var output: String?
 
@@ -48,8 +48,8 @@ struct FileOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "With -O: write the files to this folder instead of the current one.",
-            valueName: "folder"))
+            "With -O: write the files to this directory instead of the current one.",
+            valueName: "directory"))
     var folder: String?
 
     @Flag(help: "Replace existing files.")
@@ -69,7 +69,7 @@ struct FileOptions: ParsableArguments {
             throw ValidationError("-o and -O cannot be combined")
         }
         if output != nil, urls != 1 {
-            throw ValidationError("-o works with one URL only; use -O for several")
+            throw ValidationError("-o is for one URL only; use -O for several")
         }
         let writes = writesFiles || always
         if !writes, resume || replace || folder != nil {

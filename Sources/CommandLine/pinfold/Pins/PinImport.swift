@@ -10,11 +10,11 @@ struct PinImport: ParsableCommand {
         commandName: "import",
         abstract: "Convert other programs' pins to entries of hosts and pinsets.",
         discussion: """
-            Reads a folder of .cer files (AFNetworking), an Info.plist with TSKConfiguration \
+            Reads a directory of .cer files (AFNetworking), an Info.plist with TSKConfiguration \
             (TrustKit, XML or binary), Android's network security configuration, calls to OkHttp's \
             CertificatePinner, or curl's --pinnedpubkey (a file of command lines, or the string \
-            itself). Prints a configuration fragment, in which comments mention the settings that \
-            were not converted.
+            itself). Prints a configuration fragment, with comments about the settings that were \
+            not converted. Exits with 1 if an input cannot be read or converted.
             """)
 
     /// The supported formats.
@@ -23,7 +23,7 @@ struct PinImport: ParsableCommand {
     }
 
     @Argument(
-        help: ArgumentHelp("Files, folders or curl pin strings.", valueName: "file|folder"))
+        help: ArgumentHelp("Files, directories or curl pin strings.", valueName: "file|directory"))
     var inputs: [String]
 
     @Option(help: "The format of the input.")
@@ -109,7 +109,7 @@ struct PinImport: ParsableCommand {
             if isCertificate, !name.hasPrefix(".") { names.append(name) }
         }
         guard !names.isEmpty else {
-            throw PinFormatError("", "the folder has no certificates", expected: "*.cer files")
+            throw PinFormatError("", "the directory has no certificates", expected: "*.cer files")
         }
         return names.sorted().map { folder.hasSuffix("/") ? folder + $0 : "\(folder)/\($0)" }
     }
@@ -122,9 +122,9 @@ struct PinExportCommand: ParsableCommand {
         abstract: "Convert a configuration's pins to another program's format.",
         discussion: """
             Prints the pins in the format of TrustKit, Android, OkHttp or curl, or with --format \
-            cer writes each pinned certificate to a file in the --output folder. If the format \
-            does not support a setting, prints a warning if the result is stricter, and fails \
-            otherwise.
+            cer writes each pinned certificate to a file in the --output directory. If the format \
+            does not support a setting, prints a warning where the result is stricter, and \
+            otherwise exits with 1.
             """)
 
     @Option(help: ArgumentHelp("The configuration file.", valueName: "file"))
@@ -138,8 +138,8 @@ struct PinExportCommand: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "With --format cer: the folder for the files. Existing files are not overwritten.",
-            valueName: "folder"))
+            "With --format cer: the directory for the files. Existing files are not overwritten.",
+            valueName: "directory"))
     var output: String?
 
     func validate() throws {
@@ -154,7 +154,7 @@ struct PinExportCommand: ParsableCommand {
         do {
             snapshot = try source.load()
         } catch {
-            writeToStandardError(error.description + "\n")
+            error.write()
             throw ExitCode(1)
         }
         do {
@@ -163,7 +163,7 @@ struct PinExportCommand: ParsableCommand {
                 return try write(files, to: output)
             }
             let export = try PinExport(snapshot.snapshot, pinset: pinset, for: format)
-            for warning in export.warnings { writeToStandardError("warning: \(warning)\n") }
+            for warning in export.warnings { writeWarning(warning) }
             writeToStandardOutput(export.text(format))
         } catch let error as PinFormatError {
             throw CommandError("\(config): \(error)")

@@ -2,6 +2,7 @@ import ArgumentParser
 import CLinux
 import Clocks
 import Gateway
+import HTTPCore
 import PinfoldEngine
 import PinfoldTLS
 import Trust
@@ -14,18 +15,21 @@ struct PinShow: ParsableCommand {
         discussion: """
             Prints each certificate with its pin in every format, and a configuration fragment to \
             paste. Connects to servers as the gateway does, but prints their certificates even if \
-            they are not trusted. Exits with 1 if a server or file has no certificate to show.
+            they are not trusted. An argument that looks like a path or ends in .pem, .cer, .crt, \
+            .der or .key is a file. Exits with 1 if a server or file has no certificate to show.
             """)
 
     @Argument(
         help: ArgumentHelp(
-            "Servers (host, host:port or https URL) and files (PEM or DER).",
+            "Servers (host, host:port or https URL), and files of certificates or keys (PEM or "
+                + "DER).",
             valueName: "host[:port]|file"))
     var subjects: [String]
 
     @Option(
         help: ArgumentHelp(
-            "Trust anchors for verifying servers: `system` or a file; repeatable.",
+            "Trust these anchors when verifying servers: `system`, or a file of certificates (PEM "
+                + "or DER); repeatable.",
             valueName: "roots"))
     var roots: [String] = ["system"]
 
@@ -55,7 +59,7 @@ struct PinShow: ParsableCommand {
                     writeToStandardOutput(report.text(now: Clock.coarseWallSeconds()))
                 }
             } catch {
-                writeToStandardError("\(error)\n")
+                writeError("\(error)")
                 hasFailed = true
             }
         }
@@ -77,15 +81,26 @@ struct PinShow: ParsableCommand {
     }
 
     private func report(on subject: String, _ anchors: TrustRoots) throws -> ChainReport {
-        if access(subject, F_OK) == 0 { return try report(onFile: subject) }
-        guard !subject.hasPrefix("/"), !subject.hasPrefix("."),
-            let peer = PeerAddress(subject)
-        else {
+        if access(subject, F_OK) == 0 || Self.isFileName(subject) {
+            return try report(onFile: subject)
+        }
+        guard let peer = PeerAddress(subject) else {
             throw CommandError(
                 "\(subject): neither an existing file nor a server; expected host, "
                     + "host:port, an https URL or a file")
         }
         return try report(on: peer, anchors)
+    }
+
+    /// Whether a text that names no existing file is meant as one: a path, or a name with one of the
+    /// endings of certificate and key files, none of which is a top-level domain. With a port,
+    /// such a name is a server.
+    private static func isFileName(_ text: String) -> Bool {
+        if text.hasPrefix("/") || text.hasPrefix(".") { return true }
+        if text.contains("/") { return !text.contains("://") }
+        return [".pem", ".cer", ".crt", ".der", ".key"].contains {
+            text.lowercasedASCII.hasSuffix($0)
+        }
     }
 
     private func report(onFile path: String) throws -> ChainReport {

@@ -11,12 +11,12 @@ struct Transform: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Apply a route's rules to content, without a connection.",
         discussion: """
-            Reads the content of a response (or of a request, with --request) from standard input \
-            and writes what the gateway would pass on to standard output, using the gateway's own \
-            code. The input must have no content coding. Standard error shows the steps taken, \
-            the content type and the sizes. Exits with 1 if the content is refused, and prints \
-            the reason, the position and an excerpt, as the error reply would. Exits with 2 if \
-            the configuration is invalid or the route is unknown.
+            Reads the content of a response (or of a request, with --request) from standard input, \
+            applies the rules with the gateway's own code, and writes what the gateway would pass \
+            on to standard output. The input must have no content coding. Prints the steps taken, \
+            the content type and the sizes to standard error. If the content is refused, exits \
+            with 1 and prints the reason, the position and an excerpt, as the error reply would. \
+            Exits with 2 if the configuration is invalid or the route is unknown.
             """)
 
     enum Side: String, EnumerableFlag {
@@ -26,7 +26,7 @@ struct Transform: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The entry of `hosts`: its name, or its first pattern if it has none.",
+            "The entry of `hosts`, by its name, or by its first pattern if it has no name.",
             valueName: "name"))
     var route: String
 
@@ -35,8 +35,8 @@ struct Transform: ParsableCommand {
 
     @Flag(
         help: """
-            Whether the input is the content of a response or of a request; by default of a \
-            response, unless the route only has rules for the content of requests.
+            Whether the input is the content of a response or of a request. The default is a \
+            response, unless the route has rules only for the content of requests.
             """)
     var side: Side?
 
@@ -49,7 +49,7 @@ struct Transform: ParsableCommand {
     @Option(help: ArgumentHelp("The response status; 200 by default.", valueName: "number"))
     var status: UInt16?
 
-    @Flag(help: "Treat the response as one to HEAD: without content, so that nothing is read.")
+    @Flag(help: "Treat the response as one to HEAD, which has no content; nothing is read.")
     var head = false
 
     func validate() throws {
@@ -89,15 +89,15 @@ struct Transform: ParsableCommand {
         do throws(ConfigurationErrors) {
             loaded = try source.load()
         } catch {
-            writeToStandardError("\(error)\n")
+            error.write()
             throw ExitCode(2)
         }
         let entries = loaded.snapshot.hosts.entries
         guard let entry = entries.first(where: { $0.label == route }) else {
             let known = entries.prefix(20).map(\.label).joined(separator: ", ")
-            writeToStandardError(
-                "pinfold: there is no entry \(route) in hosts; "
-                    + (entries.isEmpty ? "hosts is empty\n" : "expected one of \(known)\n"))
+            writeError(
+                "there is no entry \(route) in hosts; "
+                    + (entries.isEmpty ? "hosts is empty" : "expected one of \(known)"))
             throw ExitCode(2)
         }
         return entry
@@ -109,7 +109,7 @@ struct Transform: ParsableCommand {
                 try JSONSchema(file.text)
             }
         } catch {
-            writeToStandardError("pinfold: the schema of \(route) cannot be used: \(error)\n")
+            writeError("the schema of \(route) cannot be used: \(error)")
             throw ExitCode(2)
         }
     }
@@ -171,7 +171,7 @@ struct Transform: ParsableCommand {
 
     // MARK: - Messages
 
-    /// Prints what was done to standard error.
+    /// Prints the steps, the content type and the sizes to standard error.
     ///
     /// - Parameter type: The new content type, or `nil` if it is unchanged.
     private func report(steps: [String], type: String?, _ before: Int, _ after: Int) {
@@ -185,7 +185,7 @@ struct Transform: ParsableCommand {
         writeToStandardError(lines.compactMap { $0.map { $0 + "\n" } }.joined())
     }
 
-    /// Why content is refused, as the reply says it.
+    /// Why content is refused, in the words of the error reply.
     private static func lines(of failure: TransformationError) -> String {
         var lines = "refused: \(failure.reason.rawValue)\n\(failure.detail)"
         if let place = failure.location { lines += " (\(place))" }

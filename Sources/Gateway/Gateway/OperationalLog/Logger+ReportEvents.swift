@@ -7,7 +7,7 @@ extension Logger {
         switch event {
         case .folderUnusable(let detail):
             error(
-                "pin failure reports are kept in memory: their folder cannot be used",
+                "pin failure reports are kept in memory: their directory cannot be used",
                 metadata: ["detail": "\(detail)"])
         case .foundWaiting(let reports):
             info("found waiting pin failure reports", metadata: ["reports": "\(reports)"])
@@ -23,7 +23,7 @@ extension Logger {
             warning("a damaged pin failure report was dropped", metadata: ["file": "\(file)"])
         case .foreign(let folder, let files):
             notice(
-                "the folder of pin failure reports contains other files, which are left alone",
+                "the directory of pin failure reports contains other files, which are left alone",
                 metadata: ["folder": "\(folder)", "files": "\(files)"])
         case .failing(let destination, let problem):
             warning(

@@ -14,15 +14,16 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
             if case .file(_, let line) = self { line } else { nil }
         }
 
-        /// `file:line: key` or `--option: key`, without the key if it is empty.
+        /// `file:line: key`, without the key if it is empty; or `--option`, whose key the user did
+        /// not write.
         func place(key: String) -> String {
-            let place =
-                switch self {
-                case .file(let name, line: 0): name
-                case .file(let name, let line): "\(name):\(line)"
-                case .option(let option): option
-                case .builtIn: "built-in defaults"
-                }
+            let place: String
+            switch self {
+            case .file(let name, line: 0): place = name
+            case .file(let name, let line): place = "\(name):\(line)"
+            case .option(let option): return option
+            case .builtIn: place = "built-in defaults"
+            }
             return key.isEmpty ? place : "\(place): \(key)"
         }
     }
@@ -36,7 +37,8 @@ package struct ConfigurationError: Error, Sendable, Equatable, CustomStringConve
     /// What would be valid; empty if that is clear from the problem.
     package var expected: String
 
-    /// `file:line: key: what is wrong; expected …`, on one line.
+    /// `file:line: key: what is wrong; expected …` or `--option: what is wrong; expected …`, on
+    /// one line.
     package var description: String {
         let named = origin.place(key: key)
         return expected.isEmpty

@@ -9,7 +9,7 @@ package struct ConfigurationWarning: Sendable, Equatable, CustomStringConvertibl
     /// What is suspicious, and what to write instead.
     package var text: String
 
-    /// `file:line: key: text`, on one line.
+    /// `file:line: key: text` or `--option: text`, on one line.
     package var description: String {
         let place = origin.place(key: key)
         return "\(place): \(text)"

@@ -16,7 +16,8 @@ extension ConfigurationSnapshot {
         switch section {
         case .workers:
             switch workers {
-            case .auto(let cores): yaml.line(0, "\(key): auto  # \(cores) online")
+            case .auto(let cores):
+                yaml.line(0, "\(key): auto  # one per core, \(cores) on this machine")
             case .fixed(let count): yaml.line(0, "\(key): \(count)")
             }
         case .listeners:

@@ -126,7 +126,7 @@ enum ConfigurationFiles {
     private static func otherKind(_ mode: mode_t) -> String? {
         switch Int32(mode) & S_IFMT {
         case S_IFREG: nil
-        case S_IFDIR: "a folder"
+        case S_IFDIR: "a directory"
         case S_IFIFO: "a pipe"
         case S_IFSOCK: "a socket"
         case S_IFCHR, S_IFBLK: "a device"

@@ -1,18 +1,21 @@
 import CLinux
 
-/// Checks whether files and folders can be created and written, without creating any.
+/// Checks whether files and directories can be created and written, without creating any. Each
+/// problem is a clause whose subject is a path: the one in question, or one above or below it.
 enum PathAccess {
     /// Why a file cannot be opened for appending or created, or `nil` if it can.
     static func problemAppending(to path: String) -> String? {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let code = __errno_location().pointee
-            guard code == ENOENT else { return "cannot be written: \(text(code))" }
+            guard code == ENOENT else { return "\(quoted(path)) cannot be written: \(text(code))" }
             return problem(inFolder: ConfigurationFiles.folder(of: path))
         }
-        if Int32(status.st_mode) & S_IFMT == S_IFDIR { return "is a folder" }
+        if Int32(status.st_mode) & S_IFMT == S_IFDIR {
+            return "\(quoted(path)) is a directory"
+        }
         return access(path, W_OK) == 0
-            ? nil : "cannot be written: \(text(__errno_location().pointee))"
+            ? nil : "\(quoted(path)) cannot be written: \(text(__errno_location().pointee))"
     }
 
     /// Why a folder cannot be written, or created with the folders above it, or `nil` if it can.
@@ -20,7 +23,9 @@ enum PathAccess {
         var status = stat()
         if stat(path, &status) == 0 { return problem(inFolder: path) }
         let code = __errno_location().pointee
-        guard code == ENOENT, path != "/" else { return "cannot be created: \(text(code))" }
+        guard code == ENOENT, path != "/" else {
+            return "\(quoted(path)) cannot be created: \(text(code))"
+        }
         return problemMaking(folder: ConfigurationFiles.folder(of: path))
     }
 
@@ -80,11 +85,11 @@ enum PathAccess {
         guard stat(folder, &status) == 0 else {
             let code = __errno_location().pointee
             return code == ENOENT
-                ? "is in \(quoted(folder)), which does not exist"
-                : "is in \(quoted(folder)), which cannot be read: \(text(code))"
+                ? "\(quoted(folder)) does not exist"
+                : "\(quoted(folder)) cannot be read: \(text(code))"
         }
         guard Int32(status.st_mode) & S_IFMT == S_IFDIR else {
-            return "\(quoted(folder)) is not a folder"
+            return "\(quoted(folder)) is not a directory"
         }
         return access(folder, W_OK | X_OK) == 0
             ? nil : "\(quoted(folder)) cannot be written: \(text(__errno_location().pointee))"

@@ -62,13 +62,13 @@ extension SnapshotReader {
         if let problem {
             return validation.warn(
                 origin ?? .builtIn, "cache.path",
-                "\(quoted(cache.path)) \(problem): nothing will be cached on disk")
+                "\(problem): nothing will be cached on disk")
         }
         guard let room = PathAccess.room(inFolder: cache.path) else { return }
         guard let problem = Self.problem(of: cache.diskBytes, in: room) else { return }
         validation.warn(
             section?["disk"]?.node.origin ?? origin ?? .builtIn, "cache.disk",
-            "\(Quantity.text(bytes: cache.diskBytes)) \(problem) "
+            "a disk cache of \(Quantity.text(bytes: cache.diskBytes)) \(problem) "
                 + "(\(quoted(cache.path))): once that is full, nothing is cached on disk")
     }
 
@@ -88,7 +88,7 @@ extension SnapshotReader {
             validation.report(
                 section?.field.node.origin ?? .builtIn, "cache.path",
                 "has no default, because neither XDG_STATE_HOME nor HOME is set",
-                expected: "the folder of cache.sqlite")
+                expected: "the directory of cache.sqlite")
         }
         return "/"
     }

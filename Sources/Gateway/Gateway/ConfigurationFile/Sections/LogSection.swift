@@ -45,8 +45,7 @@ extension SnapshotReader {
         if validation.environment.looksAtPaths, log.path != AccessLogConfiguration.standardOutput,
             let problem = PathAccess.problemAppending(to: log.path)
         {
-            section?["path"]?.fail(
-                "\(quoted(log.path)) \(problem)", expected: "a file in a writable folder")
+            section?["path"]?.fail(problem, expected: "a file in a writable directory")
         }
         return log
     }

@@ -29,7 +29,7 @@ extension SnapshotReader {
         guard let problem = PathAccess.problemMaking(folder: folder) else { return }
         validation.warn(
             cache?.key("path")?.node.origin ?? .builtIn, "cache.path",
-            "\(quoted(folder)) \(problem): undelivered reports do not survive a restart")
+            "\(problem): undelivered reports do not survive a restart")
     }
 }
 

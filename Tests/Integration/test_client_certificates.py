@@ -158,7 +158,7 @@ def test_a_renewed_certificate_is_shown_without_a_reload(gateway, pki, files, se
     slow.start()
     assert held.wait(30)
     files.hold(client(pki.other_root, "gateway-new"))
-    running.wait_log("files are now in force")
+    running.wait_log("files are now in effect")
     gate.set()
     slow.join()
     assert answers[0].status == 200, "what is in flight finishes"
@@ -173,7 +173,7 @@ def test_a_broken_new_file_leaves_the_old_one_in_force(gateway, pki, files, serv
     running = gateway(configuration(pki, files.keys))
     assert ask(running, there).body == b"gateway-old"
     files.key.write_bytes(client(pki.other_root, "x").key_file.read_bytes())
-    log = running.wait_log("cannot be used; the old one stays in force")
+    log = running.wait_log("cannot be used; the old content stays in use")
     assert "hosts[0].tls.clientKey" in log
     assert running.metric("pinfold_config_last_reload_successful") == 0
     assert ask(running, there).body == b"gateway-old"
@@ -193,7 +193,7 @@ def test_what_one_certificate_was_told_is_not_told_to_another(gateway, pki, file
     assert ask(running, there).body == b"gateway-a"
     assert len(there.requests) == 1, "the second is a hit"
     files.hold(client(pki.other_root, "gateway-b"))
-    running.wait_log("files are now in force")
+    running.wait_log("files are now in effect")
     assert ask(running, there).body == b"gateway-b"
     assert len(there.requests) == 2
 
@@ -209,7 +209,7 @@ def test_a_new_certificate_without_a_readable_end_leaves_the_old_one_in_force(
     files.hold(client(pki.other_root, "gateway-old"))
     running = gateway(configuration(pki, files.keys))
     spoil_end(files)
-    assert "notAfter" in running.wait_log("cannot be used; the old one stays in force")
+    assert "notAfter" in running.wait_log("cannot be used; the old content stays in use")
     assert ask(running, there).body == b"gateway-old"
 
 

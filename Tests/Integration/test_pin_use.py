@@ -135,7 +135,7 @@ def test_what_is_no_file_is_told_of(gateway, pki, kind):
             "link": lambda path: path.symlink_to(other)}[kind]
     make(use_file(running))
     running.start()
-    running.wait_log("the record of which pins match cannot be saved.*pin-use: is not a regular file")
+    running.wait_log("the record of matched pins cannot be saved.*pin-use: is not a regular file")
     assert running.stop() == 0
     assert "cannot be read: " in check(running) and "is not a regular file" in check(running)
     assert other.read_text() == "somebody's"

@@ -164,16 +164,16 @@ def test_a_new_list_is_in_force_without_a_reload(gateway, pki, lists, origin):
     assert len(there.requests) == 1, "the second is a hit"
     # As good as the one before: what was stored is used on.
     lists.hold("all", crl(pki.root), crl(pki.intermediate, days=(0, 9), number=2))
-    running.wait_log("files are now in force")
+    running.wait_log("files are now in effect")
     assert running.ask(request(url)).status == 200
     assert len(there.requests) == 1
     # A broken one leaves the one before in force.
     (lists.folder / "all.crl").write_text("hello")
-    running.wait_log("cannot be used; the old one stays in force")
+    running.wait_log("cannot be used; the old content stays in use")
     assert running.ask(request(url)).status == 200
     # One that revokes the server: neither its connection nor what is stored is used.
     lists.hold("all", crl(pki.root), crl(pki.intermediate, leaf, number=3))
-    until(lambda: running.log().count("files are now in force") == 2, running.log)
+    until(lambda: running.log().count("files are now in effect") == 2, running.log)
     answer = running.ask(request(url))
     assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
     assert len(there.requests) == 1
@@ -200,10 +200,10 @@ def test_an_older_list_does_not_take_the_place_of_a_newer_one(
     line = running.wait_log("older list")
     assert "hosts[0].tls.crls[0]" in line and pki.intermediate.name.split("-")[1] in line
     # What else the file has is taken up.
-    running.wait_log("files are now in force")
+    running.wait_log("files are now in effect")
     assert ask() == 502
     lists.hold("all", root, crl(pki.intermediate, number=newer and 3, days=(-1, 9)))
-    until(lambda: running.log().count("files are now in force") == 2, running.log)
+    until(lambda: running.log().count("files are now in effect") == 2, running.log)
     assert ask() == 200
     assert running.log().count("older list") == 1
 
@@ -219,14 +219,14 @@ def test_a_broken_file_does_not_keep_others_from_being_taken_up(gateway, pki, li
     url = f"http://{HOST}:{there.port}/"
     assert running.ask(request(url)).status == 200
     (lists.folder / "broken.crl").write_text("hello")
-    running.wait_log("cannot be used; the old one stays in force")
+    running.wait_log("cannot be used; the old content stays in use")
     lists.hold("good", crl(pki.intermediate, leaf, number=2))
-    running.wait_log("files are now in force")
+    running.wait_log("files are now in effect")
     answer = running.ask(request(url))
     assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
     assert running.metric("pinfold_config_last_reload_successful") == 0
     # It is told once, whatever becomes of the other one.
-    assert running.log().count("cannot be used; the old one stays in force") == 1
+    assert running.log().count("cannot be used; the old content stays in use") == 1
     lists.hold("broken", crl(pki.root))
     until(lambda: running.metric("pinfold_config_last_reload_successful") == 1, running.log)
     running.wait_log("can be used again")
@@ -275,7 +275,7 @@ def test_check_and_the_log_say_the_same_of_a_file(gateway, workspace, pki, lists
     for number, spoil in enumerate([lambda: (lists.folder / "all.crl").write_text("hello"),
                                     lambda: (lists.folder / "all.crl").unlink()]):
         spoil()
-        until(lambda: running.log().count("cannot be used; the old one stays in force") == number + 1,
+        until(lambda: running.log().count("cannot be used; the old content stays in use") == number + 1,
               running.log)
         (error,) = check(workspace, config).stderr.splitlines()
         said = error.split(": ", 2)[2]
@@ -296,12 +296,12 @@ def test_files_that_are_well_do_not_hide_a_reload_that_failed(gateway, pki, list
     running.signal(signal.SIGHUP)
     until(lambda: is_well() == 0, "the reload fails")
     lists.hold("all", crl(pki.root, number=2))
-    running.wait_log("files are now in force")
+    running.wait_log("files are now in effect")
     assert is_well() == 0
     (lists.folder / "all.crl").write_text("hello")
-    running.wait_log("cannot be used; the old one stays in force")
+    running.wait_log("cannot be used; the old content stays in use")
     lists.hold("all", crl(pki.root, number=3))
-    until(lambda: running.log().count("files are now in force") == 2, running.log)
+    until(lambda: running.log().count("files are now in effect") == 2, running.log)
     assert is_well() == 0
     running.write_config(running.config)
     running.signal(signal.SIGHUP)

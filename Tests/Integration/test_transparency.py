@@ -244,7 +244,7 @@ def test_a_new_list_is_in_force_without_a_reload(gateway, origin, pki, workspace
     file = workspace / "logs.json"
 
     def is_in_force(times):
-        until(lambda: running.log().count("files are now in force") == times, running.log)
+        until(lambda: running.log().count("files are now in effect") == times, running.log)
 
     def state(name):
         return running.metric("pinfold_config_file_state", file=str(file), state=name)

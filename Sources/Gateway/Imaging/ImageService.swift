@@ -106,7 +106,7 @@ package final class ImageService: ImageTransforming {
         TransformationError(.responseImageRefused, failure.detail)
     }
 
-    /// - Parameter status: what waitpid(2) said of the process.
+    /// - Parameter status: the process's status from waitpid(2).
     private func refusal(_ fault: WorkerError, _ status: Int32) -> TransformationError {
         let detail =
             switch fault {

@@ -198,7 +198,7 @@ extension Confinement {
         switch (filtersCalls, boundsMemory) {
         case (true, true): nil
         case (false, true):
-            "the system refuses seccomp: image decoding processes are confined by limits only"
+            "the system does not allow seccomp: only limits confine the image decoding processes"
         case (true, false): "the memory of image decoding processes cannot be limited"
         case (false, false):
             "image decoding processes are confined neither by seccomp nor by a memory limit"

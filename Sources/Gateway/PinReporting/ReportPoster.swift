@@ -330,7 +330,7 @@ struct ReportPoster {
     }
 }
 
-/// An event descriptor that lives as long as somebody may signal it.
+/// An event descriptor that stays open as long as any owner may signal it.
 final class SharedEvent: Sendable {
     let descriptor: Int32
     init() throws(Errno) { descriptor = try Descriptors.event() }

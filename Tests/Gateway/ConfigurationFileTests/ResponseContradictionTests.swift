@@ -26,7 +26,7 @@ struct ResponseContradictionTests {
                 + "expected to: plist"),
         Wrong(
             hosts("{ image: {}, body: { from: xml, to: json } }"),
-            "\(key).image: applies to images, but body to other content; expected only one of "
+            "\(key).image: applies to images, but body applies to other content; expected only one of "
                 + "the two"),
         Wrong(
             hosts("{ image: {}, validate: xml }"),
@@ -39,7 +39,7 @@ struct ResponseContradictionTests {
                 + "have; expected one of the types in accept"),
         Wrong(
             hosts("{ image: { accept: [image/webp], scale: { width: 1, height: 1 } } }"),
-            "\(key).image.scale: produces PNG or JPEG, but accept has neither; "
+            "\(key).image.scale: produces PNG or JPEG, but accept lists neither; "
                 + "expected image/png or image/jpeg in accept"),
         Wrong(
             hosts("{ contentTypes: [text/html], validate: json }"),

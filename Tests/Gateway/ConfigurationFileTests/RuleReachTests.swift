@@ -178,7 +178,7 @@ struct RuleReachTests {
         let found = try ConfigurationLoader(environment: environment)
             .load(text: Array(text.utf8), name: "gateway.yaml").warnings.map(\.description)
         let warning =
-            "gateway.yaml:1: hosts[0].request.authorization: is added to no request: all "
+            "gateway.yaml:1: hosts[0].request.authorization: is never added: all "
             + "requests that the "
             + "gateway can read are sent in clear text, for which it is refused; write upgrade: "
             + "https, or clearText: allow here to let anyone on the network path read it"

@@ -53,7 +53,7 @@ struct YAMLDocumentTests {
 
     @Test(arguments: [
         ("workers: [1", ": not valid YAML"),
-        ("a: b: c", ":1: not valid YAML at column 5: a key stands where none can"),
+        ("a: b: c", ":1: not valid YAML at column 5: a key is not allowed here"),
         (
             "workers: 1\n\tx: 2",
             ":2: not valid YAML at column 1: a tab in the indentation; expected spaces: YAML is"
@@ -64,9 +64,9 @@ struct YAMLDocumentTests {
             "cache:\n  memory: 1\n disk: 2\n",
             ":3: not valid YAML at column 2: the line does not fit"
         ),
-        ("cache: {memory: 1MiB\nworkers: 2", "a mapping in braces does not end; expected `,`"),
-        ("workers: 1\nlog\n", ":3: not valid YAML at column 1: a key without its colon"),
-        ("log: \"a", ":1: not valid YAML at column 8: a quotation does not end"),
+        ("cache: {memory: 1MiB\nworkers: 2", "a mapping in braces is not closed; expected `,`"),
+        ("workers: 1\nlog\n", ":3: not valid YAML at column 1: a key has no colon"),
+        ("log: \"a", ":1: not valid YAML at column 8: a quoted text is not closed"),
         ("log: @a", ":1: not valid YAML at column 6: a value begins with a character that means"),
         ("workers: *missing", ":1: not valid YAML"),
         ("workers: 1\n---\nworkers: 2", ": expected a single document"),

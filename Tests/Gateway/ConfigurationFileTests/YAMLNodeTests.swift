@@ -85,17 +85,17 @@ struct YAMLNodeTests {
         (
             "a: 1\nb: @",
             "f:2: not valid YAML at column 4: a value begins with a character that "
-                + "means something in YAML; expected the value in quotes"
+                + "has a meaning in YAML; expected the value in quotes"
         ),
         (
             "é: @",
-            "f:1: not valid YAML at column 4: a value begins with a character that means "
-                + "something in YAML; expected the value in quotes"
+            "f:1: not valid YAML at column 4: a value begins with a character that has a "
+                + "meaning in YAML; expected the value in quotes"
         ),
         (
             "e\u{301}\u{1F1E9}\u{1F1EA}: @",
             "f:1: not valid YAML at column 7: a value begins with a "
-                + "character that means something in YAML; expected the value in quotes"
+                + "character that has a meaning in YAML; expected the value in quotes"
         ),
         // Problems that libyaml's own words describe.
         (

@@ -34,7 +34,7 @@ package struct AdminAccess: Sendable {
 
     /// - Parameters:
     ///   - needsToken: whether the metrics and the index page require the token.
-    ///   - token: the token, or `nil` if nobody can present one.
+    ///   - token: the token, or `nil` if no request can present one.
     package init(needsToken: Bool, token: AdminSecret?) {
         self.needsToken = needsToken
         self.token = token

@@ -23,8 +23,8 @@ package enum EvictionStage: Sendable {
 /// reached and none of its own connections can make room.
 ///
 /// The other workers close those of their connections that have been in that state the longest and
-/// hand their permits over without releasing them, so that nobody else takes them. The last worker
-/// to respond notifies the one that asked.
+/// hand their permits over without releasing them, so that no other connection takes them. The last
+/// worker to respond notifies the requester.
 package final class PermitRequest: Sendable {
     let requester: Int
     /// The client whose connections are requested, including their permits under the limit of the

@@ -192,7 +192,8 @@ extension Worker {
         return true
     }
 
-    /// Continues with those without a permit; `unserved` of them were requested for in vain.
+    /// Continues with the connections that have no permit. For `unserved` of them, permits were
+    /// requested and not granted.
     private func continueWaiting(
         _ waiting: FIFO<PendingConnection>, unserved: Int, after request: PermitRequest
     ) {

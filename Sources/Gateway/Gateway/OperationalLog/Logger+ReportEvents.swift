@@ -51,7 +51,7 @@ extension Logger {
                 metadata: ["reports": "\(reports)"])
         case .useNotWritten(let detail):
             warning(
-                "the record of which pins match cannot be saved", metadata: ["detail": "\(detail)"])
+                "the record of matched pins cannot be saved", metadata: ["detail": "\(detail)"])
         case .delivered(let destination, let pinset):
             info(
                 "pin failure reported",

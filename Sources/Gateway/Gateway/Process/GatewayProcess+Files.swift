@@ -26,7 +26,7 @@ extension GatewayProcess {
             do {
                 let (generation, _) = try adopt(found.snapshot)
                 logger.notice(
-                    "changed configuration files are now in force",
+                    "changed configuration files are now in effect",
                     metadata: ["generation": "\(generation)"])
             } catch {
                 failure = "\(error)"
@@ -59,7 +59,7 @@ extension GatewayProcess {
         var logged: Set<String> = []
         for reason in turns.flatMap(\.reasons) where logged.insert(reason).inserted {
             logger.error(
-                "a configuration file has changed and cannot be used; the old one stays in force",
+                "a configuration file has changed and cannot be used; the old content stays in use",
                 metadata: ["error": "\(reason)"])
         }
     }

@@ -6,7 +6,7 @@ extension GatewayProcess {
     func warnOfWhatIsRemoved(_ next: ConfigurationSnapshot) {
         for removal in ConfigurationRemoval.all(from: configuration, to: next) {
             logger.warning(
-                "the reload removes",
+                "the reload removes configuration entries",
                 metadata: ["\(removal.section)": "\(removal.names.joined(separator: ", "))"])
         }
     }
@@ -20,7 +20,7 @@ extension GatewayProcess {
         if (next.log.access == nil) != (shared?.accessLog == nil) { keys.append("log.access") }
         guard !keys.isEmpty else { return }
         logger.warning(
-            "changed, but effective only after a restart",
+            "some changes take effect only after a restart",
             metadata: ["keys": "\(keys.joined(separator: ", "))"])
     }
 }

@@ -338,7 +338,7 @@ package final class GatewayProcess {
     /// Ends the process whatever the workers and the disk are doing. The cache's database is
     /// consistent at any time; pending writes are lost.
     private func stopAtOnce() -> Never {
-        logger.warning("stopping at once")
+        logger.warning("stopping immediately")
         for mailbox in mailboxes { mailbox.post(.stop) }
         let end = Clock.monotonicMilliseconds() + Self.stopAtOnceMilliseconds
         while running.count > 0, Clock.monotonicMilliseconds() < end { usleep(1000) }
@@ -371,7 +371,7 @@ package final class GatewayProcess {
         } catch {
             published.reload.withLock { $0.lastSucceeded = false }
             logger.error(
-                "configuration not reloaded; the old one stays in force",
+                "configuration not reloaded; the previous one remains in effect",
                 metadata: ["error": "\(error)"])
         }
     }

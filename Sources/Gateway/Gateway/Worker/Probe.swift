@@ -104,7 +104,8 @@ final class Probe: EventHandler, UpstreamConsumer {
     func upstreamFailed(_ failure: StreamError) {
         isWaiting = false
         upstream = nil
-        // What this gateway lacks or does says nothing about the host: the next probe will tell.
+        // A failure that the gateway itself caused is no evidence about the host: wait for the next
+        // probe.
         guard !failure.error.isOwn else { return }
         let hasAnswered = failure.error.reachabilityEvidence == .responseReceived
         worker.environment.note(

@@ -50,7 +50,7 @@ final class Worker {
         environment.site = Administration(worker: self)
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until a message stops it.
     func run(_ sockets: [ListenerSocket]) throws(Errno) {
         let receiver = MailboxReceiver(mailbox) { [unowned self] in handle($0) }
         try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
@@ -163,7 +163,7 @@ final class Worker {
         metrics.add(.acceptPauses)
         metrics.adjust(.acceptPaused, by: 1)
         shared.logger.warning(
-            "accepting pauses",
+            "accepting connections is paused",
             metadata: ["listener": "\(listener.ingress.name)", "error": "\(error)"])
     }
 

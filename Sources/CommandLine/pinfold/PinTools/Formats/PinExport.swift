@@ -122,7 +122,7 @@ package struct PinExport: Sendable {
     ) throws(PinFormatError) -> [SHA256Digest] {
         var keys: [SHA256Digest] = []
         for (index, pin) in pinset.pins.enumerated() {
-            let place = "pinsets.\(pinset.name), pin \(index)"
+            let place = "pinsets.\(pinset.name).pins[\(index)]"
             let key: SHA256Digest
             do {
                 switch pin {
@@ -228,7 +228,7 @@ package struct PinExport: Sendable {
             for (index, pin) in pinset.pins.enumerated() {
                 guard case .certificate(let der) = pin else {
                     throw PinFormatError(
-                        "pinsets.\(pinset.name), pin \(index)",
+                        "pinsets.\(pinset.name).pins[\(index)]",
                         "is a digest or key, not a certificate",
                         expected: "certificate files, or another --format")
                 }

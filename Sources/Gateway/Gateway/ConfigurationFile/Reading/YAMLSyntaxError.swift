@@ -1,19 +1,19 @@
-/// A YAML parser's complaint, in words that help somebody who does not know YAML's grammar, with
-/// the line and the column.
+/// A syntax error in YAML, in words that do not require knowledge of YAML's grammar, with the line
+/// and the column.
 struct YAMLSyntaxError: Error, Equatable {
     /// Counted from 1.
     let line: Int
     /// What is wrong.
     let text: String
-    /// What would be right; empty when nobody can know.
+    /// What would be valid; empty if that is unknown.
     let expected: String
 
     /// - Parameters:
-    ///   - context: what the parser was about, as libyaml says it.
-    ///   - problem: what it then met.
-    ///   - line: where, counted from 1.
-    ///   - column: likewise.
-    ///   - yaml: the whole text.
+    ///   - context: What libyaml was parsing, in its words.
+    ///   - problem: What it found, in its words.
+    ///   - line: The line, counted from 1.
+    ///   - column: The column, counted from 1.
+    ///   - yaml: The whole text.
     init(context: String?, problem: String, line: Int, column: Int, in yaml: String) {
         if let tab = Self.indentingTab(upTo: line, in: yaml) {
             self.line = tab.line
@@ -28,18 +28,18 @@ struct YAMLSyntaxError: Error, Equatable {
         expected = known?.expected ?? ""
     }
 
-    /// libyaml's problems, and what they mean to whoever wrote the file.
+    /// libyaml's messages, and what they mean to the author of the file.
     private static let known: [(problem: String, text: String, expected: String)] = [
         (
-            "mapping values are not allowed in this context", "a key stands where none can",
+            "mapping values are not allowed in this context", "a key is not allowed here",
             "each key on its own line, indented like its neighbours; a value with `: ` in quotes"
         ),
         (
-            "did not find expected key", "the line does not fit the indentation of the lines above",
+            "did not find expected key", "the indentation does not match that of the lines above",
             "a key that begins in the column of its neighbours"
         ),
         (
-            "could not find expected ':'", "a key without its colon",
+            "could not find expected ':'", "a key has no colon",
             "`key: value`, with a space after the colon"
         ),
         (
@@ -47,30 +47,31 @@ struct YAMLSyntaxError: Error, Equatable {
             "`- ` in the column of the list's other elements"
         ),
         (
-            "did not find expected ',' or ']'", "a list in brackets does not end",
+            "did not find expected ',' or ']'", "a list in brackets is not closed",
             "`,` between the elements and `]` at the end"
         ),
         (
-            "did not find expected ',' or '}'", "a mapping in braces does not end",
+            "did not find expected ',' or '}'", "a mapping in braces is not closed",
             "`,` between the keys and `}` at the end"
         ),
         (
             "block sequence entries are not allowed in this context",
-            "a list's element stands where none can", "`- ` on a line of its own below the key"
+            "a list element is not allowed here", "`- ` on a line of its own below the key"
         ),
         (
             "found character that cannot start any token",
-            "a value begins with a character that means something in YAML", "the value in quotes"
+            "a value begins with a character that has a meaning in YAML", "the value in quotes"
         ),
         (
-            "found unexpected end of stream", "a quotation does not end", "a closing quotation mark"
+            "found unexpected end of stream", "a quoted text is not closed",
+            "a closing quotation mark"
         ),
-        ("found undefined alias", "an alias (*name) without its anchor (&name)", ""),
+        ("found undefined alias", "an alias (*name) has no anchor (&name)", ""),
         ("found unknown escape character", "an unknown escape after a backslash", "single quotes"),
     ]
 
     /// The tab among the white space that begins the line of the problem or the one before it,
-    /// which is where the parser stumbles over it.
+    /// which is where libyaml reports it.
     private static func indentingTab(upTo last: Int, in yaml: String) -> (line: Int, column: Int)? {
         var found: (line: Int, column: Int)?
         for (index, line) in yaml.split(
@@ -78,7 +79,7 @@ struct YAMLSyntaxError: Error, Equatable {
         ).prefix(last).enumerated() where index + 2 >= last {
             let indentation = line.prefix { $0 == " " || $0 == "\t" }
             let rest = line.dropFirst(indentation.count)
-            // An empty line and a comment may begin as they like.
+            // Tabs are allowed in empty lines and before comments.
             guard !rest.isEmpty, !rest.hasPrefix("#"),
                 let tab = indentation.firstIndex(of: "\t")
             else { continue }

@@ -4,7 +4,7 @@ import PinfoldConfiguration
 import PinfoldTLS
 
 /// The keys of `tls` that only entries of `hosts` have. If they applied to every host, any server
-/// could ask for the gateway's identity.
+/// could request the gateway's identity.
 extension UpstreamTLS {
     /// `tls` of an entry of `hosts`.
     static var hostTable: KeyTable<Self> {

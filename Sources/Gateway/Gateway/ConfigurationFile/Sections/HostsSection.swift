@@ -51,8 +51,8 @@ extension HostEntry {
                 ConfigurationKey(
                     "intercept",
                     read: { _, field, entry in
-                        // An entry that asks for inspection without mentioning interception wants
-                        // inspection.
+                        // In an entry with inspection and without this key, inspection takes
+                        // precedence over interception.
                         if field == nil, entry.tunnel == .inspect { entry.intercept = .never }
                         entry.intercept = field?.choice() ?? entry.intercept
                     },

@@ -48,7 +48,8 @@ extension SnapshotReader {
         guard let place = field.key("image") else { return }
         if rules.body != nil {
             place.fail(
-                "applies to images, but body to other content", expected: "only one of the two")
+                "applies to images, but body applies to other content",
+                expected: "only one of the two")
         }
         if let validated = rules.validate, validated != .image {
             place.fail(
@@ -58,12 +59,12 @@ extension SnapshotReader {
         guard let accepted = image.accept else { return }
         if !accepted.contains(.png), !accepted.contains(.jpeg) {
             place.key("scale")?.fail(
-                "produces PNG or JPEG, but accept has neither",
+                "produces PNG or JPEG, but accept lists neither",
                 expected: "image/png or image/jpeg in accept")
         }
         for conversion in image.convert where !accepted.contains(conversion.to) {
             place.key("convert")?.key(conversion.from.rawValue)?.fail(
-                "converts to \(conversion.to.rawValue), which accept does not have",
+                "converts to \(conversion.to.rawValue), which accept does not list",
                 expected: "one of the types in accept")
         }
     }

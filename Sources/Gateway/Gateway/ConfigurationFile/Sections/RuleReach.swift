@@ -92,7 +92,7 @@ extension SnapshotReader {
             }
         } else if ways.isClearTextOnly {
             place.warn(
-                "is added to no request: all requests that the gateway can read are sent in clear "
+                "is never added: all requests that the gateway can read are sent in clear "
                     + "text, for which it is refused; write upgrade: https, or clearText: allow "
                     + "here to let anyone on the network path read it")
         }

@@ -7,8 +7,8 @@ struct Reasons: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Explain the reason tokens in error replies, logs, metrics and command output.",
         discussion: """
-            Without a token, lists all tokens with their meanings. With a token, also explains what \
-            to do about it.
+            Without a token, lists all tokens with their meanings. With a token, also explains \
+            what to do about it.
             """)
 
     @Argument(help: "A reason token, as in the body of a reply, in the log or in command output.")

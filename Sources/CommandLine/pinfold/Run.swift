@@ -7,8 +7,9 @@ struct Run: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the gateway in the foreground.",
         discussion: """
-            SIGTERM and SIGINT end the gateway when the requests in progress are finished, or after \
-            `timeouts.grace`; a second signal ends it at once. SIGHUP reloads the configuration. \
+            SIGTERM and SIGINT end the gateway when the requests in progress are finished, or \
+            after `timeouts.grace`; a second signal ends it at once. SIGHUP reloads the \
+            configuration. \
             SIGUSR1 reopens the access log. Exits with 0 after a signal, and with 1 if the \
             configuration is invalid, the gateway cannot start or a worker thread does not stop \
             in time.

@@ -26,8 +26,8 @@ struct ResponseContradictionTests {
                 + "expected to: plist"),
         Wrong(
             hosts("{ image: {}, body: { from: xml, to: json } }"),
-            "\(key).image: applies to images, but body applies to other content; expected only one of "
-                + "the two"),
+            "\(key).image: applies to images, but body applies to other content; expected only "
+                + "one of the two"),
         Wrong(
             hosts("{ image: {}, validate: xml }"),
             "\(key).image: applies to images, but validate is xml; expected validate: image"),

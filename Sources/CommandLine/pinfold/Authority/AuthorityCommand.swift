@@ -40,8 +40,8 @@ struct AuthorityPaths: ParsableArguments {
     @Option(
         name: .customLong("key"),
         help: ArgumentHelp(
-            "The file with the CA's private key. (default: ca.key in $XDG_STATE_HOME/pinfold, or in "
-                + "~/.local/state/pinfold)",
+            "The file with the CA's private key. (default: ca.key in $XDG_STATE_HOME/pinfold, or "
+                + "in ~/.local/state/pinfold)",
             valueName: "file"))
     var givenKey: String?
 

@@ -27,8 +27,8 @@ struct AuthorityRotate: ParsableCommand {
             try old.requireValid(at: now)
         } catch {
             throw CommandError(
-                "\(paths.certificate): \(error), so it cannot sign a successor; create a new CA with "
-                    + "`pinfold ca init` and install it on all clients")
+                "\(paths.certificate): \(error), so it cannot sign a successor; create a new CA "
+                    + "with `pinfold ca init` and install it on all clients")
         }
         try replace(old)
         let authority = try paths.read()

@@ -92,9 +92,9 @@ struct PinShow: ParsableCommand {
         return try report(on: peer, anchors)
     }
 
-    /// Whether a text that names no existing file is meant as one: a path, or a name with one of the
-    /// endings of certificate and key files, none of which is a top-level domain. With a port,
-    /// such a name is a server.
+    /// Whether a text that names no existing file is meant as one: a path, or a name with an ending
+    /// of certificate and key files, none of which is a top-level domain. With a port, such a name
+    /// is a server.
     private static func isFileName(_ text: String) -> Bool {
         if text.hasPrefix("/") || text.hasPrefix(".") { return true }
         if text.contains("/") { return !text.contains("://") }

@@ -27,7 +27,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .misdirected:
             ReasonEntry(
                 "misdirected-request", .access, 421, .requestDenied,
-                "the request inside a tunnel is for another host or port than the tunnel",
+                "the request in a tunnel is for a different host or port than the tunnel",
                 remedy: "Look for a client that sends requests for several hosts through one "
                     + "tunnel.")
         case .clientNotAllowed:
@@ -104,7 +104,7 @@ package enum AccessReason: UInt8, Sendable, CaseIterable {
         case .loopDetected:
             ReasonEntry(
                 "loop-detected", .access, 508, .loopDetected,
-                "the request has passed through this gateway too often",
+                "the request has passed through this gateway too many times",
                 remedy: "Look for an upstream or a DNS name that leads back to the gateway.")
         }
     }

@@ -25,9 +25,9 @@ extension NotStoredReason {
     private var texts: (meaning: String, remedy: String) {
         switch self {
         case .method: ("the request's method is not GET", "")
-        case .requestNoStore: ("the request said `no-store`", "Correct the client.")
-        case .responseNoStore: ("the response said `no-store`", "Change the server's field.")
-        case .responsePrivate: ("the response said `private`", "Change the server's field.")
+        case .requestNoStore: ("the request had `no-store`", "Correct the client.")
+        case .responseNoStore: ("the response has `no-store`", "Change the server's field.")
+        case .responsePrivate: ("the response has `private`", "Change the server's field.")
         case .authorization:
             (
                 "the request had Authorization and the response does not allow sharing",
@@ -37,7 +37,7 @@ extension NotStoredReason {
         case .partialContent: ("the response is partial (206)", "")
         case .notModified: ("a 304 updates the stored response and is not stored itself", "")
         case .statusNotUnderstood:
-            ("the response said `must-understand`, and its status is unknown to the gateway", "")
+            ("the response has `must-understand`, and its status is unknown to the gateway", "")
         case .aboutThisRequestOnly:
             ("the status applies to this request or connection only (412, 416, 429 …)", "")
         case .notCacheableByDefault:
@@ -46,7 +46,7 @@ extension NotStoredReason {
                 "Have the server send `max-age` or `Expires`."
             )
         case .varyAny:
-            ("the response said `Vary: *`", "Have the server name the fields that it uses.")
+            ("the response has `Vary: *`", "Have the server name the fields that it uses.")
         case .varyNames: ("Vary names more fields than the limit", "Have the server name fewer.")
         case .varyValues:
             ("the values of the fields that Vary names are longer than the limit", "")
@@ -57,7 +57,7 @@ extension NotStoredReason {
             )
         case .uselessWithoutValidator:
             (
-                "it would be stale immediately, and it has no validator",
+                "the response would be stale immediately and has no validator",
                 "Have the server send `max-age`, ETag or Last-Modified."
             )
         case .malformedCacheControl:
@@ -136,8 +136,8 @@ extension ForwardReason {
         case .requestContent: ("the request has a body, which is not part of the key", "")
         case .keyTooLong: ("the URL is too long for a key", "")
         case .upgrade: ("the request asks to switch protocols", "")
-        case .requestNoCache: ("the request said `no-cache`", "Correct the client.")
-        case .requestNoStore: ("the request said `no-store`", "Correct the client.")
+        case .requestNoCache: ("the request has `no-cache`", "Correct the client.")
+        case .requestNoStore: ("the request has `no-store`", "Correct the client.")
         case .requestMaxAge: ("the stored response is older than the request's `max-age`", "")
         case .requestMinFresh:
             ("the stored response does not stay fresh for as long as the request's `min-fresh`", "")
@@ -170,7 +170,8 @@ extension StaleUse {
             CacheReasonEntry(token, "the request's `max-stale` allows it", "")
         case .whileRevalidating:
             CacheReasonEntry(
-                token, "`stale-while-revalidate` allows it; the server is asked in the background",
+                token,
+                "`stale-while-revalidate` allows it; the response is revalidated in the background",
                 "")
         case .staleIfError:
             CacheReasonEntry(token, "`stale-if-error` allows it, because the server failed", "")

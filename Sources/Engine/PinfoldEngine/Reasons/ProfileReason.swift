@@ -16,7 +16,7 @@ extension CertificateRule {
     package var entry: ReasonEntry {
         ReasonEntry(
             "tls-\(token)", .tls, 502, .tlsCertificateError,
-            "a certificate of the server's chain \(problem)",
+            "a certificate in the server's chain \(problem)",
             remedy: "Have the certificate that the reply names reissued; `tls.profile: lenient` "
                 + "for the host accepts it as it is.")
     }

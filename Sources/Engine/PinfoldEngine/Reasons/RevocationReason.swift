@@ -6,7 +6,7 @@ extension RevocationReason {
         switch self {
         case .revoked:
             entry(
-                "an authority has revoked a certificate of the server's chain",
+                "a certificate in the server's chain has been revoked",
                 "Do not bypass this until the server's operator has explained it: a key may have "
                     + "been stolen. The server needs a new certificate.")
         case .listMissing:
@@ -23,7 +23,7 @@ extension RevocationReason {
             entry(
                 "a list of revoked certificates is not valid for its issuer",
                 "Fetch the CRL again from the issuer that the reply names: it is damaged, forged, "
-                    + "or from another authority of the same name.")
+                    + "or from another CA with the same name.")
         case .stapleMissing:
             entry(
                 "the server stapled no OCSP response, and `tls.ocspStapling` requires one",
@@ -32,8 +32,8 @@ extension RevocationReason {
         case .stapleInvalid:
             entry(
                 "the OCSP response that the server stapled is not valid for its certificate",
-                "The reply says what is wrong: have the server fetch the response again from its "
-                    + "certificate's authority.")
+                "The reply says what is wrong: have the server fetch the response again from the "
+                    + "CA that issued its certificate.")
         case .stapleExpired:
             entry(
                 "the OCSP response that the server stapled is out of date",
@@ -46,10 +46,10 @@ extension RevocationReason {
                     + "been stolen. The server needs a new certificate.")
         case .stapleUnknown:
             entry(
-                "according to the OCSP response that the server stapled, the authority does not "
-                    + "know its certificate",
-                "The certificate may be forged, or its responder not up to date: ask the "
-                    + "authority.")
+                "according to the OCSP response that the server stapled, the CA does not know its "
+                    + "certificate",
+                "The certificate may be forged, or the OCSP responder may not be up to date: ask "
+                    + "the CA.")
         }
     }
 

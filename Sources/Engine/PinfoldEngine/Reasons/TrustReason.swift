@@ -82,12 +82,12 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
                 "Use one of the names that the reply lists, or replace the certificate.")
         case .expired:
             Self.entry(
-                "tls-certificate-expired", "a certificate of the server's chain has expired",
+                "tls-certificate-expired", "a certificate in the server's chain has expired",
                 "Renew the certificate on the server; check the gateway's clock.")
         case .notYetValid:
             Self.entry(
                 "tls-certificate-not-yet-valid",
-                "a certificate of the server's chain is not valid yet",
+                "a certificate in the server's chain is not valid yet",
                 "Check the gateway's clock, then the certificate.")
         case .selfSigned:
             Self.entry(
@@ -101,8 +101,7 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         case .incompleteChain:
             Self.entry(
                 "tls-incomplete-chain",
-                "the server did not send a necessary intermediate "
-                    + "certificate",
+                "the server did not send a necessary intermediate certificate",
                 "Have the server send its intermediate certificates.")
         case .badSignature:
             Self.entry(
@@ -119,12 +118,12 @@ package enum TrustReason: UInt8, Sendable, CaseIterable {
         case .constraintViolated:
             Self.entry(
                 "tls-constraint-violated", "a certificate breaks a constraint of its issuer",
-                "An authority in the chain may not issue certificates for this name: get a "
-                    + "certificate from another one.")
+                "A CA in the chain is not permitted to issue certificates for this name: get a "
+                    + "certificate from another CA.")
         case .malformedCertificate:
             Self.entry(
                 "tls-malformed-certificate",
-                "what the server sent as a certificate is not one",
+                "the server sent something that is not a certificate",
                 "Check what the server is configured to send; the reply says at which position.")
         case .noCertificate:
             Self.entry(

@@ -44,9 +44,9 @@ extension ClientConnection {
             ])
     }
 
-    /// Called when the handshake has failed, so that no response can be sent. An alert, if there is
-    /// one, has been sent. What the client still sends is read for a while, because its system would
-    /// otherwise discard the alert.
+    /// Called when the handshake has failed, so that no response can be sent. An alert, if there
+    /// is one, has been sent. What the client still sends is read for a while, because its system
+    /// would otherwise discard the alert.
     ///
     /// - Parameter error: `nil` if the handshake has timed out.
     func handshakeFailed(_ error: TLSError?) {

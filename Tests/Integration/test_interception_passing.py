@@ -283,7 +283,7 @@ class TestRejections:
         assert (line["status"], line["passed"]) == (200, "rejected")
         assert running.metric("pinfold_interception_passed_total", cause="rejected") == 1
         log = running.wait_log("keeps rejecting")
-        assert "relayed unseen" in log and f"{HOST}:{there.port}" in log
+        assert "relayed unread" in log and f"{HOST}:{there.port}" in log
 
     def test_another_host_of_the_same_client_is_not(self, configured, there, pki, authority):
         running = configured(PASS, default=True)

@@ -54,8 +54,8 @@ struct SetupTests {
         #expect(missing.status == 404)
         #expect(
             body(missing)
-                == "there is no interception authority; create one with pinfold ca init and name "
-                + "it in interception.certificate\n")
+                == "there is no certificate authority for interception; create one with pinfold "
+                + "ca init and name it in interception.certificate\n")
     }
 
     @Test(arguments: [("192.0.2.1", "192.0.2.1:8080"), ("[2001:db8::1]", "[2001:db8::1]:8080")])

@@ -24,7 +24,7 @@ package final class InterceptionPolicy: Sendable {
             authority = try CertificateAuthority(
                 certificatePEM: files.certificatePEM, keyPEM: files.keyPEM)
         } catch {
-            throw .library("the interception authority: \(error)")
+            throw .library("the CA for interception: \(error)")
         }
         self.issuer = issuer
         rejections = RejectionLedger(configuration.rejections)

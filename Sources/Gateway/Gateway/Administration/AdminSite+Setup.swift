@@ -42,8 +42,8 @@ extension AdminSite {
         guard let bytes else {
             return message(
                 404, "no_authority",
-                "there is no interception authority; create one with pinfold ca init and name it "
-                    + "in interception.certificate", request)
+                "there is no certificate authority for interception; create one with pinfold ca "
+                    + "init and name it in interception.certificate", request)
         }
         return AdminResponse(
             status: 200, contentType: "application/x-x509-ca-cert",

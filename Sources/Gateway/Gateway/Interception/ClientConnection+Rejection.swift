@@ -119,9 +119,9 @@ extension Worker {
         metrics.countRejection(host: tunnel.hostLabel)
         shared.logger.warning(
             """
-            a client does not accept the certificate of the interception authority; install the \
-            authority on it (`pinfold ca export`), or write tunnel: inspect for the host (and \
-            intercept: auto, to intercept clients that accept it), or intercept: false
+            a client does not accept the certificate of an intercepted host; install the CA on it \
+            (`pinfold ca export`), or write tunnel: inspect for the host (and intercept: auto, to \
+            intercept the clients that accept it), or intercept: false
             """, metadata: metadata)
     }
 
@@ -131,12 +131,12 @@ extension Worker {
             tunnel.interception.rejections.note(
                 signal, by: client, host: tunnel.authority.host, at: loop.monotonicNow)
         else { return }
-        let fallback = policy.inspects(tunnel.authority) ? "inspected" : "relayed unseen"
+        let fallback = policy.inspects(tunnel.authority) ? "inspected" : "relayed unread"
         shared.logger.warning(
             """
-            a client keeps rejecting the certificates of the interception authority: its tunnels \
-            to this host are \(fallback) for interception.rejections.period; install the \
-            authority on it (`pinfold ca export`), or write intercept: false for the host
+            a client keeps rejecting the certificates of an intercepted host: its tunnels to this \
+            host are \(fallback) for interception.rejections.period; install the CA on it \
+            (`pinfold ca export`), or write intercept: false for the host
             """,
             metadata: [
                 "client": "\(client)", "authority": "\(tunnel.authority)",

@@ -44,9 +44,9 @@ package enum AuthorityError: Error, Hashable, Sendable, CustomStringConvertible 
         case .notYetValid(let time):
             "not valid before \(CivilDate.text(secondsSince1970: time))"
         case .noSuccessor:
-            "its path length is limited to 0: it cannot sign a successor; make a new authority "
-                + "with `pinfold ca init` and install it everywhere"
-        case .sameName: "the successor has the same name; give it another"
+            "its path length is limited to 0, so it cannot sign a successor; create a new CA with "
+                + "`pinfold ca init` and install it on all clients"
+        case .sameName: "the successor has the same name; choose a different one with --name"
         case .library(let reason): "the TLS library failed: \(reason)"
         }
     }

@@ -82,8 +82,8 @@ package enum IssuanceError: Error, Hashable, Sendable, CustomStringConvertible {
         case .overloaded: "too many certificates are waiting to be issued"
         case .closed: "the gateway is stopping"
         case .outsideConstraints:
-            "the interception authority's name constraints do not permit this host"
-        case .authority(let error): "the interception authority: \(error)"
+            "the name constraints of the CA for interception do not permit this host"
+        case .authority(let error): "the CA for interception: \(error)"
         case .library(let reason): "the TLS library failed: \(reason)"
         }
     }

@@ -25,7 +25,7 @@ def there(origin, pki):
 
 
 def told(running, there, sign: str, alpn: str) -> None:
-    line = running.wait_log(rf'closed an intercepted tunnel.*sign="?{sign}')
+    line = running.wait_log(rf'gave up an intercepted tunnel.*sign="?{sign}')
     assert f"authority={HOST}:{there.port}" in line
     assert "client=127.0.0.1" in line and "entry=ours" in line and f"alpn={alpn}" in line
     assert running.metric("pinfold_interception_given_up_total", host="ours") == 1

@@ -102,7 +102,7 @@ package struct PinFailureReport: Sendable, Equatable {
 /// What a failure is reported under: after a reload that changes any of this, it counts as a new
 /// failure.
 package struct ReportPolicy: Hashable, Sendable {
-    /// Normalized to enforced, because subjects distinguish that themselves.
+    /// Normalized to enforced: subjects distinguish that themselves.
     package let pinset: Pinset
     package let destination: ReportDestination
 

@@ -1,7 +1,7 @@
 import Transformation
 
 extension TransformationReason {
-    /// The token, status, meaning and remedy.
+    /// Everything that is said of it.
     var entry: ReasonEntry {
         switch self {
         case .requestBodyInvalid:

@@ -114,7 +114,7 @@ extension Worker {
         guard case .alert(let alert) = reason, alert.isAboutCertificate else {
             // Browsers, too, open tunnels in advance and do not use them all.
             return shared.logger.info(
-                "a client closed an intercepted tunnel without a request", metadata: metadata)
+                "a client gave up an intercepted tunnel without a request", metadata: metadata)
         }
         metrics.countRejection(host: tunnel.hostLabel)
         shared.logger.warning(

@@ -168,3 +168,13 @@ def test_reasons_lists_what_each_side_can_send():
     assert {"host-missing", "method-too-long", "upstream-malformed-status-line"} <= listed
     assert not {"upstream-host-missing", "upstream-method-too-long",
                 "malformed-status-line"} & listed
+
+
+@pytest.mark.parametrize("arguments", [
+    ["trust", "--chain", "chain.pem", "--host", "a"], ["pin", "export", "--format", "curl"]])
+def test_a_pinset_is_not_expected_where_there_is_none(tmp_path, arguments):
+    (tmp_path / "pinfold.yaml").write_text("workers: 1")
+    done = run_pinfold(*arguments, "--config", "pinfold.yaml", "--pinset", "p", cwd=tmp_path)
+    assert done.returncode == (2 if arguments[0] == "trust" else 1)
+    assert "there is no pinset p" in done.stderr and "pinsets is empty" in done.stderr
+    assert "expected" not in done.stderr

@@ -29,12 +29,12 @@ struct Explain: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Check whether a client with this address is served.", valueName: "address"))
+            "Also check whether a client with this address is served.", valueName: "address"))
     var client: String?
 
     @Option(
         help: ArgumentHelp(
-            "Use this address of the host instead of resolving its name; repeatable.",
+            "Use this address for the host instead of resolving its name; repeatable.",
             valueName: "address"))
     var address: [String] = []
 

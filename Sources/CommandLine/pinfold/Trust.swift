@@ -75,7 +75,7 @@ struct Trust: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The OCSP response that the server staples, in DER; verified as with "
+            "A file with the OCSP response that the server staples, in DER; verified as with "
                 + "`ocspStapling: required`.", valueName: "file"))
     var ocsp: String?
 

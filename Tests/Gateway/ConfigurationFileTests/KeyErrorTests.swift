@@ -194,7 +194,9 @@ struct KeyErrorTests {
         text: String, place: String
     ) {
         #expect(
-            errors(of: text) == ["gateway.yaml:\(place): not yet supported; expected no such key"])
+            errors(of: text) == [
+                "gateway.yaml:\(place): not yet supported; expected the key to be absent"
+            ])
     }
 
     @Test func `all errors are reported in the order of the file`() {

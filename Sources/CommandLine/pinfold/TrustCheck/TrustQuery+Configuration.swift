@@ -38,8 +38,9 @@ extension TrustQuery {
         guard let found = configuration.pinsets.first(where: { $0.pinset.name == name }) else {
             let names = configuration.pinsets.map(\.pinset.name).sorted()
             throw TrustQueryError(
-                "there is no pinset \(name); expected one of "
-                    + (names.isEmpty ? "none" : names.joined(separator: ", ")))
+                "there is no pinset \(name); "
+                    + (names.isEmpty
+                        ? "pinsets is empty" : "expected one of \(names.joined(separator: ", "))"))
         }
         pinsets = [found.pinset]
     }

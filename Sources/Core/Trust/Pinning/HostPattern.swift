@@ -22,7 +22,7 @@ package enum HostPatternError: Error, Hashable, Sendable, CaseIterable {
         case .url: "it is a URL; write its host alone, as in 'example.com' or 'example.com:8443'"
         case .port: "the port is not a number from 1 to 65535"
         case .wildcardPosition:
-            "a wildcard may stand only at the start, as '*.' (one label) or '**.' (any depth)"
+            "a wildcard is allowed only at the start, as '*.' (one label) or '**.' (any depth)"
         case .wildcardAlone: "a wildcard needs a domain after it, as in '*.example.com'"
         case .wildcardOverAddress: "an address cannot have a wildcard"
         case .address: "not an IP address; IPv6 is written '::1', or '[::1]:443' with a port"

@@ -111,8 +111,9 @@ package struct PinExport: Sendable {
         let names = configuration.pinsets.map(\.pinset.name)
         guard names.contains(name) else {
             throw PinFormatError(
-                "--pinset", "there is no pinset \(name)",
-                expected: "one of \(names.joined(separator: ", "))")
+                "--pinset",
+                "there is no pinset \(name)" + (names.isEmpty ? ", because pinsets is empty" : ""),
+                expected: names.isEmpty ? "" : "one of \(names.joined(separator: ", "))")
         }
     }
 

@@ -16,7 +16,7 @@ struct Section {
             let path = Section.path(field.path, entry.key)
             if later.contains(entry.key) {
                 field.validation.report(
-                    entry.keyOrigin, path, "not yet supported", expected: "no such key")
+                    entry.keyOrigin, path, "not yet supported", expected: "the key to be absent")
                 continue
             }
             let known = keys + later

@@ -12,7 +12,7 @@ package enum OkHttpFormat {
             let place = "line \(call.line)"
             guard let host = call.arguments.first, call.arguments.count > 1 else {
                 throw PinFormatError(
-                    place, "add has \(call.arguments.count) string arguments",
+                    place, "add has too few string arguments",
                     expected: "a host pattern and pins, as in add(\"a.example\", \"sha256/…\")")
             }
             let pattern = try PinFormat.pattern(host, at: place)

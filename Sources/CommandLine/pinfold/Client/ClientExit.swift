@@ -39,7 +39,7 @@ enum ClientExit: Int32, CaseIterable {
         case .url: "the URL is malformed"
         case .proxyNameNotResolved: "the proxy's name cannot be resolved, or its URL is malformed"
         case .nameNotResolved: "the host's name cannot be resolved"
-        case .notConnected: "the server or the proxy cannot be connected to"
+        case .notConnected: "cannot connect to the server or the proxy"
         case .incomplete: "the content ended early"
         case .status: "the status is 400 or above"
         case .file: "a file or standard output cannot be written, or a file already exists"

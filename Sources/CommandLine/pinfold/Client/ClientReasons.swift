@@ -49,7 +49,7 @@ extension ClientError.Reason {
             "the options contradict each other, or refer to something that does not exist"
         case .clearTextRefused: "requests to pinned servers are not sent in clear text"
         case .nameNotResolved: "the host's name cannot be resolved"
-        case .cannotConnect: "the server cannot be connected to"
+        case .cannotConnect: "cannot connect to the server"
         case .invalidProxy: "the proxy's URL is invalid"
         case .proxyFailed: "the proxy could not be reached, is not trusted, or refused the request"
         case .proxyAuthenticationRequired: "the proxy requires a valid user name and password"

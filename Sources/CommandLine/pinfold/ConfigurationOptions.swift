@@ -7,8 +7,8 @@ struct ConfigurationOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             """
-            The configuration file. Without this option, no file is read, and the built-in defaults \
-            apply: a forward proxy on 127.0.0.1:8080 for loopback clients only, and the \
+            The configuration file. Without this option, no file is read, and the built-in \
+            defaults apply: a forward proxy on 127.0.0.1:8080 for loopback clients only, and the \
             administration on 127.0.0.1:9090.
             """, valueName: "file"))
     var config: String?

@@ -106,8 +106,8 @@ package final class PinReporter: Sendable {
     /// those of the others go to the new destinations. Failures that were only counted, of pinsets
     /// that have changed, are reported.
     ///
-    /// Must be called before servers are judged by the new configuration: from now on, matches are
-    /// counted for its pins.
+    /// Must be called before anybody judges servers by it: what is counted from now on belongs to
+    /// its pins.
     package func configure(_ settings: Settings) {
         let counts = use?.counts() ?? [:]
         core.state.withLock { state in

@@ -3,9 +3,9 @@ import HTTPCore
 /// An `Accept` field as a list of media ranges with weights (RFC 9110 section 12.5.1).
 ///
 /// A member that is not well-formed is left out; an absent or empty field accepts everything.
-package struct AcceptedMediaTypes: Sendable, Equatable {
+public struct AcceptedMediaTypes: Sendable, Equatable {
     /// The most members that are considered; further ones are ignored.
-    package static let maximumMembers = 64
+    public static let maximumMembers = 64
 
     fileprivate struct Member: Sendable, Equatable {
         var type: String
@@ -25,7 +25,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
     private let acceptsAll: Bool
 
     /// The list of a field's value; several fields' values joined with commas. `nil` is no field.
-    package init(_ value: String?) {
+    public init(_ value: String?) {
         let value = value ?? ""
         acceptsAll = value.utf8.allSatisfy(ASCII.isWhitespace)
         for text in AcceptedMediaTypes.split(value, at: ",").prefix(Self.maximumMembers) {
@@ -35,7 +35,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
 
     /// The weight, in thousandths, of a type such as `text/plain` (in lower case), with its version
     /// if it has one. Parameters other than `version` and `q` are ignored. 0 means not accepted.
-    package func weight(of type: StaticString, version: String? = nil) -> Int {
+    public func weight(of type: StaticString, version: String? = nil) -> Int {
         if acceptsAll { return 1000 }
         let name = String(describing: type)
         var best: Member?
@@ -53,7 +53,7 @@ package struct AcceptedMediaTypes: Sendable, Equatable {
     }
 
     /// Whether JSON is preferred to plain text; false if both have the same weight.
-    package var prefersJSON: Bool {
+    public var prefersJSON: Bool {
         weight(of: "application/json") > weight(of: "text/plain")
     }
 

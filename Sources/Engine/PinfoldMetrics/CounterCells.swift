@@ -7,13 +7,13 @@ import Synchronization
 /// at slightly different moments.
 ///
 /// The block owns nothing: whoever allocated it frees it.
-package struct CounterCells: @unchecked Sendable {
+public struct CounterCells: @unchecked Sendable {
     @usableFromInline let cells: UnsafeMutablePointer<Atomic<UInt64>>
     /// How many counters there are.
-    package let count: Int
+    public let count: Int
 
     /// Allocates `count` counters at zero.
-    package static func allocate(count: Int) -> CounterCells {
+    public static func allocate(count: Int) -> CounterCells {
         let cells = UnsafeMutablePointer<Atomic<UInt64>>.allocate(capacity: count)
         for index in 0..<count { (cells + index).initialize(to: Atomic(0)) }
         return CounterCells(cells: cells, count: count)
@@ -66,14 +66,14 @@ package struct CounterCells: @unchecked Sendable {
     }
 
     /// Frees the counters; no thread may use them any more.
-    package func deallocate() {
+    public func deallocate() {
         cells.deinitialize(count: count)
         cells.deallocate()
     }
 
     /// Adds to a counter, wrapping; only the writing thread may call this.
     @inlinable @inline(__always)
-    package func add(_ amount: UInt64, to index: Int) {
+    public func add(_ amount: UInt64, to index: Int) {
         assert(index >= 0 && index < count)
         let value = cells[index].load(ordering: .relaxed)
         cells[index].store(value &+ amount, ordering: .relaxed)
@@ -81,14 +81,14 @@ package struct CounterCells: @unchecked Sendable {
 
     /// Sets a counter; only the writing thread may call this.
     @inlinable @inline(__always)
-    package func set(_ value: UInt64, at index: Int) {
+    public func set(_ value: UInt64, at index: Int) {
         assert(index >= 0 && index < count)
         cells[index].store(value, ordering: .relaxed)
     }
 
     /// A counter's value, from any thread.
     @inlinable @inline(__always)
-    package subscript(index: Int) -> UInt64 {
+    public subscript(index: Int) -> UInt64 {
         assert(index >= 0 && index < count)
         return cells[index].load(ordering: .relaxed)
     }

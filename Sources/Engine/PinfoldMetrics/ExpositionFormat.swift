@@ -1,12 +1,12 @@
 /// The formats of `/metrics`.
-package enum ExpositionFormat: Sendable, CaseIterable {
+public enum ExpositionFormat: Sendable, CaseIterable {
     /// Prometheus text format 0.0.4.
     case text
     /// OpenMetrics 1.0.0.
     case openMetrics
 
     /// The `Content-Type` of an exposition.
-    package var contentType: StaticString {
+    public var contentType: StaticString {
         switch self {
         case .text: "text/plain; version=0.0.4; charset=utf-8"
         case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -16,7 +16,7 @@ package enum ExpositionFormat: Sendable, CaseIterable {
     /// The format for a request's `Accept` field (`nil`: no such field): the one with the higher
     /// weight; the text format if they are equal, and also if neither is accepted, as a scraper is
     /// better served by that than by an error.
-    package init(accept: String?) {
+    public init(accept: String?) {
         let accepted = AcceptedMediaTypes(accept)
         let text = accepted.weight(of: "text/plain", version: "0.0.4")
         let openMetrics = accepted.weight(of: "application/openmetrics-text", version: "1.0.0")

@@ -1,5 +1,5 @@
 /// The type of a metric family, as named by both formats.
-package enum MetricKind: Sendable {
+public enum MetricKind: Sendable {
     case counter, gauge, histogram
     /// Constant facts as labels of a sample with the value 1. In the text format it is a gauge.
     case info
@@ -19,7 +19,7 @@ package enum MetricKind: Sendable {
 /// A family is opened with `family` and its samples follow; families may not be opened twice. Names
 /// are given without the counters' `_total` and the infos' `_info`: the writer adds them where the
 /// format requires them.
-package struct ExpositionWriter: Sendable {
+public struct ExpositionWriter: Sendable {
     private let format: ExpositionFormat
     private var bytes: [UInt8] = []
     private var name: StaticString = ""
@@ -29,13 +29,13 @@ package struct ExpositionWriter: Sendable {
     private var prefix: [UInt8] = []
 
     /// An empty exposition.
-    package init(format: ExpositionFormat) {
+    public init(format: ExpositionFormat) {
         self.format = format
         bytes.reserveCapacity(32 * 1024)
     }
 
     /// Opens a family. `unit` is the name's ending (`seconds`, `bytes`), where it has one.
-    package mutating func family(
+    public mutating func family(
         _ name: StaticString, _ kind: MetricKind, help: StaticString, unit: StaticString? = nil
     ) {
         self.name = name
@@ -54,24 +54,24 @@ package struct ExpositionWriter: Sendable {
     }
 
     /// A sample of the open family; `labels` as `LabelText` renders them.
-    package mutating func sample(_ labels: LabelText, _ value: UInt64) {
+    public mutating func sample(_ labels: LabelText, _ value: UInt64) {
         begin(labels)
         end(value)
     }
 
     /// A sample of the open family without labels.
-    package mutating func sample(_ value: UInt64) {
+    public mutating func sample(_ value: UInt64) {
         sample(.none, value)
     }
 
     /// A sample of the open family whose value may be negative.
-    package mutating func sample(_ labels: LabelText = .none, signed value: Int64) {
+    public mutating func sample(_ labels: LabelText = .none, signed value: Int64) {
         begin(labels)
         end(signed: value)
     }
 
     /// A sample of the open family, given in millionths.
-    package mutating func sample(_ labels: LabelText = .none, millionths value: UInt64) {
+    public mutating func sample(_ labels: LabelText = .none, millionths value: UInt64) {
         begin(labels)
         end(millionths: value)
     }
@@ -169,7 +169,7 @@ package struct ExpositionWriter: Sendable {
     }
 
     /// Ends the exposition and returns its bytes.
-    package consuming func finish() -> [UInt8] {
+    public consuming func finish() -> [UInt8] {
         if format == .openMetrics { append("# EOF\n") }
         return bytes
     }
@@ -275,36 +275,36 @@ enum DecimalText {
 }
 
 /// Labels as they stand between the braces of a sample, already escaped.
-package struct LabelText: Sendable, Equatable {
+public struct LabelText: Sendable, Equatable {
     /// The text's bytes.
     private(set) var bytes: [UInt8]
 
     /// No labels.
-    package static let none = LabelText(bytes: [])
+    public static let none = LabelText(bytes: [])
 
     var isEmpty: Bool { bytes.isEmpty }
 
     private init(bytes: [UInt8]) { self.bytes = bytes }
 
     /// Labels written out: the text must be valid as it is.
-    package init(_ text: StaticString) {
+    public init(_ text: StaticString) {
         bytes = text.withUTF8Buffer { Array($0) }
     }
 
     /// One label.
-    package init(_ name: StaticString, _ value: String) {
+    public init(_ name: StaticString, _ value: String) {
         bytes = []
         append(name, value)
     }
 
     /// One label.
-    package init(_ name: StaticString, _ value: StaticString) {
+    public init(_ name: StaticString, _ value: StaticString) {
         bytes = []
         append(name, value)
     }
 
     /// Adds a label behind the ones there are.
-    package mutating func append(_ name: StaticString, _ value: String) {
+    public mutating func append(_ name: StaticString, _ value: String) {
         open(name)
         var value = value
         value.withUTF8 { LabelText.escape($0, quotes: true, into: &bytes) }
@@ -312,7 +312,7 @@ package struct LabelText: Sendable, Equatable {
     }
 
     /// Adds a label behind the ones there are.
-    package mutating func append(_ name: StaticString, _ value: StaticString) {
+    public mutating func append(_ name: StaticString, _ value: StaticString) {
         open(name)
         value.withUTF8Buffer { LabelText.escape($0, quotes: true, into: &bytes) }
         bytes.append(UInt8(ascii: "\""))

@@ -1,5 +1,5 @@
 /// The gauges of a worker for one host entry.
-package enum HostGauge: Int, Sendable, CaseIterable {
+public enum HostGauge: Int, Sendable, CaseIterable {
     /// Connections to its servers.
     case open
     /// Connections that no exchange uses.
@@ -60,7 +60,7 @@ extension WorkerMetrics {
     }
 
     /// Adds to a gauge of a host entry, and to the total gauge.
-    package func adjust(_ gauge: HostGauge, host: LabelIndex, by change: Int64) {
+    public func adjust(_ gauge: HostGauge, host: LabelIndex, by change: Int64) {
         adjust(gauge.total, by: change)
         own(host)?.add(UInt64(bitPattern: change), to: gauge.rawValue)
     }
@@ -69,7 +69,7 @@ extension WorkerMetrics {
     /// - Parameters:
     ///   - notAfter: in seconds since 1970.
     ///   - now: in seconds since 1970.
-    package func noteCertificate(host: LabelIndex, notAfter: Int64, at now: Int64) {
+    public func noteCertificate(host: LabelIndex, notAfter: Int64, at now: Int64) {
         note(notAfter, at: now, host: host, HostLayout.certificates)
     }
 
@@ -78,7 +78,7 @@ extension WorkerMetrics {
     /// - Parameters:
     ///   - notAfter: in seconds since 1970.
     ///   - now: in seconds since 1970.
-    package func noteChain(host: LabelIndex, notAfter: Int64, at now: Int64) {
+    public func noteChain(host: LabelIndex, notAfter: Int64, at now: Int64) {
         note(notAfter, at: now, host: host, HostLayout.chains)
     }
 
@@ -98,20 +98,20 @@ extension WorkerMetrics {
     }
 
     /// Counts a client that rejects the certificate issued for a host.
-    package func countRejection(host: LabelIndex) {
+    public func countRejection(host: LabelIndex) {
         block(host, of: hosts).add(1, to: HostLayout.rejections)
     }
 
     /// Counts a client that has given up an intercepted tunnel to a host without a request.
-    package func countGivenUp(host: LabelIndex) {
+    public func countGivenUp(host: LabelIndex) {
         block(host, of: hosts).add(1, to: HostLayout.givenUp)
     }
 
     /// How often clients rejected certificates issued for hosts of an entry. From any thread.
-    package func rejections(host: LabelIndex) -> UInt64 { value(host, HostLayout.rejections) }
+    public func rejections(host: LabelIndex) -> UInt64 { value(host, HostLayout.rejections) }
 
     /// A gauge's value for a host entry, from any thread.
-    package func value(_ gauge: HostGauge, host: LabelIndex) -> Int64 {
+    public func value(_ gauge: HostGauge, host: LabelIndex) -> Int64 {
         Int64(bitPattern: value(host, gauge.rawValue))
     }
 

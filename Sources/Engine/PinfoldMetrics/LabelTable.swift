@@ -1,18 +1,18 @@
 /// A name's index in a ``LabelTable``: a slot, and the number of the name among those that the slot
 /// has had. It still stands for the same name after a reload has removed that, and for none once
 /// the slot has been reassigned.
-package struct LabelIndex: Sendable, Hashable {
+public struct LabelIndex: Sendable, Hashable {
     /// The slot of the name's counters.
-    package let slot: UInt32
+    public let slot: UInt32
     /// The number of the name among the slot's names, from 0.
-    package let use: UInt32
+    public let use: UInt32
 
     /// The name for all values that have no slot of their own (any more).
-    package static let other = LabelIndex(slot: 0, use: 0)
+    public static let other = LabelIndex(slot: 0, use: 0)
 
     /// The name number `use` of a slot.
     @inlinable
-    package init(slot: UInt32, use: UInt32) {
+    public init(slot: UInt32, use: UInt32) {
         self.slot = slot
         self.use = use
     }
@@ -25,14 +25,14 @@ package struct LabelIndex: Sendable, Hashable {
 /// with it is counted as before, and if the value returns soon, its series continue. Only when as
 /// many values have been removed as are in force (and at least `retainedLabels`) is the slot of the
 /// value removed first reassigned to a new one, whose counters begin at zero.
-package struct LabelTable: Sendable, Equatable {
+public struct LabelTable: Sendable, Equatable {
     /// The value for everything without a series of its own.
-    package static let overflowLabel = "other"
+    public static let overflowLabel = "other"
     /// How many removed values keep their slots, however few are in force.
-    package static let retainedLabels = 64
+    public static let retainedLabels = 64
     /// The most slots; a value without one is counted with `other`. No configuration comes near
     /// this: it limits the effect of a bug elsewhere.
-    package static let maximumSlots = 1 << 20
+    public static let maximumSlots = 1 << 20
 
     private enum State: Equatable { case inForce, taken, removed }
 
@@ -53,7 +53,7 @@ package struct LabelTable: Sendable, Equatable {
     /// A table with `labels` in force.
     ///
     /// - Parameter permanent: values that no reload removes, in the slots from 1 on.
-    package init(_ labels: [String] = [], permanent: [String] = []) {
+    public init(_ labels: [String] = [], permanent: [String] = []) {
         let fixed = [LabelTable.overflowLabel] + permanent
         slots = fixed.map { Slot(label: $0, use: 0, state: .inForce) }
         self.permanent = fixed.count
@@ -63,7 +63,7 @@ package struct LabelTable: Sendable, Equatable {
 
     /// The indexes of a configuration's values, assigning slots to unknown ones. The configuration
     /// need not come into force.
-    package mutating func indexes(for labels: [String]) -> [LabelIndex] {
+    public mutating func indexes(for labels: [String]) -> [LabelIndex] {
         // Slots that were assigned before and have not come into force are released.
         for slot in slots.indices where slots[slot].state == .taken { remove(slot) }
         // Known values first, so that their slots are not reassigned.
@@ -78,7 +78,7 @@ package struct LabelTable: Sendable, Equatable {
     }
 
     /// Puts the values of a configuration in force, and no others.
-    package mutating func activate(_ labels: [String]) {
+    public mutating func activate(_ labels: [String]) {
         _ = indexes(for: labels)
         let wanted = Set(labels)
         for slot in slots.indices.dropFirst(permanent) where slots[slot].state != .removed {
@@ -115,7 +115,7 @@ package struct LabelTable: Sendable, Equatable {
     }
 
     /// The value at an index; `other` if its slot has another value by now.
-    package subscript(index: LabelIndex) -> String {
+    public subscript(index: LabelIndex) -> String {
         let slot = Int(index.slot)
         guard slots.indices.contains(slot), slots[slot].use == index.use else {
             return LabelTable.overflowLabel
@@ -124,7 +124,7 @@ package struct LabelTable: Sendable, Equatable {
     }
 
     /// The values in force and the permanent ones, but not `other`, by slot.
-    package var inForce: [(index: LabelIndex, label: String)] {
+    public var inForce: [(index: LabelIndex, label: String)] {
         slots.indices.dropFirst().compactMap { slot in
             guard slots[slot].state == .inForce else { return nil }
             return (LabelIndex(slot: UInt32(slot), use: slots[slot].use), slots[slot].label)
@@ -132,5 +132,5 @@ package struct LabelTable: Sendable, Equatable {
     }
 
     /// Each slot's current name, and the number of that name.
-    package var names: [(use: UInt32, label: String)] { slots.map { ($0.use, $0.label) } }
+    public var names: [(use: UInt32, label: String)] { slots.map { ($0.use, $0.label) } }
 }

@@ -1,13 +1,13 @@
 /// A request's method as a label value: a closed set, so that traffic cannot create series.
 ///
 /// The raw values are those of the HTTP core's `Method`, so that one converts by its raw value.
-package enum MetricMethod: UInt8, Sendable, CaseIterable {
+public enum MetricMethod: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, connect, options, trace, patch
     /// Any other method, and a request that ended before its method was known.
     case other
 
     /// The label value: the method's name, or `other`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .get: "GET"
         case .head: "HEAD"
@@ -24,19 +24,19 @@ package enum MetricMethod: UInt8, Sendable, CaseIterable {
 }
 
 /// The class of the status that the client was sent.
-package enum CodeClass: UInt8, Sendable, CaseIterable {
+public enum CodeClass: UInt8, Sendable, CaseIterable {
     /// No status line was sent: the client left, or the connection was cut.
     case none
     case informational, success, redirection, clientError, serverError
 
     /// The class of a status code; `none` for 0 and for what is not a status code.
     @inlinable @inline(__always)
-    package init(status: UInt16) {
+    public init(status: UInt16) {
         self = CodeClass(rawValue: UInt8(truncatingIfNeeded: min(status / 100, 6))) ?? .none
     }
 
     /// The label value: `1xx` … `5xx`, or `none`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .none: "none"
         case .informational: "1xx"
@@ -49,7 +49,7 @@ package enum CodeClass: UInt8, Sendable, CaseIterable {
 }
 
 /// The part of the cache in an exchange.
-package enum CacheResult: UInt8, Sendable, CaseIterable {
+public enum CacheResult: UInt8, Sendable, CaseIterable {
     /// None: a tunnel, an upgrade, or a reply of the gateway.
     case none
     /// Answered from the cache, fresh.
@@ -70,7 +70,7 @@ package enum CacheResult: UInt8, Sendable, CaseIterable {
 
     /// The value of the label and in the access log: `none`, `hit`, `hit_stale`, `revalidated`,
     /// `collapsed`, `miss`, `uncacheable`, `bypass`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .none: "none"
         case .hit: "hit"
@@ -85,7 +85,7 @@ package enum CacheResult: UInt8, Sendable, CaseIterable {
 }
 
 /// A pinset's verdict on a server.
-package enum PinResult: UInt8, Sendable, CaseIterable {
+public enum PinResult: UInt8, Sendable, CaseIterable {
     /// A pin matched, or the pinset's mode does not need one.
     case passed
     /// The chain is trusted, but no pin matched it.
@@ -104,7 +104,7 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
 
     /// The label value: `passed`, `no_pin_matched`, `untrusted_chain`, `host_name_mismatch`,
     /// `policy_refused`, `reported`, `expired`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .passed: "passed"
         case .noPinMatched: "no_pin_matched"
@@ -118,7 +118,7 @@ package enum PinResult: UInt8, Sendable, CaseIterable {
 }
 
 /// The kind of an exchange, which determines how its duration is counted.
-package enum ExchangeKind: UInt8, Sendable, CaseIterable {
+public enum ExchangeKind: UInt8, Sendable, CaseIterable {
     /// A request and its response.
     case request
     /// A tunnel opened by CONNECT.
@@ -129,7 +129,7 @@ package enum ExchangeKind: UInt8, Sendable, CaseIterable {
     case eventStream
 
     /// The label value: `request`, `tunnel`, `upgrade`, `event_stream`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .request: "request"
         case .tunnel: "tunnel"

@@ -1,26 +1,26 @@
 /// Everything that a scrape reads, collected by the gateway at the moment of the scrape.
-package struct MetricsSnapshot: Sendable {
+public struct MetricsSnapshot: Sendable {
     /// The counters of every thread that counts.
-    package var workers: [WorkerMetrics]
+    public var workers: [WorkerMetrics]
     /// Names of listeners.
-    package var listeners: LabelTable
+    public var listeners: LabelTable
     /// Names of host entries.
-    package var hosts: LabelTable
+    public var hosts: LabelTable
     /// Pinset labels.
-    package var pinsets: LabelTable
+    public var pinsets: LabelTable
     /// The tokens of the reasons, by index: those of the error body and the access log.
-    package var reasons: [String]
+    public var reasons: [String]
     /// The tokens of the reasons not to store, by index.
-    package var notStored: [String]
+    public var notStored: [String]
     /// Metrics of the whole gateway.
-    package var service: ServiceMetrics
+    public var service: ServiceMetrics
     /// Metrics of the process; `nil` if they cannot be read.
-    package var process: ProcessMetrics?
+    public var process: ProcessMetrics?
     /// The build.
-    package var build: BuildInfo
+    public var build: BuildInfo
 
     /// A snapshot of these parts.
-    package init(
+    public init(
         workers: [WorkerMetrics], listeners: LabelTable = LabelTable(),
         hosts: LabelTable = LabelTable(), pinsets: LabelTable = LabelTable(),
         reasons: [String] = [], notStored: [String] = [], service: ServiceMetrics,
@@ -38,7 +38,7 @@ package struct MetricsSnapshot: Sendable {
     }
 
     /// The exposition of everything, in a format.
-    package func exposition(_ format: ExpositionFormat) -> [UInt8] {
+    public func exposition(_ format: ExpositionFormat) -> [UInt8] {
         var writer = ExpositionWriter(format: format)
         writer.writeExchanges(self)
         writer.writeWorkerFamilies(self)

@@ -2,20 +2,20 @@ import Synchronization
 
 /// How often servers' chains contained one pin of one pinset. It is shared by all threads: only
 /// handshakes add to it, which is not often enough to need a counter per thread.
-package final class PinCounter: Sendable {
+public final class PinCounter: Sendable {
     private let matches = Atomic<UInt64>(0)
 
-    package init() {}
+    public init() {}
 
     /// Counts an evaluation of a server whose chain contained the pin.
-    package func add() { matches.wrappingAdd(1, ordering: .relaxed) }
+    public func add() { matches.wrappingAdd(1, ordering: .relaxed) }
 
     /// The count.
-    package var value: UInt64 { matches.load(ordering: .relaxed) }
+    public var value: UInt64 { matches.load(ordering: .relaxed) }
 }
 
 /// The counts of a pin.
-package struct PinMetrics: Sendable, Equatable {
+public struct PinMetrics: Sendable, Equatable {
     /// The label value for pins without a counter of their own.
     static let otherLabel = "other"
     /// The number of characters of a digest in the label: base64 or hexadecimal, at least 48 bits.
@@ -24,11 +24,11 @@ package struct PinMetrics: Sendable, Equatable {
 
     /// The pin as it is reported, ready to paste; `nil` for all pins without a counter of their
     /// own.
-    package var text: String?
-    package var matches: UInt64
+    public var text: String?
+    public var matches: UInt64
 
     /// The count of a pin, or of several.
-    package init(text: String?, matches: UInt64) {
+    public init(text: String?, matches: UInt64) {
         self.text = text
         self.matches = matches
     }

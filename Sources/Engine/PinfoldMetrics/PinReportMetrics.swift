@@ -1,17 +1,17 @@
 /// Reports of pin failures.
-package struct PinReportMetrics: Sendable, Equatable {
+public struct PinReportMetrics: Sendable, Equatable {
     /// The results for failures and their reports since the start: values of the label `result`, in
     /// the order in which they are listed.
-    package var results: [(label: String, total: UInt64)] = []
+    public var results: [(label: String, total: UInt64)] = []
     /// Reports waiting for delivery.
-    package var waiting: UInt64 = 0
+    public var waiting: UInt64 = 0
     /// Their bytes.
-    package var waitingBytes: UInt64 = 0
+    public var waitingBytes: UInt64 = 0
 
     /// Metrics at zero, to be filled in.
-    package init() {}
+    public init() {}
 
-    package static func == (left: PinReportMetrics, right: PinReportMetrics) -> Bool {
+    public static func == (left: PinReportMetrics, right: PinReportMetrics) -> Bool {
         left.waiting == right.waiting && left.waitingBytes == right.waitingBytes
             && left.results.elementsEqual(right.results, by: ==)
     }

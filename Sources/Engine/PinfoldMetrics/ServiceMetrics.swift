@@ -1,61 +1,61 @@
 /// Metrics of the whole gateway, not of a worker, read from their owners at the moment of a scrape.
-package struct ServiceMetrics: Sendable {
+public struct ServiceMetrics: Sendable {
     /// The memory tier of the cache; `nil` if the cache is disabled.
-    package var memoryTier: CacheTierMetrics?
+    public var memoryTier: CacheTierMetrics?
     /// Bytes of the heap for the memory tier's larger entries, including holes; 0 if there is none.
-    package var memoryHeapBytes: UInt64 = 0
+    public var memoryHeapBytes: UInt64 = 0
     /// The disk tier of the cache; `nil` if none is configured.
-    package var diskTier: CacheTierMetrics?
+    public var diskTier: CacheTierMetrics?
     /// The disk tier's files and what happened to them; `nil` without a disk tier.
-    package var disk: DiskMetrics?
+    public var disk: DiskMetrics?
     /// The queue of the store thread; `nil` without a disk tier.
-    package var storeQueue: StoreQueueMetrics?
+    public var storeQueue: StoreQueueMetrics?
     /// The state of the disk tier, one of `DiskTierState`.
-    package var diskState: DiskTierState = .off
+    public var diskState: DiskTierState = .off
     /// Lines of the access log.
-    package var accessLog = AccessLogMetrics()
+    public var accessLog = AccessLogMetrics()
     /// Lines of the operational log.
-    package var operationalLog = OperationalLogMetrics()
+    public var operationalLog = OperationalLogMetrics()
     /// Certificates issued for intercepted tunnels.
-    package var interception = InterceptionMetrics()
+    public var interception = InterceptionMetrics()
     /// Reports of pin failures.
-    package var pinReports = PinReportMetrics()
+    public var pinReports = PinReportMetrics()
     /// The activity indicator's state and transitions.
-    package var activity: StateMetric?
+    public var activity: StateMetric?
     /// The reachability of each host entry's servers.
-    package var reachability: [ReachabilityMetrics] = []
+    public var reachability: [ReachabilityMetrics] = []
     /// The pinsets of the configuration in force.
-    package var pinsets: [PinsetMetrics] = []
+    public var pinsets: [PinsetMetrics] = []
     /// The certificates that the gateway itself presents.
-    package var ownCertificates: [OwnCertificateMetrics] = []
+    public var ownCertificates: [OwnCertificateMetrics] = []
     /// The number of the configuration in force: 1 at the start, incremented by each reload.
-    package var configurationGeneration: UInt64 = 1
+    public var configurationGeneration: UInt64 = 1
     /// Whether the latest reload succeeded and no watched file is unusable; `true` before the
     /// first.
-    package var lastReloadSucceeded = true
+    public var lastReloadSucceeded = true
     /// The watched files, each once.
-    package var watchedFiles: [WatchedFileMetrics] = []
+    public var watchedFiles: [WatchedFileMetrics] = []
     /// How often watched files had changed but could not be used.
-    package var fileRefusals: UInt64 = 0
+    public var fileRefusals: UInt64 = 0
     /// When the configuration in force was loaded, in milliseconds since 1970.
-    package var configurationLoadedMilliseconds: UInt64 = 0
+    public var configurationLoadedMilliseconds: UInt64 = 0
     /// The moment of the scrape, in seconds since 1970.
-    package var wallSeconds: Int64 = 0
+    public var wallSeconds: Int64 = 0
     /// `limits.upstreamPerHost`: the limit on connections to one server; `nil` before the start.
-    package var connectionLimit: UInt64?
+    public var connectionLimit: UInt64?
     /// `limits.pending`: the limit on exchanges waiting for a connection to one server.
-    package var waitingLimit: UInt64?
+    public var waitingLimit: UInt64?
     /// Whether the gateway accepts new work: its listeners are up and it is not draining.
-    package var isReady = true
+    public var isReady = true
 
     /// Metrics at zero, to be filled in.
-    package init() {}
+    public init() {}
 }
 
 /// A certificate that the gateway itself presents, or issues with.
-package struct OwnCertificateMetrics: Sendable, Equatable {
+public struct OwnCertificateMetrics: Sendable, Equatable {
     /// To what it is presented: the label value.
-    package enum Use: String, Sendable {
+    public enum Use: String, Sendable {
         /// The clients of a listener.
         case listener
         /// Not presented: it issues the certificates for intercepted tunnels.
@@ -64,14 +64,14 @@ package struct OwnCertificateMetrics: Sendable, Equatable {
         case client
     }
 
-    package var use: Use
+    public var use: Use
     /// The absolute path of its file.
-    package var file: String
+    public var file: String
     /// When it expires, in seconds since 1970.
-    package var notAfter: Int64
+    public var notAfter: Int64
 
     /// A certificate of these metrics.
-    package init(use: Use, file: String, notAfter: Int64) {
+    public init(use: Use, file: String, notAfter: Int64) {
         self.use = use
         self.file = file
         self.notAfter = notAfter
@@ -79,7 +79,7 @@ package struct OwnCertificateMetrics: Sendable, Equatable {
 }
 
 /// The state of a watched file.
-package enum WatchedFileState: UInt8, Sendable, CaseIterable {
+public enum WatchedFileState: UInt8, Sendable, CaseIterable {
     /// The file's current content is in force.
     case current
     /// A newer content that the file had before is in force.
@@ -88,7 +88,7 @@ package enum WatchedFileState: UInt8, Sendable, CaseIterable {
     case unusable
 
     /// The label value: `current`, `outdated`, `unusable`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .current: "current"
         case .outdated: "outdated"
@@ -98,32 +98,32 @@ package enum WatchedFileState: UInt8, Sendable, CaseIterable {
 }
 
 /// A watched file.
-package struct WatchedFileMetrics: Sendable, Equatable {
+public struct WatchedFileMetrics: Sendable, Equatable {
     /// Its absolute path.
-    package var path: String
-    package var state: WatchedFileState
+    public var path: String
+    public var state: WatchedFileState
 
-    package init(path: String, state: WatchedFileState) {
+    public init(path: String, state: WatchedFileState) {
         self.path = path
         self.state = state
     }
 }
 
 /// A pinset of the configuration in force.
-package struct PinsetMetrics: Sendable, Equatable {
+public struct PinsetMetrics: Sendable, Equatable {
     /// Its label.
-    package var label: String
+    public var label: String
     /// Its pins, each once; the last may stand for all pins without a counter of their own.
-    package var pins: [PinMetrics]
+    public var pins: [PinMetrics]
     /// Whether a server that no pin matches is refused.
-    package var isEnforced: Bool
+    public var isEnforced: Bool
     /// When it expires, in seconds since 1970; `nil` if never.
-    package var expires: Int64?
+    public var expires: Int64?
     /// Whether its pins are only reported once it has expired.
-    package var isReportedAfter: Bool
+    public var isReportedAfter: Bool
 
     /// A pinset of these metrics.
-    package init(
+    public init(
         label: String, pins: [PinMetrics] = [], isEnforced: Bool = true, expires: Int64? = nil,
         isReportedAfter: Bool = false
     ) {
@@ -136,18 +136,18 @@ package struct PinsetMetrics: Sendable, Equatable {
 }
 
 /// One tier of the cache.
-package struct CacheTierMetrics: Sendable, Equatable {
+public struct CacheTierMetrics: Sendable, Equatable {
     /// Bytes used by the entries.
-    package var bytes: UInt64 = 0
+    public var bytes: UInt64 = 0
     /// The configured limit of `bytes`.
-    package var limitBytes: UInt64 = 0
+    public var limitBytes: UInt64 = 0
     /// The number of entries.
-    package var entries: UInt64 = 0
+    public var entries: UInt64 = 0
     /// Entries removed to make room, since the start.
-    package var evictions: UInt64 = 0
+    public var evictions: UInt64 = 0
 
     /// A tier of these metrics.
-    package init(
+    public init(
         bytes: UInt64 = 0, limitBytes: UInt64 = 0, entries: UInt64 = 0, evictions: UInt64 = 0
     ) {
         self.bytes = bytes
@@ -158,39 +158,39 @@ package struct CacheTierMetrics: Sendable, Equatable {
 }
 
 /// The disk tier's files and what happened to them.
-package struct DiskMetrics: Sendable, Equatable {
+public struct DiskMetrics: Sendable, Equatable {
     /// Bytes of the database's file.
-    package var databaseBytes: UInt64 = 0
+    public var databaseBytes: UInt64 = 0
     /// Bytes of its write-ahead log's file.
-    package var logBytes: UInt64 = 0
+    public var logBytes: UInt64 = 0
     /// Responses written, since the start.
-    package var writes: UInt64 = 0
+    public var writes: UInt64 = 0
     /// Responses removed because there were too many bytes, since the start.
-    package var evictedForBytes: UInt64 = 0
+    public var evictedForBytes: UInt64 = 0
     /// Responses removed because there were too many of them.
-    package var evictedForEntries: UInt64 = 0
+    public var evictedForEntries: UInt64 = 0
     /// Responses removed because there were too many variants of one URL.
-    package var evictedForVariants: UInt64 = 0
+    public var evictedForVariants: UInt64 = 0
     /// Times that the database was recreated: it was damaged, or its files were missing.
-    package var restarts: UInt64 = 0
+    public var restarts: UInt64 = 0
 
     /// Metrics at zero, to be filled in.
-    package init() {}
+    public init() {}
 }
 
 /// The queue of the thread that writes the disk tier.
-package struct StoreQueueMetrics: Sendable, Equatable {
+public struct StoreQueueMetrics: Sendable, Equatable {
     /// Bytes queued now.
-    package var bytes: UInt64 = 0
+    public var bytes: UInt64 = 0
     /// Operations queued now.
-    package var operations: UInt64 = 0
+    public var operations: UInt64 = 0
     /// Responses that were not stored because the queue was full, since the start.
-    package var dropped: UInt64 = 0
+    public var dropped: UInt64 = 0
     /// Entries that failed their checksum and were dropped, since the start.
-    package var damaged: UInt64 = 0
+    public var damaged: UInt64 = 0
 
     /// A queue of these metrics.
-    package init(
+    public init(
         bytes: UInt64 = 0, operations: UInt64 = 0, dropped: UInt64 = 0, damaged: UInt64 = 0
     ) {
         self.bytes = bytes
@@ -201,7 +201,7 @@ package struct StoreQueueMetrics: Sendable, Equatable {
 }
 
 /// Whether the disk tier works.
-package enum DiskTierState: UInt8, Sendable, CaseIterable {
+public enum DiskTierState: UInt8, Sendable, CaseIterable {
     /// Not configured.
     case off
     /// The store thread is still opening the database.
@@ -212,7 +212,7 @@ package enum DiskTierState: UInt8, Sendable, CaseIterable {
     case failed
 
     /// The label value: `off`, `opening`, `on`, `failed`.
-    package var label: StaticString {
+    public var label: StaticString {
         switch self {
         case .off: "off"
         case .opening: "opening"
@@ -223,49 +223,49 @@ package enum DiskTierState: UInt8, Sendable, CaseIterable {
 }
 
 /// Certificates for intercepted tunnels. All but the first two count since the start.
-package struct InterceptionMetrics: Sendable, Equatable {
+public struct InterceptionMetrics: Sendable, Equatable {
     /// Certificates currently kept.
-    package var kept: UInt64 = 0
+    public var kept: UInt64 = 0
     /// Names currently waiting for a certificate.
-    package var waiting: UInt64 = 0
+    public var waiting: UInt64 = 0
     /// Certificates issued.
-    package var issued: UInt64 = 0
+    public var issued: UInt64 = 0
     /// Handshakes that got a cached certificate.
-    package var hits: UInt64 = 0
+    public var hits: UInt64 = 0
     /// Handshakes that shared a signature with another one.
-    package var coalesced: UInt64 = 0
+    public var coalesced: UInt64 = 0
     /// Handshakes that got no certificate.
-    package var failures: UInt64 = 0
+    public var failures: UInt64 = 0
 
     /// Metrics at zero, to be filled in.
-    package init() {}
+    public init() {}
 }
 
 /// The access log's lines since the start, by result.
-package struct AccessLogMetrics: Sendable, Equatable {
+public struct AccessLogMetrics: Sendable, Equatable {
     /// Lines written.
-    package var written: UInt64 = 0
+    public var written: UInt64 = 0
     /// Lines dropped: the queue was full, or writing failed.
-    package var dropped: UInt64 = 0
+    public var dropped: UInt64 = 0
 
     /// These numbers of lines.
-    package init(written: UInt64 = 0, dropped: UInt64 = 0) {
+    public init(written: UInt64 = 0, dropped: UInt64 = 0) {
         self.written = written
         self.dropped = dropped
     }
 }
 
 /// The operational log's lines since the start, by result.
-package struct OperationalLogMetrics: Sendable, Equatable {
+public struct OperationalLogMetrics: Sendable, Equatable {
     /// Lines written.
-    package var written: UInt64 = 0
+    public var written: UInt64 = 0
     /// Lines dropped: the queue was full, or writing failed.
-    package var dropped: UInt64 = 0
+    public var dropped: UInt64 = 0
     /// Messages not written because there were too many similar ones; their number was written.
-    package var suppressed: UInt64 = 0
+    public var suppressed: UInt64 = 0
 
     /// These numbers of lines.
-    package init(written: UInt64 = 0, dropped: UInt64 = 0, suppressed: UInt64 = 0) {
+    public init(written: UInt64 = 0, dropped: UInt64 = 0, suppressed: UInt64 = 0) {
         self.written = written
         self.dropped = dropped
         self.suppressed = suppressed
@@ -274,46 +274,46 @@ package struct OperationalLogMetrics: Sendable, Equatable {
 
 /// A state machine as metrics: one gauge per state, one of which is 1, and a counter per state
 /// entered.
-package struct StateMetric: Sendable, Equatable {
+public struct StateMetric: Sendable, Equatable {
     /// One state: its label value, and how often it was entered.
-    package struct Entry: Sendable, Equatable {
+    public struct Entry: Sendable, Equatable {
         /// The label value.
-        package var label: String
+        public var label: String
         /// How often it was entered from another state.
-        package var transitions: UInt64
+        public var transitions: UInt64
 
         /// A state of this name.
-        package init(label: String, transitions: UInt64) {
+        public init(label: String, transitions: UInt64) {
             self.label = label
             self.transitions = transitions
         }
     }
 
     /// The states, in the order in which they are listed.
-    package var states: [Entry]
+    public var states: [Entry]
     /// The index of the current state.
-    package var current: Int
+    public var current: Int
 
     /// A machine in the state `current` of `states`.
-    package init(states: [Entry], current: Int) {
+    public init(states: [Entry], current: Int) {
         self.states = states
         self.current = current
     }
 }
 
 /// The reachability of a host entry's servers.
-package struct ReachabilityMetrics: Sendable {
+public struct ReachabilityMetrics: Sendable {
     /// One state of reachability.
-    package struct State: Sendable {
+    public struct State: Sendable {
         /// The label value.
-        package var label: StaticString
+        public var label: StaticString
         /// Servers currently in this state.
-        package var servers: UInt64
+        public var servers: UInt64
         /// How often servers have entered it from another one.
-        package var transitions: UInt64
+        public var transitions: UInt64
 
         /// A state of these metrics.
-        package init(label: StaticString, servers: UInt64, transitions: UInt64) {
+        public init(label: StaticString, servers: UInt64, transitions: UInt64) {
             self.label = label
             self.servers = servers
             self.transitions = transitions
@@ -321,47 +321,47 @@ package struct ReachabilityMetrics: Sendable {
     }
 
     /// The host entry's name.
-    package var label: String
+    public var label: String
     /// All states, in the order in which they are listed.
-    package var states: [State]
+    public var states: [State]
 
     /// The metrics of the host entry named `label`.
-    package init(label: String, states: [State]) {
+    public init(label: String, states: [State]) {
         self.label = label
         self.states = states
     }
 }
 
 /// The operating system's metrics of the process.
-package struct ProcessMetrics: Sendable, Equatable {
+public struct ProcessMetrics: Sendable, Equatable {
     /// User and system time, in microseconds.
-    package var cpuMicroseconds: UInt64 = 0
+    public var cpuMicroseconds: UInt64 = 0
     /// Memory in RAM, in bytes.
-    package var residentBytes: UInt64 = 0
+    public var residentBytes: UInt64 = 0
     /// Address space, in bytes.
-    package var virtualBytes: UInt64 = 0
+    public var virtualBytes: UInt64 = 0
     /// Descriptors open.
-    package var openDescriptors: UInt64 = 0
+    public var openDescriptors: UInt64 = 0
     /// The soft limit of descriptors; `nil` if there is none.
-    package var maximumDescriptors: UInt64?
+    public var maximumDescriptors: UInt64?
     /// When the process started, in milliseconds since 1970.
-    package var startMilliseconds: UInt64 = 0
+    public var startMilliseconds: UInt64 = 0
 
     /// Metrics at zero, to be filled in.
-    package init() {}
+    public init() {}
 }
 
 /// The build.
-package struct BuildInfo: Sendable, Equatable {
+public struct BuildInfo: Sendable, Equatable {
     /// The version, as `pinfold --version` prints it.
-    package var version: String
+    public var version: String
     /// The commit, or `unknown`.
-    package var revision: String
+    public var revision: String
     /// The compiler's version, or `unknown`.
-    package var swiftVersion: String
+    public var swiftVersion: String
 
     /// A build of these names.
-    package init(version: String, revision: String = "unknown", swiftVersion: String = "unknown") {
+    public init(version: String, revision: String = "unknown", swiftVersion: String = "unknown") {
         self.version = version
         self.revision = revision
         self.swiftVersion = swiftVersion

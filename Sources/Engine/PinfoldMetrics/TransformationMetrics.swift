@@ -1,5 +1,5 @@
 /// Which of an exchange's messages.
-package enum MetricDirection: UInt8, Sendable, CaseIterable {
+public enum MetricDirection: UInt8, Sendable, CaseIterable {
     case request
     case response
 
@@ -30,7 +30,7 @@ extension WorkerMetrics {
     ///   - route: the listener and the host entry.
     ///   - bytes: the bytes of content as received and as forwarded.
     ///   - microseconds: the time that checking and changing took.
-    package func recordTransformation(
+    public func recordTransformation(
         route: RouteIndex, _ direction: MetricDirection, isChanged: Bool,
         bytes: (in: UInt64, out: UInt64), microseconds: UInt64
     ) {

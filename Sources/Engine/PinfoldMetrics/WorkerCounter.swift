@@ -1,6 +1,6 @@
 /// The individual counters of a worker. The metric, labels and help text of each are in
 /// `CounterFamily.all`.
-package enum WorkerCounter: Int, Sendable, CaseIterable {
+public enum WorkerCounter: Int, Sendable, CaseIterable {
     // Clients.
     case clientConnectionsAccepted
     /// Closed immediately: the limit on connections is reached.
@@ -131,7 +131,7 @@ package enum WorkerCounter: Int, Sendable, CaseIterable {
 }
 
 /// The current quantities of a worker; the scrape adds those of all workers.
-package enum WorkerGauge: Int, Sendable, CaseIterable {
+public enum WorkerGauge: Int, Sendable, CaseIterable {
     case clientConnectionsOpen
     /// 1 while accepting is paused for lack of descriptors.
     case acceptPaused
@@ -146,7 +146,7 @@ package enum WorkerGauge: Int, Sendable, CaseIterable {
 }
 
 /// Durations, in microseconds, that a worker records without a route.
-package enum WorkerHistogram: Int, Sendable, CaseIterable {
+public enum WorkerHistogram: Int, Sendable, CaseIterable {
     /// From the query to the answer, excluding answers from the cache.
     case dnsQuery
     /// From the first attempt to the connected socket.

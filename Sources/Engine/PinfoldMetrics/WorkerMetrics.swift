@@ -1,16 +1,16 @@
 /// The listener and the host entry of an exchange, by which most metrics of exchanges are labelled.
-package struct RouteIndex: Sendable, Hashable {
+public struct RouteIndex: Sendable, Hashable {
     /// The listener's name.
-    package var listener: LabelIndex
+    public var listener: LabelIndex
     /// The host entry's name.
-    package var host: LabelIndex
+    public var host: LabelIndex
 
     /// The route for names that have no series of their own (any more).
-    package static let other = RouteIndex(listener: .other, host: .other)
+    public static let other = RouteIndex(listener: .other, host: .other)
 
     /// The pair of these.
     @inlinable
-    package init(listener: LabelIndex, host: LabelIndex) {
+    public init(listener: LabelIndex, host: LabelIndex) {
         self.listener = listener
         self.host = host
     }
@@ -19,35 +19,35 @@ package struct RouteIndex: Sendable, Hashable {
 }
 
 /// One finished exchange, reduced to what is counted.
-package struct ExchangeRecord: Sendable, Equatable {
+public struct ExchangeRecord: Sendable, Equatable {
     /// The listener and the host entry.
-    package var route: RouteIndex
+    public var route: RouteIndex
     /// The request's method.
-    package var method: MetricMethod
+    public var method: MetricMethod
     /// The status that the client was sent; 0 if none was.
-    package var status: UInt16
+    public var status: UInt16
     /// The cache result.
-    package var cache: CacheResult
+    public var cache: CacheResult
     /// From the request's complete head to the response's last byte, in microseconds.
-    package var durationMicroseconds: UInt64
+    public var durationMicroseconds: UInt64
     /// The request body's bytes, as content (without chunk framing).
-    package var requestBytes: UInt64
+    public var requestBytes: UInt64
     /// The response body's bytes, as content (without chunk framing).
-    package var responseBytes: UInt64
+    public var responseBytes: UInt64
     /// What it was.
-    package var kind = ExchangeKind.request
+    public var kind = ExchangeKind.request
     /// From sending the request's head to receiving the response's head, in microseconds; `nil` if
     /// no server was contacted, or none responded.
-    package var firstByteMicroseconds: UInt64?
+    public var firstByteMicroseconds: UInt64?
     /// Why it was refused or failed, by the index of the reason; `nil` if it was not.
-    package var failure: Int?
+    public var failure: Int?
     /// Why the response was not stored, by the index of the reason; `nil` if it was, or if there
     /// was none to store.
-    package var notStored: Int?
+    public var notStored: Int?
 
     /// A record of these values.
     @inlinable
-    package init(
+    public init(
         route: RouteIndex, method: MetricMethod, status: UInt16, cache: CacheResult,
         durationMicroseconds: UInt64, requestBytes: UInt64, responseBytes: UInt64
     ) {
@@ -63,12 +63,12 @@ package struct ExchangeRecord: Sendable, Equatable {
 
 /// The sizes of the dimensions that the program determines, equal for all workers of a gateway. The
 /// numbers of listeners, host entries and pinsets depend on the configuration, and change.
-package struct MetricsDimensions: Sendable, Equatable {
+public struct MetricsDimensions: Sendable, Equatable {
     /// How many failure reasons there are.
-    package var reasons: Int
+    public var reasons: Int
 
     /// Dimensions of at least one series each.
-    package init(reasons: Int) { self.reasons = max(1, reasons) }
+    public init(reasons: Int) { self.reasons = max(1, reasons) }
 }
 
 /// The counters of one thread: written by it alone, read by the scrape from any thread.
@@ -77,9 +77,9 @@ package struct MetricsDimensions: Sendable, Equatable {
 /// them up. Nothing here locks or allocates, except for the first count of a host entry, a pinset,
 /// or the exchanges of a listener with a host entry, which allocates a block (about 8 KiB for the
 /// latter). Blocks are kept for the names of a ``LabelTable``, by their slots.
-package final class WorkerMetrics: Sendable {
+public final class WorkerMetrics: Sendable {
     /// The sizes of the dimensions.
-    package let dimensions: MetricsDimensions
+    public let dimensions: MetricsDimensions
     @usableFromInline let plain: CounterCells
     let hosts = SlotBlocks(cells: HostLayout.cells)
     let pinsets = SlotBlocks(cells: PinsetLayout.cells)
@@ -91,7 +91,7 @@ package final class WorkerMetrics: Sendable {
     private let sizes = HistogramBuckets.sizes
 
     /// Counters at zero.
-    package init(dimensions: MetricsDimensions) {
+    public init(dimensions: MetricsDimensions) {
         self.dimensions = dimensions
         plain = .allocate(count: PlainLayout.count(dimensions))
         routes = RouteBlocks(cells: RouteLayout.count(dimensions))
@@ -102,7 +102,7 @@ package final class WorkerMetrics: Sendable {
     // MARK: Writing, on the owning thread only
 
     /// Counts a finished exchange: its request series, the route's histograms, and its reasons.
-    package func recordExchange(_ exchange: ExchangeRecord) {
+    public func recordExchange(_ exchange: ExchangeRecord) {
         let block = block(ofRoute: exchange.route)
         let code = CodeClass(status: exchange.status)
         block.add(1, to: RouteLayout.series(exchange.method, code, exchange.cache))
@@ -157,53 +157,53 @@ package final class WorkerMetrics: Sendable {
 
     /// Adds to a counter.
     @inlinable
-    package func add(_ counter: WorkerCounter, _ amount: UInt64 = 1) {
+    public func add(_ counter: WorkerCounter, _ amount: UInt64 = 1) {
         plain.add(amount, to: PlainLayout.counters + counter.rawValue)
     }
 
     /// Adds to a gauge; `change` may be negative.
     @inlinable
-    package func adjust(_ gauge: WorkerGauge, by change: Int64) {
+    public func adjust(_ gauge: WorkerGauge, by change: Int64) {
         plain.add(UInt64(bitPattern: change), to: PlainLayout.gauges + gauge.rawValue)
     }
 
     /// Sets a gauge.
     @inlinable
-    package func set(_ gauge: WorkerGauge, to value: Int64) {
+    public func set(_ gauge: WorkerGauge, to value: Int64) {
         plain.set(UInt64(bitPattern: value), at: PlainLayout.gauges + gauge.rawValue)
     }
 
     /// Records a duration in microseconds.
-    package func record(_ histogram: WorkerHistogram, microseconds: UInt64) {
+    public func record(_ histogram: WorkerHistogram, microseconds: UInt64) {
         let start = PlainLayout.histogram(histogram)
         plain.add(1, to: start + durations.bucket(of: microseconds))
         plain.add(microseconds, to: start + HistogramBuckets.sumCell)
     }
 
     /// Counts a pinset's verdict.
-    package func recordPinEvaluation(pinset: LabelIndex, result: PinResult) {
+    public func recordPinEvaluation(pinset: LabelIndex, result: PinResult) {
         block(pinset, of: pinsets).add(1, to: Int(result.rawValue))
     }
 
     // MARK: Reading, from any thread
 
     /// A counter's value.
-    package func value(_ counter: WorkerCounter) -> UInt64 {
+    public func value(_ counter: WorkerCounter) -> UInt64 {
         plain[PlainLayout.counters + counter.rawValue]
     }
 
     /// A gauge's value.
-    package func value(_ gauge: WorkerGauge) -> Int64 {
+    public func value(_ gauge: WorkerGauge) -> Int64 {
         Int64(bitPattern: plain[PlainLayout.gauges + gauge.rawValue])
     }
 
     /// How many verdicts a pinset gave.
-    package func pinEvaluations(pinset: LabelIndex, result: PinResult) -> UInt64 {
+    public func pinEvaluations(pinset: LabelIndex, result: PinResult) -> UInt64 {
         reading(pinset, of: pinsets)?[Int(result.rawValue)] ?? 0
     }
 
     /// How many exchanges were refused, failed or cut off for a reason, by its index.
-    package func failures(reason: Int) -> UInt64 {
+    public func failures(reason: Int) -> UInt64 {
         reason < dimensions.reasons ? plain[PlainLayout.failures + reason] : 0
     }
 

@@ -16,7 +16,7 @@ import Locking
 ///   invalidation of its key (`StoreFlight`) is refused.
 /// - Rows are written and removed in the order of these changes. After `kill -9` the database is in
 ///   the state of a moment ago: each transaction is there completely or not at all.
-package final class CacheStore: Sendable {
+public final class CacheStore: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
     let disk: DiskTier
@@ -25,7 +25,7 @@ package final class CacheStore: Sendable {
     /// Opens the store. The database is opened in the background: until then, and whenever the disk
     /// tier is off, the store is a memory cache. Never fails: problems with the disk are reported
     /// to `onEvent`, which is called on the store's threads.
-    package convenience init(
+    public convenience init(
         options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
         self.init(withoutThreads: options, onEvent: onEvent)
@@ -51,7 +51,7 @@ package final class CacheStore: Sendable {
 
     /// Waits until the database is open or the disk tier is off, with a time limit. For the start
     /// of the process, so that the first requests find what is on disk.
-    package func waitUntilDiskSettled(milliseconds: Int) -> DiskState {
+    public func waitUntilDiskSettled(milliseconds: Int) -> DiskState {
         disk.settled.wait(milliseconds: milliseconds)
         return disk.index.phase
     }
@@ -59,7 +59,7 @@ package final class CacheStore: Sendable {
     // MARK: Finding
 
     /// What memory holds for a key. Allocates nothing unless there are several variants.
-    package func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
+    public func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
 
     /// Whether the disk may hold the key, in any variant. No I/O.
     func diskMayHold(_ key: CacheKeyView) -> Bool { disk.index.mayHold(key.bytes) }
@@ -68,7 +68,7 @@ package final class CacheStore: Sendable {
     /// No I/O, and equally fast whatever the number and size of the variants.
     /// - Parameter varyKey: returns the request's key for the names that a stored response
     ///   nominates (`VaryKey.init(names:for:in:)`); called once for each different list of names.
-    package func diskVariants(
+    public func diskVariants(
         _ key: CacheKeyView, _ varyKey: ([UInt8]) -> VaryKey?
     ) -> DiskVariants {
         let names = disk.index.varyNames(key.bytes)
@@ -90,7 +90,7 @@ package final class CacheStore: Sendable {
     ///     requests.
     /// - Returns: `false` if too many reads are waiting (or the store is closed): treat it as a
     ///   miss; `completion` will not be called.
-    package func load(
+    public func load(
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
         wakes: Bool = true, completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
@@ -102,14 +102,14 @@ package final class CacheStore: Sendable {
     }
 
     /// Makes sure that readers are awake for the loads that did not wake them.
-    package func wakeReaders() { disk.reads.wakeReaders() }
+    public func wakeReaders() { disk.reads.wakeReaders() }
 
     /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. The
     /// caller chooses how many chunks to request ahead.
     ///
     /// - Parameter index: 0 ..< `body.chunkCount`.
     /// - Returns: `false` if too many reads are waiting; `completion` will not be called.
-    package func readChunk(
+    public func readChunk(
         _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
         disk.reads.append(.chunk(body, index: index, completion))
@@ -121,11 +121,11 @@ package final class CacheStore: Sendable {
     /// store of its response. The flight must be ended once, with `endFlight` or by the ticket that
     /// it is passed to.
     @inline(__always)
-    package func beginFlight(of key: CacheKeyView) -> StoreFlight { memory.beginFlight(key.hash) }
+    public func beginFlight(of key: CacheKeyView) -> StoreFlight { memory.beginFlight(key.hash) }
 
     /// Call this if the response to the request will not be stored.
     @inline(__always)
-    package func endFlight(_ flight: StoreFlight) { memory.endFlight(flight) }
+    public func endFlight(_ flight: StoreFlight) { memory.endFlight(flight) }
 
     /// Begins to store a response.
     ///
@@ -137,7 +137,7 @@ package final class CacheStore: Sendable {
     ///   - expectedLength: the body's length if it is known.
     ///   - flight: the result of `beginFlight(of:)` when the request was sent. The ticket owns it
     ///     from then on; if there is no ticket, it is ended. `nil` for a request that is sent now.
-    package func beginStore(
+    public func beginStore(
         key: CacheKeyView, vary: VaryKey, head: UnsafeRawBufferPointer, metadata: StoredMetadata,
         policy: UInt64 = 0, expectedLength: UInt64?, flight: StoreFlight? = nil
     ) throws(StoreRefusalReason) -> StoreTicket {
@@ -155,7 +155,7 @@ package final class CacheStore: Sendable {
 
     /// Calls `completion` once, on any thread, when at most a quarter of `queueBytes` is on its way
     /// to disk; at once if that is already so. For a caller that slows down on `isCongested`.
-    package func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
+    public func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
         disk.budget.whenMostlyFree(completion)
     }
 
@@ -167,7 +167,7 @@ package final class CacheStore: Sendable {
     ///
     /// Refused as `.superseded` if `old` is no longer the stored response: another response, or
     /// none, is then correct.
-    package func update(
+    public func update(
         _ old: CachedResponse, vary: VaryKey, head: UnsafeRawBufferPointer,
         metadata: StoredMetadata, policy: UInt64
     ) throws(StoreRefusalReason) -> CachedResponse {
@@ -183,7 +183,7 @@ package final class CacheStore: Sendable {
     // MARK: Removing
 
     /// Removes every variant of a key from both tiers, including what is queued and under way.
-    package func invalidate(_ key: CacheKeyView) {
+    public func invalidate(_ key: CacheKeyView) {
         let removals = memory.withShard(key.hash) { shard, dropped in
             shard.invalidate(key.hash, key.bytes, dropped: &dropped)
             return disk.index.remove(key: key.bytes)
@@ -192,7 +192,7 @@ package final class CacheStore: Sendable {
     }
 
     /// Removes one response from both tiers.
-    package func remove(_ response: CachedResponse) {
+    public func remove(_ response: CachedResponse) {
         let removal = memory.withShard(response.keyHash) { shard, dropped in
             shard.remove(response, dropped: &dropped)
             return disk.index.remove(response.token)
@@ -201,7 +201,7 @@ package final class CacheStore: Sendable {
     }
 
     /// Removes everything from both tiers, including what is queued and under way.
-    package func purgeAll() {
+    public func purgeAll() {
         // Memory first, so that stores under way are void before the index is emptied; and again
         // after it, for what loads have added in between.
         memory.removeAll()
@@ -211,13 +211,13 @@ package final class CacheStore: Sendable {
 
     /// Calls `completion`, on the writer's thread, when everything queued until now has been
     /// committed or given up; at once, and on this thread, if the disk tier is off.
-    package func flush(_ completion: @escaping @Sendable () -> Void) {
+    public func flush(_ completion: @escaping @Sendable () -> Void) {
         if !disk.queue.append(.barrier(completion)) { completion() }
     }
 
     /// Returns idle memory between stored responses to the system, if there is much of it. Returns
     /// the number of bytes that the store's own heap occupies.
-    package func releaseIdleMemory() -> Int {
+    public func releaseIdleMemory() -> Int {
         guard let heap = memory.heap else { return 0 }
         while heap.releaseIdlePages() {}
         return heap.residentBytes
@@ -226,7 +226,7 @@ package final class CacheStore: Sendable {
     // MARK: Statistics
 
     /// Values for metrics.
-    package func statistics() -> StoreStatistics {
+    public func statistics() -> StoreStatistics {
         var statistics = StoreStatistics()
         let memoryStatistics = memory.statistics()
         statistics.memoryEntries = memoryStatistics.entries
@@ -271,5 +271,5 @@ package final class CacheStore: Sendable {
 
     /// Writes what is queued to the disk, for at most `closeMilliseconds`, and ends the threads.
     /// Memory continues to serve. Safe to call again.
-    package func close() { disk.close() }
+    public func close() { disk.close() }
 }

@@ -2,7 +2,7 @@ import CLinux
 import Synchronization
 
 /// Where the bytes of a cached body are.
-package enum CachedBody: Sendable {
+public enum CachedBody: Sendable {
     /// Directly after the head, in the same allocation.
     case contiguous(BodyView)
     /// In a memory file, for sendfile(2).
@@ -14,8 +14,8 @@ package enum CachedBody: Sendable {
 }
 
 /// A view into the allocation of the `CachedResponse` that it came from, valid while that lives.
-package struct BodyView: @unchecked Sendable {
-    package let bytes: UnsafeRawBufferPointer
+public struct BodyView: @unchecked Sendable {
+    public let bytes: UnsafeRawBufferPointer
 }
 
 /// Counts the open memory files, up to a limit.
@@ -41,11 +41,11 @@ final class DescriptorBudget: Sendable {
 
 /// A body in a memory file (memfd_create(2)). Appended to by the one thread that builds it, and
 /// never changed once it is published; closed when the last reader releases it.
-package final class MemoryFile: @unchecked Sendable {
+public final class MemoryFile: @unchecked Sendable {
     /// The descriptor; its file offset is meaningless: pass one to sendfile(2) and pread(2).
-    package let fileDescriptor: Int32
+    public let fileDescriptor: Int32
     /// The body's bytes; it begins at offset 0.
-    package private(set) var count: Int = 0
+    public private(set) var count: Int = 0
     private let budget: DescriptorBudget
 
     /// `nil` if the budget is used up or the system has no descriptor or memory for it.
@@ -83,7 +83,7 @@ package final class MemoryFile: @unchecked Sendable {
     }
 
     /// Copies bytes from `offset` on into `target`; `false` if there are not enough.
-    package func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
+    public func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
         var done = 0
         while done < target.count {
             let got = pread(
@@ -99,10 +99,10 @@ package final class MemoryFile: @unchecked Sendable {
 
 /// A body in the heap, too large to be placed after its head. Appended to by the one thread that
 /// builds it, and never changed once it is published.
-package final class HeapBody: @unchecked Sendable {
+public final class HeapBody: @unchecked Sendable {
     private var memory: BlockMemory?
     private let heap: BlockHeap?
-    package private(set) var count = 0
+    public private(set) var count = 0
 
     /// - Parameter heap: where it is allocated unless it is too large.
     init(_ heap: BlockHeap?) { self.heap = heap }
@@ -111,7 +111,7 @@ package final class HeapBody: @unchecked Sendable {
     var capacity: Int { memory?.capacity ?? 0 }
 
     /// The body, valid while this object lives.
-    package var bytes: UnsafeRawBufferPointer {
+    public var bytes: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: memory?.base, count: count)
     }
 
@@ -139,14 +139,14 @@ package final class HeapBody: @unchecked Sendable {
 
 /// A body on disk. While it is held its chunks stay readable, even if the entry is replaced,
 /// invalidated or evicted in the meantime: a download in progress is not cut off.
-package final class DiskBody: Sendable {
+public final class DiskBody: Sendable {
     let id: Int64
     /// The number of bytes of the body.
-    package let count: UInt64
+    public let count: UInt64
     /// Bytes of every chunk except the last.
-    package let chunkBytes: Int
+    public let chunkBytes: Int
     /// The number of chunks; they are numbered from 0.
-    package var chunkCount: Int {
+    public var chunkCount: Int {
         Int((count + UInt64(chunkBytes) - 1) / UInt64(chunkBytes))
     }
     private let onRelease: @Sendable (Int64) -> Void
@@ -171,7 +171,7 @@ package final class DiskBody: Sendable {
 }
 
 /// A piece of a body in memory of its own, on its way to or from the disk.
-package final class ChunkBytes: @unchecked Sendable {
+public final class ChunkBytes: @unchecked Sendable {
     private let base: UnsafeMutableRawPointer
     let capacity: Int
     private(set) var count = 0
@@ -186,7 +186,7 @@ package final class ChunkBytes: @unchecked Sendable {
     deinit { free(base) }
 
     /// The bytes, valid while this object lives.
-    package var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
+    public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
     /// Appends as much of `bytes` as fits; returns how many.
     func append(_ bytes: UnsafeRawBufferPointer) -> Int {

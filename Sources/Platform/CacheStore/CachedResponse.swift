@@ -8,16 +8,16 @@ import Synchronization
 ///
 /// Key, head and (below `CacheStoreOptions.memoryFileBytes`) body are in one allocation, head and
 /// body adjacent, so that a hit is one copy or one vectored write.
-package final class CachedResponse: @unchecked Sendable {
+public final class CachedResponse: @unchecked Sendable {
     /// The hash that the key was stored or loaded with (this process's).
-    package let keyHash: UInt64
+    public let keyHash: UInt64
     /// Which requests it answers.
-    package let varyKey: VaryKey
+    public let varyKey: VaryKey
     /// Everything that a decision needs to know, derived from `head`; `bodyBytes` is set.
-    package let metadata: StoredMetadata
+    public let metadata: StoredMetadata
     /// Fingerprint of the security policy under which it was obtained.
-    package let policy: UInt64
-    package let body: CachedBody
+    public let policy: UInt64
+    public let body: CachedBody
 
     private let block: BlockMemory
     private let keyCount: Int
@@ -68,7 +68,7 @@ package final class CachedResponse: @unchecked Sendable {
 
     /// Claims the right to revalidate it in the background: `true` for one caller at a time, on any
     /// thread. The claim ends at `end`, unless `endClaim` changes that.
-    package func claim(now: Int64, until end: Int64) -> Bool {
+    public func claim(now: Int64, until end: Int64) -> Bool {
         let current = claimedUntil.load(ordering: .relaxed)
         guard current <= now else { return false }
         return claimedUntil.compareExchange(
@@ -77,20 +77,20 @@ package final class CachedResponse: @unchecked Sendable {
     }
 
     /// Allows the next claim from `time` on.
-    package func endClaim(at time: Int64) { claimedUntil.store(time, ordering: .relaxed) }
+    public func endClaim(at time: Int64) { claimedUntil.store(time, ordering: .relaxed) }
 
     /// The key's bytes, valid while this object lives.
-    package var key: UnsafeRawBufferPointer {
+    public var key: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: block.base, count: keyCount)
     }
 
     /// The stored head, valid while this object lives.
-    package var head: UnsafeRawBufferPointer {
+    public var head: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: block.base + keyCount, count: headCount)
     }
 
     /// The number of bytes of the body.
-    package var bodyCount: UInt64 { metadata.bodyBytes ?? 0 }
+    public var bodyCount: UInt64 { metadata.bodyBytes ?? 0 }
 
     /// The body in a form that can be shared with a successor; a contiguous one cannot be.
     var storage: BodyStorage {

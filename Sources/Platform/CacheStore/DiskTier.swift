@@ -174,7 +174,7 @@ final class DiskCounters: Sendable {
 
 extension CachedResponse {
     /// Whether the body can only be read from disk.
-    package var isOnDiskOnly: Bool {
+    public var isOnDiskOnly: Bool {
         if case .disk = body { return true }
         return false
     }

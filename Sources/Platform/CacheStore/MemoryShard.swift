@@ -1,7 +1,7 @@
 import CachePolicy
 
 /// What the memory tier holds for a key.
-package enum MemoryMatch: Sendable {
+public enum MemoryMatch: Sendable {
     case none
     /// The usual case; created without any allocation.
     case one(CachedResponse)

@@ -3,7 +3,7 @@ import Clocks
 import Locking
 
 /// What the disk may hold for a request.
-package enum DiskVariants: Sendable, Equatable {
+public enum DiskVariants: Sendable, Equatable {
     /// It does not have the key.
     case none
     /// It has the key, for other requests.
@@ -13,7 +13,7 @@ package enum DiskVariants: Sendable, Equatable {
 }
 
 /// The result of a load.
-package enum LoadResult: Sendable {
+public enum LoadResult: Sendable {
     /// Every variant found, at least one. Small bodies are in memory (and in the memory tier, if
     /// they fit); large ones are `.disk`.
     case found([CachedResponse])
@@ -22,7 +22,7 @@ package enum LoadResult: Sendable {
 }
 
 /// A chunk, or why there is none.
-package enum ChunkResult: Sendable {
+public enum ChunkResult: Sendable {
     case chunk(ChunkBytes)
     /// The rows are no longer there: the tier was turned off or emptied.
     case gone

@@ -1,5 +1,5 @@
 /// Why the disk tier is off.
-package enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
+public enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
     /// `diskBytes` is 0.
     case disabled
     /// The folder cannot be created or written.
@@ -25,7 +25,7 @@ package enum DiskOffReason: String, Sendable, Equatable, CaseIterable {
 }
 
 /// The current state of the disk tier.
-package enum DiskState: Sendable, Equatable {
+public enum DiskState: Sendable, Equatable {
     /// The database is being opened and its index read; nothing is found on disk yet.
     case opening
     case ready
@@ -33,7 +33,7 @@ package enum DiskState: Sendable, Equatable {
 }
 
 /// Why a response was not stored, or not stored further.
-package enum StoreRefusalReason: String, Sendable, Equatable, CaseIterable, Error {
+public enum StoreRefusalReason: String, Sendable, Equatable, CaseIterable, Error {
     /// It is larger than both tiers accept.
     case tooLarge
     /// `gatheringBytes` or `stagingBytes` is already used up by responses being received; or only
@@ -58,7 +58,7 @@ package enum StoreRefusalReason: String, Sendable, Equatable, CaseIterable, Erro
 }
 
 /// Something an operator should know. Sent from the store's own threads.
-package enum StoreEvent: Sendable, Equatable {
+public enum StoreEvent: Sendable, Equatable {
     /// The database is open: the number of entries found, their bytes, and how long it took.
     case diskReady(entries: Int, bytes: Int64, milliseconds: Int)
     /// The disk tier was turned off. `detail` is SQLite's or the system's message; `retrySeconds`
@@ -80,66 +80,66 @@ package enum StoreEvent: Sendable, Equatable {
 }
 
 /// Entries evicted from the disk, by the limit that was exceeded.
-package struct DiskEvictions: Sendable, Equatable {
+public struct DiskEvictions: Sendable, Equatable {
     /// Bytes.
-    package var bytes: UInt64 = 0
+    public var bytes: UInt64 = 0
     /// Entries.
-    package var entries: UInt64 = 0
+    public var entries: UInt64 = 0
     /// Variants of one key.
-    package var variants: UInt64 = 0
+    public var variants: UInt64 = 0
 
     /// All of them.
-    package var total: UInt64 { bytes + entries + variants }
+    public var total: UInt64 { bytes + entries + variants }
 }
 
 /// Values for metrics, read without waiting for any thread of the store.
-package struct StoreStatistics: Sendable, Equatable {
-    package var memoryEntries = 0
-    package var memoryBytes = 0
+public struct StoreStatistics: Sendable, Equatable {
+    public var memoryEntries = 0
+    public var memoryBytes = 0
     /// Bytes of system memory that the heap of stored responses occupies, including holes.
-    package var memoryHeapBytes = 0
+    public var memoryHeapBytes = 0
     /// Entries evicted from memory.
-    package var memoryEvictions: UInt64 = 0
+    public var memoryEvictions: UInt64 = 0
     /// Memory files held open.
-    package var memoryFiles = 0
+    public var memoryFiles = 0
 
-    package var diskState = DiskState.opening
-    package var diskEntries = 0
+    public var diskState = DiskState.opening
+    public var diskEntries = 0
     /// Bytes that the entries on disk take, including overhead of rows and pages.
-    package var diskBytes: Int64 = 0
+    public var diskBytes: Int64 = 0
     /// Bytes of the database's file and its write-ahead log.
-    package var diskFileBytes: Int64 = 0
+    public var diskFileBytes: Int64 = 0
     /// The part of them in the log's file.
-    package var diskLogBytes: Int64 = 0
+    public var diskLogBytes: Int64 = 0
     /// Entries evicted from the disk because there were too many bytes, entries, or variants of
     /// their key.
-    package var diskEvictions = DiskEvictions()
+    public var diskEvictions = DiskEvictions()
     /// Rows read, and their bytes.
-    package var diskRowsRead: UInt64 = 0
-    package var diskBytesRead: UInt64 = 0
+    public var diskRowsRead: UInt64 = 0
+    public var diskBytesRead: UInt64 = 0
     /// How often a new database was created because the old one was damaged, or its files were
     /// gone.
-    package var diskRestarts: UInt64 = 0
-    package var diskHits: UInt64 = 0
-    package var diskMisses: UInt64 = 0
-    package var diskWrites: UInt64 = 0
-    package var damagedEntries: UInt64 = 0
+    public var diskRestarts: UInt64 = 0
+    public var diskHits: UInt64 = 0
+    public var diskMisses: UInt64 = 0
+    public var diskWrites: UInt64 = 0
+    public var damagedEntries: UInt64 = 0
 
     /// Bytes on their way to disk (see `CacheStoreOptions.queueBytes`).
-    package var queueBytes = 0
+    public var queueBytes = 0
     /// Bytes of responses being received (see `CacheStoreOptions.gatheringBytes`).
-    package var gatheringBytes = 0
+    public var gatheringBytes = 0
     /// Bytes of large bodies being gathered for memory (see `CacheStoreOptions.stagingBytes`).
-    package var stagingBytes = 0
+    public var stagingBytes = 0
     /// Requests under way whose responses may be stored.
-    package var flights = 0
+    public var flights = 0
     /// How often a response was not written to disk because its queue was full, or because nothing
     /// on the disk could be evicted.
-    package var diskSkipped: UInt64 = 0
+    public var diskSkipped: UInt64 = 0
     /// Operations waiting for the writer.
-    package var queueDepth = 0
+    public var queueDepth = 0
     /// Reads waiting for a reader.
-    package var pendingReads = 0
+    public var pendingReads = 0
     /// Stores refused, by reason, in the order of `StoreRefusalReason.allCases`.
-    package var refusals = [UInt64](repeating: 0, count: StoreRefusalReason.allCases.count)
+    public var refusals = [UInt64](repeating: 0, count: StoreRefusalReason.allCases.count)
 }

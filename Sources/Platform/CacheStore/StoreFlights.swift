@@ -1,6 +1,6 @@
 /// A request on its way to its server, whose response may be stored; stores are checked against it
 /// (see `CacheStore.beginFlight`). It is only an identifier, which its owner must end exactly once.
-package struct StoreFlight: Sendable, Equatable {
+public struct StoreFlight: Sendable, Equatable {
     /// The hash of the key that the request is for.
     let hash: UInt64
     let slot: Int32

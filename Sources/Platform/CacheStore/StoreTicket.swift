@@ -1,7 +1,7 @@
 import CachePolicy
 
 /// How a store ended.
-package enum StoreOutcome: Sendable {
+public enum StoreOutcome: Sendable {
     /// It can be looked up from now on; its rows, if it is kept on disk, are queued. Also returned
     /// if it is too large for the memory tier, to be served once.
     case stored(CachedResponse)
@@ -16,11 +16,11 @@ package enum StoreOutcome: Sendable {
 /// A copy is gathered in memory, whatever the state of the disk's queue: after the head while it is
 /// small, then in a memory file. A body larger than `wholeBodyBytes` also goes to disk chunk by
 /// chunk as it arrives; the copy is given up if the memory tier would not accept it.
-package final class StoreTicket {
+public final class StoreTicket {
     private let store: CacheStore
     private let hash: UInt64
     /// The response's variant.
-    package let varyKey: VaryKey
+    public let varyKey: VaryKey
     private let metadata: StoredMetadata
     private let policy: UInt64
     private let expected: UInt64?
@@ -50,7 +50,7 @@ package final class StoreTicket {
     private var isOver = false
 
     /// Why nothing more is accepted; `nil` while all is well.
-    package private(set) var refusal: StoreRefusalReason?
+    public private(set) var refusal: StoreRefusalReason?
 
     init(
         store: CacheStore, key: CacheKeyView, varyKey: VaryKey, head: UnsafeRawBufferPointer,
@@ -111,14 +111,14 @@ package final class StoreTicket {
 
     /// Whether the disk's backlog exceeds half of what may wait for it. A caller that can slow its
     /// source down may want to (see `CacheStore.whenStoresDrain`).
-    package var isCongested: Bool {
+    public var isCongested: Bool {
         (stream != nil || max(received, expected ?? 0) > UInt64(store.memory.objectLimit))
             && store.disk.budget.isCongested
     }
 
     /// Adds the next bytes of the body. Returns `false` if the store was refused (see `refusal`),
     /// now or before; the ticket is then of no further use.
-    package func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    public func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard refusal == nil, !isOver else { return false }
         let total = received + UInt64(bytes.count)
         if let expected, total > expected { return refuse(.lengthMismatch) }
@@ -256,7 +256,7 @@ package final class StoreTicket {
     }
 
     /// Gives up the store: nothing of it will be visible, and what is on disk of it is removed.
-    package func abandon() {
+    public func abandon() {
         guard !isOver else { return }
         isOver = true
         stream?.abandon()
@@ -268,7 +268,7 @@ package final class StoreTicket {
     }
 
     /// Completes the body: makes the response visible.
-    package func finish() -> StoreOutcome {
+    public func finish() -> StoreOutcome {
         if let refusal { return .refused(refusal) }
         guard !isOver else { return .refused(.lengthMismatch) }
         if let expected, expected != received {

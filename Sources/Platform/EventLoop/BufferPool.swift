@@ -4,8 +4,8 @@ import Locking
 /// away.
 ///
 /// `readable` is what was written to it and not yet consumed.
-package final class Buffer {
-    package let memory: UnsafeMutableRawBufferPointer
+public final class Buffer {
+    public let memory: UnsafeMutableRawBufferPointer
     /// The pool that the memory returns to. It never changes, so that no reference counting is
     /// needed each time a buffer is taken and returned.
     private let pool: BufferPool
@@ -14,9 +14,9 @@ package final class Buffer {
     /// The next free buffer; the list owns a reference to it.
     fileprivate final var next: Unmanaged<Buffer>?
     /// Offset of the first byte not yet consumed.
-    package final var start = 0
+    public final var start = 0
     /// Offset just past the last byte written.
-    package final var end = 0
+    public final var end = 0
 
     fileprivate init(memory: UnsafeMutableRawBufferPointer, pool: BufferPool) {
         self.memory = memory
@@ -28,7 +28,7 @@ package final class Buffer {
     /// Gives up a reference. If it was the last one, the pool keeps the object as it is, which
     /// costs a fraction of creating another around the same memory.
     @inline(__always)
-    package static func release(_ reference: inout Buffer?) {
+    public static func release(_ reference: inout Buffer?) {
         guard reference != nil else { return }
         if isKnownUniquelyReferenced(&reference), let buffer = reference.take() {
             giveBack(Unmanaged.passRetained(buffer))
@@ -45,32 +45,32 @@ package final class Buffer {
         if !isKept { buffer.release() }
     }
 
-    package var capacity: Int { memory.count }
-    package var count: Int { end - start }
-    package var isEmpty: Bool { start == end }
+    public var capacity: Int { memory.count }
+    public var count: Int { end - start }
+    public var isEmpty: Bool { start == end }
 
     /// The bytes written and not yet consumed.
-    package var readable: UnsafeRawBufferPointer {
+    public var readable: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: memory[start..<end])
     }
 
     /// The same bytes, for callers that modify them while consuming.
-    package var mutableReadable: UnsafeMutableRawBufferPointer {
+    public var mutableReadable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: memory[start..<end])
     }
 
     /// The free space after them.
-    package var writable: UnsafeMutableRawBufferPointer {
+    public var writable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: memory[end...])
     }
 
-    package func clear() {
+    public func clear() {
         start = 0
         end = 0
     }
 
     /// Moves the readable bytes to the front, so that all free space is after them.
-    package func compact() {
+    public func compact() {
         guard start > 0 else { return }
         let bytes = count
         if bytes > 0 { memory.copyMemory(from: readable) }
@@ -79,7 +79,7 @@ package final class Buffer {
     }
 
     /// Copies the unread bytes of another buffer, which is left unchanged, replacing any contents.
-    package func copyUnread(of other: Buffer) {
+    public func copyUnread(of other: Buffer) {
         precondition(other.count <= capacity)
         memory.copyMemory(from: other.readable)
         start = 0
@@ -93,50 +93,50 @@ package final class Buffer {
 ///
 /// The pool and its free buffers refer to each other until ``close()``, which the owner calls at
 /// the end.
-package final class BufferPool {
+public final class BufferPool {
     /// Enough for a head and a small body.
-    package static let smallBytes = 16 * 1024
+    public static let smallBytes = 16 * 1024
     /// For long bodies: fewer, larger transfers.
-    package static let largeBytes = 128 * 1024
+    public static let largeBytes = 128 * 1024
 
     private var small: FreeList
     private var large: FreeList
     /// Buffers handed out and not yet returned.
-    package private(set) var outstanding = 0
+    public private(set) var outstanding = 0
 
-    package init(keptBuffers: Int = 64) {
+    public init(keptBuffers: Int = 64) {
         small = FreeList(limit: keptBuffers)
         large = FreeList(limit: keptBuffers / 4)
     }
 
     /// Frees the free buffers, and keeps none from now on.
-    package func close() {
+    public func close() {
         small.close()
         large.close()
     }
 
     /// Free buffers of each size.
-    package var free: (small: Int, large: Int) { (small.count, large.count) }
+    public var free: (small: Int, large: Int) { (small.count, large.count) }
 
     /// An empty buffer of `smallBytes`.
-    package func takeSmall() -> Buffer { handOut(small.take() ?? make(Self.smallBytes)) }
+    public func takeSmall() -> Buffer { handOut(small.take() ?? make(Self.smallBytes)) }
 
     /// An empty buffer of `largeBytes`.
-    package func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
+    public func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
 
     /// An empty buffer of `smallBytes`, or of `largeBytes` if that is too small, or of another size
     /// if that is too small as well.
     @inline(__always)
-    package func take(atLeast bytes: Int) -> Buffer {
+    public func take(atLeast bytes: Int) -> Buffer {
         if bytes <= Self.smallBytes { return takeSmall() }
         return bytes <= Self.largeBytes ? takeLarge() : take(bytes: bytes)
     }
 
     /// An empty buffer of another size, which is not kept afterwards.
-    package func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
+    public func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
 
     /// A new buffer that holds these bytes.
-    package func holding(_ bytes: [UInt8]) -> Buffer {
+    public func holding(_ bytes: [UInt8]) -> Buffer {
         let buffer = take(bytes: max(1, bytes.count))
         buffer.memory.copyBytes(from: bytes)
         buffer.end = bytes.count
@@ -145,7 +145,7 @@ package final class BufferPool {
 
     /// A buffer that takes over the memory of these bytes, or an empty one if another did so
     /// before.
-    package func adopting(_ bytes: DetachedBytes) -> Buffer {
+    public func adopting(_ bytes: DetachedBytes) -> Buffer {
         guard let memory = bytes.take() else { return takeSmall() }
         let buffer = handOut(Buffer(memory: memory, pool: self))
         buffer.end = memory.count
@@ -155,7 +155,7 @@ package final class BufferPool {
     /// Makes sure that there is a buffer to read into: the existing one with its unread bytes moved
     /// to the front, one of twice its size if those fill it, or a small one if there is none.
     /// - Returns: the free space after the unread bytes.
-    package func makeRoom(in buffer: inout Buffer?) -> UnsafeMutableRawBufferPointer {
+    public func makeRoom(in buffer: inout Buffer?) -> UnsafeMutableRawBufferPointer {
         guard let current = buffer else {
             let first = takeSmall()
             let room = first.memory
@@ -210,11 +210,11 @@ package final class BufferPool {
 
 /// Bytes that another thread produced for a loop, in memory that a buffer takes over, so that the
 /// loop spends no time copying them.
-package final class DetachedBytes: Sendable {
+public final class DetachedBytes: Sendable {
     private let memory: Locked<UnsafeMutableRawBufferPointer?>
 
     /// Copies the bytes, on the calling thread.
-    package init(_ bytes: [UInt8]) {
+    public init(_ bytes: [UInt8]) {
         let copy = BufferPool.allocate(max(1, bytes.count))
         copy.copyBytes(from: bytes)
         memory = Locked(UnsafeMutableRawBufferPointer(rebasing: copy[..<bytes.count]))

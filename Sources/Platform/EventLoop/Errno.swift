@@ -1,11 +1,11 @@
 import CLinux
 
 /// The error number of a failed system call (errno(3)), read right after the call.
-package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
-    package let code: Int32
+public struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
+    public let code: Int32
 
     @inlinable
-    package init(code: Int32) { self.code = code }
+    public init(code: Int32) { self.code = code }
 
     /// The error of a call that returned a negated errno.
     @inlinable @inline(__always)
@@ -15,30 +15,30 @@ package struct Errno: Error, Equatable, Sendable, CustomStringConvertible {
     @inlinable @inline(__always)
     static var last: Errno { Errno(code: __errno_location().pointee) }
 
-    package static let again = Errno(code: EAGAIN)
-    package static let interrupted = Errno(code: EINTR)
-    package static let inProgress = Errno(code: EINPROGRESS)
-    package static let connectionRefused = Errno(code: ECONNREFUSED)
-    package static let connectionReset = Errno(code: ECONNRESET)
-    package static let inputOutput = Errno(code: EIO)
-    package static let brokenPipe = Errno(code: EPIPE)
-    package static let timedOut = Errno(code: ETIMEDOUT)
-    package static let hostUnreachable = Errno(code: EHOSTUNREACH)
-    package static let networkUnreachable = Errno(code: ENETUNREACH)
+    public static let again = Errno(code: EAGAIN)
+    public static let interrupted = Errno(code: EINTR)
+    public static let inProgress = Errno(code: EINPROGRESS)
+    public static let connectionRefused = Errno(code: ECONNREFUSED)
+    public static let connectionReset = Errno(code: ECONNRESET)
+    public static let inputOutput = Errno(code: EIO)
+    public static let brokenPipe = Errno(code: EPIPE)
+    public static let timedOut = Errno(code: ETIMEDOUT)
+    public static let hostUnreachable = Errno(code: EHOSTUNREACH)
+    public static let networkUnreachable = Errno(code: ENETUNREACH)
 
     /// Whether the process or the system has run out of descriptors or buffers (accept(2)).
-    package var isExhaustion: Bool {
+    public var isExhaustion: Bool {
         code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM
     }
 
     /// Whether the process or the system has run out of descriptors: closing one helps.
-    package var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
+    public var isOutOfDescriptors: Bool { code == EMFILE || code == ENFILE }
 
-    package var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
+    public var description: String { "\(String(cString: strerror(code))) (errno \(code))" }
 }
 
 /// The result of a non-blocking transfer. "Would block" is a result, not an error.
-package enum IOResult: Equatable, Sendable {
+public enum IOResult: Equatable, Sendable {
     /// At least one byte was transferred.
     case bytes(Int)
     /// Nothing can be transferred now; readiness will be reported.

@@ -5,9 +5,9 @@
 /// have subclasses in other modules.
 open class EventHandler {
     /// The registration, `.none` outside a loop.
-    package internal(set) final var token = Token.none
+    public internal(set) final var token = Token.none
     /// When `deadlineReached` is due, in the loop's milliseconds; `.max` if never.
-    package internal(set) final var deadline = Int64.max
+    public internal(set) final var deadline = Int64.max
     /// The time of the wheel entry that will check `deadline`; `.max` if there is no entry.
     final var wheelEntry = Int64.max
     /// See `EventLoop.setQuiet`.

@@ -3,7 +3,7 @@ import CLinux
 /// One thread's loop: readiness, deadlines, and work deferred to the end of a turn.
 ///
 /// Not thread-safe: everything except `Mailbox.post` must be called on the thread that runs it.
-package final class EventLoop {
+public final class EventLoop {
     private let selector: Selector
     private var slots = SlotTable()
     private var wheel: TimerWheel
@@ -16,38 +16,38 @@ package final class EventLoop {
     private var servedQueue = ContiguousArray<Token>()
     private var clock: LoopClock
     /// The source of the time.
-    package let time: TimeSource
+    public let time: TimeSource
     /// Called at the end of each turn.
-    package final var turnEnded: (() -> Void)?
+    public final var turnEnded: (() -> Void)?
     private var running = false
     /// Capacity of the run queue that is kept while it is empty.
     private static let keptQueue = 256
     /// Registered handlers that expect no events.
     private var quietHandlers = 0
     /// The number of turns so far: tells whether something happened in the current one.
-    package private(set) final var turnNumber: UInt64 = 0
+    public private(set) final var turnNumber: UInt64 = 0
     /// Whether more descriptors may be ready than this turn was given.
-    package private(set) final var mayHaveMoreEvents = false
+    public private(set) final var mayHaveMoreEvents = false
 
     /// The maximum number of deadlines, and of pieces of deferred work, in one turn. Later turns
     /// handle the rest, with descriptors' events in between, so that thousands that become due
     /// together do not stall everything else.
-    package static let portion = 64
+    public static let portion = 64
 
     /// What one connection may do in this turn (`TurnBudget`), in bytes.
-    package private(set) final var turnShare = TurnShare.share(among: 1)
+    public private(set) final var turnShare = TurnShare.share(among: 1)
 
     /// Milliseconds of the loop's clock (`LoopClock`), read twice per turn: for deadlines, and for
     /// measuring how long something took. It does not include time in which the process did not
     /// run.
-    package private(set) final var now: Int64
+    public private(set) final var now: Int64
     /// Milliseconds of the monotonic clock when `now` was read: for whatever ages even while the
     /// process does not run.
-    package final var monotonicNow: Int64 { clock.monotonic }
-    package let buffers = BufferPool()
+    public final var monotonicNow: Int64 { clock.monotonic }
+    public let buffers = BufferPool()
 
     /// - Parameter eventsPerTurn: the maximum number of descriptors whose events one turn handles.
-    package init(eventsPerTurn: Int = 512, time: TimeSource = .system) throws(Errno) {
+    public init(eventsPerTurn: Int = 512, time: TimeSource = .system) throws(Errno) {
         selector = try Selector(eventsPerWait: eventsPerTurn)
         self.time = time
         clock = LoopClock(monotonic: time.monotonicMilliseconds())
@@ -58,11 +58,11 @@ package final class EventLoop {
     deinit { buffers.close() }
 
     /// The number of registered handlers.
-    package var handlerCount: Int { slots.count }
+    public var handlerCount: Int { slots.count }
 
     /// Registers a handler; its events begin with the next turn. A handler without a descriptor has
     /// only deadlines.
-    package func add(
+    public func add(
         _ handler: EventHandler, descriptor: Int32? = nil, trigger: Trigger = .edge
     ) throws(Errno) {
         let token = slots.insert(handler)
@@ -79,7 +79,7 @@ package final class EventLoop {
 
     /// Ends a registration. The descriptor stays open for the caller to close, which also removes
     /// it from epoll; pass it as `descriptor` to remove it from epoll if it is to stay open.
-    package func remove(_ handler: EventHandler, keepingOpen descriptor: Int32? = nil) {
+    public func remove(_ handler: EventHandler, keepingOpen descriptor: Int32? = nil) {
         if let descriptor { selector.remove(descriptor) }
         setQuiet(handler, false)
         slots.remove(handler.token)
@@ -93,7 +93,7 @@ package final class EventLoop {
     /// there is delivered before all other events of its turn, so that none of those finds a
     /// handler that still looks idle.
     @inline(__always)
-    package func setQuiet(_ handler: EventHandler, _ isQuiet: Bool) {
+    public func setQuiet(_ handler: EventHandler, _ isQuiet: Bool) {
         guard handler.isQuiet != isQuiet else { return }
         handler.isQuiet = isQuiet
         quietHandlers += isQuiet ? 1 : -1
@@ -101,7 +101,7 @@ package final class EventLoop {
 
     /// Sets when `handler.deadlineReached` is called: `milliseconds` from now, or never if `nil`.
     @inline(__always)
-    package func setDeadline(_ handler: EventHandler, after milliseconds: Int64?) {
+    public func setDeadline(_ handler: EventHandler, after milliseconds: Int64?) {
         guard let milliseconds else {
             handler.deadline = .max
             return
@@ -116,18 +116,18 @@ package final class EventLoop {
     }
 
     /// The registered handler of a token, for replies that arrive from another thread.
-    package func handler(for token: Token) -> EventHandler? { slots.handler(for: token) }
+    public func handler(for token: Token) -> EventHandler? { slots.handler(for: token) }
 
     /// All registered handlers, for shutdown.
-    package var handlers: [EventHandler] { slots.all }
+    public var handlers: [EventHandler] { slots.all }
 
     /// Runs `work` on a fresh stack at the end of this turn or, if there is more than `portion`, of
     /// one that follows immediately; in the order of the calls.
-    package func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
+    public func afterTurn(_ work: @escaping () -> Void) { deferred.append(work) }
 
     /// Drops the deferred work, which keeps alive whoever deferred it; for a loop that runs no more
     /// turns.
-    package func forgetDeferred() {
+    public func forgetDeferred() {
         // Freeing it may defer more work.
         var dropped = FIFO<() -> Void>()
         swap(&dropped, &deferred)
@@ -135,25 +135,25 @@ package final class EventLoop {
 
     /// Calls `handler.continueWork` in the next turn, after delivery of the events up to then: for
     /// a connection that has used up its share of this turn and has more to do.
-    package func requeue(_ handler: EventHandler) {
+    public func requeue(_ handler: EventHandler) {
         guard !handler.isQueued, handler.token != .none else { return }
         handler.isQueued = true
         runQueue.append(handler.token)
     }
 
     /// Runs turns until `stop`.
-    package func run() {
+    public func run() {
         running = true
         while running { turn() }
     }
 
     /// Ends `run` after the current turn.
-    package func stop() { running = false }
+    public func stop() { running = false }
 
     /// Runs one turn: waits at most `limit` milliseconds (without limit if `nil`), then calls the
     /// handlers that are ready, those with work left from earlier turns, a portion of those whose
     /// deadline has passed, and a portion of the deferred work.
-    package func turn(waitingAtMost limit: Int32? = nil) {
+    public func turn(waitingAtMost limit: Int32? = nil) {
         let wait = milliseconds(toWaitAtMost: limit)
         let count = selector.wait(milliseconds: wait)
         turnNumber &+= 1

@@ -1,5 +1,5 @@
 /// A queue in an array: taking from the front and appending cost amortized constant time.
-package struct FIFO<Element> {
+public struct FIFO<Element> {
     private var elements: [Element?] = []
     private var head = 0
 
@@ -7,15 +7,15 @@ package struct FIFO<Element> {
     /// handful.
     private static var slack: Int { 32 }
 
-    package init() {}
+    public init() {}
 
-    package var count: Int { elements.count - head }
-    package var isEmpty: Bool { count == 0 }
-    package var first: Element? { isEmpty ? nil : elements[head] }
+    public var count: Int { elements.count - head }
+    public var isEmpty: Bool { count == 0 }
+    public var first: Element? { isEmpty ? nil : elements[head] }
 
-    package mutating func append(_ element: Element) { elements.append(element) }
+    public mutating func append(_ element: Element) { elements.append(element) }
 
-    package mutating func popFirst() -> Element? {
+    public mutating func popFirst() -> Element? {
         guard !isEmpty else { return nil }
         let element = elements[head]
         elements[head] = nil
@@ -31,7 +31,7 @@ package struct FIFO<Element> {
     }
 
     /// Keeps only the elements that satisfy the condition, in order. O(n).
-    package mutating func keep(where isKept: (Element) -> Bool) {
+    public mutating func keep(where isKept: (Element) -> Bool) {
         elements = elements[head...].filter { $0.map(isKept) ?? false }
         head = 0
     }

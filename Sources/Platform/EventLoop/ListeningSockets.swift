@@ -3,7 +3,7 @@ import HTTPCore
 
 /// The listening TCP sockets in this network namespace, as the kernel lists them (proc_pid_net(5)).
 /// No call on one's own socket reveals who else holds an address.
-package enum ListeningSockets {
+public enum ListeningSockets {
     /// One socket: the endpoint it listens on, and its inode number.
     struct Row: Equatable {
         var endpoint: Endpoint
@@ -12,7 +12,7 @@ package enum ListeningSockets {
 
     /// The inodes of the sockets with which a listening socket on `endpoint` would share
     /// connections, or from which it would take them; `nil` if they cannot be determined.
-    package static func inodes(at endpoint: Endpoint) -> Set<UInt64>? {
+    public static func inodes(at endpoint: Endpoint) -> Set<UInt64>? {
         var found: Set<UInt64> = []
         for (path, isNeeded) in [("/proc/self/net/tcp", true), ("/proc/self/net/tcp6", false)] {
             guard let rows = rows(path) else {
@@ -25,7 +25,7 @@ package enum ListeningSockets {
     }
 
     /// The inode number of a descriptor's socket.
-    package static func inode(of descriptor: Int32) -> UInt64? {
+    public static func inode(of descriptor: Int32) -> UInt64? {
         var status = stat()
         return fstat(descriptor, &status) == 0 ? UInt64(status.st_ino) : nil
     }

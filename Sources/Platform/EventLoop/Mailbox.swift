@@ -4,16 +4,16 @@ import Locking
 ///
 /// Its size is limited by what its senders may have outstanding: every message answers a request
 /// from the loop itself, or comes from the process's control.
-package final class Mailbox<Message: Sendable>: Sendable {
+public final class Mailbox<Message: Sendable>: Sendable {
     private let messages = Locked<[Message]>([])
     let event: Int32
 
-    package init() throws(Errno) { event = try Descriptors.event() }
+    public init() throws(Errno) { event = try Descriptors.event() }
 
     deinit { Descriptors.close(event) }
 
     /// Queues a message and wakes the loop if it may be asleep. Can be called from any thread.
-    package func post(_ message: consuming Message) {
+    public func post(_ message: consuming Message) {
         let message = message
         let first = messages.withLock { queue in
             queue.append(message)
@@ -23,7 +23,7 @@ package final class Mailbox<Message: Sendable>: Sendable {
     }
 
     /// Removes and returns all queued messages, oldest first.
-    package func take() -> [Message] {
+    public func take() -> [Message] {
         messages.withLock { queue in
             let taken = queue
             queue = []
@@ -33,17 +33,17 @@ package final class Mailbox<Message: Sendable>: Sendable {
 }
 
 /// The receiving end of a mailbox, on the loop.
-package final class MailboxReceiver<Message: Sendable>: EventHandler {
+public final class MailboxReceiver<Message: Sendable>: EventHandler {
     private let mailbox: Mailbox<Message>
     private let receive: (Message) -> Void
 
-    package init(_ mailbox: Mailbox<Message>, receive: @escaping (Message) -> Void) {
+    public init(_ mailbox: Mailbox<Message>, receive: @escaping (Message) -> Void) {
         self.mailbox = mailbox
         self.receive = receive
     }
 
     /// The descriptor to register, level-triggered.
-    package var descriptor: Int32 { mailbox.event }
+    public var descriptor: Int32 { mailbox.event }
 
     public override func ready(_ readiness: Readiness) {
         Descriptors.drain(mailbox.event)

@@ -5,17 +5,17 @@ import CLinux
 ///
 /// The queue is not a buffer: nothing is copied into it, and whoever fills it stops at the first
 /// `blocked` until it is drained, which limits the memory behind it.
-package struct OutputQueue {
+public struct OutputQueue {
     /// A run of bytes to be sent, as seen by sinks that are not sockets.
-    package struct Run {
+    public struct Run {
         /// The bytes, or `nil` for a run of a file.
-        package let memory: UnsafeRawPointer?
-        package let file: Int32
+        public let memory: UnsafeRawPointer?
+        public let file: Int32
         /// The offset in the file at which it begins.
-        package let offset: Int
-        package let count: Int
+        public let offset: Int
+        public let count: Int
         /// Whether it is the last run in the queue.
-        package let isLast: Bool
+        public let isLast: Bool
     }
 
     private struct Segment {
@@ -55,7 +55,7 @@ package struct OutputQueue {
     }
 
     /// The result of a flush.
-    package enum Flush: Equatable {
+    public enum Flush: Equatable {
         /// Everything was handed to the kernel.
         case drained
         /// The socket is full; its becoming writable will be reported.
@@ -76,21 +76,21 @@ package struct OutputQueue {
     private var next = 0
     private var end = 0
     /// Bytes not yet handed to the kernel.
-    package private(set) var pendingBytes = 0
+    public private(set) var pendingBytes = 0
 
-    package init() {}
+    public init() {}
 
-    package var isEmpty: Bool { pendingBytes == 0 }
+    public var isEmpty: Bool { pendingBytes == 0 }
     private var isSingle: Bool { next == end }
 
     /// Appends bytes that `owner` keeps alive and unchanged; `nil` for static bytes.
-    package mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
+    public mutating func append(_ bytes: UnsafeRawBufferPointer, owner: AnyObject?) {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return }
         append(Segment(owner: owner, memory: base, count: bytes.count))
     }
 
     /// Appends bytes of a buffer, which must not change until they are written.
-    package mutating func append(
+    public mutating func append(
         _ bytes: UnsafeRawBufferPointer, owner buffer: consuming Buffer
     ) {
         guard let base = bytes.baseAddress, bytes.count > 0 else { return }
@@ -98,7 +98,7 @@ package struct OutputQueue {
     }
 
     /// Appends a run of a file that `owner` keeps open and unchanged.
-    package mutating func append(file: Int32, offset: Int, count: Int, owner: AnyObject) {
+    public mutating func append(file: Int32, offset: Int, count: Int, owner: AnyObject) {
         guard count > 0 else { return }
         append(Segment(owner: owner, file: file, offset: offset, count: count))
     }
@@ -106,7 +106,7 @@ package struct OutputQueue {
     /// Copies a few bytes after those of the last run, if that run ends where its buffer's free
     /// space begins: that saves a run, and nothing has to keep the bytes alive.
     /// - Returns: whether the bytes were copied; if not, call `append`.
-    package mutating func appendCopy(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    public mutating func appendCopy(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard bytes.count <= Self.copiedBytes, !isEmpty else { return false }
         let isCopied = isSingle ? first.copy(bytes) : segments[end - 1].copy(bytes)
         if isCopied { pendingBytes += bytes.count }
@@ -130,14 +130,14 @@ package struct OutputQueue {
     }
 
     /// Appends a constant.
-    package mutating func append(_ text: StaticString) {
+    public mutating func append(_ text: StaticString) {
         append(
             UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount), owner: nil
         )
     }
 
     /// The first run in the queue, for sinks that are not sockets.
-    package var front: Run? {
+    public var front: Run? {
         guard !isEmpty else { return nil }
         return Run(
             memory: first.memory, file: first.file, offset: first.offset, count: first.count,
@@ -146,7 +146,7 @@ package struct OutputQueue {
 
     /// Copies the memory runs at the front, up to the first run of a file, as far as they fit.
     /// - Returns: how many bytes were copied.
-    package func copyFront(into room: UnsafeMutableRawBufferPointer) -> Int {
+    public func copyFront(into room: UnsafeMutableRawBufferPointer) -> Int {
         var copied = 0
         guard !isEmpty, Self.copy(first, into: room, &copied) else { return copied }
         for index in next..<end {
@@ -168,7 +168,7 @@ package struct OutputQueue {
     }
 
     /// Removes `count` bytes from the front run.
-    package mutating func consume(_ count: Int) {
+    public mutating func consume(_ count: Int) {
         pendingBytes -= count
         guard pendingBytes > 0 else { return clear() }
         var left = count
@@ -189,7 +189,7 @@ package struct OutputQueue {
     }
 
     /// Discards everything, and releases what kept it alive.
-    package mutating func discard() {
+    public mutating func discard() {
         guard !isEmpty else { return }
         pendingBytes = 0
         clear()
@@ -212,13 +212,13 @@ package struct OutputQueue {
 
     /// The maximum written by one call: a peer that reads as fast as this is written would
     /// otherwise occupy the loop for the length of a whole stored response.
-    package static let bytesPerFlush = 1 << 20
+    public static let bytesPerFlush = 1 << 20
     /// The maximum number of calls in one flush, however much they write.
     private static let callsPerFlush = 64
     private static let vectorCount = 16
 
     /// Writes until the queue is empty, the socket is full, or a turn's share is written.
-    package mutating func flush(to fd: Int32) -> Flush {
+    public mutating func flush(to fd: Int32) -> Flush {
         var left = Self.bytesPerFlush
         var calls = 0
         while !isEmpty {

@@ -2,8 +2,8 @@ import CLinux
 
 /// Identifies one registration: the slot of its handler and the slot's generation at that time, so
 /// that one comparison is enough to drop an event for a handler that is gone.
-package struct Token: Equatable, Sendable, Hashable {
-    package let raw: UInt64
+public struct Token: Equatable, Sendable, Hashable {
+    public let raw: UInt64
 
     init(slot: Int, generation: UInt32) {
         raw = UInt64(generation) << 32 | UInt64(UInt32(truncatingIfNeeded: slot))
@@ -15,7 +15,7 @@ package struct Token: Equatable, Sendable, Hashable {
     var generation: UInt32 { UInt32(truncatingIfNeeded: raw >> 32) }
 
     /// Matches no handler.
-    package static let none = Token(raw: .max)
+    public static let none = Token(raw: .max)
 }
 
 /// What a descriptor became ready for.
@@ -23,29 +23,29 @@ public struct Readiness: OptionSet, Sendable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    package static let readable = Readiness(rawValue: EPOLLIN.rawValue)
-    package static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+    public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
+    public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
     /// The peer has finished sending; earlier data may still be unread.
-    package static let peerFinished = Readiness(rawValue: EPOLLRDHUP.rawValue)
+    public static let peerFinished = Readiness(rawValue: EPOLLRDHUP.rawValue)
     /// Both directions are over.
-    package static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
-    package static let failed = Readiness(rawValue: EPOLLERR.rawValue)
+    public static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
+    public static let failed = Readiness(rawValue: EPOLLERR.rawValue)
     /// Something out of the ordinary: an event of the kernel's own files, or urgent data.
-    package static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
+    public static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
 
     /// Reading will return bytes, the end of the stream, or the error.
     @inline(__always)
-    package var mayRead: Bool {
+    public var mayRead: Bool {
         !isDisjoint(with: [.readable, .peerFinished, .hungUp, .failed])
     }
 
     /// Writing will accept bytes or return the error.
     @inline(__always)
-    package var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
+    public var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
 }
 
 /// How a registration reports.
-package enum Trigger {
+public enum Trigger {
     /// Once per change, for both directions, and never re-armed: the handler remembers what it has
     /// not used up. No system call per request.
     case edge

@@ -69,7 +69,7 @@ struct KernelAddress {
 }
 
 /// Stream sockets as the loop uses them.
-package enum Sockets {
+public enum Sockets {
     private static let stream = Int32(SOCK_STREAM.rawValue)
     private static let flags = Int32(SOCK_NONBLOCK.rawValue) | Int32(SOCK_CLOEXEC.rawValue)
 
@@ -96,7 +96,7 @@ package enum Sockets {
 
     /// Fails if another process already listens on the address, which SO_REUSEPORT would hide.
     /// - Parameter ours: the inodes of this process's own sockets, which are ignored.
-    package static func checkFree(
+    public static func checkFree(
         _ endpoint: Endpoint, apartFrom ours: Set<UInt64> = []
     ) throws(Errno) {
         guard endpoint.port != 0 else { return }
@@ -123,7 +123,7 @@ package enum Sockets {
     }
 
     /// A listening socket that several workers may open on the same address (SO_REUSEPORT).
-    package static func listen(on endpoint: Endpoint, backlog: Int32 = 4096) throws(Errno) -> Int32
+    public static func listen(on endpoint: Endpoint, backlog: Int32 = 4096) throws(Errno) -> Int32
     {
         let fd = socket(family(endpoint), stream | flags, 0)
         guard fd >= 0 else { throw Errno.last }
@@ -141,7 +141,7 @@ package enum Sockets {
     }
 
     /// The result of accept(2).
-    package enum Accepted {
+    public enum Accepted {
         case connection(Int32, Endpoint)
         case wouldBlock
         /// The connection was gone before it was accepted; there may be another.
@@ -150,7 +150,7 @@ package enum Sockets {
     }
 
     /// Accepts one connection, non-blocking and with Nagle's algorithm disabled.
-    package static func accept(_ listener: Int32) -> Accepted {
+    public static func accept(_ listener: Int32) -> Accepted {
         var address = KernelAddress()
         let fd = address.withPointer { accept4(listener, $0, $1, flags) }
         guard fd >= 0 else {
@@ -173,7 +173,7 @@ package enum Sockets {
 
     /// Starts a connection. The descriptor becomes writable when the connection is established or
     /// has failed; `connectionError` then returns which.
-    package static func connect(to endpoint: Endpoint) throws(Errno) -> Int32 {
+    public static func connect(to endpoint: Endpoint) throws(Errno) -> Int32 {
         let fd = socket(family(endpoint), stream | flags, 0)
         guard fd >= 0 else { throw Errno.last }
         _ = set(fd, Int32(IPPROTO_TCP), TCP_NODELAY, 1)
@@ -192,7 +192,7 @@ package enum Sockets {
     /// Lets the kernel probe the peer of a connection that may be silent for a long time (TCP
     /// keep-alive): first after a minute of silence; the connection fails two minutes later at the
     /// latest.
-    package static func probePeer(_ fd: Int32) {
+    public static func probePeer(_ fd: Int32) {
         _ = set(fd, SOL_SOCKET, SO_KEEPALIVE, 1)
         _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPIDLE, 60)
         _ = set(fd, Int32(IPPROTO_TCP), TCP_KEEPINTVL, 20)
@@ -200,7 +200,7 @@ package enum Sockets {
     }
 
     /// The pending error of a socket (SO_ERROR), cleared by the call, or `nil` if there is none.
-    package static func connectionError(_ fd: Int32) -> Errno? {
+    public static func connectionError(_ fd: Int32) -> Errno? {
         var code: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         guard getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &length) == 0 else { return Errno.last }
@@ -209,13 +209,13 @@ package enum Sockets {
 
     /// The number of bytes written to a socket that its peer has not acknowledged, or `nil` if
     /// unknown.
-    package static func unsentBytes(_ fd: Int32) -> Int? {
+    public static func unsentBytes(_ fd: Int32) -> Int? {
         var count: Int32 = 0
         return unsent_bytes(fd, &count) == 0 ? Int(count) : nil
     }
 
     /// What the peer has acknowledged, or `nil` if unknown.
-    package static func delivery(_ fd: Int32) -> Delivery? {
+    public static func delivery(_ fd: Int32) -> Delivery? {
         var count: UInt64 = 0
         var age: UInt32 = 0
         guard acknowledged_bytes(fd, &count, &age) == 0 else { return nil }
@@ -223,7 +223,7 @@ package enum Sockets {
     }
 
     /// The address that a socket is bound to, for instance to learn the port chosen by the kernel.
-    package static func localEndpoint(_ fd: Int32) -> Endpoint? {
+    public static func localEndpoint(_ fd: Int32) -> Endpoint? {
         var address = KernelAddress()
         guard address.withPointer({ getsockname(fd, $0, $1) }) == 0 else { return nil }
         return address.endpoint
@@ -231,7 +231,7 @@ package enum Sockets {
 
     /// Whether the system would deliver a connection to this address to this host, according to its
     /// current routes: it then chooses the address itself as the source. Sends nothing.
-    package static func isLocal(_ address: IPAddress) -> Bool {
+    public static func isLocal(_ address: IPAddress) -> Bool {
         // Any port will do: connecting a datagram socket only looks up a route.
         let endpoint = Endpoint(address: address, port: 9)
         let fd = socket(family(endpoint), Int32(SOCK_DGRAM.rawValue) | flags, 0)
@@ -243,12 +243,12 @@ package enum Sockets {
     }
 
     /// Ends the sending side: the peer reads the end of the stream after what was already sent.
-    package static func shutdownWrite(_ fd: Int32) {
+    public static func shutdownWrite(_ fd: Int32) {
         _ = shutdown(fd, Int32(SHUT_WR))
     }
 
     /// Makes close(2) send a reset instead of pretending that the stream ended cleanly.
-    package static func resetOnClose(_ fd: Int32) {
+    public static func resetOnClose(_ fd: Int32) {
         var value = linger(l_onoff: 1, l_linger: 0)
         _ = setsockopt(
             fd, SOL_SOCKET, SO_LINGER, &value, socklen_t(MemoryLayout<linger>.size))
@@ -256,34 +256,34 @@ package enum Sockets {
 }
 
 /// Descriptors of any kind.
-package enum Descriptors {
-    package static func close(_ fd: Int32) {
+public enum Descriptors {
+    public static func close(_ fd: Int32) {
         // On Linux the descriptor is closed even after EINTR; calling again could close someone
         // else's.
         _ = CLinux.close(fd)
     }
 
     /// A counter descriptor to wake a loop from another thread (eventfd(2)).
-    package static func event() throws(Errno) -> Int32 {
+    public static func event() throws(Errno) -> Int32 {
         let fd = eventfd(0, Int32(EFD_NONBLOCK) | Int32(EFD_CLOEXEC))
         guard fd >= 0 else { throw Errno.last }
         return fd
     }
 
     /// Adds one to an event descriptor's counter.
-    package static func signal(_ event: Int32) {
+    public static func signal(_ event: Int32) {
         var one: UInt64 = 1
         _ = write(event, &one, 8)
     }
 
     /// Resets an event descriptor's counter to zero.
-    package static func drain(_ event: Int32) {
+    public static func drain(_ event: Int32) {
         var value: UInt64 = 0
         _ = read(event, &value, 8)
     }
 
     /// A non-blocking pipe of about `capacity` bytes: its read end and its write end.
-    package static func pipe(capacity: Int32) throws(Errno) -> (read: Int32, write: Int32) {
+    public static func pipe(capacity: Int32) throws(Errno) -> (read: Int32, write: Int32) {
         var ends: (Int32, Int32) = (-1, -1)
         let made = withUnsafeMutablePointer(to: &ends) {
             $0.withMemoryRebound(to: Int32.self, capacity: 2) { pipe2($0, O_NONBLOCK | O_CLOEXEC) }
@@ -295,7 +295,7 @@ package enum Descriptors {
 
     /// Raises the soft limit on open descriptors to the hard one; returns the limit in force.
     @discardableResult
-    package static func raiseLimit() -> UInt64 {
+    public static func raiseLimit() -> UInt64 {
         var limit = rlimit()
         guard getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 0 }
         if limit.rlim_cur < limit.rlim_max {

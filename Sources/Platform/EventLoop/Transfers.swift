@@ -1,10 +1,10 @@
 import CLinux
 
 /// Moves bytes between sockets, memory, files and pipes, without ever blocking.
-package enum Transfers {
+public enum Transfers {
     /// Reads once into `memory`, which must not be empty.
     @inline(__always)
-    package static func read(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer) -> IOResult {
+    public static func read(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer) -> IOResult {
         while true {
             let count = socket_receive(fd, memory.baseAddress, memory.count)
             if count > 0 { return .bytes(count) }
@@ -17,7 +17,7 @@ package enum Transfers {
 
     /// Writes once; a result of fewer bytes than requested means that the socket is full.
     @inline(__always)
-    package static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
+    public static func write(_ fd: Int32, _ bytes: UnsafeRawBufferPointer) -> IOResult {
         while true {
             let count = socket_send(fd, bytes.baseAddress, bytes.count)
             if count >= 0 { return .bytes(count) }
@@ -30,7 +30,7 @@ package enum Transfers {
     /// Writes several runs of bytes in one call. `more` tells the kernel that more follows
     /// immediately, so that it need not send a short segment.
     @inline(__always)
-    package static func write(
+    public static func write(
         _ fd: Int32, vectors: UnsafeMutableBufferPointer<iovec>, more: Bool = false
     ) -> IOResult {
         var message = msghdr()
@@ -47,7 +47,7 @@ package enum Transfers {
     }
 
     /// Sends `count` bytes of a file from `offset` without copying them through the process.
-    package static func sendFile(_ fd: Int32, file: Int32, offset: Int, count: Int) -> IOResult {
+    public static func sendFile(_ fd: Int32, file: Int32, offset: Int, count: Int) -> IOResult {
         var position = off_t(offset)
         while true {
             let sent = sendfile(fd, file, &position, count)
@@ -61,7 +61,7 @@ package enum Transfers {
 
     /// Fills `memory` with the file's contents from `offset`. Returns `false` if the file ends
     /// before that or cannot be read.
-    package static func read(
+    public static func read(
         file: Int32, offset: Int, into memory: UnsafeMutableRawBufferPointer
     ) -> Bool {
         guard let start = memory.baseAddress else { return memory.isEmpty }
@@ -81,7 +81,7 @@ package enum Transfers {
     /// Moves up to `count` bytes between a pipe and a socket inside the kernel. `wouldBlock` is
     /// returned if either end cannot continue; the caller knows how full the pipe is and therefore
     /// which one.
-    package static func splice(from source: Int32, to sink: Int32, count: Int) -> IOResult {
+    public static func splice(from source: Int32, to sink: Int32, count: Int) -> IOResult {
         let flags = UInt32(PINFOLD_SPLICE_F_MOVE | PINFOLD_SPLICE_F_NONBLOCK)
         while true {
             let moved = CLinux.splice(source, nil, sink, nil, count, flags)
@@ -94,20 +94,20 @@ package enum Transfers {
     }
 
     /// Whether there is something to read or, on a listening socket, to accept.
-    package static func isReadable(_ fd: Int32) -> Bool {
+    public static func isReadable(_ fd: Int32) -> Bool {
         var asked = pollfd(fd: fd, events: Int16(POLLIN), revents: 0)
         return poll(&asked, 1, 0) > 0
     }
 
     /// Whether a socket has received bytes that have not been read yet.
-    package static func hasUnreadBytes(_ fd: Int32) -> Bool {
+    public static func hasUnreadBytes(_ fd: Int32) -> Bool {
         var byte: UInt8 = 0
         return recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT)) > 0
     }
 
     /// Whether a socket has neither bytes nor an end of stream or error to read, as is the case for
     /// an idle connection that can be used.
-    package static func isQuiet(_ fd: Int32) -> Bool {
+    public static func isQuiet(_ fd: Int32) -> Bool {
         var byte: UInt8 = 0
         let count = recv(fd, &byte, 1, Int32(MSG_PEEK) | Int32(MSG_DONTWAIT))
         return count < 0 && Errno.last == .again

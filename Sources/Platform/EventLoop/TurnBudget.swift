@@ -5,9 +5,9 @@
 /// Bytes alone do not measure how long something takes: a chunk, a record or a system call of one
 /// byte costs as much as thousands of bytes that are merely copied. Each is therefore charged as
 /// the number of bytes that could have been copied in its time.
-package struct TurnBudget {
+public struct TurnBudget {
     /// What a connection does besides moving bytes.
-    package enum Work {
+    public enum Work {
         /// One read from or write to a socket.
         case systemCall
         /// One chunk of a chunked body, or one interim response.
@@ -21,7 +21,7 @@ package struct TurnBudget {
 
         /// In bytes, rounded to powers of two.
         @inline(__always)
-        package var cost: Int {
+        public var cost: Int {
             switch self {
             case .part: 1 << 8
             case .record: 1 << 12
@@ -35,37 +35,37 @@ package struct TurnBudget {
     private var turn = UInt64.max
     private var left = 0
 
-    package init() {}
+    public init() {}
 
     /// Whether nothing more may be done in this turn.
     @inline(__always)
-    package var isSpent: Bool { left <= 0 }
+    public var isSpent: Bool { left <= 0 }
 
     /// Starts with a full share if the turn has changed since the last call.
     @inline(__always)
-    package mutating func renew(_ loop: EventLoop) {
+    public mutating func renew(_ loop: EventLoop) {
         guard turn != loop.turnNumber else { return }
         turn = loop.turnNumber
         left = loop.turnShare
     }
 
     @inline(__always)
-    package mutating func spend(bytes: Int) { left &-= bytes }
+    public mutating func spend(bytes: Int) { left &-= bytes }
 
     @inline(__always)
-    package mutating func spend(_ work: Work, times: Int = 1) { left &-= work.cost &* times }
+    public mutating func spend(_ work: Work, times: Int = 1) { left &-= work.cost &* times }
 
     /// Leaves nothing for this turn.
     @inline(__always)
-    package mutating func exhaust() { left = 0 }
+    public mutating func exhaust() { left = 0 }
 
     /// How many more operations of a kind may be done, at least one.
     @inline(__always)
-    package func allowance(of work: Work) -> Int { max(1, left / work.cost) }
+    public func allowance(of work: Work) -> Int { max(1, left / work.cost) }
 }
 
 /// How a turn's time is divided among the connections that have something to do in it.
-package enum TurnShare {
+public enum TurnShare {
     /// The total for all connections in a turn, as long as there are few enough of them.
     static let total = 8 << 20
     /// The maximum for one connection, however few there are.
@@ -75,7 +75,7 @@ package enum TurnShare {
 
     /// The share of each of `connections`, in bytes.
     @inline(__always)
-    package static func share(among connections: Int) -> Int {
+    public static func share(among connections: Int) -> Int {
         min(largest, max(smallest, total / max(1, connections)))
     }
 }

@@ -9,12 +9,12 @@ import CLinux
 ///
 /// The lock and the value share one allocation, made once, so that an uncontended access touches
 /// one memory location. Copies share it.
-package struct Locked<Value: ~Copyable>: @unchecked Sendable {
+public struct Locked<Value: ~Copyable>: @unchecked Sendable {
     @usableFromInline let storage: LockStorage<Value>
 
     /// Protects a value to which no other reference is kept.
     @inlinable
-    package init(_ initial: consuming sending Value) {
+    public init(_ initial: consuming sending Value) {
         storage = LockStorage.holding(initial)
     }
 
@@ -22,7 +22,7 @@ package struct Locked<Value: ~Copyable>: @unchecked Sendable {
     /// build, and deadlocks in a release build.
     @inlinable
     @inline(__always)
-    package func withLock<Result: ~Copyable, Failure: Error>(
+    public func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         storage.lock()

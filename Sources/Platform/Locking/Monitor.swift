@@ -1,12 +1,12 @@
 import CLinux
 
 /// State under a lock, with a condition to wait for.
-package final class Monitor<State>: @unchecked Sendable {
+public final class Monitor<State>: @unchecked Sendable {
     private let locked: Locked<State>
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
     /// Protects a state to which no other reference is kept.
-    package init(_ initial: sending State) {
+    public init(_ initial: sending State) {
         locked = Locked(initial)
         var attributes = pthread_condattr_t()
         pthread_condattr_init(&attributes)
@@ -22,7 +22,7 @@ package final class Monitor<State>: @unchecked Sendable {
     }
 
     /// Runs `body` with the lock held.
-    package func withLock<Result>(
+    public func withLock<Result>(
         _ body: (inout sending State) -> sending Result
     ) -> sending Result {
         locked.withLock(body)
@@ -30,7 +30,7 @@ package final class Monitor<State>: @unchecked Sendable {
 
     /// Runs `body` with the lock held, repeatedly, until it returns a result. In between it waits
     /// for a `signal`, or at most until the deadline that `body` requested.
-    package func wait<Result>(_ body: (inout State) -> Waiting<Result>) -> Result {
+    public func wait<Result>(_ body: (inout State) -> Waiting<Result>) -> Result {
         locked.storage.lock()
         defer { locked.storage.unlock() }
         while true {
@@ -49,14 +49,14 @@ package final class Monitor<State>: @unchecked Sendable {
     }
 
     /// Wakes one waiting thread.
-    package func signal() { pthread_cond_signal(condition) }
+    public func signal() { pthread_cond_signal(condition) }
 
     /// Wakes every waiting thread.
-    package func broadcast() { pthread_cond_broadcast(condition) }
+    public func broadcast() { pthread_cond_broadcast(condition) }
 }
 
 /// What a waiting thread does next.
-package enum Waiting<Result> {
+public enum Waiting<Result> {
     /// Stop waiting, with this result.
     case done(Result)
     /// Wait for a signal.

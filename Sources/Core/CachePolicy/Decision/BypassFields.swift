@@ -4,7 +4,7 @@ import HTTPCore
 /// cache key: a request with one of them is neither answered from the cache nor is its response
 /// stored. Otherwise one client could have a response stored that everybody else would then get
 /// (cache poisoning).
-package struct BypassFields: Sendable, Equatable {
+public struct BypassFields: Sendable, Equatable {
     /// The names that have a ``FieldID``.
     private var known = FieldIDSet()
     /// All names, in lower case.
@@ -14,7 +14,7 @@ package struct BypassFields: Sendable, Equatable {
     /// - Parameters:
     ///   - names: in lower case.
     ///   - keyed: names, in lower case, whose values are part of the key, so that they are allowed.
-    package init(_ names: [String], except keyed: [String] = []) {
+    public init(_ names: [String], except keyed: [String] = []) {
         self.names = names.filter { !keyed.contains($0) }.map { Array($0.utf8) }
         for name in self.names {
             let id = FieldID(lowercaseName: name)
@@ -25,10 +25,10 @@ package struct BypassFields: Sendable, Equatable {
     }
 
     /// Whether the set contains the field with this ID.
-    package func contains(_ id: FieldID) -> Bool { known.contains(id) }
+    public func contains(_ id: FieldID) -> Bool { known.contains(id) }
 
     /// The same set without the fields with these IDs, in either spelling.
-    package func removing(_ ids: FieldIDSet) -> BypassFields {
+    public func removing(_ ids: FieldIDSet) -> BypassFields {
         BypassFields(
             names.filter { !ids.contains(FieldID(lowercaseName: $0)) }
                 .map { String(decoding: $0, as: UTF8.self) })
@@ -37,7 +37,7 @@ package struct BypassFields: Sendable, Equatable {
     /// Whether a request has one of the fields and so bypasses the cache. Two operations for a
     /// request that has none.
     @inline(__always)
-    package func occur(in fields: FieldSection, of head: Span<UInt8>) -> Bool {
+    public func occur(in fields: FieldSection, of head: Span<UInt8>) -> Bool {
         guard fields.present.intersects(known) || fields.unknownNames.intersects(sketch) else {
             return false
         }
@@ -63,7 +63,7 @@ package struct BypassFields: Sendable, Equatable {
 
 extension FieldID {
     /// The ID of a name in lower case; `other` if it has none.
-    package init(lowercaseName name: [UInt8]) {
+    public init(lowercaseName name: [UInt8]) {
         self = Self.byLowercaseName[name] ?? .other
     }
 

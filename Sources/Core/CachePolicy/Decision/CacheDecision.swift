@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// What the cache decides to do with a request.
-package enum CacheDecision: Sendable, Equatable {
+public enum CacheDecision: Sendable, Equatable {
     /// Answer from the stored response.
     case hit(CacheHit)
     /// Ask the origin whether the stored response is still valid, with these conditional fields.
@@ -13,18 +13,18 @@ package enum CacheDecision: Sendable, Equatable {
 }
 
 /// How a stored response answers a request.
-package struct CacheHit: Sendable, Equatable {
+public struct CacheHit: Sendable, Equatable {
     /// Which part of it is sent.
-    package let form: HitForm
+    public let form: HitForm
     /// Its age in seconds: the value of the Age field.
-    package let age: Int64
+    public let age: Int64
     /// Seconds of freshness left; negative when it is served stale.
-    package let timeToLive: Int64
+    public let timeToLive: Int64
     /// Why it may be served although it is stale; `nil` if it is fresh.
-    package let stale: StaleUse?
+    public let stale: StaleUse?
 
     /// Creates a hit.
-    package init(form: HitForm, age: Int64, timeToLive: Int64, stale: StaleUse?) {
+    public init(form: HitForm, age: Int64, timeToLive: Int64, stale: StaleUse?) {
         self.form = form
         self.age = age
         self.timeToLive = timeToLive
@@ -33,7 +33,7 @@ package struct CacheHit: Sendable, Equatable {
 }
 
 /// Which part of a stored response is sent.
-package enum HitForm: Sendable, Equatable {
+public enum HitForm: Sendable, Equatable {
     /// Head and body.
     case full
     /// Head only, for HEAD.
@@ -47,7 +47,7 @@ package enum HitForm: Sendable, Equatable {
 }
 
 /// What permits a stale response.
-package enum StaleUse: UInt8, Sendable, CaseIterable {
+public enum StaleUse: UInt8, Sendable, CaseIterable {
     /// The request's `max-stale`.
     case maxStale
     /// The response's `stale-while-revalidate` (RFC 5861 §3): the caller revalidates it without
@@ -59,7 +59,7 @@ package enum StaleUse: UInt8, Sendable, CaseIterable {
     case unreachable
 
     /// The word in Cache-Status' `detail`.
-    package var token: StaticString {
+    public var token: StaticString {
         switch self {
         case .maxStale: "max-stale"
         case .whileRevalidating: "stale-while-revalidate"
@@ -70,7 +70,7 @@ package enum StaleUse: UInt8, Sendable, CaseIterable {
 }
 
 /// Why a request goes to the origin.
-package enum ForwardReason: UInt8, Sendable, CaseIterable {
+public enum ForwardReason: UInt8, Sendable, CaseIterable {
     /// Nothing is stored for the URI.
     case uriMiss
     /// Something is stored for the URI, but for other values of the fields that Vary nominates.
@@ -113,7 +113,7 @@ package enum ForwardReason: UInt8, Sendable, CaseIterable {
     case damaged
 
     /// The word in the log, in the metric's label and in Cache-Status' `detail`.
-    package var token: StaticString {
+    public var token: StaticString {
         switch self {
         case .uriMiss: "uri-miss"
         case .varyMiss: "vary-miss"
@@ -138,7 +138,7 @@ package enum ForwardReason: UInt8, Sendable, CaseIterable {
     }
 
     /// The value of Cache-Status' `fwd` parameter (RFC 9211 §2.2).
-    package var cacheStatus: StaticString {
+    public var cacheStatus: StaticString {
         switch self {
         case .uriMiss: "uri-miss"
         case .varyMiss: "vary-miss"

@@ -6,7 +6,7 @@ extension HitForm {
     ///
     /// Conditions and ranges apply only to a 200; any other stored status is sent as it is (RFC
     /// 9111 §4.3.2).
-    package init(
+    public init(
         of stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>, options: PolicyOptions
     ) {

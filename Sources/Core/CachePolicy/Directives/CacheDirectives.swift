@@ -8,66 +8,66 @@ import HTTPCore
 /// restrictive one counts (§4.2.1 allows a cache to use the first or to treat the response as
 /// stale; the smallest lifetime is safe in both respects). A `max-age` or `s-maxage` whose argument
 /// is not a number is 0: stale (§4.2.1).
-package struct CacheDirectives: Sendable, Equatable {
+public struct CacheDirectives: Sendable, Equatable {
     /// Directives without arguments, and properties of the field.
-    package struct Flags: OptionSet, Sendable {
+    public struct Flags: OptionSet, Sendable {
         /// One bit for each flag.
-        package let rawValue: UInt16
+        public let rawValue: UInt16
         /// Creates a set from its bits.
-        package init(rawValue: UInt16) { self.rawValue = rawValue }
+        public init(rawValue: UInt16) { self.rawValue = rawValue }
 
         /// `no-store` (§5.2.1.5, §5.2.2.5).
-        package static let noStore = Flags(rawValue: 1 << 0)
+        public static let noStore = Flags(rawValue: 1 << 0)
         /// `no-cache`; the qualified form `no-cache="field"` is treated as the plain one (§5.2.2.4
         /// allows this).
-        package static let noCache = Flags(rawValue: 1 << 1)
+        public static let noCache = Flags(rawValue: 1 << 1)
         /// `private`; the qualified form is treated as the plain one (§5.2.2.7 allows this).
-        package static let isPrivate = Flags(rawValue: 1 << 2)
+        public static let isPrivate = Flags(rawValue: 1 << 2)
         /// `public` (§5.2.2.9).
-        package static let isPublic = Flags(rawValue: 1 << 3)
+        public static let isPublic = Flags(rawValue: 1 << 3)
         /// `must-revalidate` (§5.2.2.2).
-        package static let mustRevalidate = Flags(rawValue: 1 << 4)
+        public static let mustRevalidate = Flags(rawValue: 1 << 4)
         /// `proxy-revalidate` (§5.2.2.8).
-        package static let proxyRevalidate = Flags(rawValue: 1 << 5)
+        public static let proxyRevalidate = Flags(rawValue: 1 << 5)
         /// `must-understand` (§5.2.2.3).
-        package static let mustUnderstand = Flags(rawValue: 1 << 6)
+        public static let mustUnderstand = Flags(rawValue: 1 << 6)
         /// `no-transform` (§5.2.1.6, §5.2.2.6).
-        package static let noTransform = Flags(rawValue: 1 << 7)
+        public static let noTransform = Flags(rawValue: 1 << 7)
         /// `only-if-cached` (§5.2.1.7).
-        package static let onlyIfCached = Flags(rawValue: 1 << 8)
+        public static let onlyIfCached = Flags(rawValue: 1 << 8)
         /// RFC 8246.
-        package static let immutable = Flags(rawValue: 1 << 9)
+        public static let immutable = Flags(rawValue: 1 << 9)
         /// Part of the field does not follow the grammar, so an intended directive may have been
         /// missed.
-        package static let malformed = Flags(rawValue: 1 << 10)
+        public static let malformed = Flags(rawValue: 1 << 10)
     }
 
     /// The largest delta-seconds; greater values are reduced to it (§1.2.2).
-    package static let maximumSeconds: Int64 = 1 << 31
+    public static let maximumSeconds: Int64 = 1 << 31
 
     /// Directives that are either present or absent.
-    package var flags: Flags = []
+    public var flags: Flags = []
     /// `max-age`, in seconds.
-    package var maxAge: Int64?
+    public var maxAge: Int64?
     /// `s-maxage`, in seconds.
-    package var sharedMaxAge: Int64?
+    public var sharedMaxAge: Int64?
     /// `max-stale`, in seconds; `maximumSeconds` if it has no argument.
-    package var maxStale: Int64?
+    public var maxStale: Int64?
     /// `min-fresh`, in seconds.
-    package var minFresh: Int64?
+    public var minFresh: Int64?
     /// `stale-if-error` (RFC 5861 §4), in seconds.
-    package var staleIfError: Int64?
+    public var staleIfError: Int64?
     /// `stale-while-revalidate` (RFC 5861 §3), in seconds.
-    package var staleWhileRevalidate: Int64?
+    public var staleWhileRevalidate: Int64?
 
     /// Creates an empty set of directives.
-    package init() {}
+    public init() {}
 
     /// The directives of a request: those of all Cache-Control lines or, if there is no such line,
     /// `no-cache` if Pragma contains it (§5.4).
     ///
     /// Reads nothing if neither field is present.
-    package init(request fields: FieldSection, in bytes: Span<UInt8>) {
+    public init(request fields: FieldSection, in bytes: Span<UInt8>) {
         if fields.contains(.cacheControl) {
             addLines(of: fields, in: bytes)
         } else if fields.contains(.pragma) {
@@ -79,7 +79,7 @@ package struct CacheDirectives: Sendable, Equatable {
     }
 
     /// The directives of a response: those of all Cache-Control lines.
-    package init(response fields: FieldSection, in bytes: Span<UInt8>) {
+    public init(response fields: FieldSection, in bytes: Span<UInt8>) {
         if fields.contains(.cacheControl) { addLines(of: fields, in: bytes) }
     }
 
@@ -96,7 +96,7 @@ package struct CacheDirectives: Sendable, Equatable {
     }
 
     /// Adds the directives of one Cache-Control line.
-    package mutating func add(_ value: ByteRange, in bytes: Span<UInt8>) {
+    public mutating func add(_ value: ByteRange, in bytes: Span<UInt8>) {
         var scanner = DirectiveScanner(value)
         while let directive = scanner.next(in: bytes) {
             if directive.isMalformed { flags.insert(.malformed) }

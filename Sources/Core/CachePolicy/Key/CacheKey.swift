@@ -8,54 +8,54 @@ import HTTPCore
 /// percent-encoding are two keys, which may cost a hit but never serves the wrong response). GET
 /// and HEAD share a key. The scheme, host and port are those to which the request is *sent*, so
 /// that a response obtained over plain HTTP is never served where verified TLS is configured.
-package struct CacheKey: Sendable, Hashable {
+public struct CacheKey: Sendable, Hashable {
     /// The normalized URI. The disk tier is keyed by these bytes.
-    package let bytes: [UInt8]
+    public let bytes: [UInt8]
     /// The hash of the bytes in this process; see `CacheKeyView.hash`.
-    package let hash: UInt64
+    public let hash: UInt64
 
     /// The maximum length of a key in bytes. A request whose key is longer is neither looked up nor
     /// is its response stored.
-    package static let maximumBytes = 16 << 10
+    public static let maximumBytes = 16 << 10
 
     /// The maximum length of a key in addition to its host and path: `https://`, brackets,
     /// `:65535`, `/`.
-    package static let reservedBytes = 17
+    public static let reservedBytes = 17
 
     /// Creates a key from bytes that `CacheKeyView.write` produced in this process or an earlier
     /// one.
-    package init(bytes: [UInt8]) {
+    public init(bytes: [UInt8]) {
         self.bytes = bytes
         hash = bytes.withUnsafeBytes { CacheKeyView.hash(of: $0) }
     }
 
     /// Creates an owning copy of a view.
-    package init(_ view: CacheKeyView) {
+    public init(_ view: CacheKeyView) {
         bytes = [UInt8](view.bytes)
         hash = view.hash
     }
 
     /// Whether a view shows this key.
-    package func matches(_ view: CacheKeyView) -> Bool {
+    public func matches(_ view: CacheKeyView) -> Bool {
         guard hash == view.hash, bytes.count == view.bytes.count else { return false }
         return bytes.withUnsafeBytes { $0.hasSameBytes(as: view.bytes) }
     }
 
     /// Calls `body` with a view of this key, valid during the call.
-    package func withView<R>(_ body: (CacheKeyView) -> R) -> R {
+    public func withView<R>(_ body: (CacheKeyView) -> R) -> R {
         bytes.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
     }
 
     /// Whether the URI has a query.
-    package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
+    public var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
 
     /// Compares the URIs' bytes.
-    package static func == (left: CacheKey, right: CacheKey) -> Bool {
+    public static func == (left: CacheKey, right: CacheKey) -> Bool {
         left.hash == right.hash && left.bytes == right.bytes
     }
 
     /// Feeds the precomputed hash; the bytes are not read again.
-    package func hash(into hasher: inout Hasher) {
+    public func hash(into hasher: inout Hasher) {
         hasher.combine(hash)
     }
 }
@@ -63,35 +63,35 @@ package struct CacheKey: Sendable, Hashable {
 /// A cache key in memory that the caller owns, for lookups on the hot path.
 ///
 /// Must not be kept: the bytes are valid only as long as the memory given to `write` is unchanged.
-package struct CacheKeyView {
+public struct CacheKeyView {
     /// The normalized URI.
-    package let bytes: UnsafeRawBufferPointer
+    public let bytes: UnsafeRawBufferPointer
     /// The hash of the bytes (``KeyHasher``) under the process's random seed. Differs between
     /// processes: never store it.
-    package let hash: UInt64
+    public let hash: UInt64
 
     /// Creates a view of bytes whose hash is known.
-    package init(bytes: UnsafeRawBufferPointer, hash: UInt64) {
+    public init(bytes: UnsafeRawBufferPointer, hash: UInt64) {
         self.bytes = bytes
         self.hash = hash
     }
 
     /// The hash of a key's bytes.
-    package static func hash(of bytes: UnsafeRawBufferPointer) -> UInt64 {
+    public static func hash(of bytes: UnsafeRawBufferPointer) -> UInt64 {
         var hasher = KeyHasher()
         hasher.combine(bytes)
         return hasher.finalize()
     }
 
     /// Whether the URI has a query.
-    package var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
+    public var hasQuery: Bool { bytes.contains(UInt8(ascii: "?")) }
 
     /// Writes the key of a request's target into `memory`: like the general form, with the target's
     /// host, port and path.
     ///
     /// - Parameter scheme: the scheme with which the request is sent, which may be https although
     ///   the target has http.
-    package static func write(
+    public static func write(
         _ request: borrowing RequestHead, in bytes: Span<UInt8>, scheme: Scheme,
         into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
@@ -112,7 +112,7 @@ package struct CacheKeyView {
     ///   - memory: where to write; at most `CacheKey.maximumBytes` are used, and at most
     /// `CacheKey.reservedBytes` more than host and path together.
     /// - Returns: `nil` if the key does not fit.
-    package static func write(
+    public static func write(
         scheme: Scheme, host: Span<UInt8>, port: UInt16, path: Span<UInt8>,
         into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {

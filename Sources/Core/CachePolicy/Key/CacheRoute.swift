@@ -2,7 +2,7 @@
 /// origin may be contacted under different trust and access rules, and with different request
 /// fields, on each. A response stored for one route never answers requests on another, and never
 /// replaces what is stored for another.
-package enum CacheRoute: Sendable, Hashable {
+public enum CacheRoute: Sendable, Hashable {
     /// A forward proxy's request, to the scheme and port that it names.
     case direct
     /// A forward proxy's clear-text request that is sent as TLS to another port, if the host
@@ -12,12 +12,12 @@ package enum CacheRoute: Sendable, Hashable {
     case reverse(ReverseTraits)
 
     /// All possible routes.
-    package static let all: [CacheRoute] =
+    public static let all: [CacheRoute] =
         [.direct, .upgraded] + ReverseTraits.all.map { .reverse($0) }
 
     /// The prefix of the URI in keys: nothing, or a word and a colon that is not followed by
     /// slashes.
-    package var prefix: String {
+    public var prefix: String {
         switch self {
         case .direct: ""
         case .upgraded: "upgraded:"
@@ -27,27 +27,27 @@ package enum CacheRoute: Sendable, Hashable {
 }
 
 /// What a reverse listener sends upstream in addition to the client's request line.
-package struct ReverseTraits: OptionSet, Sendable, Hashable {
+public struct ReverseTraits: OptionSet, Sendable, Hashable {
     /// One bit for each trait.
-    package let rawValue: UInt8
+    public let rawValue: UInt8
     /// Creates a set from its bits.
-    package init(rawValue: UInt8) { self.rawValue = rawValue }
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
 
     /// The host that the client requested is sent in X-Forwarded-Host and Forwarded.
-    package static let forwardsHost = ReverseTraits(rawValue: 1)
+    public static let forwardsHost = ReverseTraits(rawValue: 1)
     /// The host that the client requested is sent in Host.
-    package static let keepsHost = ReverseTraits(rawValue: 2)
+    public static let keepsHost = ReverseTraits(rawValue: 2)
     /// The scheme and host come from a trusted proxy.
-    package static let trustsProxies = ReverseTraits(rawValue: 4)
+    public static let trustsProxies = ReverseTraits(rawValue: 4)
     /// X-Forwarded-Proto and Forwarded state that clients used TLS.
-    package static let forwardsTLS = ReverseTraits(rawValue: 8)
+    public static let forwardsTLS = ReverseTraits(rawValue: 8)
 
     /// All possible sets.
     static let all = (0..<16).map { ReverseTraits(rawValue: $0) }
 
     /// The request fields, in lower case, that an upstream's response may depend on: they are part
     /// of the key.
-    package var nominatedFields: [String] {
+    public var nominatedFields: [String] {
         var names: [String] = []
         if !isDisjoint(with: [.forwardsHost, .keepsHost]) { names.append("host") }
         if contains(.trustsProxies) { names += ["x-forwarded-host", "x-forwarded-proto"] }
@@ -57,7 +57,7 @@ package struct ReverseTraits: OptionSet, Sendable, Hashable {
 
 extension CacheKey {
     /// The key of the same URI for another route.
-    package func along(_ route: CacheRoute) -> CacheKey {
+    public func along(_ route: CacheRoute) -> CacheKey {
         CacheKey(bytes: Array(route.prefix.utf8) + bytes[uriStart...])
     }
 

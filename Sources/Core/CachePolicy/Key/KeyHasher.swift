@@ -4,7 +4,7 @@
 /// The same algorithm as `Hasher`, but only for bytes, and with a guarantee about parts: the hash
 /// is that of their concatenation. So the common beginning of keys can be hashed once for all of
 /// them.
-package struct KeyHasher: Sendable {
+public struct KeyHasher: Sendable {
     private var v0: UInt64
     private var v1: UInt64
     private var v2: UInt64
@@ -24,7 +24,7 @@ package struct KeyHasher: Sendable {
     }()
 
     /// Creates a hasher that has hashed nothing.
-    package init() { self.init(seed: Self.seed) }
+    public init() { self.init(seed: Self.seed) }
 
     init(seed: (UInt64, UInt64)) {
         v0 = seed.0 ^ 0x736F_6D65_7073_6575
@@ -35,7 +35,7 @@ package struct KeyHasher: Sendable {
 
     /// Hashes the next bytes.
     @inline(__always)
-    package mutating func combine(_ bytes: UnsafeRawBufferPointer) {
+    public mutating func combine(_ bytes: UnsafeRawBufferPointer) {
         guard let base = bytes.baseAddress else { return }
         let filled = count & 7
         count &+= UInt64(truncatingIfNeeded: bytes.count)
@@ -78,7 +78,7 @@ package struct KeyHasher: Sendable {
 
     /// The hash of all bytes so far.
     @inline(__always)
-    package consuming func finalize() -> UInt64 {
+    public consuming func finalize() -> UInt64 {
         absorb(tail | count &<< 56)
         v2 ^= 0xFF
         round()
@@ -109,12 +109,12 @@ package struct KeyHasher: Sendable {
 
 /// The common beginning of all keys of an origin (the kind of route, `scheme://host[:port]`), and
 /// its hash.
-package struct CacheKeyStart: Sendable {
-    package let bytes: [UInt8]
+public struct CacheKeyStart: Sendable {
+    public let bytes: [UInt8]
     private let hasher: KeyHasher
 
     /// Creates the beginning from its bytes.
-    package init(_ bytes: [UInt8]) {
+    public init(_ bytes: [UInt8]) {
         self.bytes = bytes
         var hasher = KeyHasher()
         bytes.withUnsafeBytes { hasher.combine($0) }
@@ -128,7 +128,7 @@ package struct CacheKeyStart: Sendable {
     ///   - memory: `CacheKey.maximumBytes` bytes.
     /// - Returns: `nil` if the key would be too long.
     @inline(__always)
-    package func key(
+    public func key(
         path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {
         guard let place = memory.baseAddress,

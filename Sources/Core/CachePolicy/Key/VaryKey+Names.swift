@@ -5,7 +5,7 @@ import HTTPCore
 extension VaryKey {
     /// The nominated names: for each its length (1 byte) and its bytes in lower case, in
     /// alphabetical order. Empty without Vary.
-    package var names: [UInt8] {
+    public var names: [UInt8] {
         guard !bytes.isEmpty else { return [] }
         var names: [UInt8] = []
         var position = 1
@@ -22,7 +22,7 @@ extension VaryKey {
 
     /// The key that a response nominating `names` (in the form of `VaryKey.names`) would have if it
     /// answered this request. `nil` if a value is too long: nothing is stored for it.
-    package init?(names: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>) {
+    public init?(names: [UInt8], for request: borrowing RequestHead, in head: Span<UInt8>) {
         guard !names.isEmpty else {
             self = .none
             return

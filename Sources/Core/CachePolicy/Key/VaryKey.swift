@@ -8,36 +8,36 @@ import HTTPCore
 /// absent, and if present the value's length (2 bytes, high byte first) and bytes; for
 /// Authorization the value's SHA-256 instead. Empty if the response has no Vary: it then matches
 /// every request.
-package struct VaryKey: Sendable, Hashable {
+public struct VaryKey: Sendable, Hashable {
     /// The serialized form.
-    package let bytes: [UInt8]
+    public let bytes: [UInt8]
 
     /// The key of a response without Vary.
-    package static let none = VaryKey(unchecked: [])
+    public static let none = VaryKey(unchecked: [])
 
     /// The first byte of a serialized form that is not empty.
     static let version: UInt8 = 1
 
     /// The maximum length of a nominated name in bytes.
-    package static let maximumNameBytes = 255
+    public static let maximumNameBytes = 255
 
     init(unchecked bytes: [UInt8]) { self.bytes = bytes }
 
     /// Creates a key from its serialized form; `nil` if the bytes are not one.
-    package init?(bytes: [UInt8]) {
+    public init?(bytes: [UInt8]) {
         guard Self.isWellFormed(bytes) else { return nil }
         self.bytes = bytes
     }
 
     /// Whether every request matches.
-    package var isEmpty: Bool { bytes.isEmpty }
+    public var isEmpty: Bool { bytes.isEmpty }
 
     /// Whether every nominated field has the same normalized value in this request as in the one
     /// that the stored response answered; a field that was absent there must be absent here.
     ///
     /// If several stored responses match, the one with the most recent Date is to be used (RFC 9111
     /// §4.1). Does not allocate, unless Authorization is nominated.
-    package func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
+    public func matches(_ request: borrowing RequestHead, in head: Span<UInt8>) -> Bool {
         bytes.isEmpty || matchesNominated(request.fields, in: head)
     }
 

@@ -4,7 +4,7 @@ import HTTPCore
 ///
 /// Upstream's members are kept, and this cache's member follows on a separate line: the list is
 /// ordered from the origin outwards (§2).
-package enum CacheStatus: Sendable, Equatable {
+public enum CacheStatus: Sendable, Equatable {
     /// Answered from the cache, without asking the origin.
     case hit(timeToLive: Int64, stale: StaleUse?)
     /// The origin was asked.
@@ -14,21 +14,21 @@ package enum CacheStatus: Sendable, Equatable {
     case notForwarded(ForwardReason)
 
     /// The details of a request that was forwarded to the origin.
-    package struct Forwarded: Sendable, Equatable {
+    public struct Forwarded: Sendable, Equatable {
         /// Why it was forwarded.
-        package var reason: ForwardReason
+        public var reason: ForwardReason
         /// The status that the origin answered with; `nil` if it is the response's own (§2.3) or if
         /// there was no answer.
-        package var status: UInt16?
+        public var status: UInt16?
         /// Whether the response is being stored.
-        package var isStored: Bool
+        public var isStored: Bool
         /// Whether the request waited for the response to another one (§2.6).
-        package var isCollapsed: Bool
+        public var isCollapsed: Bool
         /// Why the response is not stored; `nil` if it is.
-        package var notStored: NotStoredReason?
+        public var notStored: NotStoredReason?
 
         /// Creates the details, in the order in which they are written.
-        package init(
+        public init(
             reason: ForwardReason, status: UInt16? = nil, isStored: Bool = false,
             isCollapsed: Bool = false, notStored: NotStoredReason? = nil
         ) {
@@ -41,17 +41,17 @@ package enum CacheStatus: Sendable, Equatable {
     }
 
     /// The Cache-Status of a hit.
-    package init(_ hit: CacheHit) {
+    public init(_ hit: CacheHit) {
         self = .hit(timeToLive: hit.timeToLive, stale: hit.stale)
     }
 
     /// The maximum number of bytes that `append` writes for a line.
-    package static let maximumLineBytes = 192
+    public static let maximumLineBytes = 192
 
     /// Appends the field line with its CRLF, for example `Cache-Status: pinfold; hit; ttl=57`. Does
     /// not allocate: every response has this field, and a general serializer of structured fields,
     /// like the one that writes `Proxy-Status`, would first create a map and a string.
-    package func append(to writer: inout HeadWriter) {
+    public func append(to writer: inout HeadWriter) {
         switch self {
         case .hit(let timeToLive, let stale):
             return Self.append(timeToLive, stale, to: &writer)
@@ -66,7 +66,7 @@ package enum CacheStatus: Sendable, Equatable {
 
     /// Appends the field line of a hit.
     @inline(__always)
-    package static func append(_ hit: CacheHit, to writer: inout HeadWriter) {
+    public static func append(_ hit: CacheHit, to writer: inout HeadWriter) {
         append(hit.timeToLive, hit.stale, to: &writer)
     }
 

@@ -1,10 +1,10 @@
 import HTTPCore
 
 /// The head of a response that is served from a stored one.
-package enum HitHead {
+public enum HitHead {
     /// The maximum number of bytes that `append` writes in addition to the stored head: status
     /// line, Content-Range, Content-Length, Age, Cache-Status.
-    package static let maximumAddedBytes = 160 + CacheStatus.maximumLineBytes
+    public static let maximumAddedBytes = 160 + CacheStatus.maximumLineBytes
 
     /// The stored fields that a 304 includes (RFC 9110 §15.4.5). It excludes Set-Cookie and
     /// anything that describes a body, since none is sent.
@@ -14,7 +14,7 @@ package enum HitHead {
 
     /// The status of the response, and the phrase if the stored one is used; `nil` for the standard
     /// phrase.
-    package static func status(
+    public static func status(
         of hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>
     ) -> (code: UInt16, phrase: ByteRange?) {
         switch hit.form {
@@ -40,7 +40,7 @@ package enum HitHead {
     ///   - writer: must have room for the stored head and `maximumAddedBytes`; if it overflows, the
     /// head is unusable.
     @inline(__always)
-    package static func appendFields(
+    public static func appendFields(
         _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
         cacheStatus: CacheStatus? = nil, to writer: inout HeadWriter
     ) {

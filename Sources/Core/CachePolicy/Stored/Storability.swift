@@ -11,7 +11,7 @@ extension StoreDecision {
     ///   - requestTime: when the request was sent upstream.
     ///   - responseTime: when the response's head was complete.
     ///   - options: the policy.
-    package static func decide(
+    public static func decide(
         on response: ResponseHead, in responseBytes: Span<UInt8>,
         to request: borrowing RequestHead, in requestBytes: Span<UInt8>, requestTime: Int64,
         responseTime: Int64, options: PolicyOptions

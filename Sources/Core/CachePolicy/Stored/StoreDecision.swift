@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// Whether a response may be stored.
-package enum StoreDecision: Sendable, Equatable {
+public enum StoreDecision: Sendable, Equatable {
     /// Store it: write the stored head with `StoredHead.write`, and create its metadata.
     case store(Storable)
     /// Do not store it, for this reason.
@@ -9,22 +9,22 @@ package enum StoreDecision: Sendable, Equatable {
 }
 
 /// What is known about a response that may be stored, before its head is stored.
-package struct Storable: Sendable, Equatable {
+public struct Storable: Sendable, Equatable {
     /// The times to store with it.
-    package let times: StoredTimes
+    public let times: StoredTimes
     /// Freshness lifetime in seconds.
-    package let lifetime: Int64
+    public let lifetime: Int64
     /// Where the lifetime comes from.
-    package let source: FreshnessSource
+    public let source: FreshnessSource
     /// The secondary key, made from the request.
-    package let vary: VaryKey
+    public let vary: VaryKey
     /// Whether the response has exactly one Date and it is valid.
     let hasDate: Bool
 }
 
 /// Why a response is not stored. The same word is used in Cache-Status' `detail`, in the log and in
 /// the metric's label.
-package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
+public enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     /// The request's method is not GET.
     case method
     /// The request has `no-store` (RFC 9111 §5.2.1.5).
@@ -83,7 +83,7 @@ package enum NotStoredReason: UInt8, Error, Sendable, CaseIterable {
     case duplicate
 
     /// One lower-case word or several with hyphens: a token (RFC 9110).
-    package var token: StaticString {
+    public var token: StaticString {
         switch self {
         case .method: "method"
         case .requestNoStore: "request-no-store"

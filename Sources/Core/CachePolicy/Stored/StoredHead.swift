@@ -12,12 +12,12 @@ import HTTPCore
 /// `StoredTimes.initialAge`. Via and Cache-Status keep upstream's members: a hit adds its own
 /// member on a separate line after them, so that the lists are ordered from the origin outwards
 /// (RFC 9211 §2). A missing or invalid Date is replaced by the time of receipt (RFC 9110 §6.6.1).
-package enum StoredHead {
+public enum StoredHead {
     /// The fields that are never stored, in addition to nominated ones.
-    package static let excluded = FieldIDSet.hopByHop.union(FieldIDSet([.trailer, .age]))
+    public static let excluded = FieldIDSet.hopByHop.union(FieldIDSet([.trailer, .age]))
 
     /// The maximum number of bytes by which a stored head exceeds the received one: a Date line.
-    package static let maximumAddedBytes = 37
+    public static let maximumAddedBytes = 37
 
     /// Writes the stored form of a response's head.
     ///
@@ -26,7 +26,7 @@ package enum StoredHead {
     ///   - bytes: the head's bytes.
     ///   - storable: the result of `StoreDecision` for it.
     ///   - writer: room for `response.length + maximumAddedBytes`.
-    package static func write(
+    public static func write(
         _ response: ResponseHead, in bytes: Span<UInt8>, for storable: Storable,
         to writer: inout HeadWriter
     ) {
@@ -37,7 +37,7 @@ package enum StoredHead {
 
     /// Appends the stored form of a response's head to an array: like `write`, for code that may
     /// allocate.
-    package static func append(
+    public static func append(
         _ response: ResponseHead, in bytes: Span<UInt8>, responseTime: Int64,
         to out: inout [UInt8]
     ) {
@@ -115,7 +115,7 @@ extension StoredMetadata {
     ///   - hasQuery: whether the key's URI has a query (`CacheKey.hasQuery`), for heuristics.
     ///   - options: the policy; changing it changes the heuristic lifetimes of stored responses.
     /// - Returns: `nil` if the bytes are not a stored head: a damaged row, which is to be dropped.
-    package init?(
+    public init?(
         storedHead head: Span<UInt8>, times: StoredTimes, hasQuery: Bool, options: PolicyOptions
     ) {
         var lines = StoredLines(head)

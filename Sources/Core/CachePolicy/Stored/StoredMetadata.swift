@@ -5,20 +5,20 @@ import HTTPCore
 /// The disk tier keeps these three numbers beside the stored head's bytes; together they are
 /// everything that `StoredMetadata` is rebuilt from. `Age` is not among the stored head's fields:
 /// the age that the response arrived with is kept in `initialAge`.
-package struct StoredTimes: Sendable, Equatable {
+public struct StoredTimes: Sendable, Equatable {
     /// The second at which the request was sent.
-    package let requestTime: Int64
+    public let requestTime: Int64
     /// The second at which the response's head was complete.
-    package let responseTime: Int64
+    public let responseTime: Int64
     /// `corrected_initial_age` of RFC 9111 §4.2.3, in seconds.
-    package let initialAge: Int64
+    public let initialAge: Int64
 
     /// The latest second that is accepted: keeps sums with lifetimes from overflowing whatever a
     /// damaged database contains.
-    package static let maximumTime: Int64 = 1 << 48
+    public static let maximumTime: Int64 = 1 << 48
 
     /// Creates times, each clamped to 0...`maximumTime`.
-    package init(requestTime: Int64, responseTime: Int64, initialAge: Int64) {
+    public init(requestTime: Int64, responseTime: Int64, initialAge: Int64) {
         func bounded(_ time: Int64) -> Int64 { min(max(time, 0), StoredTimes.maximumTime) }
         self.requestTime = bounded(requestTime)
         self.responseTime = bounded(responseTime)
@@ -27,33 +27,33 @@ package struct StoredTimes: Sendable, Equatable {
 }
 
 /// The rules that a stored response set for its use.
-package struct StoredFlags: OptionSet, Sendable {
+public struct StoredFlags: OptionSet, Sendable {
     /// One bit for each flag.
-    package let rawValue: UInt16
+    public let rawValue: UInt16
     /// Creates a set from its bits.
-    package init(rawValue: UInt16) { self.rawValue = rawValue }
+    public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// `no-cache`, in the plain or the qualified form: never used without successful validation.
-    package static let noCache = StoredFlags(rawValue: 1 << 0)
+    public static let noCache = StoredFlags(rawValue: 1 << 0)
     /// `must-revalidate`, `proxy-revalidate` or `s-maxage`: never used stale.
-    package static let neverStale = StoredFlags(rawValue: 1 << 1)
+    public static let neverStale = StoredFlags(rawValue: 1 << 1)
     /// `public`, `s-maxage` or `must-revalidate`, or the cache is private: may answer requests with
     /// Authorization.
-    package static let sharedWithAuthorized = StoredFlags(rawValue: 1 << 2)
+    public static let sharedWithAuthorized = StoredFlags(rawValue: 1 << 2)
     /// `immutable` (RFC 8246).
-    package static let immutable = StoredFlags(rawValue: 1 << 3)
+    public static let immutable = StoredFlags(rawValue: 1 << 3)
     /// The entity tag is weak.
-    package static let weakEntityTag = StoredFlags(rawValue: 1 << 4)
+    public static let weakEntityTag = StoredFlags(rawValue: 1 << 4)
     /// Last-Modified is a strong validator here (RFC 9110 §8.8.2.2).
-    package static let strongLastModified = StoredFlags(rawValue: 1 << 5)
+    public static let strongLastModified = StoredFlags(rawValue: 1 << 5)
     /// The stored head has a Content-Length field.
-    package static let hasContentLength = StoredFlags(rawValue: 1 << 6)
+    public static let hasContentLength = StoredFlags(rawValue: 1 << 6)
     /// The stored head has a Vary field.
-    package static let hasVary = StoredFlags(rawValue: 1 << 7)
+    public static let hasVary = StoredFlags(rawValue: 1 << 7)
 }
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1); the first that applies.
-package enum FreshnessSource: UInt8, Sendable, CaseIterable {
+public enum FreshnessSource: UInt8, Sendable, CaseIterable {
     /// `s-maxage`.
     case sharedMaxAge
     /// `max-age`.
@@ -71,49 +71,49 @@ package enum FreshnessSource: UInt8, Sendable, CaseIterable {
 /// A value of fixed size; the ranges are offsets in the stored head's bytes. It is always computed
 /// from the stored head (`init(storedHead:…)`), never assembled by hand, so that the value in
 /// memory and the one rebuilt after a restart cannot differ.
-package struct StoredMetadata: Sendable, Equatable {
+public struct StoredMetadata: Sendable, Equatable {
     /// When the response was requested and received.
-    package let times: StoredTimes
+    public let times: StoredTimes
     /// The first second at which the response is stale.
-    package let freshUntil: Int64
+    public let freshUntil: Int64
     /// The freshness lifetime in seconds.
-    package let lifetime: Int64
+    public let lifetime: Int64
     /// Value of Date.
-    package let date: Int64
+    public let date: Int64
     /// The value of Last-Modified; `nil` if absent or not a date.
-    package let lastModifiedTime: Int64?
+    public let lastModifiedTime: Int64?
     /// For how many seconds after becoming stale `stale-if-error` allows use; 0 if absent.
-    package let staleIfErrorSeconds: Int64
+    public let staleIfErrorSeconds: Int64
     /// For how many seconds after becoming stale `stale-while-revalidate` allows use; 0 if absent.
-    package let staleWhileRevalidateSeconds: Int64
+    public let staleWhileRevalidateSeconds: Int64
     /// The length of the complete body; `nil` until known. Taken from Content-Length, or set by the
     /// store when the body is complete.
-    package var bodyBytes: UInt64?
+    public var bodyBytes: UInt64?
     /// The value of ETag; empty if absent.
-    package let entityTag: ByteRange
+    public let entityTag: ByteRange
     /// The value of Last-Modified; empty if absent or not a date.
-    package let lastModified: ByteRange
+    public let lastModified: ByteRange
     /// The size of the stored head in bytes.
-    package let headBytes: UInt32
+    public let headBytes: UInt32
     /// Status code.
-    package let status: UInt16
+    public let status: UInt16
     /// Where the lifetime comes from.
-    package let source: FreshnessSource
+    public let source: FreshnessSource
     /// The rules for its use.
-    package let flags: StoredFlags
+    public let flags: StoredFlags
 
     /// Whether the origin can be asked to validate it.
-    package var hasValidator: Bool { !entityTag.isEmpty || !lastModified.isEmpty }
+    public var hasValidator: Bool { !entityTag.isEmpty || !lastModified.isEmpty }
 
     /// Current age in seconds at `now` (RFC 9111 §4.2.3), never below 0.
-    package func age(at now: Int64) -> Int64 {
+    public func age(at now: Int64) -> Int64 {
         let resident = now &- times.responseTime
         return resident <= 0 ? times.initialAge : times.initialAge &+ resident
     }
 
     /// Whether it is fresh at `now`: lifetime > age. If the clock was set back to before the
     /// response was received, it counts as stale, since its age is unknown.
-    package func isFresh(at now: Int64) -> Bool {
+    public func isFresh(at now: Int64) -> Bool {
         // One comparison for 0 <= resident < freshness left on arrival.
         freshUntil > times.responseTime
             && UInt64(bitPattern: now &- times.responseTime)

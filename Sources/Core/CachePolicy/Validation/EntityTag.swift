@@ -52,18 +52,18 @@ enum EntityTag {
 /// An iterator over the members of an If-None-Match or If-Match line.
 ///
 ///     If-None-Match = "*" / #entity-tag
-package struct EntityTagList {
+public struct EntityTagList {
     private var position: Int
     private let end: Int
 
     /// Creates an iterator over a field's value.
-    package init(_ value: ByteRange) {
+    public init(_ value: ByteRange) {
         position = Int(value.start)
         end = Int(value.end)
     }
 
     /// The next member, which may be `*`; `nil` at the end.
-    package mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
+    public mutating func next(in bytes: Span<UInt8>) -> ByteRange? {
         while position < end,
             ASCII.isWhitespace(bytes[position]) || bytes[position] == UInt8(ascii: ",")
         {

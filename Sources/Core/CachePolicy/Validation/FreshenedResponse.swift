@@ -1,9 +1,9 @@
 import HTTPCore
 
 /// A stored response updated by a 304 or by the response to a HEAD (RFC 9111 §3.2, §4.3.4, §4.3.5).
-package struct FreshenedResponse: Sendable, Equatable {
+public struct FreshenedResponse: Sendable, Equatable {
     /// What happens to the stored response after the current request has been answered.
-    package enum Storage: Sendable, Equatable {
+    public enum Storage: Sendable, Equatable {
         /// Replace its head, times and Vary key by the new ones.
         case replaceHead
         /// Keep it as it was: the update may not be stored for others (it answered a request with
@@ -14,13 +14,13 @@ package struct FreshenedResponse: Sendable, Equatable {
     }
 
     /// The new stored head.
-    package let head: [UInt8]
+    public let head: [UInt8]
     /// Its metadata, with the stored body's length.
-    package let metadata: StoredMetadata
+    public let metadata: StoredMetadata
     /// The secondary key for `replaceHead`: the new head's Vary with the request's values.
-    package let vary: VaryKey
+    public let vary: VaryKey
     /// What to do with the stored response.
-    package let storage: Storage
+    public let storage: Storage
 
     /// The fields of an update that are never merged into a stored head: those that are not stored
     /// at all, and those that describe the stored body's bytes.
@@ -43,7 +43,7 @@ package struct FreshenedResponse: Sendable, Equatable {
     ///   - hasQuery: whether the key's URI has a query.
     ///   - options: the policy.
     /// - Returns: `nil` if the stored head is damaged.
-    package init?(
+    public init?(
         merging stored: StoredMetadata, storedHead: Span<UInt8>, with update: ResponseHead,
         in updateBytes: Span<UInt8>, request: borrowing RequestHead, in requestBytes: Span<UInt8>,
         requestTime: Int64, responseTime: Int64, hasQuery: Bool, options: PolicyOptions
@@ -99,7 +99,7 @@ package struct FreshenedResponse: Sendable, Equatable {
 
 extension FreshenedResponse {
     /// The hit, at `now`, in the form that `ValidationOutcome.freshen` gave.
-    package func hit(_ form: HitForm, at now: Int64) -> CacheHit {
+    public func hit(_ form: HitForm, at now: Int64) -> CacheHit {
         let age = metadata.age(at: now)
         return CacheHit(form: form, age: age, timeToLive: metadata.lifetime - age, stale: nil)
     }
@@ -182,7 +182,7 @@ extension ResponseFacts {
 
 /// The effect of a response to HEAD on the stored response to GET with the same keys (RFC 9111
 /// §4.3.5).
-package enum HeadUpdate: UInt8, Sendable, CaseIterable {
+public enum HeadUpdate: UInt8, Sendable, CaseIterable {
     /// None: one of the two is not a 200.
     case none
     /// They agree: update the stored response (`FreshenedResponse`).
@@ -191,7 +191,7 @@ package enum HeadUpdate: UInt8, Sendable, CaseIterable {
     case invalidate
 
     /// Compares the validators that the response to HEAD has, and the lengths if both are known.
-    package static func of(
+    public static func of(
         _ response: ResponseHead, in bytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>
     ) -> HeadUpdate {

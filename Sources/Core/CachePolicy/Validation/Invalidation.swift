@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// What the response to an unsafe request invalidates (RFC 9111 §4.4).
-package enum Invalidation {
+public enum Invalidation {
     /// The URIs whose stored responses must be dropped, with all variants on every route
     /// (`CacheKey.along`): the target's, and those in Location and Content-Location if they have
     /// the target's origin (another origin must not be able to empty someone's cache). Empty for
@@ -13,7 +13,7 @@ package enum Invalidation {
     ///   - response: the final response.
     ///   - bytes: the response head's bytes.
     /// - Returns: the direct keys of the URIs.
-    package static func keys(
+    public static func keys(
         for request: borrowing RequestHead, key: CacheKey, response: ResponseHead,
         in bytes: Span<UInt8>
     ) -> [CacheKey] {

@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// What the origin's response to a validation request means (RFC 9111 §4.3.3).
-package enum ValidationOutcome: Sendable, Equatable {
+public enum ValidationOutcome: Sendable, Equatable {
     /// 304 for the stored response: update it (`FreshenedResponse`) and answer from it in this
     /// form.
     case freshen(HitForm)
@@ -29,7 +29,7 @@ package enum ValidationOutcome: Sendable, Equatable {
     ///   - requestBytes: its bytes.
     ///   - now: the current second.
     ///   - options: the policy.
-    package static func of(
+    public static func of(
         _ response: ResponseHead, in responseBytes: Span<UInt8>, to validation: ValidationRequest,
         stored: StoredMetadata, storedHead: Span<UInt8>, request: borrowing RequestHead,
         in requestBytes: Span<UInt8>, now: Int64, options: PolicyOptions
@@ -63,7 +63,7 @@ package enum ValidationOutcome: Sendable, Equatable {
     }
 
     /// Whether a response with this status means that the stored one is outdated.
-    package static func outdatesStored(status: UInt16) -> Bool {
+    public static func outdatesStored(status: UInt16) -> Bool {
         status < 500 && status != 206 && status != 304
             && !StatusRules.isAboutThisRequestOnly(status)
     }
@@ -101,7 +101,7 @@ enum NotModifiedSelection: Equatable {
 
 /// Why the origin gave no useful response. A failed trust evaluation is not one of these: no stored
 /// response may hide that.
-package enum OriginErrorReason: Sendable, Equatable {
+public enum OriginErrorReason: Sendable, Equatable {
     /// No connection, or it ended or timed out before a response head.
     case unreachable
     /// A response with this status.
@@ -114,7 +114,7 @@ extension CacheHit {
     /// (RFC 9111 §4.2.4). Otherwise `nil`, and always if the response forbids stale or unvalidated
     /// use (`must-revalidate`, `proxy-revalidate`, `s-maxage`, `no-cache`), or if the request
     /// requires validation.
-    package static func inPlaceOfFailure(
+    public static func inPlaceOfFailure(
         _ failure: OriginErrorReason, stored: StoredMetadata, storedHead: Span<UInt8>,
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, now: Int64,
         options: PolicyOptions

@@ -1,21 +1,21 @@
 import HTTPCore
 
 /// How to validate a stored response with the origin (RFC 9111 §4.3.1).
-package struct ValidationRequest: Sendable, Equatable {
+public struct ValidationRequest: Sendable, Equatable {
     /// Why the stored response cannot be used without validation.
-    package let reason: ForwardReason
+    public let reason: ForwardReason
     /// The range in the stored head of the value for If-None-Match; empty if the stored tag is not
     /// sent.
-    package let entityTag: ByteRange
+    public let entityTag: ByteRange
     /// The range in the stored head of the value for If-Modified-Since; empty if it is not sent.
-    package let lastModified: ByteRange
+    public let lastModified: ByteRange
     /// Whether the members of the client's own If-None-Match are sent, too (§4.3.2), so that the
     /// origin can answer 304 for the client's copy if the stored one is outdated.
-    package let includesClientTags: Bool
+    public let includesClientTags: Bool
 
     /// The request fields that `appendFields` writes: the forwarded request must omit the client's
     /// own. Range and If-Range are forwarded as received.
-    package static let replacedFields = FieldIDSet([.ifNoneMatch, .ifModifiedSince])
+    public static let replacedFields = FieldIDSet([.ifNoneMatch, .ifModifiedSince])
 
     init(
         of stored: StoredMetadata, storedHead: Span<UInt8>, reason: ForwardReason,
@@ -40,7 +40,7 @@ package struct ValidationRequest: Sendable, Equatable {
     ///   - requestBytes: its bytes.
     ///   - storedHead: the stored head.
     ///   - writer: receives zero to a few lines, each with CRLF.
-    package func appendFields(
+    public func appendFields(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>,
         storedHead: Span<UInt8>, to writer: inout HeadWriter
     ) {

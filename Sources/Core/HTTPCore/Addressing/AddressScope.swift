@@ -1,6 +1,6 @@
 /// How far an address reaches, from IANA's special-purpose address registries (RFC 6890) and the
 /// published addresses of clouds' metadata services.
-package enum AddressScope: String, Hashable, Sendable, CaseIterable {
+public enum AddressScope: String, Hashable, Sendable, CaseIterable {
     /// Reachable on the Internet.
     case global
     /// This host: `127.0.0.0/8`, `::1`.
@@ -26,7 +26,7 @@ package enum AddressScope: String, Hashable, Sendable, CaseIterable {
 extension IPAddress {
     /// The address's scope. An IPv6 address that embeds an IPv4 one (``embeddedV4``) has the IPv4
     /// address's scope, since that is where its traffic ends up.
-    package var scope: AddressScope {
+    public var scope: AddressScope {
         switch self {
         case .v4(let value):
             return scopeV4(value)

@@ -1,17 +1,17 @@
 /// The text of an address or an endpoint, stored inline: log lines copy it without a `String`.
-package struct AddressText: Sendable {
+public struct AddressText: Sendable {
     /// The longest text: an IPv6 address with an IPv4 tail (45), brackets, colon and port (8).
-    package static let maximumBytes = 56
+    public static let maximumBytes = 56
 
     private var storage = InlineArray<56, UInt8>(repeating: 0)
 
     /// The length of the text in bytes.
-    package private(set) var count = 0
+    public private(set) var count = 0
 
     fileprivate init() {}
 
     /// Calls the body with the text's bytes (ASCII).
-    package func withUnsafeBytes<Result>(
+    public func withUnsafeBytes<Result>(
         _ body: (UnsafeRawBufferPointer) -> Result
     ) -> Result {
         storage.span.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
@@ -86,7 +86,7 @@ package struct AddressText: Sendable {
 
 extension IPAddress: CustomStringConvertible {
     /// The canonical text (RFC 5952), stored inline, without a `String`.
-    package var text: AddressText {
+    public var text: AddressText {
         var text = AddressText()
         switch self {
         case .v4(let value): text.append(v4: value)
@@ -96,12 +96,12 @@ extension IPAddress: CustomStringConvertible {
     }
 
     /// The canonical text (RFC 5952): `127.0.0.1`, `2001:db8::1`, `::ffff:127.0.0.1`.
-    package var description: String { String(text) }
+    public var description: String { String(text) }
 }
 
 extension Endpoint: CustomStringConvertible {
     /// `127.0.0.1:80` or `[::1]:80`, stored inline, without a `String`.
-    package var text: AddressText {
+    public var text: AddressText {
         var text = AddressText()
         switch address {
         case .v4(let value):
@@ -117,12 +117,12 @@ extension Endpoint: CustomStringConvertible {
     }
 
     /// `127.0.0.1:80` or `[::1]:80`.
-    package var description: String { String(text) }
+    public var description: String { String(text) }
 }
 
 extension String {
     /// The text as a string.
-    package init(_ text: AddressText) {
+    public init(_ text: AddressText) {
         self = text.withUnsafeBytes { String(decoding: $0, as: UTF8.self) }
     }
 }

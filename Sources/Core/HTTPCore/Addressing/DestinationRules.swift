@@ -5,29 +5,29 @@
 /// if its scope is ``AddressScope/global``. A permission by host name opens only private networks:
 /// otherwise whoever controls the name's DNS could direct a request to this host, its links or a
 /// cloud's metadata service.
-package struct DestinationRules: Sendable, Hashable {
+public struct DestinationRules: Sendable, Hashable {
     /// Networks whose addresses are allowed, whatever their scope.
-    package var allow: [IPNetwork]
+    public var allow: [IPNetwork]
     /// Networks whose addresses are refused.
-    package var deny: [IPNetwork]
+    public var deny: [IPNetwork]
 
     /// Creates rules from the two lists; if both are empty, only global addresses are allowed.
-    package init(allow: [IPNetwork] = [], deny: [IPNetwork] = []) {
+    public init(allow: [IPNetwork] = [], deny: [IPNetwork] = []) {
         self.allow = allow
         self.deny = deny
     }
 
     /// How the configuration's host patterns apply to the name that the address was resolved from.
-    package struct HostMatch: Sendable, Hashable {
+    public struct HostMatch: Sendable, Hashable {
         /// A pattern of the allow list matches.
-        package var allowed: Bool
+        public var allowed: Bool
         /// The request names an address rather than a host name: only that address is allowed.
-        package var isAddress: Bool
+        public var isAddress: Bool
         /// A pattern of the deny list matches.
-        package var denied: Bool
+        public var denied: Bool
 
         /// Creates a match from the results of both lists.
-        package init(allowed: Bool = false, denied: Bool = false, isAddress: Bool = false) {
+        public init(allowed: Bool = false, denied: Bool = false, isAddress: Bool = false) {
             self.allowed = allowed
             self.denied = denied
             self.isAddress = isAddress
@@ -35,7 +35,7 @@ package struct DestinationRules: Sendable, Hashable {
     }
 
     /// The decision about one address.
-    package enum Decision: Sendable, Hashable {
+    public enum Decision: Sendable, Hashable {
         /// The address may be connected to.
         case allowed
         /// It may not be connected to, for this reason.
@@ -47,7 +47,7 @@ package struct DestinationRules: Sendable, Hashable {
     /// A mapped address is treated as its IPv4 equivalent. For other addresses that embed an IPv4
     /// address (NAT64, 6to4), the embedded address can be denied but not allowed: to allow them,
     /// list their network.
-    package func decide(_ address: IPAddress, host: HostMatch = HostMatch()) -> Decision {
+    public func decide(_ address: IPAddress, host: HostMatch = HostMatch()) -> Decision {
         if host.denied { return .refused(.deniedHost) }
         let embedded = address.embeddedV4
         for network in deny {
@@ -62,7 +62,7 @@ package struct DestinationRules: Sendable, Hashable {
 }
 
 /// Why an address may not be connected to. The raw value is the token in metrics and logs.
-package enum DestinationRefusalReason: String, Error, Sendable, Hashable, CaseIterable {
+public enum DestinationRefusalReason: String, Error, Sendable, Hashable, CaseIterable {
     /// A host pattern of the deny list matches the name.
     case deniedHost = "denied_host"
     /// The address is in a network of the deny list.
@@ -88,7 +88,7 @@ package enum DestinationRefusalReason: String, Error, Sendable, Hashable, CaseIt
 
     /// Whether a permission for the host's name lifts this refusal; the others need the address or
     /// its network to be allowed.
-    package var isOpenedByHostName: Bool {
+    public var isOpenedByHostName: Bool {
         switch self {
         case .privateNetwork, .shared: true
         case .deniedHost, .deniedNetwork, .loopback, .linkLocal, .metadata, .unspecified,
@@ -98,7 +98,7 @@ package enum DestinationRefusalReason: String, Error, Sendable, Hashable, CaseIt
     }
 
     /// The reason for refusing a scope; `nil` for the global scope.
-    package init?(scope: AddressScope) {
+    public init?(scope: AddressScope) {
         switch scope {
         case .global: return nil
         case .loopback: self = .loopback

@@ -1,19 +1,19 @@
 /// An address and a port, to listen on or connect to.
-package struct Endpoint: Hashable, Sendable {
+public struct Endpoint: Hashable, Sendable {
     /// The address.
-    package var address: IPAddress
+    public var address: IPAddress
     /// The port; 0 asks the kernel for a free one when listening.
-    package var port: UInt16
+    public var port: UInt16
 
     /// Creates an endpoint from an address and a port.
     @inlinable
-    package init(address: IPAddress, port: UInt16) {
+    public init(address: IPAddress, port: UInt16) {
         self.address = address
         self.port = port
     }
 
     /// Why a text is not an endpoint.
-    package enum ParseError: Error, Hashable, Sendable, CaseIterable {
+    public enum ParseError: Error, Hashable, Sendable, CaseIterable {
         /// No colon and port after the address.
         case missingPort
         /// A port that is not a decimal number from 0 to 65535 without leading zeros.
@@ -25,7 +25,7 @@ package struct Endpoint: Hashable, Sendable {
     }
 
     /// Reads `127.0.0.1:80` or `[::1]:80`. Names are not resolved: they are `badAddress`.
-    package init(parsing text: some StringProtocol) throws(ParseError) {
+    public init(parsing text: some StringProtocol) throws(ParseError) {
         let text = Substring(text)
         guard let colon = text.utf8.lastIndex(of: UInt8(ascii: ":")) else {
             throw .missingPort
@@ -45,7 +45,7 @@ package struct Endpoint: Hashable, Sendable {
     }
 
     /// As ``init(parsing:)``, but returns `nil` instead of throwing.
-    package init?(_ text: some StringProtocol) {
+    public init?(_ text: some StringProtocol) {
         guard let endpoint = try? Endpoint(parsing: text) else { return nil }
         self = endpoint
     }

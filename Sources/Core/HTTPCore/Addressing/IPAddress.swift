@@ -4,14 +4,14 @@
 /// makes a decision about an address (``IPNetwork``, ``AddressScope``, ``DestinationRules``)
 /// applies ``unmapped`` first, so that a mapped address is not accepted where the IPv4 address is
 /// refused.
-package enum IPAddress: Hashable, Sendable {
+public enum IPAddress: Hashable, Sendable {
     /// An IPv4 address in host byte order: `127.0.0.1` is `0x7f00_0001`.
     case v4(UInt32)
     /// An IPv6 address: its first and its last eight bytes, each in host byte order.
     case v6(UInt64, UInt64)
 
     /// The two address families.
-    package enum Family: Hashable, Sendable, CaseIterable {
+    public enum Family: Hashable, Sendable, CaseIterable {
         /// 32-bit addresses.
         case v4
         /// 128-bit addresses.
@@ -19,13 +19,13 @@ package enum IPAddress: Hashable, Sendable {
     }
 
     /// `127.0.0.1`.
-    package static let loopbackV4 = IPAddress.v4(0x7f00_0001)
+    public static let loopbackV4 = IPAddress.v4(0x7f00_0001)
     /// `::1`.
-    package static let loopbackV6 = IPAddress.v6(0, 1)
+    public static let loopbackV6 = IPAddress.v6(0, 1)
 
     /// The family of the written form (a mapped address is IPv6).
     @inlinable
-    package var family: Family {
+    public var family: Family {
         switch self {
         case .v4: .v4
         case .v6: .v6
@@ -35,32 +35,32 @@ package enum IPAddress: Hashable, Sendable {
     /// Reads an address in its strict text form: four decimal parts without leading zeros for IPv4
     /// (never `127.1`, `0177.0.0.1` or `0x7f.1`), RFC 4291 §2.2 for IPv6, without brackets and
     /// without a zone identifier. Returns `nil` for anything else. Does not allocate.
-    package init?(bytes: Span<UInt8>) {
+    public init?(bytes: Span<UInt8>) {
         var reader = AddressReader()
         guard let address = reader.address(bytes) else { return nil }
         self = address
     }
 
     /// ``init(bytes:)`` for memory that is borrowed during the call.
-    package init?(bytes: UnsafeRawBufferPointer) {
+    public init?(bytes: UnsafeRawBufferPointer) {
         let typed = UnsafeBufferPointer(
             start: bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), count: bytes.count)
         self.init(bytes: typed.span)
     }
 
     /// ``init(bytes:)`` for a string's UTF-8.
-    package init?(_ text: String) {
+    public init?(_ text: String) {
         self.init(bytes: text.utf8.span)
     }
 
     /// ``init(bytes:)`` for part of a string.
-    package init?(_ text: Substring) {
+    public init?(_ text: Substring) {
         self.init(bytes: text.utf8.span)
     }
 
     /// Reads the host of a URI if it is a literal (RFC 3986 §3.2.2): `127.0.0.1`, or an IPv6
     /// address in brackets. Returns `nil` for names, for IPv6 without brackets and for `[v1.x]`.
-    package init?(host bytes: Span<UInt8>) {
+    public init?(host bytes: Span<UInt8>) {
         let count = bytes.count
         guard count >= 2, bytes[0] == UInt8(ascii: "[") else {
             guard let address = IPAddress(bytes: bytes), address.family == .v4 else { return nil }
@@ -76,14 +76,14 @@ package enum IPAddress: Hashable, Sendable {
 
     /// Reads a host that is an address, as it is written in configurations, in certificates and by
     /// people: IPv6 with or without brackets. Returns `nil` for names.
-    package init?(literal bytes: Span<UInt8>) {
+    public init?(literal bytes: Span<UInt8>) {
         guard let address = IPAddress(bytes: bytes) ?? IPAddress(host: bytes) else { return nil }
         self = address
     }
 
     /// The 4 or 16 bytes of the address, most significant first, as in a certificate's `iPAddress`
     /// (RFC 5280 §4.2.1.6).
-    package var networkBytes: [UInt8] {
+    public var networkBytes: [UInt8] {
         switch self {
         case .v4(let value): withUnsafeBytes(of: value.bigEndian) { Array($0) }
         case .v6(let high, let low):
@@ -94,7 +94,7 @@ package enum IPAddress: Hashable, Sendable {
 
     /// The IPv4 address in `::ffff:a.b.c.d`; otherwise the address itself.
     @inlinable
-    package var unmapped: IPAddress {
+    public var unmapped: IPAddress {
         switch self {
         case .v6(0, let low) where low >> 32 == 0xffff: .v4(UInt32(truncatingIfNeeded: low))
         case .v4, .v6: self
@@ -105,7 +105,7 @@ package enum IPAddress: Hashable, Sendable {
     /// one: IPv4-mapped `::ffff:0:0/96` and IPv4-compatible `::/96` (RFC 4291 §2.5.5; not `::` and
     /// `::1`), NAT64 `64:ff9b::/96` (RFC 6052) and 6to4 `2002::/16` (RFC 3056). `nil` for all other
     /// addresses.
-    package var embeddedV4: IPAddress? {
+    public var embeddedV4: IPAddress? {
         guard case .v6(let high, let low) = self else { return nil }
         let last = UInt32(truncatingIfNeeded: low)
         if high == 0 {

@@ -3,14 +3,14 @@
 /// A network of IPv4-mapped addresses is the IPv4 network, and ``contains(_:)`` treats a mapped
 /// address as its IPv4 equivalent. Otherwise the families are separate: `::/0` contains no IPv4
 /// address and `0.0.0.0/0` no IPv6 one.
-package struct IPNetwork: Hashable, Sendable {
+public struct IPNetwork: Hashable, Sendable {
     /// The network's first address; never a mapped one.
-    package let address: IPAddress
+    public let address: IPAddress
     /// How many leading bits are fixed: 0...32 for IPv4, 0...128 for IPv6.
-    package let prefixLength: Int
+    public let prefixLength: Int
 
     /// Why a text is not a network.
-    package enum ParseError: Error, Hashable, Sendable {
+    public enum ParseError: Error, Hashable, Sendable {
         /// The part before the slash is not a literal address.
         case badAddress
         /// The part after the slash is not a decimal number without leading zeros within the range
@@ -23,7 +23,7 @@ package struct IPNetwork: Hashable, Sendable {
 
     /// The network of all addresses that share the first `prefixLength` bits of `address`; bits
     /// after the prefix are cleared. `nil` if the address family has fewer bits.
-    package init?(masking address: IPAddress, prefixLength: Int) {
+    public init?(masking address: IPAddress, prefixLength: Int) {
         var address = address
         var prefixLength = prefixLength
         if address.family == .v6, address.unmapped.family == .v4, prefixLength >= 96,
@@ -45,13 +45,13 @@ package struct IPNetwork: Hashable, Sendable {
     }
 
     /// The network that contains only `address`.
-    package init(_ address: IPAddress) {
+    public init(_ address: IPAddress) {
         self.address = address.unmapped
         self.prefixLength = address.unmapped.family == .v4 ? 32 : 128
     }
 
     /// Reads `10.0.0.0/8`, `fc00::/7`, or a plain address.
-    package init(parsing text: some StringProtocol) throws(ParseError) {
+    public init(parsing text: some StringProtocol) throws(ParseError) {
         let text = Substring(text)
         guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")) else {
             guard let address = IPAddress(text) else { throw .badAddress }
@@ -72,13 +72,13 @@ package struct IPNetwork: Hashable, Sendable {
     }
 
     /// As ``init(parsing:)``, but returns `nil` instead of throwing.
-    package init?(_ text: some StringProtocol) {
+    public init?(_ text: some StringProtocol) {
         guard let network = try? IPNetwork(parsing: text) else { return nil }
         self = network
     }
 
     /// Whether the address is in the network; a mapped address is treated as IPv4.
-    package func contains(_ candidate: IPAddress) -> Bool {
+    public func contains(_ candidate: IPAddress) -> Bool {
         switch (address, candidate.unmapped) {
         case (.v4(let network), .v4(let value)):
             value & IPNetwork.mask32(prefixLength) == network
@@ -113,5 +113,5 @@ package struct IPNetwork: Hashable, Sendable {
 
 extension IPNetwork: CustomStringConvertible {
     /// `10.0.0.0/8`; a single address is printed with its full prefix length, too: `127.0.0.1/32`.
-    package var description: String { "\(address)/\(prefixLength)" }
+    public var description: String { "\(address)/\(prefixLength)" }
 }

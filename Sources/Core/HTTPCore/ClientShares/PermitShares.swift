@@ -1,34 +1,34 @@
 /// Permits that are taken for a while, shared so that no single holder gets them all: while less
 /// than half of them are taken, anyone may take one; after that, a holder with a quarter of all
 /// permits gets no more. Pure.
-package struct PermitShares<Holder: Hashable> {
+public struct PermitShares<Holder: Hashable> {
     /// The number of permits.
-    package let permits: Int
+    public let permits: Int
     /// How many permits are taken.
-    package private(set) var taken = 0
+    public private(set) var taken = 0
     private var holders: [Holder: Int] = [:]
 
-    package init(permits: Int) { self.permits = permits }
+    public init(permits: Int) { self.permits = permits }
 
     /// Whether all permits are taken.
-    package var isFull: Bool { taken >= permits }
+    public var isFull: Bool { taken >= permits }
     private var areScarce: Bool { taken >= max(1, permits / 2) }
 
     /// How many permits one holder has taken.
-    package func taken(by holder: Holder) -> Int { holders[holder, default: 0] }
+    public func taken(by holder: Holder) -> Int { holders[holder, default: 0] }
 
     /// Whether the holder may take a permit.
     ///
     /// - Parameter holder: `nil` if the permit belongs to no holder; such permits are not limited
     ///   by a share.
-    package func mayTake(for holder: Holder?) -> Bool {
+    public func mayTake(for holder: Holder?) -> Bool {
         guard !isFull else { return false }
         guard areScarce, let holder else { return true }
         return taken(by: holder) < max(1, permits / 4)
     }
 
     /// Takes a permit; returns `false` if none may be taken.
-    package mutating func take(for holder: Holder?) -> Bool {
+    public mutating func take(for holder: Holder?) -> Bool {
         guard mayTake(for: holder) else { return false }
         taken += 1
         if let holder { holders[holder, default: 0] += 1 }
@@ -36,14 +36,14 @@ package struct PermitShares<Holder: Hashable> {
     }
 
     /// Returns a permit that was taken for this holder.
-    package mutating func release(for holder: Holder?) {
+    public mutating func release(for holder: Holder?) {
         taken -= 1
         guard let holder, let count = holders[holder] else { return }
         holders[holder] = count > 1 ? count - 1 : nil
     }
 
     /// Returns all permits.
-    package mutating func removeAll() { self = PermitShares(permits: permits) }
+    public mutating func removeAll() { self = PermitShares(permits: permits) }
 }
 
 extension PermitShares: Sendable where Holder: Sendable {}

@@ -9,7 +9,7 @@
 ///
 /// Every operation takes at most logarithmic time in the number of clients; the cost of a lookup
 /// depends neither on that number nor on the number of entries. Pure.
-package struct ShareTable<Key: Hashable, Value> {
+public struct ShareTable<Key: Hashable, Value> {
     fileprivate struct Slot {
         let key: Key
         var value: Value
@@ -43,24 +43,24 @@ package struct ShareTable<Key: Hashable, Value> {
     private var order: [Int] = []
     private var uses: UInt64 = 0
     /// The maximum total weight.
-    package private(set) var limit: Int
+    public private(set) var limit: Int
     /// The total weight of all entries.
-    package private(set) var weight = 0
+    public private(set) var weight = 0
 
     /// Creates an empty table with a limit on the number of entries, or on the sum of their weights
     /// if they have any. With 0, nothing is kept.
-    package init(limit: Int) { self.limit = max(0, limit) }
+    public init(limit: Int) { self.limit = max(0, limit) }
 
     /// The number of entries.
-    package var count: Int { indices.count }
-    package var isEmpty: Bool { indices.isEmpty }
+    public var count: Int { indices.count }
+    public var isEmpty: Bool { indices.isEmpty }
     /// The number of clients that hold an entry.
-    package var clientCount: Int { order.count }
+    public var clientCount: Int { order.count }
 
     // MARK: Entries
 
     /// Returns a key's value and makes the entry its client's most recently used one.
-    package mutating func use(_ key: Key) -> Value? {
+    public mutating func use(_ key: Key) -> Value? {
         guard let index = indices[key], let slot = slots[index] else { return nil }
         unlink(index)
         link(index)
@@ -69,7 +69,7 @@ package struct ShareTable<Key: Hashable, Value> {
     }
 
     /// Returns a key's value without counting this as a use.
-    package func value(of key: Key) -> Value? {
+    public func value(of key: Key) -> Value? {
         indices[key].flatMap { slots[$0]?.value }
     }
 
@@ -77,7 +77,7 @@ package struct ShareTable<Key: Hashable, Value> {
     /// entries of whichever client then holds the most, which may be this one.
     ///
     /// - Parameter weight: how much of `limit` the entry takes; at least 1.
-    package mutating func set(
+    public mutating func set(
         _ value: Value, for key: Key, of client: IPNetwork?, weight: Int = 1
     ) {
         insert(value, for: key, of: client, weight: weight)
@@ -85,7 +85,7 @@ package struct ShareTable<Key: Hashable, Value> {
     }
 
     /// The same without making room: the caller does that, with ``removeNext()``.
-    package mutating func insert(
+    public mutating func insert(
         _ value: Value, for key: Key, of client: IPNetwork?, weight: Int = 1
     ) {
         remove(key)
@@ -107,14 +107,14 @@ package struct ShareTable<Key: Hashable, Value> {
 
     /// Changes the value and weight of an existing key. Its client and its time of last use stay as
     /// they are.
-    package mutating func update(_ value: Value, for key: Key, weight: Int) {
+    public mutating func update(_ value: Value, for key: Key, weight: Int) {
         guard let index = indices[key] else { return }
         slots[index]?.value = value
         setWeight(weight, of: key)
     }
 
     /// Changes an entry's weight, but not its time of last use.
-    package mutating func setWeight(_ weight: Int, of key: Key) {
+    public mutating func setWeight(_ weight: Int, of key: Key) {
         guard let index = indices[key], let slot = slots[index] else { return }
         let weight = max(1, weight)
         slots[index]?.weight = weight
@@ -123,7 +123,7 @@ package struct ShareTable<Key: Hashable, Value> {
 
     /// Removes an entry if it exists.
     @discardableResult
-    package mutating func remove(_ key: Key) -> Value? {
+    public mutating func remove(_ key: Key) -> Value? {
         guard let index = indices.removeValue(forKey: key), let slot = slots[index] else {
             return nil
         }
@@ -135,12 +135,12 @@ package struct ShareTable<Key: Hashable, Value> {
     }
 
     /// Removes the entries that satisfy a condition; takes time linear in the number of entries.
-    package mutating func removeAll(where shouldRemove: (Key, Value) -> Bool) {
+    public mutating func removeAll(where shouldRemove: (Key, Value) -> Bool) {
         for case let slot? in slots where shouldRemove(slot.key, slot.value) { remove(slot.key) }
     }
 
     /// Changes the limit. The memory of evicted entries is released.
-    package mutating func setLimit(_ limit: Int) {
+    public mutating func setLimit(_ limit: Int) {
         guard limit != self.limit else { return }
         self.limit = max(0, limit)
         while weight > self.limit, removeNext() != nil {}
@@ -155,14 +155,14 @@ package struct ShareTable<Key: Hashable, Value> {
     // MARK: Eviction
 
     /// The total weight of a client's entries.
-    package func weight(of client: IPNetwork?) -> Int {
+    public func weight(of client: IPNetwork?) -> Int {
         holderIndices[client].flatMap { holders[$0]?.weight } ?? 0
     }
 
     /// The entry to be evicted next.
     ///
     /// - Parameter ofClients: whether to consider only entries that clients have caused.
-    package func next(ofClients: Bool = false) -> Value? {
+    public func next(ofClients: Bool = false) -> Value? {
         // Only one holder stands for no client, so the first two rows of the heap contain another
         // one.
         var first: Int?
@@ -174,13 +174,13 @@ package struct ShareTable<Key: Hashable, Value> {
     }
 
     /// A client's least recently used entry.
-    package func next(of client: IPNetwork?) -> Value? {
+    public func next(of client: IPNetwork?) -> Value? {
         holderIndices[client].flatMap { oldest(of: $0)?.value }
     }
 
     /// Removes the entry to be evicted next; returns `nil` if the table is empty.
     @discardableResult
-    package mutating func removeNext() -> Value? {
+    public mutating func removeNext() -> Value? {
         guard let first = order.first, let slot = oldest(of: first) else { return nil }
         return remove(slot.key)
     }
@@ -301,7 +301,7 @@ extension IPNetwork {
     /// The network by which a client's address is counted: the address itself for IPv4, its /64 for
     /// IPv6, which is the least that a subscriber is given. Counting single IPv6 addresses would
     /// limit nobody.
-    package init(client address: IPAddress) {
+    public init(client address: IPAddress) {
         let address = address.unmapped
         switch address {
         case .v4: self.init(address)

@@ -3,7 +3,7 @@ extension ResponseHead {
     /// long pauses are normal.
     /// - Parameter bytes: the head.
     @inline(__always)
-    package func isEventStream(in bytes: Span<UInt8>) -> Bool {
+    public func isEventStream(in bytes: Span<UInt8>) -> Bool {
         switch framing {
         case .none, .length: false
         case .chunked, .untilClose: contentIsEventStream(bytes)

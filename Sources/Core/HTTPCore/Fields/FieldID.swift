@@ -1,7 +1,7 @@
 /// The field names that mean something to the gateway; all others are `other` or `disguised`.
 ///
 /// Fewer than 64, so that a set of them is one word (``FieldIDSet``).
-package enum FieldID: UInt8, Sendable, CaseIterable {
+public enum FieldID: UInt8, Sendable, CaseIterable {
     case other
     // Message framing and connection (RFC 9110 §7.6, 9112 §6).
     case host, connection, proxyConnection, keepAlive, te, trailer, transferEncoding, upgrade
@@ -30,7 +30,7 @@ package enum FieldID: UInt8, Sendable, CaseIterable {
     case strictTransportSecurity
 
     /// The name as the gateway writes it; empty for `other` and `disguised`.
-    package var name: StaticString {
+    public var name: StaticString {
         switch self {
         case .other, .disguised: ""
         case .host: "Host"

@@ -1,39 +1,39 @@
 /// A set of ``FieldID``s in one word.
-package struct FieldIDSet: OptionSet, Sendable, Hashable {
+public struct FieldIDSet: OptionSet, Sendable, Hashable {
     /// Bit n stands for the field whose raw value is n.
-    package var rawValue: UInt64
+    public var rawValue: UInt64
 
     /// The set with these bits.
     @inlinable @inline(__always)
-    package init(rawValue: UInt64) { self.rawValue = rawValue }
+    public init(rawValue: UInt64) { self.rawValue = rawValue }
 
     /// The set of one field.
     @inlinable @inline(__always)
-    package init(_ id: FieldID) { self.rawValue = 1 &<< UInt64(id.rawValue) }
+    public init(_ id: FieldID) { self.rawValue = 1 &<< UInt64(id.rawValue) }
 
     /// The set of the given fields.
-    package init(_ ids: [FieldID]) {
+    public init(_ ids: [FieldID]) {
         rawValue = ids.reduce(0) { $0 | 1 &<< UInt64($1.rawValue) }
     }
 
     /// Whether `id` is in the set.
     @inlinable @inline(__always)
-    package func contains(_ id: FieldID) -> Bool {
+    public func contains(_ id: FieldID) -> Bool {
         rawValue & (1 &<< UInt64(id.rawValue)) != 0
     }
 
     /// Adds `id`.
     @inlinable @inline(__always)
-    package mutating func insert(_ id: FieldID) { rawValue |= 1 &<< UInt64(id.rawValue) }
+    public mutating func insert(_ id: FieldID) { rawValue |= 1 &<< UInt64(id.rawValue) }
 
     /// Removes `id`.
     @inlinable @inline(__always)
-    package mutating func remove(_ id: FieldID) { rawValue &= ~(1 &<< UInt64(id.rawValue)) }
+    public mutating func remove(_ id: FieldID) { rawValue &= ~(1 &<< UInt64(id.rawValue)) }
 
     /// Whether any field is in both sets.
     @inlinable @inline(__always)
-    package func intersects(_ other: FieldIDSet) -> Bool { rawValue & other.rawValue != 0 }
+    public func intersects(_ other: FieldIDSet) -> Bool { rawValue & other.rawValue != 0 }
 
     /// The fields in the set, by raw value.
-    package var ids: [FieldID] { FieldID.allCases.filter { contains($0) } }
+    public var ids: [FieldID] { FieldID.allCases.filter { contains($0) } }
 }

@@ -181,7 +181,7 @@ private struct FoldedName {
 extension FieldID {
     /// The fields that a message's framing or this hop's connection depends on and whose names have
     /// a `-`: they must not be forwarded in disguise.
-    package static let disguisable = FieldIDSet([
+    public static let disguisable = FieldIDSet([
         .contentLength, .transferEncoding, .keepAlive, .proxyConnection, .http2Settings,
         .maxForwards, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
     ])

@@ -2,20 +2,20 @@
 ///
 /// Two sketches that do not intersect have no name in common, ignoring case and treating `_` as
 /// `-`: this takes one operation, while comparing the names takes many.
-package struct FieldNameSketch: Sendable, Equatable {
+public struct FieldNameSketch: Sendable, Equatable {
     /// The bits of the names.
     @usableFromInline private(set) var bits: UInt64 = 0
 
     /// The sketch of the empty set.
-    package init() {}
+    public init() {}
 
     /// The sketch of these names.
-    package init(_ names: [[UInt8]]) {
+    public init(_ names: [[UInt8]]) {
         for name in names { insert(name) }
     }
 
     /// Adds a name in lower or upper case; an empty name adds nothing.
-    package mutating func insert(_ name: [UInt8]) {
+    public mutating func insert(_ name: [UInt8]) {
         guard let last = name.last else { return }
         insert(count: name.count, middle: name[name.count / 2], last: last)
     }
@@ -39,5 +39,5 @@ package struct FieldNameSketch: Sendable, Equatable {
 
     /// Whether the two sets may have a name in common.
     @inlinable @inline(__always)
-    package func intersects(_ other: FieldNameSketch) -> Bool { bits & other.bits != 0 }
+    public func intersects(_ other: FieldNameSketch) -> Bool { bits & other.bits != 0 }
 }

@@ -1,18 +1,18 @@
 /// One field line of a head, as offsets over the head's bytes.
-package struct Field: Sendable, Equatable {
+public struct Field: Sendable, Equatable {
     /// The name, if the gateway knows it, otherwise `other` or `disguised`.
-    package var id: FieldID
+    public var id: FieldID
     /// Whether a Connection field of the same head nominates this field as hop-by-hop, and is
     /// allowed to (see ``ConnectionOptions``).
-    package var isNominated: Bool
+    public var isNominated: Bool
     /// The name's bytes. The line begins at its first byte.
-    package var name: ByteRange
+    public var name: ByteRange
     /// The value without surrounding whitespace (RFC 9112 §5.1). May be empty.
-    package var value: ByteRange
+    public var value: ByteRange
 
     /// A field with these parts.
     @inlinable @inline(__always)
-    package init(id: FieldID, name: ByteRange, value: ByteRange, isNominated: Bool = false) {
+    public init(id: FieldID, name: ByteRange, value: ByteRange, isNominated: Bool = false) {
         self.id = id
         self.isNominated = isNominated
         self.name = name
@@ -23,32 +23,32 @@ package struct Field: Sendable, Equatable {
 /// The fields of one head in order, with a bitmask of the names that occur.
 ///
 /// ``removeAll()`` keeps the storage, so that a reused section does not allocate.
-package struct FieldSection: Sendable, RandomAccessCollection {
+public struct FieldSection: Sendable, RandomAccessCollection {
     @usableFromInline var storage: ContiguousArray<Field> = []
     /// The known names that occur, including `other` if an unknown name occurs.
-    package private(set) var present: FieldIDSet = []
+    public private(set) var present: FieldIDSet = []
     /// The known names that occur on more than one line.
-    package private(set) var repeated: FieldIDSet = []
+    public private(set) var repeated: FieldIDSet = []
     /// The unknown names that occur.
-    package internal(set) var unknownNames = FieldNameSketch()
+    public internal(set) var unknownNames = FieldNameSketch()
     /// Whether some field has ``Field/isNominated``.
-    package internal(set) var hasNominated = false
+    public internal(set) var hasNominated = false
     /// Whether some line has yet to be repaired (``LineRepair``).
-    package internal(set) var isIrregular = false
+    public internal(set) var isIrregular = false
     /// The offset of the empty line that ends the section: one past the last field line.
-    package internal(set) var end: UInt32 = 0
+    public internal(set) var end: UInt32 = 0
 
     /// An empty section.
-    package init() {}
+    public init() {}
 
-    @inlinable package var startIndex: Int { 0 }
-    @inlinable package var endIndex: Int { storage.count }
+    @inlinable public var startIndex: Int { 0 }
+    @inlinable public var endIndex: Int { storage.count }
     /// The field at `index`, in the order received.
-    @inlinable package subscript(index: Int) -> Field { storage[index] }
+    @inlinable public subscript(index: Int) -> Field { storage[index] }
 
     /// Calls `body` with the fields in memory: the fastest way to iterate over them.
     @inlinable
-    package func withContiguousStorageIfAvailable<Result>(
+    public func withContiguousStorageIfAvailable<Result>(
         _ body: (UnsafeBufferPointer<Field>) throws -> Result
     ) rethrows -> Result? {
         try storage.withContiguousStorageIfAvailable(body)
@@ -56,10 +56,10 @@ package struct FieldSection: Sendable, RandomAccessCollection {
 
     /// Whether a field with this name occurs: tests one bit.
     @inlinable @inline(__always)
-    package func contains(_ id: FieldID) -> Bool { present.contains(id) }
+    public func contains(_ id: FieldID) -> Bool { present.contains(id) }
 
     /// The first field with this name.
-    package func first(_ id: FieldID) -> Field? {
+    public func first(_ id: FieldID) -> Field? {
         guard present.contains(id) else { return nil }
         return storage.withUnsafeBufferPointer { buffer in
             for index in 0..<buffer.count where buffer[index].id == id { return buffer[index] }
@@ -68,18 +68,18 @@ package struct FieldSection: Sendable, RandomAccessCollection {
     }
 
     /// The field with this name if it occurs exactly once; otherwise `nil`.
-    package func only(_ id: FieldID) -> Field? {
+    public func only(_ id: FieldID) -> Field? {
         repeated.contains(id) ? nil : first(id)
     }
 
     /// The number of fields with this name.
-    package func count(of id: FieldID) -> Int {
+    public func count(of id: FieldID) -> Int {
         guard present.contains(id) else { return 0 }
         return storage.count { $0.id == id }
     }
 
     /// Empties the section and keeps its storage.
-    package mutating func removeAll() {
+    public mutating func removeAll() {
         storage.removeAll(keepingCapacity: true)
         present = []
         repeated = []
@@ -91,7 +91,7 @@ package struct FieldSection: Sendable, RandomAccessCollection {
 
     /// Appends a field.
     @inline(__always)
-    package mutating func append(_ field: Field) {
+    public mutating func append(_ field: Field) {
         let id = FieldIDSet(field.id)
         repeated.formUnion(present.intersection(id))
         present.formUnion(id)

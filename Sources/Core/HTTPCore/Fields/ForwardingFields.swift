@@ -1,7 +1,7 @@
 /// The fields in which a proxy describes the client's side of the connection to a server.
 extension FieldIDSet {
     /// X-Forwarded-For, X-Forwarded-Host, X-Forwarded-Proto and Forwarded (RFC 7239).
-    package static let forwarding = FieldIDSet([
+    public static let forwarding = FieldIDSet([
         .forwarded, .xForwardedFor, .xForwardedHost, .xForwardedProto,
     ])
 }
@@ -15,7 +15,7 @@ extension RequestHead {
 
     /// Makes the fields hop-by-hop that are spelled like one of `FieldIDSet.forwarding` but with
     /// `_` for `-`: servers that pass fields as variables (CGI) could not tell them apart.
-    package mutating func endForwardingAliases(in bytes: Span<UInt8>) {
+    public mutating func endForwardingAliases(in bytes: Span<UInt8>) {
         guard fields.unknownNames.intersects(Self.sketch) else { return }
         for index in 0..<fields.count where fields[index].id == .other {
             let name = bytes.extracting(fields[index].name.indices)

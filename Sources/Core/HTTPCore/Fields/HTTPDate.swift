@@ -8,9 +8,9 @@
 /// caches, which are what reads dates here, to match them in any case. The day name must be valid,
 /// but need not be the right one for the date: it adds no information, and dates written by hand
 /// get it wrong.
-package enum HTTPDate {
+public enum HTTPDate {
     /// The length of an IMF-fixdate.
-    package static let length = 29
+    public static let length = 29
 
     static let dayNames: StaticString = "SunMonTueWedThuFriSat"
 
@@ -18,7 +18,7 @@ package enum HTTPDate {
     /// calendar. `now` (seconds since 1970) determines the century of RFC 850's two-digit years: a
     /// year that would be more than 50 years in the future is the most recent past year with these
     /// digits.
-    package static func parse(_ bytes: Span<UInt8>, now: Int64) -> Int64? {
+    public static func parse(_ bytes: Span<UInt8>, now: Int64) -> Int64? {
         bytes.withUnsafeBufferPointer { buffer in
             guard let bytes = HeadBytes(buffer, count: buffer.count) else { return nil }
             return parse(bytes, now: now)
@@ -53,7 +53,7 @@ package enum HTTPDate {
     }
 
     /// The IMF-fixdate of `seconds`; years outside 0000 to 9999 are clamped.
-    package static func format(_ seconds: Int64) -> InlineArray<29, UInt8> {
+    public static func format(_ seconds: Int64) -> InlineArray<29, UInt8> {
         let date = CivilDate(nearestSecondsSince1970: seconds)
         var text = InlineArray<29, UInt8>(repeating: 0x20)
         put(dayNames, date.weekday, into: &text, at: 0)

@@ -1,11 +1,11 @@
 /// The Retry-After field (RFC 9110 §10.2.3).
-package enum RetryAfter {
+public enum RetryAfter {
     /// The wait that a field's value asks for, in milliseconds: seconds, or a date, for which the
     /// wait is 0 once it has passed. Values that would overflow give the largest number. `nil` if
     /// it is neither.
     ///
     /// - Parameter now: seconds since 1970.
-    package static func milliseconds(_ value: some Collection<UInt8>, now: Int64) -> Int64? {
+    public static func milliseconds(_ value: some Collection<UInt8>, now: Int64) -> Int64? {
         let bytes = Array(Array(value).withoutOuterSpace)
         guard !bytes.isEmpty else { return nil }
         let seconds: Int64

@@ -1,34 +1,34 @@
 /// The trailer fields of a message whose content has ended (RFC 9110 §6.5).
-package struct TrailerSection: Sendable {
+public struct TrailerSection: Sendable {
     /// The bytes of the field lines, followed by the empty line.
-    package let bytes: ContiguousArray<UInt8>
+    public let bytes: ContiguousArray<UInt8>
     /// The fields, over ``bytes``. Those in ``FieldIDSet/forbiddenInTrailers`` are not forwarded.
-    package let fields: FieldSection
+    public let fields: FieldSection
 }
 
 extension ChunkedDecoder {
     /// The trailer section of a complete body; `nil` if it has none.
-    package var trailerSection: TrailerSection? {
+    public var trailerSection: TrailerSection? {
         trailerBytes.isEmpty ? nil : TrailerSection(bytes: trailerBytes, fields: trailers)
     }
 }
 
 extension HeadWriter {
     /// Appends the trailer fields that may be forwarded (RFC 9110 §6.5.1), one per line.
-    package mutating func appendForwardedFields(_ trailers: TrailerSection) {
+    public mutating func appendForwardedFields(_ trailers: TrailerSection) {
         appendFields(
             trailers.fields, of: trailers.bytes.span, omitting: .forbiddenInTrailers,
             dropsNominated: false)
     }
 
     /// Appends the line before a chunk's data (RFC 9112 §7.1).
-    package mutating func appendChunkSize(_ count: Int) {
+    public mutating func appendChunkSize(_ count: Int) {
         append(hex: UInt64(count))
         appendLineEnd()
     }
 
     /// Appends the last chunk, the trailers that may be forwarded, and the end of the message.
-    package mutating func appendLastChunk(_ trailers: TrailerSection) {
+    public mutating func appendLastChunk(_ trailers: TrailerSection) {
         append("0\r\n")
         appendForwardedFields(trailers)
         appendLineEnd()
@@ -36,7 +36,7 @@ extension HeadWriter {
 
     /// Appends Via with the protocol version of the received message (RFC 9110 §7.6.3).
     @inline(__always)
-    package mutating func appendVia(received version: HTTPVersion) {
+    public mutating func appendVia(received version: HTTPVersion) {
         append(version == .http11 ? "Via: 1.1 pinfold\r\n" : "Via: 1.0 pinfold\r\n")
     }
 }

@@ -1,5 +1,5 @@
 /// What a decoder found in the next bytes of a body. Offsets count from the first byte given.
-package enum BodyStep: Sendable, Equatable {
+public enum BodyStep: Sendable, Equatable {
     /// `count` bytes of content begin at `offset`; continue after `consumed` bytes.
     case data(offset: Int, count: Int, consumed: Int)
     /// The bytes held no content and were all consumed; continue with more.
@@ -13,7 +13,7 @@ package enum BodyStep: Sendable, Equatable {
 ///
 /// If the end of a body is known with its last byte of content, ``isComplete`` is true at once; the
 /// next call returns `end` without consuming anything.
-package struct BodyDecoder: Sendable {
+public struct BodyDecoder: Sendable {
     private enum Mode: UInt8 {
         case length, chunked, untilClose, ended
     }
@@ -23,14 +23,14 @@ package struct BodyDecoder: Sendable {
     var failure: WireError?
     private var remaining: UInt64 = 0
     /// The number of content bytes so far.
-    package private(set) var contentBytes: UInt64 = 0
+    public private(set) var contentBytes: UInt64 = 0
     /// The chunked decoder, for its trailers; unused for other framings.
-    package private(set) var chunked: ChunkedDecoder
+    public private(set) var chunked: ChunkedDecoder
 
     /// Creates a decoder for a body of which nothing has been read.
     ///
     /// - Parameter isUserAgent: see ``ResponseContext``.
-    package init(
+    public init(
         _ framing: BodyFraming, limits: ChunkedLimits = ChunkedLimits(), isUserAgent: Bool = false
     ) {
         chunked = ChunkedDecoder(limits: limits, isUserAgent: isUserAgent)
@@ -45,13 +45,13 @@ package struct BodyDecoder: Sendable {
     }
 
     /// Whether the end was reached. True from the start for `none` and for a length of 0.
-    package var isComplete: Bool { mode == .ended }
+    public var isComplete: Bool { mode == .ended }
 
     /// Whether the content is chunked and has not ended.
     var isChunked: Bool { mode == .chunked }
 
     /// Decodes more bytes. Bytes that were consumed must not be passed again. An error is final.
-    package mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
+    public mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
         switch mode {
         case .ended:
             return .end(consumed: 0)
@@ -79,7 +79,7 @@ package struct BodyDecoder: Sendable {
 
     /// Reports that the connection ended: correct if the body is complete or `untilClose`,
     /// otherwise `truncatedBody`.
-    package mutating func endOfInput() throws(WireError) {
+    public mutating func endOfInput() throws(WireError) {
         switch mode {
         case .ended, .untilClose: mode = .ended
         case .length, .chunked: throw .truncatedBody

@@ -1,5 +1,5 @@
 /// How the end of a message's body is found (RFC 9112 §6.3).
-package enum BodyFraming: Sendable, Equatable {
+public enum BodyFraming: Sendable, Equatable {
     /// The message ends with its head.
     case none
     /// Exactly that many bytes follow.
@@ -10,7 +10,7 @@ package enum BodyFraming: Sendable, Equatable {
     case untilClose
 
     /// The number of bytes that follow; `nil` if it is not known in advance.
-    package var length: UInt64? {
+    public var length: UInt64? {
         switch self {
         case .none: 0
         case .length(let count): count
@@ -20,5 +20,5 @@ package enum BodyFraming: Sendable, Equatable {
 
     /// Whether truncated content cannot be distinguished from complete content, except by TLS (RFC
     /// 9112 §8).
-    package var endsWithConnection: Bool { self == .untilClose }
+    public var endsWithConnection: Bool { self == .untilClose }
 }

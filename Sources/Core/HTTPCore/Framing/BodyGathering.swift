@@ -1,9 +1,9 @@
 /// What gathering found in the next bytes of a body.
-package struct GatheredStep: Sendable, Equatable {
+public struct GatheredStep: Sendable, Equatable {
     /// See ``BodyDecoder/decode(_:)``; the content may come from several chunks.
-    package var step: BodyStep
+    public var step: BodyStep
     /// The number of decoding steps it took.
-    package var parts: Int
+    public var parts: Int
 }
 
 extension BodyDecoder {
@@ -15,7 +15,7 @@ extension BodyDecoder {
     /// - Parameters:
     ///   - bytes: the received bytes; those that are consumed may be modified.
     ///   - limit: the maximum number of steps, at least one: each takes time, however small.
-    package mutating func gather(
+    public mutating func gather(
         _ bytes: UnsafeMutableRawBufferPointer, atMost limit: Int
     ) throws(WireError) -> GatheredStep {
         if let failure { throw failure }

@@ -9,7 +9,7 @@
 /// 16 digits and sizes below 2^63. Extensions are checked, limited in size and dropped. A user
 /// agent accepts whitespace after a size, with which old servers pad it, up to the limit on
 /// extensions.
-package struct ChunkedDecoder: Sendable {
+public struct ChunkedDecoder: Sendable {
     private enum State: UInt8 {
         case sizeStart, size, sizeSpace
         case extensionStart, extensionName, extensionNameEnd
@@ -20,7 +20,7 @@ package struct ChunkedDecoder: Sendable {
     }
 
     /// The limits for bodies.
-    package let limits: ChunkedLimits
+    public let limits: ChunkedLimits
     /// Whether the recipient is the user agent itself, which forwards the content to nobody.
     private let isUserAgent: Bool
     private var state = State.sizeStart
@@ -30,22 +30,22 @@ package struct ChunkedDecoder: Sendable {
     private var remaining: UInt64 = 0
     private var scanner = FieldScanner(from: 0)
     /// The bytes of the trailer section including its empty line; empty if there are no trailers.
-    package private(set) var trailerBytes: ContiguousArray<UInt8> = []
+    public private(set) var trailerBytes: ContiguousArray<UInt8> = []
     /// The trailer fields, over ``trailerBytes``. Whoever forwards them must drop those in
     /// ``FieldIDSet/forbiddenInTrailers``. Complete when the body is.
-    package private(set) var trailers = FieldSection()
+    public private(set) var trailers = FieldSection()
 
     /// A decoder before the first chunk.
-    package init(limits: ChunkedLimits = ChunkedLimits(), isUserAgent: Bool = false) {
+    public init(limits: ChunkedLimits = ChunkedLimits(), isUserAgent: Bool = false) {
         self.limits = limits
         self.isUserAgent = isUserAgent
     }
 
     /// Whether the end was reached.
-    package var isComplete: Bool { state == .end }
+    public var isComplete: Bool { state == .end }
 
     /// Decodes more bytes. Bytes that were consumed must not be passed again. An error is final.
-    package mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
+    public mutating func decode(_ bytes: Span<UInt8>) throws(WireError) -> BodyStep {
         try bytes.withUnsafeBufferPointer { (buffer) throws(WireError) -> BodyStep in
             guard let bytes = HeadBytes(buffer, count: buffer.count) else {
                 return state == .end ? .end(consumed: 0) : .needMore(consumed: 0)

@@ -5,16 +5,16 @@
 /// as any other head. So no client receives a bare line feed, and no other part of the gateway
 /// needs to handle them. A head that mixes both line endings is refused: that is what an injected
 /// line looks like. Requests with bare line feeds are always refused.
-package enum BareLineHead {
+public enum BareLineHead {
     /// The size of a head with CRLF in place of each line feed, in bytes.
-    package static func rewrittenBytes(_ head: Span<UInt8>) -> Int {
+    public static func rewrittenBytes(_ head: Span<UInt8>) -> Int {
         var count = head.count
         for index in head.indices where head[index] == Byte.lineFeed { count += 1 }
         return count
     }
 
     /// Appends the head with CRLF in place of each line feed.
-    package static func rewrite(_ head: Span<UInt8>, to writer: inout HeadWriter) {
+    public static func rewrite(_ head: Span<UInt8>, to writer: inout HeadWriter) {
         for index in head.indices {
             if head[index] == Byte.lineFeed { writer.append(byte: Byte.carriageReturn) }
             writer.append(byte: head[index])

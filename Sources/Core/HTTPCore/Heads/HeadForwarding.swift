@@ -2,7 +2,7 @@ extension HeadWriter {
     /// Appends the field lines of a section as received and in order, except those in `omitted`
     /// and, if `dropsNominated`, those that Connection nominated. Adjacent lines are copied as one
     /// run. The empty line is not appended.
-    package mutating func appendFields(
+    public mutating func appendFields(
         _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet,
         dropsNominated: Bool
     ) {
@@ -26,7 +26,7 @@ extension HeadWriter {
     /// Appends the field lines that are forwarded to the next hop: all except hop-by-hop ones
     /// (``FieldIDSet/hopByHop``), those that Connection nominated, and `omitted`. The empty line is
     /// not appended.
-    package mutating func appendForwardedFields(
+    public mutating func appendForwardedFields(
         _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
     ) {
         appendFields(
@@ -35,19 +35,19 @@ extension HeadWriter {
 
     /// The same for a request's fields. Takes the head so that the section is not copied, as it
     /// would be if an object's section were passed directly.
-    package mutating func appendForwardedFields(
+    public mutating func appendForwardedFields(
         of head: borrowing RequestHead, in bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
     ) {
         appendForwardedFields(head.fields, of: bytes, omitting: omitted)
     }
 
     /// Appends the method's bytes as received.
-    package mutating func appendMethod(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
+    public mutating func appendMethod(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
         append(head.methodRange, of: bytes)
     }
 
     /// Appends the request line as it was received, or with another method.
-    package mutating func appendRequestLine(
+    public mutating func appendRequestLine(
         of head: borrowing RequestHead, in bytes: Span<UInt8>, method: StaticString? = nil
     ) {
         if let method { append(method) } else { appendMethod(of: head, in: bytes) }
@@ -58,7 +58,7 @@ extension HeadWriter {
 
     /// Appends path and query in origin-form: with a leading `/` if absolute-form omitted it, and
     /// `*` for OPTIONS of a whole server (RFC 9112 §3.2.1, §3.2.4).
-    package mutating func appendOriginForm(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
+    public mutating func appendOriginForm(of head: borrowing RequestHead, in bytes: Span<UInt8>) {
         if head.form == .absolute {
             if head.path.isEmpty { return append(head.method == .options ? "*" : "/") }
             if bytes[Int(head.path.start)] != Byte.slash { append("/") }

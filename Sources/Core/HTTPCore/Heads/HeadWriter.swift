@@ -2,25 +2,25 @@
 ///
 /// Never writes past the end of the memory: if something does not fit, ``overflowed`` is set and
 /// nothing more is written.
-package struct HeadWriter {
+public struct HeadWriter {
     @usableFromInline let base: UnsafeMutableRawPointer?
     @usableFromInline var written: Int
     @usableFromInline var lacksRoom = false
     /// The memory's size.
-    package let capacity: Int
+    public let capacity: Int
 
     /// The number of bytes written.
     @inlinable @inline(__always)
-    package var count: Int { written }
+    public var count: Int { written }
 
     /// Whether something did not fit; what was written must then not be used.
     @inlinable @inline(__always)
-    package var overflowed: Bool { lacksRoom }
+    public var overflowed: Bool { lacksRoom }
 
     /// Creates a writer into `memory`, which must outlive it, after `count` bytes that are already
     /// there.
     @inlinable
-    package init(_ memory: UnsafeMutableRawBufferPointer, after count: Int = 0) {
+    public init(_ memory: UnsafeMutableRawBufferPointer, after count: Int = 0) {
         precondition(count >= 0 && count <= memory.count)
         base = memory.baseAddress
         capacity = memory.count
@@ -43,42 +43,42 @@ package struct HeadWriter {
 
     /// Appends a literal; inlined, because its length is known at compile time.
     @inlinable @inline(__always)
-    package mutating func append(_ text: StaticString) {
+    public mutating func append(_ text: StaticString) {
         append(
             bytes: UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// Appends one byte.
     @inlinable @inline(__always)
-    package mutating func append(byte: UInt8) {
+    public mutating func append(byte: UInt8) {
         reserve(1)?.storeBytes(of: byte, as: UInt8.self)
     }
 
     /// Appends bytes.
     @inlinable @inline(__always)
-    package mutating func append(bytes: UnsafeRawBufferPointer) {
+    public mutating func append(bytes: UnsafeRawBufferPointer) {
         guard let source = bytes.baseAddress, let place = reserve(bytes.count) else { return }
         place.copyMemory(from: source, byteCount: bytes.count)
     }
 
     /// Appends bytes.
-    package mutating func append(_ bytes: Span<UInt8>) {
+    public mutating func append(_ bytes: Span<UInt8>) {
         bytes.withUnsafeBufferPointer { append(bytes: UnsafeRawBufferPointer($0)) }
     }
 
     /// Appends the part `range` of `bytes`.
-    package mutating func append(_ range: ByteRange, of bytes: Span<UInt8>) {
+    public mutating func append(_ range: ByteRange, of bytes: Span<UInt8>) {
         append(bytes.extracting(range.indices))
     }
 
     /// Appends a text's UTF-8; for values that are already strings, not for hot paths.
-    package mutating func append(text: String) {
+    public mutating func append(text: String) {
         var text = text
         text.withUTF8 { append(bytes: UnsafeRawBufferPointer($0)) }
     }
 
     /// Appends a number in decimal.
-    package mutating func append(decimal: UInt64) {
+    public mutating func append(decimal: UInt64) {
         if decimal < 10 { return append(byte: 0x30 &+ UInt8(truncatingIfNeeded: decimal)) }
         var count = 2
         var bound: UInt64 = 100
@@ -98,7 +98,7 @@ package struct HeadWriter {
     }
 
     /// Appends a number in lower-case hexadecimal without leading zeros, as for a chunk's size.
-    package mutating func append(hex: UInt64) {
+    public mutating func append(hex: UInt64) {
         let count = max(1, (67 &- hex.leadingZeroBitCount) / 4)
         guard let place = reserve(count) else { return }
         var rest = hex
@@ -112,18 +112,18 @@ package struct HeadWriter {
 
     /// Appends the 29 bytes of an IMF-fixdate (RFC 9110 §5.6.7) for seconds since 1970. Callers
     /// that write the same second often should keep the bytes of ``HTTPDate/format(_:)``.
-    package mutating func append(date: Int64) {
+    public mutating func append(date: Int64) {
         let text = HTTPDate.format(date)
         append(text.span)
     }
 
     /// Appends CRLF: ends a line, or the head.
     @inlinable @inline(__always)
-    package mutating func appendLineEnd() { append("\r\n") }
+    public mutating func appendLineEnd() { append("\r\n") }
 
     /// Appends a status code's three digits.
     @inline(__always)
-    package mutating func append(status: UInt16) {
+    public mutating func append(status: UInt16) {
         guard let place = reserve(3) else { return }
         let (hundreds, rest) = status.quotientAndRemainder(dividingBy: 100)
         let (tens, ones) = rest.quotientAndRemainder(dividingBy: 10)
@@ -137,7 +137,7 @@ package struct HeadWriter {
     /// Appends `HTTP/1.1`, the status (three digits), a phrase, and CRLF (RFC 9112 §4).
     /// - Parameter phrase: `nil` for the standard phrase; otherwise visible ASCII characters and
     ///   spaces.
-    package mutating func appendStatusLine(_ status: UInt16, phrase: Span<UInt8>? = nil) {
+    public mutating func appendStatusLine(_ status: UInt16, phrase: Span<UInt8>? = nil) {
         append("HTTP/1.1 ")
         append(status: status)
         append(" ")
@@ -149,35 +149,35 @@ package struct HeadWriter {
 extension HeadWriter {
     /// Appends a field line. The value must not contain CR, LF or NUL.
     @inlinable
-    package mutating func append(field: FieldID, _ value: StaticString) {
+    public mutating func append(field: FieldID, _ value: StaticString) {
         appendName(field)
         append(value)
         appendLineEnd()
     }
 
     /// Appends a field line. The value must not contain CR, LF or NUL.
-    package mutating func append(field: FieldID, _ value: Span<UInt8>) {
+    public mutating func append(field: FieldID, _ value: Span<UInt8>) {
         appendName(field)
         append(value)
         appendLineEnd()
     }
 
     /// Appends a field line with a decimal number.
-    package mutating func append(field: FieldID, decimal: UInt64) {
+    public mutating func append(field: FieldID, decimal: UInt64) {
         appendName(field)
         append(decimal: decimal)
         appendLineEnd()
     }
 
     /// Appends a field line with a date in seconds since 1970.
-    package mutating func append(field: FieldID, date: Int64) {
+    public mutating func append(field: FieldID, date: Int64) {
         appendName(field)
         append(date: date)
         appendLineEnd()
     }
 
     /// Appends a known field's name, a colon and a space. `other` has no name.
-    package mutating func appendName(_ field: FieldID) {
+    public mutating func appendName(_ field: FieldID) {
         assert(field != .other)
         append(field.name)
         append(": ")

@@ -4,7 +4,7 @@ extension FieldIDSet {
     ///
     /// Trailer is not among them: trailers are forwarded, and so is their announcement. The fields
     /// of proxy authentication are meant for the next proxy, which is this one.
-    package static let hopByHop = FieldIDSet([
+    public static let hopByHop = FieldIDSet([
         .connection, .proxyConnection, .keepAlive, .te, .transferEncoding, .upgrade,
         .http2Settings, .proxyAuthorization, .proxyAuthenticate, .proxyAuthenticationInfo,
         .disguised,
@@ -13,7 +13,7 @@ extension FieldIDSet {
     /// The fields that must not be accepted from a trailer section (RFC 9110 §6.5.1): framing,
     /// routing, authentication, request modifiers, response control, and those that describe the
     /// content.
-    package static let forbiddenInTrailers = FieldIDSet([
+    public static let forbiddenInTrailers = FieldIDSet([
         // Framing and routing.
         .host, .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding,
         .disguised, .upgrade, .http2Settings, .contentLength, .via, .forwarded, .xForwardedFor,

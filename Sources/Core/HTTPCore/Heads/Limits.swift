@@ -1,20 +1,20 @@
 /// The limits for a message head. A head at a limit is accepted, one beyond it is refused.
-package struct HeadLimits: Sendable, Equatable {
+public struct HeadLimits: Sendable, Equatable {
     /// The maximum size of a head, including its empty line: 431 if exceeded.
-    package var headBytes: Int
+    public var headBytes: Int
     /// The maximum number of field lines in a head: 431 if exceeded.
-    package var fields: Int
+    public var fields: Int
     /// The maximum size of a request target: 414 if exceeded.
-    package var targetBytes: Int
+    public var targetBytes: Int
     /// The maximum size of a method: 501 if exceeded (RFC 9112 §3).
-    package var methodBytes: Int
+    public var methodBytes: Int
     /// The maximum number of options in all Connection fields: 400 if exceeded. Each is compared
     /// with each unknown field's name, so this limits work, not memory.
-    package var connectionOptions: Int
+    public var connectionOptions: Int
 
     /// Creates limits, all of which must be positive; `headBytes` and `targetBytes` must be below
     /// 2^31.
-    package init(
+    public init(
         headBytes: Int = 32 * 1024, fields: Int = 128, targetBytes: Int = 16 * 1024,
         methodBytes: Int = 32, connectionOptions: Int = 32
     ) {
@@ -30,17 +30,17 @@ package struct HeadLimits: Sendable, Equatable {
 }
 
 /// The limits for a chunked body (RFC 9112 §7.1), apart from its data.
-package struct ChunkedLimits: Sendable, Equatable {
+public struct ChunkedLimits: Sendable, Equatable {
     /// The maximum size of the chunk extensions of a message, including semicolons: 413 if
     /// exceeded.
-    package var extensionBytes: Int
+    public var extensionBytes: Int
     /// The maximum size of the trailer section, including its empty line: 431 if exceeded.
-    package var trailerBytes: Int
+    public var trailerBytes: Int
     /// The maximum number of field lines in the trailer section: 431 if exceeded.
-    package var trailerFields: Int
+    public var trailerFields: Int
 
     /// Creates limits.
-    package init(
+    public init(
         extensionBytes: Int = 4096, trailerBytes: Int = 8 * 1024, trailerFields: Int = 32
     ) {
         precondition(trailerBytes > 0 && trailerBytes < Int(Int32.max))

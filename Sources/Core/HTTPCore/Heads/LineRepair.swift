@@ -40,7 +40,7 @@ extension ResponseHead {
     ///
     /// - Parameter head: the head's bytes, from its first one on.
     @inline(__always)
-    package mutating func repair(in head: UnsafeMutableRawBufferPointer) {
+    public mutating func repair(in head: UnsafeMutableRawBufferPointer) {
         if fields.isIrregular { repairLines(in: head) }
     }
 

@@ -1,13 +1,13 @@
 /// How many more times a TRACE or OPTIONS request may be forwarded (RFC 9110 §7.6.2).
-package struct MaxForwards: Sendable, Equatable {
+public struct MaxForwards: Sendable, Equatable {
     /// The largest value that is sent on; a larger received value counts as this value plus one.
-    package static let maximum: UInt64 = 1 << 32 - 1
+    public static let maximum: UInt64 = 1 << 32 - 1
 
     /// The value, at most `maximum` + 1.
     private let value: UInt64
 
     /// Parses `1*DIGIT` of any length; `nil` for anything else.
-    package init?(_ text: Span<UInt8>) {
+    public init?(_ text: Span<UInt8>) {
         guard !text.isEmpty else { return nil }
         var value: UInt64 = 0
         for index in text.indices {
@@ -19,11 +19,11 @@ package struct MaxForwards: Sendable, Equatable {
 
     /// The value to send on: one less, and at most `maximum`. `nil` if the recipient is the last
     /// one.
-    package var forwarded: UInt64? { value > 0 ? value - 1 : nil }
+    public var forwarded: UInt64? { value > 0 ? value - 1 : nil }
 
     /// Whether Max-Forwards applies to a method; in requests with other methods the field is
     /// forwarded unchanged.
-    package static func counts(_ method: Method) -> Bool { method == .trace || method == .options }
+    public static func counts(_ method: Method) -> Bool { method == .trace || method == .options }
 }
 
 extension RequestHead {
@@ -31,7 +31,7 @@ extension RequestHead {
     /// field, `nil`.
     ///
     /// - Parameter bytes: the head's bytes.
-    package func maxForwards(in bytes: Span<UInt8>) -> MaxForwards? {
+    public func maxForwards(in bytes: Span<UInt8>) -> MaxForwards? {
         guard MaxForwards.counts(method), let field = fields.only(.maxForwards) else { return nil }
         return MaxForwards(bytes.extracting(field.value.indices))
     }

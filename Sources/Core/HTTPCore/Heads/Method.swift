@@ -1,5 +1,5 @@
 /// A request method (RFC 9110 §9). Methods are case-sensitive: `get` is `other`.
-package enum Method: UInt8, Sendable, CaseIterable {
+public enum Method: UInt8, Sendable, CaseIterable {
     case get, head, post, put, delete, connect, options, trace, patch
     /// A token that is none of these; its bytes are at ``RequestHead/methodRange``.
     case other
@@ -7,7 +7,7 @@ package enum Method: UInt8, Sendable, CaseIterable {
     /// Whether the method is defined as safe (RFC 9110 §9.2.1). For `other` see
     /// ``RequestHead/isSafe``.
     @inlinable
-    package var isSafe: Bool {
+    public var isSafe: Bool {
         switch self {
         case .get, .head, .options, .trace: true
         case .post, .put, .delete, .connect, .patch, .other: false
@@ -17,7 +17,7 @@ package enum Method: UInt8, Sendable, CaseIterable {
     /// Whether repeating the request has no further effect (RFC 9110 §9.2.2). False for `other`,
     /// about which nothing is known.
     @inlinable
-    package var isIdempotent: Bool {
+    public var isIdempotent: Bool {
         switch self {
         case .get, .head, .options, .trace, .put, .delete: true
         case .post, .connect, .patch, .other: false
@@ -25,7 +25,7 @@ package enum Method: UInt8, Sendable, CaseIterable {
     }
 
     /// The method's name as sent; empty for `other`.
-    package var name: StaticString {
+    public var name: StaticString {
         switch self {
         case .get: "GET"
         case .head: "HEAD"
@@ -42,12 +42,12 @@ package enum Method: UInt8, Sendable, CaseIterable {
 }
 
 /// The version in a start line (RFC 9112 §2.3). All others are refused.
-package enum HTTPVersion: UInt8, Sendable, CaseIterable {
+public enum HTTPVersion: UInt8, Sendable, CaseIterable {
     case http10, http11
 }
 
 /// The four forms of a request target (RFC 9112 §3.2).
-package enum TargetForm: UInt8, Sendable, CaseIterable {
+public enum TargetForm: UInt8, Sendable, CaseIterable {
     /// `/path?query`
     case origin
     /// `http://host/path?query`
@@ -59,12 +59,12 @@ package enum TargetForm: UInt8, Sendable, CaseIterable {
 }
 
 /// The schemes that an absolute-form target may have.
-package enum Scheme: UInt8, Sendable, CaseIterable {
+public enum Scheme: UInt8, Sendable, CaseIterable {
     case http, https
 
     /// The port of an authority that has none (RFC 9110 §4.2).
     @inlinable
-    package var defaultPort: UInt16 {
+    public var defaultPort: UInt16 {
         switch self {
         case .http: 80
         case .https: 443
@@ -73,7 +73,7 @@ package enum Scheme: UInt8, Sendable, CaseIterable {
 }
 
 /// The syntax of a validated host.
-package enum HostKind: UInt8, Sendable, CaseIterable {
+public enum HostKind: UInt8, Sendable, CaseIterable {
     /// No host: an HTTP/1.0 request in origin-form without Host.
     case none
     /// A registered name, which is not always a possible domain name.

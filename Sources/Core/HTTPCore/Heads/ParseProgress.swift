@@ -1,5 +1,5 @@
 /// What a head parser found in the bytes so far.
-package enum ParseProgress: Sendable, Equatable {
+public enum ParseProgress: Sendable, Equatable {
     /// All bytes are valid but the head is not complete: call again with the same bytes and more.
     case needMore
     /// The head is the first `headBytes` bytes; the bytes after them are not part of it.

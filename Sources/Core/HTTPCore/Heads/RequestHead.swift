@@ -2,64 +2,64 @@
 ///
 /// Every range is counted from the first byte given to the parser. A value can be reused for one
 /// request after another; it keeps its storage.
-package struct RequestHead: ~Copyable, Sendable {
+public struct RequestHead: ~Copyable, Sendable {
     /// The method; for `other`, its bytes are at ``methodRange``.
-    package var method = Method.get
+    public var method = Method.get
     /// Whether the method is `other`, and is safe according to IANA's method registry.
     var isRegisteredAsSafe = false
     /// The method's bytes; the request line begins here (after an empty line, which is tolerated,
     /// RFC 9112 §2.2).
-    package var methodRange = ByteRange()
+    public var methodRange = ByteRange()
     /// The request target's bytes as sent.
-    package var target = ByteRange()
+    public var target = ByteRange()
     /// The target's form, already checked against the method.
-    package var form = TargetForm.origin
+    public var form = TargetForm.origin
     /// The request's version.
-    package var version = HTTPVersion.http11
+    public var version = HTTPVersion.http11
     /// The scheme in absolute-form; `http` in all other forms.
-    package var scheme = Scheme.http
+    public var scheme = Scheme.http
     /// `host[:port]` as sent: from the target in absolute-form and authority-form, otherwise from
     /// Host. Empty only in HTTP/1.0 without Host.
-    package var authority = ByteRange()
+    public var authority = ByteRange()
     /// The host in ``authority``, validated: without the port, the brackets of an IPv6 literal, and
     /// the trailing dot of a fully qualified name. Letter case is as sent.
-    package var host = ByteRange()
+    public var host = ByteRange()
     /// The kind of host.
-    package var hostKind = HostKind.none
+    public var hostKind = HostKind.none
     /// The authority's port, or else the scheme's default.
-    package var port: UInt16 = 80
+    public var port: UInt16 = 80
     /// Whether the authority contains a port.
-    package var hasExplicitPort = false
+    public var hasExplicitPort = false
     /// Path and query. Begins with `/`, with these exceptions: in absolute-form it may be empty or
     /// begin with `?`, which means the same as with a leading `/` (see
     /// ``HeadWriter/appendOriginForm(of:in:)``); it is `*` in asterisk-form and empty in
     /// authority-form.
-    package var path = ByteRange()
+    public var path = ByteRange()
     /// Whether, in absolute-form, Host names a different authority. Not an error: the target wins
     /// (RFC 9112 §3.2.2), and Host is rewritten when the request is forwarded.
-    package var hostConflicts = false
+    public var hostConflicts = false
     /// The fields.
-    package var fields = FieldSection()
+    public var fields = FieldSection()
     /// The size of the head in bytes, including its empty line.
-    package var length = 0
+    public var length = 0
     /// How the body ends: `none`, `length` or `chunked`.
-    package var framing = BodyFraming.none
+    public var framing = BodyFraming.none
     /// Whether the client allows the connection to persist after this exchange (RFC 9112 §9.3).
-    package var keepAlive = true
+    public var keepAlive = true
     /// Whether the request asks for an upgrade that may be forwarded: HTTP/1.1 with Upgrade, and a
     /// Connection field that names it; see ``UpgradeProtocols``.
-    package var wantsUpgrade = false
+    public var wantsUpgrade = false
     /// Whether the client waits for 100 before it sends the body (RFC 9110 §10.1.1).
-    package var expectsContinue = false
+    public var expectsContinue = false
     /// Whether the client accepts trailers: `TE: trailers` (RFC 9110 §6.5.1).
-    package var acceptsTrailers = false
+    public var acceptsTrailers = false
 
     /// Whether the method is safe: it does not ask for a change on the server (RFC 9110 §9.2.1).
-    package var isSafe: Bool { method.isSafe || isRegisteredAsSafe }
+    public var isSafe: Bool { method.isSafe || isRegisteredAsSafe }
     /// Whether repeating the request has no further effect (RFC 9110 §9.2.2). True for safe
     /// methods.
-    package var isIdempotent: Bool { method.isIdempotent || isRegisteredAsSafe }
+    public var isIdempotent: Bool { method.isIdempotent || isRegisteredAsSafe }
 
     /// Creates a head for a parser to fill.
-    package init() {}
+    public init() {}
 }

@@ -9,13 +9,13 @@
 ///
 /// An error is thrown at the first byte that shows it; Host, framing and Connection are checked
 /// when the head is complete.
-package struct RequestHeadParser: Sendable {
+public struct RequestHeadParser: Sendable {
     private enum State: UInt8 {
         case start, method, target, version, fields
     }
 
     /// The limits for heads.
-    package let limits: HeadLimits
+    public let limits: HeadLimits
     private var state = State.start
     /// The next byte to examine, up to the fields.
     private var position = 0
@@ -25,18 +25,18 @@ package struct RequestHeadParser: Sendable {
     private var previousAuthority = PreviousAuthority()
 
     /// Creates a parser for a connection on which nothing has been read.
-    package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+    public init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
     /// Whether an unfinished head has begun: distinguishes a clean end of the connection from a
     /// truncated head.
-    package var isWithinHead: Bool { state != .start && (state != .method || position > mark) }
+    public var isWithinHead: Bool { state != .start && (state != .method || position > mark) }
 
     /// Parses the head that begins at the first of `bytes`.
     ///
     /// After `needMore`, the next call must be given the same bytes followed by the new ones. After
     /// `complete` or an error the parser is ready for another head. The contents of `head` are
     /// defined only after `complete`.
-    package mutating func parse(
+    public mutating func parse(
         _ bytes: Span<UInt8>, into head: inout RequestHead
     ) throws(WireError) -> ParseProgress {
         let visible = min(bytes.count, limits.headBytes)
@@ -62,7 +62,7 @@ package struct RequestHeadParser: Sendable {
     }
 
     /// Discards a head that was begun.
-    package mutating func reset() {
+    public mutating func reset() {
         state = .start
         position = 0
         mark = 0

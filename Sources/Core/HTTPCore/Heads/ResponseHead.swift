@@ -1,25 +1,25 @@
 /// A parsed and validated response head: offsets over its bytes, and the decisions made from it.
 ///
 /// A 1xx response is a separate head; the final one follows it.
-package struct ResponseHead: Sendable {
+public struct ResponseHead: Sendable {
     /// The status code, 100 to 999.
-    package var status: UInt16 = 200
+    public var status: UInt16 = 200
     /// The reason phrase; may be empty.
-    package var reason = ByteRange()
+    public var reason = ByteRange()
     /// The response's version.
-    package var version = HTTPVersion.http11
+    public var version = HTTPVersion.http11
     /// The fields.
-    package var fields = FieldSection()
+    public var fields = FieldSection()
     /// The size of the head in bytes, including its empty line.
-    package var length = 0
+    public var length = 0
     /// How the body ends, taking the request's method into account.
-    package var framing = BodyFraming.none
+    public var framing = BodyFraming.none
     /// Whether the connection can carry another exchange after this one. False for `untilClose`.
-    package var keepAlive = true
+    public var keepAlive = true
 
     /// Whether this is an interim response, which another head follows. 101 is final.
-    package var isInterim: Bool { status < 200 && status != 101 }
+    public var isInterim: Bool { status < 200 && status != 101 }
 
     /// Creates a head for a parser to fill.
-    package init() {}
+    public init() {}
 }

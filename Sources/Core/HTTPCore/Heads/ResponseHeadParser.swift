@@ -1,18 +1,18 @@
 /// The properties of a request that determine how its response ends (RFC 9112 §6.3).
-package struct ResponseContext: Sendable {
+public struct ResponseContext: Sendable {
     /// The request's method.
-    package var method: Method
+    public var method: Method
     /// Whether the request sent upstream asked for an upgrade; otherwise 101 is an error.
-    package var allowsSwitch: Bool
+    public var allowsSwitch: Bool
     /// Whether the recipient is the user agent itself, which forwards the response to nobody.
-    package var isUserAgent: Bool
+    public var isUserAgent: Bool
     /// Whether irregular lines are accepted, to be repaired (``ResponseHead/repair(in:)``). Not in
     /// heads that had to be rewritten, which would be two irregularities at once, nor in a proxy's
     /// response to CONNECT.
-    package var repairsLines: Bool
+    public var repairsLines: Bool
 
     /// Creates the context of a request.
-    package init(
+    public init(
         method: Method, allowsSwitch: Bool = false, isUserAgent: Bool = false,
         repairsLines: Bool = true
     ) {
@@ -37,13 +37,13 @@ package struct ResponseContext: Sendable {
 /// missing, as many servers omit it and there is only one way to read that. Some irregular lines
 /// are repaired once the head is complete (``LineRepair``). All lines may end in a bare line feed;
 /// such a head is only measured here, then rewritten and parsed again (``BareLineHead``).
-package struct ResponseHeadParser: Sendable {
+public struct ResponseHeadParser: Sendable {
     private enum State: UInt8 {
         case start, version, status, reason, fields, bareLines
     }
 
     /// The limits for heads.
-    package let limits: HeadLimits
+    public let limits: HeadLimits
     private var state = State.start
     /// The next byte to examine, up to the fields.
     private var position = 0
@@ -54,15 +54,15 @@ package struct ResponseHeadParser: Sendable {
     private static let statusEnd = statusStart + 3
 
     /// Creates a parser for a connection on which nothing has been read.
-    package init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
+    public init(limits: HeadLimits = HeadLimits()) { self.limits = limits }
 
     /// Whether an unfinished head has begun.
-    package var isWithinHead: Bool { state != .start }
+    public var isWithinHead: Bool { state != .start }
 
     /// Parses the head that begins at the first of `bytes`; see
     /// ``RequestHeadParser/parse(_:into:)``. A complete head must be repaired before it is used
     /// (``ResponseHead/repair(in:)``).
-    package mutating func parse(
+    public mutating func parse(
         _ bytes: Span<UInt8>, answering context: ResponseContext, into head: inout ResponseHead
     ) throws(WireError) -> ParseProgress {
         let visible = min(bytes.count, limits.headBytes)
@@ -88,7 +88,7 @@ package struct ResponseHeadParser: Sendable {
     }
 
     /// Discards a head that was begun.
-    package mutating func reset() {
+    public mutating func reset() {
         state = .start
         position = 0
     }

@@ -1,7 +1,7 @@
 /// The reason phrases of the registered status codes (RFC 9110 §15 and the IANA registry).
-package enum StatusPhrase {
+public enum StatusPhrase {
     /// The phrase of `status`; empty when it is not registered.
-    package static func of(_ status: UInt16) -> StaticString {
+    public static func of(_ status: UInt16) -> StaticString {
         switch status {
         case 200..<300: success(status)
         case 300..<400: redirection(status)

@@ -8,13 +8,13 @@
 /// which version of HTTP and TLS a server is spoken to in is decided by its own hop. A member that
 /// is not a protocol according to the grammar, and that another reader might take for one of these,
 /// is not forwarded either, nor is anything after the first ``limit``.
-package enum UpgradeProtocols {
+public enum UpgradeProtocols {
     /// The maximum number of protocols that are offered to a server, and that it may switch to at
     /// once: each protocol in its answer is searched for among all that were offered.
-    package static let limit = 16
+    public static let limit = 16
 
     /// The protocols that may be forwarded to the next hop, in order.
-    package static func forwarded(
+    public static func forwarded(
         of fields: FieldSection, in bytes: Span<UInt8>
     ) -> [ByteRange] {
         var found: [ByteRange] = []

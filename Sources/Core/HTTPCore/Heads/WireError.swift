@@ -3,7 +3,7 @@
 /// The same cases serve both sides: a malformed request is answered with ``status``; a malformed
 /// response is the upstream's fault and becomes 502 (``status(from:)``). After any of them the
 /// connection cannot be used further, because where the next message begins is unknown.
-package enum WireError: UInt8, Error, Sendable, CaseIterable {
+public enum WireError: UInt8, Error, Sendable, CaseIterable {
     // The request line (RFC 9112 §3).
     case malformedRequestLine
     case bareCarriageReturn
@@ -70,12 +70,12 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
     case truncatedBody
 
     /// The peer whose bytes were refused.
-    package enum Peer: Sendable {
+    public enum Peer: Sendable {
         case client, upstream
     }
 
     /// The status to answer with when the bytes came from `peer`: 502 for an upstream.
-    package func status(from peer: Peer) -> UInt16 {
+    public func status(from peer: Peer) -> UInt16 {
         switch peer {
         case .client: status
         case .upstream: 502
@@ -85,7 +85,7 @@ package enum WireError: UInt8, Error, Sendable, CaseIterable {
 
 extension WireError {
     /// The status that answers a request refused for this reason.
-    package var status: UInt16 {
+    public var status: UInt16 {
         switch self {
         // Well-formed, but its content or framing is larger than can be accepted (RFC 9110
         // §15.5.14).
@@ -114,7 +114,7 @@ extension WireError {
     }
 
     /// The reason as a token, for logs, metrics and error bodies.
-    package var reason: StaticString {
+    public var reason: StaticString {
         switch self {
         case .malformedRequestLine: "malformed-request-line"
         case .bareCarriageReturn: "bare-carriage-return"
@@ -176,7 +176,7 @@ extension WireError {
     }
 
     /// The reason as a sentence without full stop.
-    package var explanation: StaticString {
+    public var explanation: StaticString {
         switch self {
         case .malformedRequestLine:
             "the request line is not a method, a target and a version with one space between them"

@@ -1,32 +1,32 @@
 /// Tests of single bytes of text. The package has each of these once; a class of one protocol's
 /// grammar stays with that protocol (`ByteClass`).
-package enum ASCII {
+public enum ASCII {
     /// The byte, with `A` to `Z` lowercased and all others unchanged.
     @inlinable @inline(__always)
-    package static func lowercased(_ byte: UInt8) -> UInt8 {
+    public static func lowercased(_ byte: UInt8) -> UInt8 {
         isUppercase(byte) ? byte | 0x20 : byte
     }
 
     /// Whether `byte` is one of `A` to `Z`.
     @inlinable @inline(__always)
-    package static func isUppercase(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
+    public static func isUppercase(_ byte: UInt8) -> Bool { byte &- 0x41 < 26 }
 
     /// Whether `byte` is a decimal digit.
     @inlinable @inline(__always)
-    package static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
+    public static func isDigit(_ byte: UInt8) -> Bool { byte &- 0x30 < 10 }
 
     /// Whether `byte` is a letter of either case.
     @inlinable @inline(__always)
-    package static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+    public static func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
 
     /// Whether `byte` is a space or a tab: the whitespace of HTTP (RFC 9110 §5.6.3) and of PEM.
     @inlinable @inline(__always)
-    package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
+    public static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
     /// Whether `byte` may be in a token (RFC 9110 §5.6.2). The code that every message passes
     /// through uses a table instead (`ByteClass`), which a test compares with this function.
     @inlinable
-    package static func isToken(_ byte: UInt8) -> Bool {
+    public static func isToken(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "!"), UInt8(ascii: "#")...UInt8(ascii: "'"), UInt8(ascii: "*"),
             UInt8(ascii: "+"), UInt8(ascii: "-"), UInt8(ascii: "."),
@@ -38,7 +38,7 @@ package enum ASCII {
 
     /// The value of a hexadecimal digit of either case; `nil` for any other byte.
     @inlinable @inline(__always)
-    package static func hexValue(_ byte: UInt8) -> UInt8? {
+    public static func hexValue(_ byte: UInt8) -> UInt8? {
         let digit = byte &- 0x30
         if digit < 10 { return digit }
         let letter = (byte | 0x20) &- 0x61
@@ -47,14 +47,14 @@ package enum ASCII {
 
     /// The lower-case hexadecimal digit for the low four bits of `value`.
     @inlinable @inline(__always)
-    package static func hexDigit(_ value: UInt8) -> UInt8 {
+    public static func hexDigit(_ value: UInt8) -> UInt8 {
         let value = value & 15
         return value < 10 ? 0x30 &+ value : 0x57 &+ value
     }
 
     /// The upper-case hexadecimal digit for the low four bits of `value`.
     @inlinable @inline(__always)
-    package static func capitalHexDigit(_ value: UInt8) -> UInt8 {
+    public static func capitalHexDigit(_ value: UInt8) -> UInt8 {
         let value = value & 15
         return value < 10 ? 0x30 &+ value : 0x37 &+ value
     }
@@ -64,7 +64,7 @@ extension StringProtocol {
     /// The text with `A` to `Z` lowercased. No other character is mapped to one of these letters
     /// (by Unicode's rules the Kelvin sign would become `k`), because the text is compared with
     /// ASCII.
-    package var lowercasedASCII: String {
+    public var lowercasedASCII: String {
         let hasUppercase =
             utf8.withContiguousStorageIfAvailable { $0.contains(where: ASCII.isUppercase) }
             ?? utf8.contains(where: ASCII.isUppercase)
@@ -75,7 +75,7 @@ extension StringProtocol {
 
 extension BidirectionalCollection where Element == UInt8 {
     /// The bytes without leading and trailing spaces and tabs.
-    package var withoutOuterSpace: SubSequence {
+    public var withoutOuterSpace: SubSequence {
         var (start, end) = (startIndex, endIndex)
         while start < end, ASCII.isWhitespace(self[start]) { formIndex(after: &start) }
         while start < end {
@@ -89,7 +89,7 @@ extension BidirectionalCollection where Element == UInt8 {
 
 extension StringProtocol where SubSequence == Substring {
     /// The text without leading and trailing spaces and tabs, even if a combining mark follows one.
-    package var withoutOuterSpace: Substring {
+    public var withoutOuterSpace: Substring {
         let text = self[...]
         let bytes = text.utf8.withoutOuterSpace
         return text[bytes.startIndex..<bytes.endIndex]

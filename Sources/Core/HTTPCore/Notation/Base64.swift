@@ -1,5 +1,5 @@
 /// Base64 with the standard alphabet and padding (RFC 4648, section 4).
-package enum Base64 {
+public enum Base64 {
     @usableFromInline static var digits: StaticString {
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
     }
@@ -9,7 +9,7 @@ package enum Base64 {
 
     /// The value of a digit; `nil` for any other byte, including the padding.
     @inlinable @inline(__always)
-    package static func value(_ byte: UInt8) -> UInt32? {
+    public static func value(_ byte: UInt8) -> UInt32? {
         switch byte {
         case UInt8(ascii: "A")...UInt8(ascii: "Z"): UInt32(byte &- UInt8(ascii: "A"))
         case UInt8(ascii: "a")...UInt8(ascii: "z"): UInt32(byte &- UInt8(ascii: "a") &+ 26)
@@ -22,11 +22,11 @@ package enum Base64 {
 
     /// The number of characters that encode this many bytes.
     @inlinable
-    package static func count(_ bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
+    public static func count(_ bytes: Int) -> Int { (bytes + 2) / 3 * 4 }
 
     /// Passes the ``count(_:)`` characters that encode some bytes to a closure, one by one.
     @inlinable
-    package static func write(_ bytes: UnsafeRawBufferPointer, _ put: (UInt8) -> Void) {
+    public static func write(_ bytes: UnsafeRawBufferPointer, _ put: (UInt8) -> Void) {
         var index = 0
         while index < bytes.count {
             let left = bytes.count - index
@@ -42,7 +42,7 @@ package enum Base64 {
     }
 
     /// Encodes bytes as text.
-    package static func encode(_ bytes: [UInt8]) -> String {
+    public static func encode(_ bytes: [UInt8]) -> String {
         let count = count(bytes.count)
         return String(unsafeUninitializedCapacity: count) { output in
             var index = 0
@@ -58,7 +58,7 @@ package enum Base64 {
 
     /// Decodes a text; `nil` unless it is canonical: no other characters, padding at the end, and
     /// no unused bits that are set.
-    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         var output: [UInt8] = []
         return decode(text, into: &output, skipping: { _ in false }) ? output : nil
     }
@@ -66,7 +66,7 @@ package enum Base64 {
     /// Appends the decoded bytes. Returns whether the text is canonical, apart from the characters
     /// that are skipped wherever they are.
     @inlinable
-    package static func decode(
+    public static func decode(
         _ text: some Sequence<UInt8>, into output: inout [UInt8],
         skipping isSkipped: (UInt8) -> Bool
     ) -> Bool {

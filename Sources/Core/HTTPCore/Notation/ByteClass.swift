@@ -1,5 +1,5 @@
 /// The classes of bytes that HTTP's grammar is made of, as one table of bits (RFC 9110 §5.6).
-package enum ByteClass {
+public enum ByteClass {
     /// `tchar`: the bytes of a token, and so of methods and field names.
     @usableFromInline static let token: UInt8 = 1
     /// Bytes of a label of a host name: letters, digits, `-` and `_`.
@@ -40,19 +40,19 @@ package enum ByteClass {
 
     /// Whether `byte` may be in a token (RFC 9110 §5.6.2).
     @inlinable @inline(__always)
-    package static func isToken(_ byte: UInt8) -> Bool { isMember(byte, of: token) }
+    public static func isToken(_ byte: UInt8) -> Bool { isMember(byte, of: token) }
 
     /// Whether `byte` is a hexadecimal digit.
     @inlinable @inline(__always)
-    package static func isHexDigit(_ byte: UInt8) -> Bool { isMember(byte, of: hexDigit) }
+    public static func isHexDigit(_ byte: UInt8) -> Bool { isMember(byte, of: hexDigit) }
 
     /// Whether `byte` may be in a field value (RFC 9110 §5.5).
     @inlinable @inline(__always)
-    package static func isFieldValue(_ byte: UInt8) -> Bool { isMember(byte, of: fieldValue) }
+    public static func isFieldValue(_ byte: UInt8) -> Bool { isMember(byte, of: fieldValue) }
 
     /// Whether `byte` may be in a request target.
     @inlinable @inline(__always)
-    package static func isTarget(_ byte: UInt8) -> Bool { isMember(byte, of: target) }
+    public static func isTarget(_ byte: UInt8) -> Bool { isMember(byte, of: target) }
 
     /// Whether `byte` may be in a label of a host name.
     @inlinable @inline(__always)

@@ -1,25 +1,25 @@
 /// A date and time of the proleptic Gregorian calendar in UTC, and its conversion to seconds.
-package struct CivilDate: Equatable {
+public struct CivilDate: Equatable {
     /// The astronomical year; 0 is 1 BC.
-    package var year: Int64
+    public var year: Int64
     /// 1 to 12.
-    package var month: Int64
+    public var month: Int64
     /// 1 to 31.
-    package var day: Int64
-    package var hour: Int64 = 0
-    package var minute: Int64 = 0
+    public var day: Int64
+    public var hour: Int64 = 0
+    public var minute: Int64 = 0
     /// 0 to 59, or 60 in a leap second.
-    package var second: Int64 = 0
+    public var second: Int64 = 0
 
     /// The seconds since 1970 of the years 0000 to 9999, which is the range of the dates of HTTP,
     /// RFC 3339 and X.509.
-    package static var fourDigitYears: ClosedRange<Int64> { -62_167_219_200...253_402_300_799 }
+    public static var fourDigitYears: ClosedRange<Int64> { -62_167_219_200...253_402_300_799 }
 
     /// The English month names, three letters each, January first.
-    package static var monthNames: StaticString { "JanFebMarAprMayJunJulAugSepOctNovDec" }
+    public static var monthNames: StaticString { "JanFebMarAprMayJunJulAugSepOctNovDec" }
 
     /// The month (from 1) with this three-letter name, in any case; `nil` if there is none.
-    package static func month(named letters: some Collection<UInt8>) -> Int64? {
+    public static func month(named letters: some Collection<UInt8>) -> Int64? {
         guard letters.count == 3 else { return nil }
         let names = UnsafeBufferPointer(
             start: monthNames.utf8Start, count: monthNames.utf8CodeUnitCount)
@@ -34,14 +34,14 @@ package struct CivilDate: Equatable {
     }
 
     /// The date at midnight; the caller ensures that the values are in range.
-    package init(year: Int64, month: Int64, day: Int64) {
+    public init(year: Int64, month: Int64, day: Int64) {
         self.year = year
         self.month = month
         self.day = day
     }
 
     /// The date that is `seconds` after 1970-01-01T00:00:00Z.
-    package init(secondsSince1970 seconds: Int64) {
+    public init(secondsSince1970 seconds: Int64) {
         let days = Self.floorDivide(seconds, by: 86_400)
         let rest = (seconds % 86_400 + 86_400) % 86_400
         // Computed in 400-year eras whose years begin on March 1, so that the leap day is a year's
@@ -63,13 +63,13 @@ package struct CivilDate: Equatable {
 
     /// The date that is `seconds` after 1970-01-01T00:00:00Z, or the nearest one within the years
     /// 0000 to 9999.
-    package init(nearestSecondsSince1970 seconds: Int64) {
+    public init(nearestSecondsSince1970 seconds: Int64) {
         let years = Self.fourDigitYears
         self.init(secondsSince1970: min(max(seconds, years.lowerBound), years.upperBound))
     }
 
     /// Days from 1970-01-01 to this date.
-    package var daysSince1970: Int64 {
+    public var daysSince1970: Int64 {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = Self.floorDivide(shiftedYear, by: 400)
         let yearOfEra = shiftedYear - era * 400
@@ -80,23 +80,23 @@ package struct CivilDate: Equatable {
     }
 
     /// Seconds from 1970-01-01T00:00:00Z; a leap second counts as the second after it.
-    package var secondsSince1970: Int64 {
+    public var secondsSince1970: Int64 {
         daysSince1970 * 86_400 + hour * 3600 + minute * 60 + second
     }
 
     /// Whole days from one time to another, both in seconds since 1970. Works even if the
     /// difference in seconds would overflow, as with the end of a certificate that cannot be read.
-    package static func days(from start: Int64, to end: Int64) -> Int64 {
+    public static func days(from start: Int64, to end: Int64) -> Int64 {
         let (difference, isTooLarge) = end.subtractingReportingOverflow(start)
         guard isTooLarge else { return difference / 86_400 }
         return (end < start ? Int64.min : .max) / 86_400
     }
 
     /// 0 for Sunday to 6 for Saturday.
-    package var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
+    public var weekday: Int { Int((daysSince1970 % 7 + 11) % 7) }
 
     /// Whether the day, month and time exist.
-    package var isInCalendar: Bool {
+    public var isInCalendar: Bool {
         (1...12).contains(month) && (1...Self.days(in: month, of: year)).contains(day)
             && (0...23).contains(hour) && (0...59).contains(minute) && (0...60).contains(second)
     }

@@ -1,13 +1,13 @@
 extension Span where Element == UInt8 {
     /// Whether the bytes equal `text`, case-sensitively.
     @inline(__always)
-    package func equals(_ text: StaticString) -> Bool {
+    public func equals(_ text: StaticString) -> Bool {
         count == text.utf8CodeUnitCount && starts(with: text)
     }
 
     /// Whether the bytes begin with `text`, case-sensitively.
     @inline(__always)
-    package func starts(with text: StaticString) -> Bool {
+    public func starts(with text: StaticString) -> Bool {
         guard count >= text.utf8CodeUnitCount else { return false }
         for index in 0..<text.utf8CodeUnitCount where self[index] != text.utf8Start[index] {
             return false
@@ -18,13 +18,13 @@ extension Span where Element == UInt8 {
     /// Whether the bytes equal `lowercase`, ignoring ASCII case. `lowercase` must be written in
     /// lower case.
     @inline(__always)
-    package func equals(lowercase: StaticString) -> Bool {
+    public func equals(lowercase: StaticString) -> Bool {
         count == lowercase.utf8CodeUnitCount && starts(withLowercase: lowercase)
     }
 
     /// Whether the bytes begin with those of `lowercase`, as for `equals(lowercase:)`.
     @inline(__always)
-    package func starts(withLowercase lowercase: StaticString) -> Bool {
+    public func starts(withLowercase lowercase: StaticString) -> Bool {
         guard count >= lowercase.utf8CodeUnitCount else { return false }
         for index in 0..<lowercase.utf8CodeUnitCount
         where ASCII.lowercased(self[index]) != lowercase.utf8Start[index] {
@@ -34,7 +34,7 @@ extension Span where Element == UInt8 {
     }
 
     /// Whether the bytes equal `lowercase`, which has no capital letters, ignoring ASCII case.
-    package func equals(lowercase: Span<UInt8>) -> Bool {
+    public func equals(lowercase: Span<UInt8>) -> Bool {
         guard count == lowercase.count else { return false }
         for index in indices where ASCII.lowercased(self[index]) != lowercase[index] {
             return false
@@ -43,7 +43,7 @@ extension Span where Element == UInt8 {
     }
 
     /// Whether the bytes equal `other`, ignoring ASCII case in both.
-    package func equalsIgnoringCase(_ other: Span<UInt8>) -> Bool {
+    public func equalsIgnoringCase(_ other: Span<UInt8>) -> Bool {
         guard count == other.count else { return false }
         for index in indices
         where ASCII.lowercased(self[index]) != ASCII.lowercased(other[index]) {
@@ -53,7 +53,7 @@ extension Span where Element == UInt8 {
     }
 
     /// How often a word occurs, case-sensitively.
-    package func occurrences(of word: StaticString) -> Int {
+    public func occurrences(of word: StaticString) -> Int {
         let length = word.utf8CodeUnitCount
         guard count >= length else { return 0 }
         var found = 0

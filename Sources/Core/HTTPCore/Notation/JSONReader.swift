@@ -1,5 +1,5 @@
 /// A JSON value (RFC 8259).
-package enum JSONValue: Equatable {
+public enum JSONValue: Equatable {
     case null
     case boolean(Bool)
     /// The number as written: the only number that is used here is an `id`.
@@ -9,7 +9,7 @@ package enum JSONValue: Equatable {
     /// The members in order; no name occurs twice.
     case object([(name: String, value: JSONValue)])
 
-    package static func == (left: JSONValue, right: JSONValue) -> Bool {
+    public static func == (left: JSONValue, right: JSONValue) -> Bool {
         switch (left, right) {
         case (.null, .null): true
         case (.boolean(let one), .boolean(let other)): one == other
@@ -23,13 +23,13 @@ package enum JSONValue: Equatable {
     }
 
     /// The value of an object's member; `nil` if it is absent, or if this is not an object.
-    package subscript(name: String) -> JSONValue? {
+    public subscript(name: String) -> JSONValue? {
         guard case .object(let members) = self else { return nil }
         return members.first { $0.name == name }?.value
     }
 
     /// The kind of value, as error messages call it.
-    package var name: String {
+    public var name: String {
         switch self {
         case .null: "null"
         case .boolean: "a Boolean"
@@ -41,7 +41,7 @@ package enum JSONValue: Equatable {
     }
 
     /// The value as JSON.
-    package var text: String {
+    public var text: String {
         switch self {
         case .null: "null"
         case .boolean(let value): value ? "true" : "false"
@@ -57,21 +57,21 @@ package enum JSONValue: Equatable {
 }
 
 /// Why a text is not JSON, and at which byte, counted from 1.
-package struct JSONSyntaxError: Error, Equatable {
-    package var text: String
-    package var position: Int
+public struct JSONSyntaxError: Error, Equatable {
+    public var text: String
+    public var position: Int
 }
 
 /// Reads one JSON text.
-package struct JSONReader {
+public struct JSONReader {
     /// The maximum nesting depth of arrays and objects.
-    package static let depth = 32
+    public static let depth = 32
 
     private let bytes: ArraySlice<UInt8>
     private var index: Int
 
     /// Reads `bytes` as a single value, with nothing but white space around it.
-    package static func read(_ bytes: ArraySlice<UInt8>) throws(JSONSyntaxError) -> JSONValue {
+    public static func read(_ bytes: ArraySlice<UInt8>) throws(JSONSyntaxError) -> JSONValue {
         var reader = JSONReader(bytes: bytes, index: bytes.startIndex)
         let value = try reader.value(depth: 0)
         reader.skipSpace()

@@ -1,19 +1,19 @@
 /// A destination for JSON text.
-package protocol JSONOutput: ~Copyable {
+public protocol JSONOutput: ~Copyable {
     mutating func append(_ byte: UInt8)
     mutating func append(_ bytes: UnsafeRawBufferPointer)
     mutating func append(_ text: StaticString)
 }
 
 /// Bytes as the contents of a JSON string (RFC 8259 §7).
-package enum JSONText {
+public enum JSONText {
     /// Appends bytes that are expected to be UTF-8. Invalid bytes are replaced by U+FFFD, one for
     /// each maximal subpart of a truncated character (Unicode 15 §3.9), so that the line is UTF-8
     /// whatever a client sent. Quotation marks, backslashes and control characters are escaped; so
     /// are DEL and U+0080 to U+009F, which terminals interpret, and U+2028 and U+2029, which end
     /// lines in JavaScript.
     @inlinable
-    package static func append<Output: JSONOutput & ~Copyable>(
+    public static func append<Output: JSONOutput & ~Copyable>(
         _ bytes: UnsafeRawBufferPointer, to output: inout Output
     ) {
         var clean = 0
@@ -159,13 +159,13 @@ package enum JSONText {
     }
 
     /// The text as a JSON string, including its quotation marks.
-    package static func quoted(_ text: String) -> String {
+    public static func quoted(_ text: String) -> String {
         var text = text
         return text.withUTF8 { quoted(UnsafeRawBufferPointer($0)) }
     }
 
     /// Bytes that are expected to be UTF-8 as a JSON string, including its quotation marks.
-    package static func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
+    public static func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
         var output = JSONBytes()
         output.append(UInt8(ascii: "\""))
         append(bytes, to: &output)
@@ -188,46 +188,46 @@ private struct JSONBytes: JSONOutput {
 }
 
 /// A JSON object under construction.
-package struct JSONObject {
+public struct JSONObject {
     private var members: [String] = []
 
-    package init() {}
+    public init() {}
 
     /// Adds a string, or null.
-    package mutating func add(_ name: String, _ value: String?) {
+    public mutating func add(_ name: String, _ value: String?) {
         add(raw: name, value.map(JSONText.quoted) ?? "null")
     }
 
     /// Adds a number, or null.
-    package mutating func add(_ name: String, _ value: Int?) {
+    public mutating func add(_ name: String, _ value: Int?) {
         add(raw: name, value.map { "\($0)" } ?? "null")
     }
 
     /// Adds a Boolean, or null.
-    package mutating func add(_ name: String, _ value: Bool?) {
+    public mutating func add(_ name: String, _ value: Bool?) {
         add(raw: name, value.map { "\($0)" } ?? "null")
     }
 
     /// Adds an array of strings.
-    package mutating func add(_ name: String, _ values: [String]) {
+    public mutating func add(_ name: String, _ values: [String]) {
         add(raw: name, "[\(values.map(JSONText.quoted).joined(separator: ","))]")
     }
 
     /// Adds an object, or null.
-    package mutating func add(_ name: String, _ value: JSONObject?) {
+    public mutating func add(_ name: String, _ value: JSONObject?) {
         add(raw: name, value?.text ?? "null")
     }
 
     /// Adds an array of objects.
-    package mutating func add(_ name: String, _ values: [JSONObject]) {
+    public mutating func add(_ name: String, _ values: [JSONObject]) {
         add(raw: name, "[\(values.map(\.text).joined(separator: ","))]")
     }
 
     /// Adds a value that is already JSON.
-    package mutating func add(raw name: String, _ value: String) {
+    public mutating func add(raw name: String, _ value: String) {
         members.append("\(JSONText.quoted(name)):\(value)")
     }
 
     /// The object, on one line.
-    package var text: String { "{\(members.joined(separator: ","))}" }
+    public var text: String { "{\(members.joined(separator: ","))}" }
 }

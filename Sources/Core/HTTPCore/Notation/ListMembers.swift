@@ -1,13 +1,13 @@
 /// Splits a comma-separated HTTP list whose members are not quoted strings (RFC 9110 §5.6.1).
-package struct ListMembers {
+public struct ListMembers {
     private var position = 0
     private let end: Int
 
     /// Creates an iterator over a field's value.
-    package init(_ value: Span<UInt8>) { end = value.count }
+    public init(_ value: Span<UInt8>) { end = value.count }
 
     /// The next nonempty member, without surrounding whitespace; `nil` at the end.
-    package mutating func next(in value: Span<UInt8>) -> Range<Int>? {
+    public mutating func next(in value: Span<UInt8>) -> Range<Int>? {
         while position < end {
             var start = position
             while position < end, value[position] != UInt8(ascii: ",") { position += 1 }

@@ -13,14 +13,14 @@
 /// `; boundary=a b`, `; profile=http://a/`). It must contain no comma, and nothing that could hide
 /// one: no quotation mark, backslash or comment. Nor may it be a charset: readers disagree on which
 /// one is meant.
-package enum MediaTypeSyntax {
+public enum MediaTypeSyntax {
     /// Reads a field's entire value.
     ///
     /// - Parameter parameter: called for each parameter with a name and "=", with the ranges of its
     ///   name and its value, the latter without quotation marks; also for one whose value is not a
     ///   token.
     /// - Returns: the ranges of type and subtype; `nil` if the value is not a media type.
-    package static func read(
+    public static func read(
         _ value: Span<UInt8>, parameter: (Range<Int>, Range<Int>) -> Void = { _, _ in }
     ) -> Range<Int>? {
         var position = space(value, 0)

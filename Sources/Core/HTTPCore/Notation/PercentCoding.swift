@@ -1,15 +1,15 @@
 /// Percent-encoding (RFC 3986 §2.1): a percent sign and two hexadecimal digits for a byte.
-package enum PercentCoding {
+public enum PercentCoding {
     /// The byte encoded by the two digits after a percent sign; `nil` if either is not a digit.
     @inlinable @inline(__always)
-    package static func byte(_ high: UInt8, _ low: UInt8) -> UInt8? {
+    public static func byte(_ high: UInt8, _ low: UInt8) -> UInt8? {
         guard let high = ASCII.hexValue(high), let low = ASCII.hexValue(low) else { return nil }
         return high << 4 | low
     }
 
     /// Appends the escape of a byte, with upper-case digits (RFC 3986 §6.2.2.1).
     @inlinable @inline(__always)
-    package static func append(escaped byte: UInt8, to output: inout [UInt8]) {
+    public static func append(escaped byte: UInt8, to output: inout [UInt8]) {
         output.append(UInt8(ascii: "%"))
         output.append(ASCII.capitalHexDigit(byte >> 4))
         output.append(ASCII.capitalHexDigit(byte))
@@ -17,7 +17,7 @@ package enum PercentCoding {
 
     /// Appends a text, escaping the bytes that are not allowed.
     @inlinable
-    package static func append(
+    public static func append(
         _ text: some Sequence<UInt8>, to output: inout [UInt8], mayStand: (UInt8) -> Bool
     ) {
         for byte in text {
@@ -31,7 +31,7 @@ package enum PercentCoding {
 
     /// Returns a text, escaping the bytes that are not allowed.
     @inlinable
-    package static func encode(
+    public static func encode(
         _ text: some Sequence<UInt8>, mayStand: (UInt8) -> Bool
     ) -> [UInt8] {
         var output: [UInt8] = []
@@ -41,12 +41,12 @@ package enum PercentCoding {
     }
 
     /// Decodes a text; `nil` if a percent sign is not followed by two digits.
-    package static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
+    public static func decode(_ text: some Sequence<UInt8>) -> [UInt8]? {
         decode(text, keepingOtherSigns: false)
     }
 
     /// Decodes a text. A percent sign that is not followed by two digits is kept.
-    package static func decodeEscapes(_ text: some Sequence<UInt8>) -> [UInt8] {
+    public static func decodeEscapes(_ text: some Sequence<UInt8>) -> [UInt8] {
         decode(text, keepingOtherSigns: true) ?? []
     }
 

@@ -1,7 +1,7 @@
 extension CivilDate {
     /// `2026-11-21T04:40:13`: the date and time of RFC 3339 §5.6 without its offset. The year must
     /// have four digits.
-    package var rfc3339: InlineArray<19, UInt8> {
+    public var rfc3339: InlineArray<19, UInt8> {
         assert((0...9999).contains(year))
         var text = InlineArray<19, UInt8>(repeating: UInt8(ascii: "-"))
         Self.put(year / 100, into: &text, at: 0)
@@ -26,7 +26,7 @@ extension CivilDate {
 
     /// `2027-06-01T00:00:00Z` for seconds since 1970, for display; years outside 0000 to 9999 are
     /// clamped.
-    package static func text(secondsSince1970 seconds: Int64) -> String {
+    public static func text(secondsSince1970 seconds: Int64) -> String {
         let text = CivilDate(nearestSecondsSince1970: seconds).rfc3339
         return text.span.withUnsafeBufferPointer { String(decoding: $0, as: UTF8.self) } + "Z"
     }

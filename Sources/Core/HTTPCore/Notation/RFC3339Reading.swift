@@ -1,7 +1,7 @@
 extension CivilDate {
     /// The seconds since 1970 of a date and time (RFC 3339 §5.6), or of a date alone, which means
     /// its first second in UTC; fractions of a second are truncated. `nil` for anything else.
-    package static func secondsSince1970(rfc3339 text: some Collection<UInt8>) -> Int64? {
+    public static func secondsSince1970(rfc3339 text: some Collection<UInt8>) -> Int64? {
         var reader = DigitReader(rest: Array(text)[...])
         guard var date = reader.date() else { return nil }
         if reader.rest.isEmpty { return date.isInCalendar ? date.secondsSince1970 : nil }

@@ -293,7 +293,7 @@ struct PublishedTests {
     }
 
     @Test func `the activity indicator's state and transitions are published`() {
-        var indicator = ActivityIndicator()
+        var indicator = ActivityTracker()
         _ = indicator.begin()
         let figure = StateMetric(indicator)
         #expect(

@@ -22,7 +22,7 @@ public final class ActivityIndicator: Sendable {
         ) -> @Sendable () -> Void
 
     private struct State {
-        var machine: Activity.ActivityIndicator
+        var machine: ActivityTracker
         /// The number of the last timer. An earlier one that fires late is ignored.
         var generation: UInt64 = 0
         var cancel: (@Sendable () -> Void)?
@@ -108,9 +108,7 @@ public final class ActivityIndicator: Sendable {
     /// Marks the end of an activity. The count never drops below zero.
     public func decrement() { change { $0.end() } }
 
-    private func change(
-        _ body: @Sendable (inout Activity.ActivityIndicator) -> ActivityActions
-    ) {
+    private func change(_ body: @Sendable (inout ActivityTracker) -> ActivityActions) {
         let cancel = state.withLock { state -> (@Sendable () -> Void)? in
             let actions = body(&state.machine)
             // Within the lock, so that changes are published in order.

@@ -11,10 +11,10 @@ package final class ActivityMonitor: Sendable {
     private let inFlight = Atomic<Int>(0)
     /// The state's raw value, from which workers see whether it needs to be notified.
     private let state = Atomic<UInt8>(ActivityState.notActive.rawValue)
-    private let indicator: Locked<ActivityIndicator>
+    private let indicator: Locked<ActivityTracker>
 
     package init(delays: ActivityDelays) {
-        indicator = Locked(ActivityIndicator(delays: delays))
+        indicator = Locked(ActivityTracker(delays: delays))
     }
 
     /// An exchange began.
@@ -48,7 +48,7 @@ package final class ActivityMonitor: Sendable {
         }
     }
 
-    private func apply(_ change: (inout ActivityIndicator) -> ActivityActions) -> ActivityActions {
+    private func apply(_ change: (inout ActivityTracker) -> ActivityActions) -> ActivityActions {
         indicator.withLock { indicator in
             let actions = change(&indicator)
             state.store(indicator.state.rawValue, ordering: .relaxed)
@@ -57,5 +57,5 @@ package final class ActivityMonitor: Sendable {
     }
 
     /// The indicator's current state, for metrics.
-    package var snapshot: ActivityIndicator { indicator.withLock { $0 } }
+    package var snapshot: ActivityTracker { indicator.withLock { $0 } }
 }

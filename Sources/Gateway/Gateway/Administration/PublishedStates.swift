@@ -3,7 +3,7 @@ import PinfoldMetrics
 
 extension StateMetric {
     /// The activity indicator's state and transitions.
-    package init(_ indicator: ActivityIndicator) {
+    package init(_ indicator: ActivityTracker) {
         self.init(
             states: ActivityState.allCases.map { state in
                 Entry(

@@ -1,4 +1,4 @@
-/// The activity indicator, driven by the number of exchanges in flight.
+/// Decides when the activity indicator is shown, from the number of exchanges in flight.
 ///
 /// It holds the count, the state and the transition counters, and turns events into actions; its
 /// owner has the single timer and the display. It is owned by one thread.
@@ -6,7 +6,7 @@
 /// The count may be kept in two ways, of which an owner should choose one: step by step with
 /// `begin` and `end`, or as an absolute number with `observe`, which suits a sampled sum of
 /// per-worker gauges.
-package struct ActivityIndicator: Sendable, Equatable {
+package struct ActivityTracker: Sendable, Equatable {
     /// The current state.
     package private(set) var state: ActivityState = .notActive
     /// Exchanges in flight; never below zero. Also kept while disabled, so that enabling it during
@@ -19,7 +19,7 @@ package struct ActivityIndicator: Sendable, Equatable {
     /// How often each state was entered from another one, indexed by the state's raw value.
     package private(set) var transitions: InlineArray<4, UInt64> = .init(repeating: 0)
 
-    /// Creates an indicator at rest.
+    /// Creates a tracker at rest: nothing is in flight, and the indicator is hidden.
     package init(delays: ActivityDelays = ActivityDelays(), isEnabled: Bool = true) {
         self.delays = delays
         self.isEnabled = isEnabled
@@ -68,7 +68,7 @@ package struct ActivityIndicator: Sendable, Equatable {
     }
 
     /// Whether everything observable is equal.
-    package static func == (one: ActivityIndicator, other: ActivityIndicator) -> Bool {
+    package static func == (one: ActivityTracker, other: ActivityTracker) -> Bool {
         one.state == other.state && one.count == other.count && one.isEnabled == other.isEnabled
             && one.delays == other.delays
             && one.transitions.indices.allSatisfy { one.transitions[$0] == other.transitions[$0] }

@@ -4,15 +4,15 @@ import Testing
 
 /// A display and a timer that perform the actions and record them.
 struct Display {
-    var indicator: ActivityIndicator
+    var indicator: ActivityTracker
     var isTimerRunning = false
     var changes: [Bool] = []
 
-    init(_ indicator: ActivityIndicator = ActivityIndicator()) {
+    init(_ indicator: ActivityTracker = ActivityTracker()) {
         self.indicator = indicator
     }
 
-    mutating func perform(_ body: (inout ActivityIndicator) -> ActivityActions) {
+    mutating func perform(_ body: (inout ActivityTracker) -> ActivityActions) {
         let actions = body(&indicator)
         switch actions.timer {
         case .none: break
@@ -34,7 +34,7 @@ struct Display {
 }
 
 @Suite("Activity indicator: the rules in words")
-struct ActivityIndicatorTests {
+struct ActivityTrackerTests {
     @Test func `a request shorter than the activation delay is never shown`() {
         var display = Display()
         display.perform { $0.begin() }
@@ -100,7 +100,7 @@ struct ActivityIndicatorTests {
     }
 
     @Test func `an observed count acts when it changes and not otherwise`() {
-        var indicator = ActivityIndicator()
+        var indicator = ActivityTracker()
         #expect(indicator.observe(count: 0) == .none)
         #expect(indicator.observe(count: 3).timer == .start(milliseconds: 1000))
         #expect(indicator.observe(count: 3) == .none)
@@ -111,7 +111,7 @@ struct ActivityIndicatorTests {
 
     @Test func `configured delays are those of the timers`() {
         let delays = ActivityDelays(activationMilliseconds: 5, completionMilliseconds: 7)
-        var indicator = ActivityIndicator(delays: delays)
+        var indicator = ActivityTracker(delays: delays)
         #expect(indicator.begin().timer == .start(milliseconds: 5))
         _ = indicator.timerFired()
         #expect(indicator.end().timer == .start(milliseconds: 7))
@@ -131,7 +131,7 @@ struct ActivityIndicatorTests {
     }
 
     @Test func `while disabled, requests have no effect, but are counted for the time after`() {
-        var display = Display(ActivityIndicator(isEnabled: false))
+        var display = Display(ActivityTracker(isEnabled: false))
         display.perform { $0.begin() }
         display.perform { $0.begin() }
         display.perform { $0.end() }
@@ -143,7 +143,7 @@ struct ActivityIndicatorTests {
     }
 
     @Test func `enabling or disabling twice does nothing the second time`() {
-        var indicator = ActivityIndicator()
+        var indicator = ActivityTracker()
         #expect(indicator.setEnabled(true) == .none)
         _ = indicator.begin()
         #expect(indicator.setEnabled(false).timer == .cancel)

@@ -1,0 +1,86 @@
+import HTTPCore
+import Trust
+
+/// Who may use the gateway and what it may connect to.
+package struct AccessConfiguration: Sendable, Equatable {
+    /// The networks whose clients are served; all others are refused.
+    package var clients = Self.loopback
+    /// The ports that CONNECT may name.
+    package var connectPorts = ConnectPorts.ports([443])
+    /// Destinations to allow although their address is loopback, link-local, private or metadata.
+    package var allow = DestinationList()
+    /// Destinations to refuse in any case: deny takes precedence over allow.
+    package var deny = DestinationList()
+
+    /// Creates the defaults.
+    package init() {}
+
+    /// 127.0.0.0/8 and ::1/128.
+    static let loopback = ["127.0.0.0/8", "::1/128"].compactMap { IPNetwork($0) }
+
+    /// The networks of both lists, as the rules against which each resolved address is checked.
+    package var destinationRules: DestinationRules {
+        DestinationRules(allow: allow.networks, deny: deny.networks)
+    }
+
+    /// Which host patterns of the two lists match the host that a request names.
+    /// - Parameters:
+    ///   - host: The host name, or the address without brackets; no port.
+    ///   - port: The port of the request's target.
+    package func hostMatch(host: Span<UInt8>, port: UInt16) -> DestinationRules.HostMatch {
+        DestinationRules.HostMatch(
+            allowed: allow.contains(host: host, port: port),
+            denied: deny.contains(host: host, port: port),
+            isAddress: IPAddress(literal: host) != nil)
+    }
+
+    /// Whether a client with this address is served.
+    package func serves(client: IPAddress) -> Bool {
+        clients.contains { $0.contains(client) }
+    }
+}
+
+/// The ports that CONNECT may name.
+package enum ConnectPorts: Sendable, Equatable {
+    /// Every port.
+    case any
+    /// These ports, in the order written; an empty list refuses every CONNECT.
+    case ports([UInt16])
+
+    /// Whether CONNECT may name this port.
+    package func contains(_ port: UInt16) -> Bool {
+        switch self {
+        case .any: true
+        case .ports(let ports): ports.contains(port)
+        }
+    }
+}
+
+/// The networks and host patterns of `access.destinations`.
+package struct DestinationList: Sendable, Equatable {
+    /// The networks; a single address is a network of one.
+    package let networks: [IPNetwork]
+    /// The patterns, which are matched against the host named in the request, in the order written.
+    package let patterns: [HostPattern]
+    @usableFromInline let index: HostIndex
+
+    /// Builds the index of the patterns.
+    package init(networks: [IPNetwork] = [], patterns: [HostPattern] = []) {
+        self.networks = networks
+        self.patterns = patterns
+        index = HostIndex(patterns: patterns.map { [$0] })
+    }
+
+    /// Whether a resolved address is in one of the networks.
+    package func contains(_ address: IPAddress) -> Bool {
+        networks.contains { $0.contains(address) }
+    }
+
+    /// Whether one of the patterns matches the request's host.
+    /// - Parameters:
+    ///   - host: The host name in lower case, or the address without brackets; no port.
+    ///   - port: The port of the request's target.
+    package func contains(host: Span<UInt8>, port: UInt16) -> Bool {
+        index.entry(host: host, port: port) != nil
+    }
+}

@@ -37,12 +37,12 @@ struct AuthenticatorTests {
     /// The answer with which a decision repeats the request.
     private func answer(_ decision: Authenticator.Decision) throws -> Authenticator.Answer {
         guard case .answer(let answer) = decision else {
-            throw UnexpectedDecision(decision: decision)
+            throw UnexpectedDecisionError(decision: decision)
         }
         return answer
     }
 
-    private struct UnexpectedDecision: Error { var decision: Authenticator.Decision }
+    private struct UnexpectedDecisionError: Error { var decision: Authenticator.Decision }
 
     private static func offer(
         _ scheme: Authenticator.Scheme, _ realm: String = "r"

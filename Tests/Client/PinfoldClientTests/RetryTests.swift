@@ -168,13 +168,13 @@ struct RetryTests {
     }
 
     @Test func `report content that cannot be created again`() async throws {
-        struct Gone: Error {}
+        struct GoneError: Error {}
         try await withSession(Self.failing(1, "503 No")) { server, session in
             let made = Locked(0)
             let content = RequestContent.stream(repeating: { () throws -> AsyncStream<[UInt8]> in
                 try made.withLock { made in
                     made += 1
-                    if made > 1 { throw Gone() }
+                    if made > 1 { throw GoneError() }
                 }
                 return AsyncStream { $0.finish() }
             })
@@ -183,7 +183,7 @@ struct RetryTests {
                     for: try HTTPRequest(.put, server.url), content: content)
             }
             #expect(error?.reason == .contentFailed)
-            #expect(error?.underlying is Gone)
+            #expect(error?.underlying is GoneError)
         }
     }
 }

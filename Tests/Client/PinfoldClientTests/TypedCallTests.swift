@@ -8,7 +8,7 @@ private struct Item: Codable, Sendable, Equatable {
     var firstName: String
 }
 
-private struct Trouble: Error {}
+private struct FormError: Error {}
 
 @Suite("A call with the caller's own types")
 struct TypedCallTests {
@@ -176,13 +176,13 @@ struct TypedCallTests {
                 return
             }
             let failed = await #expect(throws: ClientError.self) {
-                try await api.post(multipart: "x") { _ in throw Trouble() }
+                try await api.post(multipart: "x") { _ in throw FormError() }
             }
             guard case .build(let error)? = failed?.underlying as? RequestSerializationError else {
                 Issue.record("\(String(describing: failed))")
                 return
             }
-            #expect(error is Trouble && server.requests.isEmpty)
+            #expect(error is FormError && server.requests.isEmpty)
         }
     }
 }

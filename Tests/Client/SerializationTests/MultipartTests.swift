@@ -17,7 +17,7 @@ private struct Trickle: ByteSource {
     }
 }
 
-private struct Broken: Error, CustomStringConvertible {
+private struct ReadError: Error, CustomStringConvertible {
     var description: String { "the source is broken" }
 }
 
@@ -134,7 +134,7 @@ struct MultipartTests {
 
     @Test func `a stream that cannot be opened is an error`() throws {
         var form = try form()
-        try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw Broken() }
+        try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw ReadError() }
         #expect(throws: MultipartError.stream("the source is broken")) {
             try form.body().bytes()
         }

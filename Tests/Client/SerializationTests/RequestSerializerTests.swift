@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldClient
 
-private struct Refused: Error {}
+private struct ParametersError: Error {}
 
 @Suite("Request serializers")
 struct RequestSerializerTests {
@@ -76,7 +76,7 @@ struct RequestSerializerTests {
     @Test func `a custom encoding makes the query, and may fail`() throws {
         var serializer = HTTPRequestSerializer()
         serializer.queryEncoding = { request, parameters in
-            guard parameters != .null else { throw Refused() }
+            guard parameters != .null else { throw ParametersError() }
             return "\(request.method)"
         }
         #expect(
@@ -86,7 +86,7 @@ struct RequestSerializerTests {
             try serializer.serialize(request(.get), parameters: .null)
         } throws: { error in
             guard case RequestSerializationError.query(let reason) = error else { return false }
-            return reason is Refused
+            return reason is ParametersError
         }
     }
 

@@ -195,7 +195,7 @@ func requestHead(_ text: String) throws -> RequestHead {
     var head = RequestHead()
     let bytes = latin1(text)
     let progress = try parser.parse(bytes.span, into: &head)
-    guard progress == .complete(headBytes: head.length) else { throw Incomplete() }
+    guard progress == .complete(headBytes: head.length) else { throw IncompleteError() }
     return head
 }
 
@@ -205,11 +205,11 @@ func responseHead(_ text: String, to method: Method = .get) throws -> ResponseHe
     let bytes = latin1(text)
     let context = ResponseContext(method: method, allowsSwitch: true)
     let progress = try parser.parse(bytes.span, answering: context, into: &head)
-    guard progress == .complete(headBytes: head.length) else { throw Incomplete() }
+    guard progress == .complete(headBytes: head.length) else { throw IncompleteError() }
     return head
 }
 
-struct Incomplete: Error {}
+struct IncompleteError: Error {}
 
 extension FieldSection {
     func summary(_ bytes: [UInt8]) -> String {

@@ -15,7 +15,7 @@ struct UserAgentFramingTests {
             progress = try parser.parse(
                 bytes.span.extracting(0..<count), answering: context, into: &head)
         }
-        guard progress == .complete(headBytes: bytes.count) else { throw Incomplete() }
+        guard progress == .complete(headBytes: bytes.count) else { throw IncompleteError() }
         return head
     }
 
@@ -76,7 +76,7 @@ struct UserAgentFramingTests {
             let step = try decoder.decode(bytes.span.extracting(index..<index + 1))
             if case .data(_, let count, _) = step { content += bytes[index..<index + count] }
         }
-        guard decoder.isComplete else { throw Incomplete() }
+        guard decoder.isComplete else { throw IncompleteError() }
         return String(decoding: content, as: UTF8.self)
     }
 

@@ -132,10 +132,10 @@ final class SimulatedWorld {
         }
     }
 
-    private struct NoEndpoint: Error {}
+    private struct EndpointError: Error {}
 
     private static func endpoint(_ text: String) throws -> Endpoint {
-        guard let endpoint = Endpoint(text) else { throw NoEndpoint() }
+        guard let endpoint = Endpoint(text) else { throw EndpointError() }
         return endpoint
     }
 

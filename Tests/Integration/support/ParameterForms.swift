@@ -8,9 +8,9 @@ struct Search: Encodable, Sendable {
     var tags: [String]
 }
 struct Found: Decodable, Sendable { var id: Int }
-struct Unreadable: Error {}
+struct UnreadableNameError: Error {}
 func text(_ name: String) throws -> String {
-    if name.isEmpty { throw Unreadable() }
+    if name.isEmpty { throw UnreadableNameError() }
     return name
 }
 

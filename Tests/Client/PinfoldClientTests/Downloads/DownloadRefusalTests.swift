@@ -171,11 +171,11 @@ struct DownloadRefusalTests {
             connection.respond("200 OK", [], "x")
             return true
         } _: { server, runtime in
-            struct No: Error, CustomStringConvertible { var description: String { "no" } }
+            struct NoError: Error, CustomStringConvertible { var description: String { "no" } }
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             let request = try HTTPRequest(.get, "\(server.url)/a")
             let error = await failure {
-                _ = try await session.download(request, to: .chosen { _, _ in throw No() })
+                _ = try await session.download(request, to: .chosen { _, _ in throw NoError() })
             }
             #expect(error?.downloadReason == .choosing("no"))
         }

@@ -32,10 +32,10 @@ final class Nginx: Sendable {
             }
             program.close()
         }
-        throw DidNotStart()
+        throw StartError()
     }
 
-    private struct DidNotStart: Error {}
+    private struct StartError: Error {}
 
     private static func freePort() throws -> UInt16 {
         let socket = try Sockets.listen(on: try #require(Endpoint("127.0.0.1:0")))

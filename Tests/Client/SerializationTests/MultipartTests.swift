@@ -134,7 +134,9 @@ struct MultipartTests {
 
     @Test func `a stream that cannot be opened is an error`() throws {
         var form = try form()
-        try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") { throw ReadError() }
+        try form.append(length: 3, name: "s", fileName: "s", contentType: "x/y") {
+            throw ReadError()
+        }
         #expect(throws: MultipartError.stream("the source is broken")) {
             try form.body().bytes()
         }

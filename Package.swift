@@ -237,7 +237,7 @@ let hot: Set<String> = [
     "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "CacheStore", "PinfoldEngine",
 ]
 
-/// The targets of a table: one for each module, `Base/Room/Module`.
+/// The targets of a table: one for each module, `Base/Layer/Module`.
 func targets(
     in base: String, _ imports: KeyValuePairs<String, Set<String>>,
     make: (_ name: String, _ dependencies: [Target.Dependency], _ path: String) -> Target

@@ -3,7 +3,7 @@ import TestSupport
 
 /// What one folder may import, according to `Package.swift`.
 struct FolderImports: Equatable {
-    /// Relative to `Sources` or `Tests`: `Room/Module`, or a folder within it.
+    /// Relative to `Sources` or `Tests`: `Layer/Module`, or a folder within it.
     var folder: String
     var imports: Set<String>
 

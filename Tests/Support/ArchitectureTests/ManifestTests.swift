@@ -45,11 +45,11 @@ struct ManifestTests {
 
     @Test func `the manifest has every folder of a module and no other`() throws {
         for (base, entries) in try Package.imports() {
-            let rooms = try Package.folders(in: base).filter {
+            let layers = try Package.folders(in: base).filter {
                 $0 != "C" && !Package.outside.contains("\(base)/\($0)")
             }
-            let folders = try rooms.flatMap { room in
-                try Package.folders(in: base + "/" + room).map { room + "/" + $0 }
+            let folders = try layers.flatMap { layer in
+                try Package.folders(in: base + "/" + layer).map { layer + "/" + $0 }
             }
             let declared = entries.filter { $0.folder.split(separator: "/").count == 2 }
             #expect(declared.map(\.folder).sorted() == folders.sorted())
@@ -90,26 +90,26 @@ struct ManifestTests {
         let manifest = """
             let imports: KeyValuePairs<String, Set<String>> = [
                 // Nothing below.
-                "Room/A": [],
-                "Room/B": ["A"],
-                "Room/B/Inner": [
+                "Layer/A": [],
+                "Layer/B": ["A"],
+                "Layer/B/Inner": [
                     "A", "Logging",
                 ],
             ]
 
             let testImports: KeyValuePairs<String, Set<String>> = [
-                "Room/ATests": ["A"],
+                "Layer/ATests": ["A"],
             ]
             """
         #expect(
             FolderImports.table("imports", in: manifest) == [
-                FolderImports(folder: "Room/A", imports: []),
-                FolderImports(folder: "Room/B", imports: ["A"]),
-                FolderImports(folder: "Room/B/Inner", imports: ["A", "Logging"]),
+                FolderImports(folder: "Layer/A", imports: []),
+                FolderImports(folder: "Layer/B", imports: ["A"]),
+                FolderImports(folder: "Layer/B/Inner", imports: ["A", "Logging"]),
             ])
         #expect(
             FolderImports.table("testImports", in: manifest + "\n") == [
-                FolderImports(folder: "Room/ATests", imports: ["A"])
+                FolderImports(folder: "Layer/ATests", imports: ["A"])
             ])
     }
 }

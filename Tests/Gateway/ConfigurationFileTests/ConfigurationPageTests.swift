@@ -7,7 +7,7 @@ import Testing
 
 /// Compares `config/pinfold.yaml` and the Configuration page with the tables for reading the file.
 @Suite("The documentation of the keys")
-struct DocumentationTests {
+struct ConfigurationPageTests {
     @Test func `the page has every key of every section with its default and no other`() throws {
         let page = try Self.rows(ofPage: Checkout.page("Configuration"))
         for section in SectionName.allCases {

@@ -94,7 +94,7 @@ def test_exchanges_of_every_kind_are_counted(busy):
     assert any(name.startswith("pinfold_build_info{") for name in busy.metrics())
 
 
-def test_the_build_says_which_compiler_made_it(busy):
+def test_the_build_metric_has_the_version_of_the_compiler(busy):
     built = next(name for name in busy.metrics() if name.startswith("pinfold_build_info{"))
     version = re.search(r'swift_version="([^"]*)"', built)[1]
     assert re.fullmatch(r"\d+\.\d+(\.\d+)?", version)
@@ -409,7 +409,7 @@ def test_entries_of_one_name_share_what_is_known_of_their_servers(gateway):
     assert running.metric("pinfold_host_reachability", host="same", state="unknown") == 2
 
 
-def test_servers_that_come_round_again_are_told_once(gateway, origin):
+def test_servers_of_an_entry_that_come_again_are_counted_once(gateway, origin):
     there = origin(lambda _: reply())
     running = gateway({"hosts": [{"match": ["*.localhost"], "name": "wild"}], "workers": 1})
     for _ in range(3):

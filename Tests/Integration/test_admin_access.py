@@ -36,7 +36,7 @@ def test_only_its_own_names_are_answered(gateway):
     assert ask(running, "http://evil.example/metrics", "localhost").status == 421
 
 
-def test_a_token_protects_what_the_file_says(gateway, tmp_path):
+def test_a_token_protects_what_the_file_requires(gateway, tmp_path):
     token = tmp_path / "token"
     token.write_text("s3cret-token-of-some-length\n")
     running = gateway({"admin": {"address": "0.0.0.0:0", "tokenFile": str(token)}}, start=False)
@@ -76,7 +76,7 @@ def test_metrics_beyond_loopback_are_open_only_if_the_file_says_so(tmp_path):
     assert code == 0 and "a.example" in text
 
 
-def test_readyz_says_that_the_disk_tier_is_off(gateway):
+def test_readyz_reports_that_the_disk_tier_is_off(gateway):
     running = gateway({"cache": {"path": "/dev/null/cache"}})
     ready = running.admin_get("/readyz", Accept="application/json")
     assert ready.status == 200
@@ -99,7 +99,7 @@ def test_a_reload_of_an_emptied_file_changes_nothing(gateway, text):
     assert running.get("http://127.0.0.1:1/").status == 502
 
 
-def test_a_reload_tells_what_it_removes(gateway):
+def test_a_reload_logs_what_it_removes(gateway):
     running = gateway({
         "listeners": [{"name": "proxy", "address": "127.0.0.1:0", "kind": "forward"},
                       {"name": "second", "address": "127.0.0.1:0", "kind": "forward"}],
@@ -110,9 +110,9 @@ def test_a_reload_tells_what_it_removes(gateway):
     running.signal(signal.SIGHUP)
     running.wait_log("configuration reloaded")
     log = running.log()
-    for told in ["listeners=second", "pinsets=mine", "hosts=a.example"]:
-        assert any(" warning " in line and "removes" in line and told in line
-                   for line in log.splitlines()), (told, log)
+    for removed in ["listeners=second", "pinsets=mine", "hosts=a.example"]:
+        assert any(" warning " in line and "removes" in line and removed in line
+                   for line in log.splitlines()), (removed, log)
 
 
 def test_a_pipe_as_configuration_is_refused_at_once(gateway, tmp_path):
@@ -170,7 +170,7 @@ def test_check_warns_of_a_cache_that_cannot_be_written(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pinfold.yaml", "taken"]
 
 
-def test_a_tab_is_told_with_line_and_column(tmp_path):
+def test_a_tab_is_reported_with_line_and_column(tmp_path):
     file = tmp_path / "pinfold.yaml"
     file.write_text("cache:\n  disk: 0\n\tmemory: 1MiB\n")
     done = run_pinfold("check", "--config", str(file))

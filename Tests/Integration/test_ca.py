@@ -141,7 +141,7 @@ def test_init_follows_no_link(folder):
     assert not (folder / "ca.pem").exists()
 
 
-def test_show_says_who_until_when_and_by_which_fingerprint(folder):
+def test_show_prints_subject_end_and_fingerprint(folder):
     ca(folder, "init", "--name", "Our CA", "--days", "9")
     (made,) = certificates(folder / "ca.pem")
     said = ca(folder, "show")

@@ -572,11 +572,11 @@ def test_get_is_not_answered_from_a_head(through):
     assert response.body == b"whole"
 
 
-@pytest.mark.parametrize(("update", "asked", "told"), [
+@pytest.mark.parametrize(("update", "asked", "expected"), [
     ([], {}, "stored"),
     (["Cache-Control: no-store"], {}, "no-store"), (["Cache-Control: private"], {}, "private"),
     (["Vary: *"], {}, "vary-any"), ([], {"Authorization": "mine"}, "authorization")])
-def test_a_304_is_told_as_stored_only_if_it_is(through, update, asked, told):
+def test_a_304_is_reported_as_stored_only_if_it_is(through, update, asked, expected):
     """RFC 9211 §2.6; otherwise `detail` says why not."""
     def handler(seen: Request) -> bytes:
         if seen.get("if-none-match"):
@@ -589,8 +589,8 @@ def test_a_304_is_told_as_stored_only_if_it_is(through, update, asked, told):
     response = fetch(running, there.url("/"), **asked)
     assert response.body == b"body"
     status = response.cache_status
-    assert (status["fwd-status"], "stored" in status) == (304, told == "stored")
-    assert status.get("detail", "stored") == told
+    assert (status["fwd-status"], "stored" in status) == (304, expected == "stored")
+    assert status.get("detail", "stored") == expected
 
 
 @pytest.mark.parametrize("ending", ["client", "server"])
@@ -757,7 +757,7 @@ def test_a_large_response_comes_whole_from_disk(gateway, nginx):
 
 
 @pytest.mark.parametrize("how", ["Vary", "cache.key"])
-def test_a_field_that_ends_here_does_not_tell_variants_apart(gateway, origin, how):
+def test_a_hop_by_hop_field_does_not_distinguish_variants(gateway, origin, how):
     """Else who names it in Connection would store the answer to nobody under somebody's name."""
     def answer(seen: Request) -> bytes:
         vary = ["Vary: X-Tenant"] if how == "Vary" else []
@@ -897,7 +897,7 @@ def test_an_unsafe_request_invalidates_along_every_route(gateway, origin, unsafe
         assert not hit(ask(listener))
 
 
-def test_a_changed_trust_is_told_as_the_reason(gateway, origin):
+def test_a_changed_trust_is_given_as_the_reason(gateway, origin):
     there = origin(counting(FRESH))
     running = gateway()
     prime(running, there.url("/x"))

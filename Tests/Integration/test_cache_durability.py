@@ -269,8 +269,8 @@ def test_files_stay_within_the_limit_and_its_allowance(gateway, origin):
     assert largest <= (2 << 20) + (16 << 20)
     until(lambda: running.metric("pinfold_cache_disk_file_bytes", file="log") == 0,
           "the log's space is given back")
-    told = running.metric("pinfold_cache_disk_file_bytes", file="database")
-    assert told == (running.folder / "cache/cache.sqlite").stat().st_size <= 2 << 20
+    size = running.metric("pinfold_cache_disk_file_bytes", file="database")
+    assert size == (running.folder / "cache/cache.sqlite").stat().st_size <= 2 << 20
 
 
 def test_a_database_of_a_newer_version_is_not_touched_blindly(gateway, origin):

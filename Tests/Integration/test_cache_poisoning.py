@@ -23,7 +23,7 @@ def hit(response: Response) -> bool:
     return "hit" in response.cache_status
 
 
-def told(seen: Request) -> bytes:
+def echo_fields(seen: Request) -> bytes:
     """Answers with what the fields that may be poisonous say."""
     values = [seen.get(name.lower()) for name in BYPASSING]
     return reply(("said:" + "".join(values)).encode(), "200 OK", FRESH)
@@ -37,7 +37,7 @@ def ask(gateway: Gateway, url: str, *fields: str) -> Response:
 
 @pytest.mark.ways("forward", "interception")
 def test_a_request_with_such_a_field_neither_gives_nor_takes(through):
-    there = through.origin(told)
+    there = through.origin(echo_fields)
     running = through.gateway()
     for name in BYPASSING:
         url = there.url(f"/{name}")
@@ -55,7 +55,7 @@ def test_a_request_with_such_a_field_neither_gives_nor_takes(through):
 
 
 def test_a_field_that_the_key_names_is_cached_by_its_value(gateway, origin):
-    there = origin(told)
+    there = origin(echo_fields)
     running = gateway({"hosts": [{
         "match": ["127.0.0.1"], "cache": {"key": ["X-Forwarded-Host"]}}]})
     for host in ("a.example", "b.example"):

@@ -73,7 +73,7 @@ def test_changes_elsewhere_keep_no_response_from_being_stored(gateway, scripted_
 
 @pytest.mark.parametrize("named", [None, "Location", "Content-Location"])
 @pytest.mark.parametrize("at_head", [True, False], ids=["before the head", "within the body"])
-def test_what_is_changed_while_it_is_under_way_is_not_stored_and_said_so(
+def test_a_response_invalidated_on_its_way_is_not_stored_and_reported_so(
         gateway, scripted_origin, named, at_head):
     server = Server(fields=(f"{named}: /x",) if named else (), at_head=at_head)
     there = scripted_origin(server)
@@ -231,7 +231,7 @@ def test_of_those_who_waited_in_vain_one_response_of_each_variant_is_stored(
         wire.close()
 
 
-def test_a_client_that_reads_slowly_makes_nobody_wait(gateway, scripted_origin):
+def test_a_client_that_reads_slowly_delays_no_other(gateway, scripted_origin):
     """What comes from the server then comes as slowly as that client reads."""
     size = 16 << 20
     asked = 0
@@ -317,7 +317,7 @@ def starved(thread: int):
         busy.wait()
 
 
-def test_the_log_says_when_the_disk_is_tried_again(gateway):
+def test_the_log_has_the_time_when_the_disk_is_tried_again(gateway):
     running = gateway({"cache": {"path": "/dev/null/cache"}})
     line = running.wait_log("disk tier is off")
     assert "in 60s" in line

@@ -31,24 +31,24 @@ def run(*arguments: str) -> tuple[int, str]:
     ("Proxy-Authorization: Basic eDp5", "credentials for the proxy belong in the URL of --proxy"),
 ])
 def test_a_field_that_would_not_be_sent_is_refused(field: str, reason: str) -> None:
-    ended, told = run("get", "http://127.0.0.1/", "-H", field)
+    ended, output = run("get", "http://127.0.0.1/", "-H", field)
     assert ended == 64
     name = field.partition(":")[0]
-    assert told.startswith(f"Error: --header {name} cannot be set: {reason}\n")
+    assert output.startswith(f"Error: --header {name} cannot be set: {reason}\n")
 
 
 def test_a_url_with_credentials_is_refused_with_the_option_for_them() -> None:
-    ended, told = run("get", "http://u:secret@127.0.0.1/x")
+    ended, output = run("get", "http://u:secret@127.0.0.1/x")
     assert ended == 3
-    assert told == ("Error: http://***@127.0.0.1/x: credentials in URLs are not supported; "
+    assert output == ("Error: http://***@127.0.0.1/x: credentials in URLs are not supported; "
                     "expected --user\n")
 
 
 @pytest.mark.parametrize("url", ["http:/u:secret@a.test", "http://u:x/secret@a.test"])
 def test_a_password_in_a_malformed_url_is_not_printed(origin: Callable, url: str) -> None:
-    ended, told = run("get", url)
-    assert (ended, "secret" in told) == (3, False)
-    assert "***@a.test" in told
+    ended, output = run("get", url)
+    assert (ended, "secret" in output) == (3, False)
+    assert "***@a.test" in output
     server = origin(lambda request: reply(b"", "302 Found", f"Location: {url}"))
-    _, told = run("get", server.url(), "--max-redirects", "2")
-    assert "secret" not in told
+    _, output = run("get", server.url(), "--max-redirects", "2")
+    assert "secret" not in output

@@ -47,9 +47,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["git", "-C", clone, "tag", VERSION], check=True)
     outside.write_if_new(package / "Package.swift", MANIFEST.replace("{clone}", str(clone)))
     outside.write_if_new(package / "Sources/fresh/main.swift", outside.program())
-    told = subprocess.run(
+    result = subprocess.run(
         ["swift", "build", "--package-path", package], capture_output=True, text=True)
-    assert told.returncode == 0, told.stdout + told.stderr
+    assert result.returncode == 0, result.stdout + result.stderr
     return package / ".build/debug"
 
 

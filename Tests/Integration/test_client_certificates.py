@@ -113,7 +113,7 @@ def test_other_hosts_are_shown_nothing(gateway, pki, files, serve):
 @pytest.mark.parametrize("shown, reason", [
     (None, "tls-client-certificate-required"), ("rogue", "tls-client-certificate-rejected"),
     ("expired", "tls-client-certificate-rejected")])
-def test_a_server_that_wants_another_certificate_is_told_of(
+def test_a_server_that_wants_another_certificate_is_logged(
         gateway, pki, files, serve, version, shown, reason):
     there = serve(version=version)
     if shown == "rogue":
@@ -131,7 +131,7 @@ def test_a_server_that_wants_another_certificate_is_told_of(
     assert there.application_bytes == b""
 
 
-def test_an_alert_of_a_server_that_asks_for_none_is_told_as_what_it_is(
+def test_an_alert_of_a_server_that_asks_for_no_certificate_is_reported_as_such(
         gateway, pki, files, origin):
     context = pki.intermediate.issue(HOST).server_context(maximum=VERSIONS["1.2"])
     context.set_ciphers("DHE-RSA-AES256-GCM-SHA384")
@@ -184,7 +184,7 @@ def test_a_broken_new_file_leaves_the_old_one_in_force(gateway, pki, files, serv
     until(lambda: running.metric("pinfold_config_last_reload_successful") == 1, "all is well")
 
 
-def test_what_one_certificate_was_told_is_not_told_to_another(gateway, pki, files, serve):
+def test_a_response_to_one_certificate_is_not_served_to_another(gateway, pki, files, serve):
     there = serve(cached=True)
     first = client(pki.other_root, "gateway-a")
     files.hold(first)

@@ -70,7 +70,7 @@ def test_data_is_read_from_a_file_and_from_standard_input(
     assert seen["data"] == "from a pipe"
 
 
-def test_json_form_and_multipart_say_what_they_are(httpbin: HTTPBin, tmp_path: Path) -> None:
+def test_json_form_and_multipart_have_their_content_types(httpbin: HTTPBin, tmp_path: Path) -> None:
     seen = answer("post", httpbin.url("/post"), "--json", '{"a": [1, "ü"]}')
     assert seen["json"] == {"a": [1, "ü"]}
     assert seen["headers"]["Content-Type"] == "application/json"
@@ -147,7 +147,7 @@ def test_the_first_failure_is_the_exit_code(httpbin: HTTPBin) -> None:
     assert client("get", nobody).returncode == 7
 
 
-def test_what_cannot_be_asked_is_told(tmp_path: Path) -> None:
+def test_a_request_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     assert client("get", "nonsense").returncode == 3
     assert client("get").returncode == 64
     assert client("get", "http://a/", "-H", "nonsense").returncode == 64
@@ -204,7 +204,7 @@ def test_timing_names_what_failed_too(httpbin: HTTPBin, tmp_path: Path) -> None:
     assert f"404 {httpbin.url('/status/404')}: queued " in done.stderr.decode()
 
 
-def test_a_time_out_is_told(httpbin: HTTPBin) -> None:
+def test_a_timeout_is_reported(httpbin: HTTPBin) -> None:
     done = client("get", httpbin.url("/delay/10"), "--timeout", "0.2")
     assert done.returncode == 28
     assert b"no data was transferred for 200 ms" in done.stderr
@@ -236,18 +236,18 @@ def test_output_that_cannot_be_written_is_an_error(httpbin: HTTPBin, arguments: 
     urls = [url, url] if "--parallel" in arguments else [url]
     with open("/dev/full", "wb") as full:
         process = to(full.fileno(), *arguments, *urls)
-    told = process.communicate(timeout=PATIENCE)[1].decode()
+    errors = process.communicate(timeout=PATIENCE)[1].decode()
     assert process.returncode == 23
     line = f"Error: {url}: standard output cannot be written: No space left on device"
-    assert told.splitlines() == [line] * len(urls)
+    assert errors.splitlines() == [line] * len(urls)
 
 
 def test_output_that_cannot_be_written_is_an_error_of_other_commands_too() -> None:
     with open("/dev/full", "wb") as full:
         process = to(full.fileno(), "reasons")
-    told = process.communicate(timeout=PATIENCE)[1]
+    errors = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 2
-    assert told == b"Error: standard output cannot be written: No space left on device\n"
+    assert errors == b"Error: standard output cannot be written: No space left on device\n"
 
 
 def test_output_waits_for_a_pipe_that_does_not_block(nginx: Nginx, large: Path) -> None:
@@ -443,12 +443,12 @@ def test_tls_goes_through_a_tunnel(gateway, secure, pki) -> None:
                   "--proxy", proxy.proxy_url, "--timing")
     assert done.returncode == 0, done.stderr
     assert done.stdout == b"secret"
-    told = done.stderr.decode()
-    places = [told.find(f", {part} ") for part in ("connect", "tunnel", "TLS", "first byte", "total")]
-    assert -1 not in places and places == sorted(places), told
+    errors = done.stderr.decode()
+    places = [errors.find(f", {part} ") for part in ("connect", "tunnel", "TLS", "first byte", "total")]
+    assert -1 not in places and places == sorted(places), errors
 
 
-def test_a_proxy_that_cannot_be_used_is_told(httpbin: HTTPBin) -> None:
+def test_a_proxy_that_cannot_be_used_is_reported(httpbin: HTTPBin) -> None:
     dead = f"http://127.0.0.1:{free_port()}"
     done = client("get", httpbin.url("/get"), "--proxy", dead)
     assert done.returncode == 7
@@ -473,17 +473,17 @@ def test_a_server_is_trusted_by_a_file_of_authorities(secure, pki) -> None:
     assert client("get", url, "--cacert", pki.root.pem_file).stdout == b"secret"
 
 
-def test_a_pin_is_expected_and_told(secure, pki) -> None:
+def test_expected_and_presented_pins_are_printed(secure, pki) -> None:
     url, leaf = secure
     trusted = ["get", url, "--cacert", pki.root.pem_file]
     assert client(*trusted, "--pin", leaf.pin).stdout == b"secret"
     wrong = "sha256/" + "A" * 43 + "="
     done = client(*trusted, "--pin", wrong)
     assert done.returncode == 90
-    told = done.stderr.decode()
-    assert f"{url}: tls-no-pin-matches: " in told
-    assert f"expected one of: {wrong}" in told
-    assert f"the server presented: {leaf.pin}" in told
+    errors = done.stderr.decode()
+    assert f"{url}: tls-no-pin-matches: " in errors
+    assert f"expected one of: {wrong}" in errors
+    assert f"the server presented: {leaf.pin}" in errors
     clear = client("get", url.replace("https", "http"), "--pin", leaf.pin)
     assert clear.returncode == 90
 

@@ -72,7 +72,7 @@ def test_challenges_of_devices_are_answered_as_by_curl(
 @pytest.mark.parametrize("challenge", [
     "Basic realm=\"a\", realm=\"b\"", "Digest realm=a Basic realm=b", "Digest realm=\"a",
 ])
-def test_a_challenge_that_cannot_be_read_is_an_error_for_whoever_has_an_answer(
+def test_a_challenge_that_cannot_be_read_is_an_error_with_credentials(
     origin: Callable, challenge: str
 ) -> None:
     there = origin(lambda request: reply(b"who?", "401 Who", f"WWW-Authenticate: {challenge}"))
@@ -84,7 +84,7 @@ def test_a_challenge_that_cannot_be_read_is_an_error_for_whoever_has_an_answer(
 
 
 @pytest.mark.parametrize("challenge", ["Bearer realm=\"x\"; error=y", "="])
-def test_a_challenge_of_another_scheme_is_a_response_whoever_has_credentials(
+def test_a_challenge_of_another_scheme_is_a_response_despite_credentials(
     origin: Callable, challenge: str
 ) -> None:
     there = origin(lambda request: reply(b"who?", "401 Who", f"WWW-Authenticate: {challenge}"))
@@ -130,7 +130,7 @@ def test_of_two_redirects_in_one_none_is_followed(origin: Callable) -> None:
     (["attachment; filename=\"a.txt\""] * 2, "a.txt"),
     (["attachment; filename=\"a.txt\"", "attachment"], "url.bin"),
 ])
-def test_a_file_has_the_name_that_is_said_once(
+def test_a_file_has_the_servers_name_if_there_is_only_one(
     origin: Callable, tmp_path: Path, fields: list[str], name: str
 ) -> None:
     there = origin(lambda request: reply(

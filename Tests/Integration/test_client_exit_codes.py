@@ -26,8 +26,8 @@ def run(*arguments: object) -> tuple[int, str]:
 
 def compare(expected: int, ours: list[object], theirs: list[object] | None = None) -> None:
     """Both end with the same code, with the same arguments unless curl has others."""
-    ended, told = run(BINARY, "get", *ours)
-    assert ended == expected, told
+    ended, output = run(BINARY, "get", *ours)
+    assert ended == expected, output
     assert run("curl", "-sS", *(ours if theirs is None else theirs))[0] == expected
 
 
@@ -108,8 +108,8 @@ def test_standard_input_that_cannot_be_read_is_an_error_of_the_content() -> None
 
 
 def test_pins_that_cannot_be_read_or_would_not_be_asked_for_end_with_90(tmp_path: Path) -> None:
-    ended, told = run(BINARY, "get", "https://127.0.0.1/", "--pin", tmp_path / "none")
-    assert (ended, "--pin " in told) == (90, True)
+    ended, output = run(BINARY, "get", "https://127.0.0.1/", "--pin", tmp_path / "none")
+    assert (ended, "--pin " in output) == (90, True)
     assert run(BINARY, "get", "http://127.0.0.1/", "--pin", f"sha256/{NO_PIN}")[0] == 90
 
 

@@ -46,6 +46,6 @@ def test_nothing_else_gets_the_numbers_of_closed_streams(
 
 def test_content_for_a_closed_standard_output_is_an_error(scripted_origin: Callable) -> None:
     process = closing(">&-", "get", scripted_origin(scripted(reply(b"content"))).url())
-    told = process.communicate(timeout=PATIENCE)[1]
+    errors = process.communicate(timeout=PATIENCE)[1]
     assert process.returncode == 23
-    assert told.endswith(b": standard output cannot be written: Bad file descriptor\n")
+    assert errors.endswith(b": standard output cannot be written: Bad file descriptor\n")

@@ -41,7 +41,7 @@ def test_bytes_sent_with_the_request_reach_the_origin(shared_gateway, scripted_o
         assert wire.read_exactly(5) == b"early"
 
 
-def test_an_origin_that_speaks_first_is_heard(shared_gateway, scripted_origin):
+def test_bytes_of_an_origin_that_sends_first_are_relayed(shared_gateway, scripted_origin):
     there = scripted_origin(lambda connection: (connection.send("220 ready\r\n"), echo(connection)))
     wire, response = shared_gateway.connect(there.authority)
     with wire:
@@ -118,7 +118,7 @@ def test_only_allowed_ports_are_tunnelled_to(gateway, scripted_origin, ports, al
 @pytest.mark.parametrize(("port", "words"), [
     (80, ["access.connectPorts", "[443, 80]", "some clients use CONNECT for http:// URLs, too"]),
     (8443, ["access.connectPorts", "[443, 8443]"])])
-def test_a_refused_port_says_what_to_set(gateway, port, words):
+def test_the_reply_for_a_refused_port_names_the_key_to_set(gateway, port, words):
     running = gateway({"access": {"connectPorts": [443]}})
     wire, response = running.connect(f"127.0.0.1:{port}")
     wire.close()

@@ -39,7 +39,7 @@ def configuration(pki, entry: dict | None = None, **top) -> dict:
     return config | top
 
 
-def told(folder, *arguments: str) -> tuple[int, dict]:
+def explain_json(folder, *arguments: str) -> tuple[int, dict]:
     """The exit code and the JSON for the configuration that was explained last."""
     done = run_pinfold(
         "explain", *arguments, "--json", "--config", str(folder / "explained.yaml"))
@@ -65,7 +65,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_is_said_of_a_request_is_what_the_gateway_does(gateway, origin, pki, tmp_path, case):
+def test_the_explanation_of_a_request_is_what_the_gateway_does(gateway, origin, pki, tmp_path, case):
     entry, clear, tunnel = CASES[case]
     context = pki.intermediate.issue(HOST).server_context() if clear == "upgraded" else None
     there = origin(lambda _: reply(b"answer"), tls=context)
@@ -136,7 +136,7 @@ def test_one_pin_is_not_counted_in_the_plural(pki, tmp_path):
 
 
 @pytest.mark.parametrize(("client", "served"), [("127.0.0.9", True), ("192.0.2.1", False)])
-def test_the_client_is_judged(pki, tmp_path, client, served):
+def test_the_client_is_checked(pki, tmp_path, client, served):
     code, said = explained(
         tmp_path, configuration(pki), "http://a.test/", "--client", client, *PUBLIC)
     assert code == (0 if served else 1)
@@ -144,7 +144,7 @@ def test_the_client_is_judged(pki, tmp_path, client, served):
     assert ("403 client-not-allowed" in said["client"]) != served
 
 
-def test_intercepted_hosts_are_told(pki, tmp_path):
+def test_intercepted_hosts_are_shown(pki, tmp_path):
     config = configuration(
         pki, {"pinsets": ["wanted"], "upgrade": "https"}, interception=pki.interception.section)
     _, said = explained(tmp_path, config, f"https://{HOST}/")
@@ -162,7 +162,7 @@ def test_intercepted_hosts_are_told(pki, tmp_path):
         "connection to the same address is verified")
 
 
-def test_inspected_hosts_are_told(pki, tmp_path):
+def test_inspected_hosts_are_shown(pki, tmp_path):
     config = configuration(pki, {"pinsets": ["wanted"], "tunnel": "inspect"})
     _, said = explained(tmp_path, config, f"https://{HOST}/")
     assert said[f"CONNECT {HOST}:443"] == (
@@ -170,7 +170,7 @@ def test_inspected_hosts_are_told(pki, tmp_path):
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/", "https://10.0.0.1/"])
-def test_a_destination_that_is_refused_is_told_in_the_words_of_the_reply(gateway, tmp_path, url):
+def test_a_refused_destination_is_explained_in_the_words_of_the_reply(gateway, tmp_path, url):
     config: dict = {}
     code, said = explained(tmp_path, config or {"workers": 1}, url)
     assert code == 1
@@ -181,7 +181,7 @@ def test_a_destination_that_is_refused_is_told_in_the_words_of_the_reply(gateway
 
 
 @pytest.mark.parametrize("kind", ["right", "wrong pin", "reported", "untrusted"])
-def test_the_live_server_is_judged_as_by_the_gateway(gateway, origin, pki, tmp_path, kind):
+def test_the_live_server_is_verified_as_by_the_gateway(gateway, origin, pki, tmp_path, kind):
     leaf = pki.self_signed(HOST) if kind == "untrusted" else pki.intermediate.issue(HOST)
     there = origin(lambda _: reply(b"answer"), tls=leaf.server_context())
     config = configuration(pki, {"pinsets": ["wanted"], "upgrade": "https"})
@@ -211,7 +211,7 @@ def test_the_live_server_is_judged_as_by_the_gateway(gateway, origin, pki, tmp_p
     (["http://a.test/", "--address", "a"], "is not an IP address"),
     (["http://127.1/"], "does not serve"), (["http://me@a.test/"], "does not serve"),
     (["http://a.test/", "--config", "/nowhere/pinfold.yaml"], "cannot be read")])
-def test_wrong_arguments_are_told(arguments, word):
+def test_wrong_arguments_are_errors(arguments, word):
     done = run_pinfold("explain", *arguments)
     assert done.returncode == 2 and done.stdout == ""
     assert word in done.stderr and "expected" in done.stderr
@@ -224,7 +224,7 @@ TYPES = {"url": str, "verdict": str, "client": dict, "entry": dict, "label": str
 
 def test_the_members_are_those_that_the_page_lists(tmp_path):
     explained(tmp_path, configuration(None), "http://a.test/", *PUBLIC)
-    _, found = told(tmp_path, "http://a.test/", *PUBLIC)
+    _, found = explain_json(tmp_path, "http://a.test/", *PUBLIC)
     table = PAGES["Troubleshooting"].read_text().partition("`--json` prints the same")[2]
     rows = re.findall(r"^\| (`.*?) \| ", table.partition("\n\n##")[0], re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
@@ -233,12 +233,12 @@ def test_the_members_are_those_that_the_page_lists(tmp_path):
 
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_json_says_what_the_text_says(pki, tmp_path, case, scheme):
+def test_json_and_text_agree(pki, tmp_path, case, scheme):
     entry, _, _ = CASES[case]
     config = configuration(pki, {**entry, "name": "api"} if entry else None)
     url = f"{scheme}://{HOST}:8443/"
     code, said = explained(tmp_path, config, url, "--client", "127.0.0.1")
-    same, found = told(tmp_path, url, "--client", "127.0.0.1")
+    same, found = explain_json(tmp_path, url, "--client", "127.0.0.1")
     assert same == code == (found["verdict"] == "refused")
     assert all(value is None or isinstance(value, TYPES[name]) for name, value in found.items())
     assert found["url"] == url
@@ -276,7 +276,7 @@ def test_json_of_refused_clients_expired_pinsets_and_addresses(pki, tmp_path):
     config["pinsets"]["wanted"]["expires"] = "2020-01-01"
     config["hosts"][0]["match"] = ["10.0.0.1"]
     code, said = explained(tmp_path, config, "https://10.0.0.1/", "--client", "192.0.2.7")
-    same, found = told(tmp_path, "https://10.0.0.1/", "--client", "192.0.2.7")
+    same, found = explain_json(tmp_path, "https://10.0.0.1/", "--client", "192.0.2.7")
     assert code == same == 1 and found["verdict"] == "refused"
     assert found["client"]["served"] is False
     assert said["client"] == f"192.0.2.7 is {sentence(found['client'])}"
@@ -297,7 +297,7 @@ def test_json_of_a_live_server(origin, pki, tmp_path, kind):
         config["hosts"][0] |= {"upgrade": "none", "clearText": "allow"}
     url = f"http://{HOST}:{1 if kind == 'unreachable' else there.port}/"
     code, said = explained(tmp_path, config, url, "--connect")
-    same, found = told(tmp_path, url, "--connect")
+    same, found = explain_json(tmp_path, url, "--connect")
     server = found["server"]
     assert same == code == (1 if kind in ("refused", "unreachable") else 0)
     assert server["verdict"] == kind

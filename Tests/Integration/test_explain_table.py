@@ -130,7 +130,7 @@ def configuration(case: str, servers: Servers, pki) -> dict:
 
 
 @pytest.mark.parametrize("case", CONFIGURATIONS)
-def test_what_is_said_of_a_request_is_what_the_gateway_answers(
+def test_the_explanation_of_a_request_is_what_the_gateway_answers(
         case, gateway, servers, pki, dns):
     running = gateway(configuration(case, servers, pki))
     upgraded = [host for one in running.config.get("hosts", [])
@@ -152,7 +152,7 @@ def test_what_is_said_of_a_request_is_what_the_gateway_answers(
     assert not wrong
 
 
-def test_the_gateways_own_listeners_are_told(gateway, dns):
+def test_the_gateways_own_listeners_are_recognized(gateway, dns):
     port = free_port()
     running = gateway({**access(LOOPBACK), "listeners": [
         {"name": "proxy", "address": f"127.0.0.1:{port}"}]})

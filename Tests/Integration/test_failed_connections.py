@@ -22,7 +22,7 @@ def connect(running, authority: str):
     return response
 
 
-def test_a_refused_connection_is_told_with_every_address(gateway, dns):
+def test_a_refused_connection_is_reported_with_every_address(gateway, dns):
     port = free_port()
     dns.set(NAME, "127.0.0.1", "127.0.0.2", "::1")
     running = gateway({})
@@ -52,20 +52,20 @@ def test_of_many_addresses_few_are_named_and_the_others_counted(gateway, dns):
     assert "6 more" in tried
 
 
-def test_a_plain_request_is_told_the_same_in_json(gateway, dns):
+def test_a_plain_request_gets_the_same_in_json(gateway, dns):
     port = free_port()
     dns.set(NAME, "127.0.0.1")
     running = gateway({})
     response = running.get(f"http://{NAME}:{port}/", Accept="application/json")
-    told = response.json()
-    assert told["server"] == f"{NAME}:{port}"
-    assert told["tried"].startswith(f"127.0.0.1:{port}: Connection refused")
+    body = response.json()
+    assert body["server"] == f"{NAME}:{port}"
+    assert body["tried"].startswith(f"127.0.0.1:{port}: Connection refused")
     assert f"127.0.0.1:{port}: Connection refused" in line(running, "connection-refused")
     (access,) = running.wait_access(1)
     assert access["upstream"] == f"127.0.0.1:{port}"
 
 
-def test_clients_of_a_reverse_listener_are_not_told_what_is_behind_it(gateway, dns):
+def test_replies_of_a_reverse_listener_do_not_reveal_its_upstream(gateway, dns):
     port = free_port()
     dns.set(NAME, "127.0.0.1")
     running = gateway({"listeners": [
@@ -94,7 +94,7 @@ def test_a_connect_that_is_refused_by_its_name_names_it(gateway, dns, config, au
     assert f"host={authority}" in line(running, token)
 
 
-def test_an_address_that_the_rules_refuse_is_logged_and_not_told(gateway, dns):
+def test_an_address_that_the_rules_refuse_is_logged_but_not_in_the_reply(gateway, dns):
     dns.set(NAME, "10.1.2.3")
     running = gateway({})
     response = connect(running, f"{NAME}:443")
@@ -126,7 +126,7 @@ def test_an_intercepted_tunnel_that_gets_no_connection_names_the_server(
     assert access["upstream"] == f"127.0.0.1:{port}"
 
 
-def test_a_failed_handshake_is_told_with_the_address(gateway, dns, origin, pki):
+def test_a_failed_handshake_is_reported_with_the_address(gateway, dns, origin, pki):
     dns.set(NAME, "127.0.0.1")
     there = origin(lambda _: None, tls=pki.root.issue("other.test").server_context())
     running = gateway({"tls": {"roots": [str(pki.root.pem_file)]}})
@@ -139,7 +139,7 @@ def test_a_failed_handshake_is_told_with_the_address(gateway, dns, origin, pki):
     assert access["upstream"] == f"127.0.0.1:{there.port}"
 
 
-def test_a_pipelined_request_is_told_with_its_own_server(gateway):
+def test_the_reply_to_a_pipelined_request_names_its_own_server(gateway):
     """It is judged while the one before it is being answered."""
     port = free_port()
     running = gateway({})

@@ -44,7 +44,7 @@ SLIPS = {
 
 
 @pytest.mark.parametrize("name", SLIPS)
-def test_a_slip_is_told_with_what_to_write(tmp_path, name):
+def test_a_slip_is_an_error_with_what_to_write(tmp_path, name):
     text, words = SLIPS[name]
     (tmp_path / "slip.yaml").write_text(text)
     done = run_pinfold("check", "--config", str(tmp_path / "slip.yaml"))
@@ -61,7 +61,7 @@ def test_nothing_is_suggested_where_no_key_is_near(tmp_path):
     assert "frobnicate: unknown key; expected one of workers" in done.stderr
 
 
-def test_a_pin_without_its_hash_is_told_by_trust_and_by_the_client(pki, workspace):
+def test_a_pin_without_its_hash_is_an_error_of_trust_and_of_the_client(pki, workspace):
     leaf = pki.intermediate.issue("a.test")
     asked = run_pinfold("trust", "--chain", str(leaf.chain_file()), "--host", "a.test",
                         "--pin", DIGEST)

@@ -270,7 +270,7 @@ def test_what_is_not_tls_is_closed_on(running, there):
     nobody_is_connected(running)
 
 
-def test_a_client_that_says_nothing_is_given_up(gateway, pki, authority, there):
+def test_a_client_that_sends_nothing_is_given_up(gateway, pki, authority, there):
     running = gateway({
         "tls": {"roots": [str(pki.root.pem_file)]}, "timeouts": {"head": "300ms"},
         "interception": authority.section, "hosts": [{"match": [HOST], "intercept": True}]})
@@ -305,7 +305,7 @@ def test_a_hundred_clients_share_one_signature(running, there, authority):
     nobody_is_connected(running)
 
 
-def test_ports_and_destinations_are_judged_as_ever(gateway, authority):
+def test_ports_and_destinations_are_checked_as_without_interception(gateway, authority):
     running = gateway({
         "access": {"connectPorts": [443], "destinations": {"deny": [PINNED]}},
         "interception": authority.section | {"default": True}})

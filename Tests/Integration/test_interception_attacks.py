@@ -129,7 +129,7 @@ def test_no_early_data_is_offered_inside(running, there, pki):
     assert "Max Early Data: 0" in s_client(running, there, pki, "-ign_eof", said=asked)
 
 
-def test_nobody_is_left(running):
+def test_no_client_connection_is_left(running):
     with contextlib.suppress(ConnectionError):
         nobody_is_connected(running)
     assert running.metric("pinfold_client_head_buffer_bytes") == 0

@@ -116,7 +116,7 @@ def test_a_bad_certificate_of_the_server_is_a_tunnel_that_failed(
     assert there.application_bytes == b""
 
 
-def test_a_browser_that_does_not_know_the_authority_says_so(running, there, browser):
+def test_a_browser_that_does_not_know_the_authority_shows_an_error(running, there, browser):
     url = f"https://{HOST}:{there.port}/"
     assert browser().shows(url) == "net::ERR_CERT_AUTHORITY_INVALID"
     assert there.requests == []

@@ -73,9 +73,9 @@ def there(origin, pki) -> HTTPOrigin:
 
 def test_a_client_asks_on_one_connection(
         running, there, authority, workspace, upload, name, program):
-    told = Told(workspace, running.proxy_url, authority.file)
+    settings = Told(workspace, running.proxy_url, authority.file)
     steps = ["GET:/one", "GET:/two", "GET:/large", "PUT:/upload", "GET:/after"]
-    done = program(told, f"https://{HOST}:{there.port}", upload, steps)
+    done = program(settings, f"https://{HOST}:{there.port}", upload, steps)
     assert done.code == 0, done.said
     assert done.answers == [
         answer(b"answer to /one"), answer(b"answer to /two"), answer(LARGE),
@@ -97,11 +97,11 @@ def failed(program: Program, *arguments) -> Done:
     return done
 
 
-def test_a_client_is_told_of_a_bad_certificate_of_the_server(
+def test_a_client_gets_an_error_for_a_bad_certificate_of_the_server(
         running, origin, pki, authority, workspace, upload, name, program):
     there = origin(lambda _: reply(b"here"), tls=pki.intermediate.issue(OTHER).server_context())
-    told = Told(workspace, running.proxy_url, authority.file)
-    done = failed(program, told, f"https://{HOST}:{there.port}", upload)
+    settings = Told(workspace, running.proxy_url, authority.file)
+    done = failed(program, settings, f"https://{HOST}:{there.port}", upload)
     assert re.search(ERRORS[name][0], done.said, re.S), done.said
     assert running.wait_access(1)[0]["reason"] == "tls-host-mismatch"
     assert there.application_bytes == b""
@@ -109,8 +109,8 @@ def test_a_client_is_told_of_a_bad_certificate_of_the_server(
 
 def test_a_client_that_does_not_know_the_authority_gives_up(
         running, there, workspace, upload, name, program):
-    told = Told(workspace, running.proxy_url)
-    done = failed(program, told, f"https://{HOST}:{there.port}", upload)
+    settings = Told(workspace, running.proxy_url)
+    done = failed(program, settings, f"https://{HOST}:{there.port}", upload)
     _, error, tells = ERRORS[name]
     assert re.search(error, done.said, re.S), done.said
     nobody_is_connected(running)
@@ -131,8 +131,8 @@ SIGNS = {"curl": r"alert unknown_ca", "go": r"alert bad_certificate",
 
 def test_a_client_that_gives_up_is_logged_and_counted(
         running, there, workspace, upload, name, program):
-    told = Told(workspace, running.proxy_url)
-    failed(program, told, f"https://{HOST}:{there.port}", upload)
+    settings = Told(workspace, running.proxy_url)
+    failed(program, settings, f"https://{HOST}:{there.port}", upload)
     sign = SIGNS.get(name, r"(alert \w+|closed after the (certificate|handshake.*))")
     line = running.wait_log(rf"(does not accept|gave up).*sign=\"?{sign}")
     assert f"authority={HOST}:{there.port}" in line and "client=127.0.0.1" in line

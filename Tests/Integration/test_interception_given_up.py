@@ -24,7 +24,7 @@ def there(origin, pki):
     return origin(lambda _: reply(b"here"), tls=pki.intermediate.issue(HOST).server_context())
 
 
-def told(running, there, sign: str, alpn: str) -> None:
+def check_given_up(running, there, sign: str, alpn: str) -> None:
     line = running.wait_log(rf'gave up an intercepted tunnel.*sign="?{sign}')
     assert f"authority={HOST}:{there.port}" in line
     assert "client=127.0.0.1" in line and "entry=ours" in line and f"alpn={alpn}" in line
@@ -45,14 +45,14 @@ def test_a_client_that_speaks_only_http2(running, there, authority):
         assert answer.status == 200
         with pytest.raises(ssl.SSLError):
             shake(wire, authority, "h2")
-    told(running, there, "no common protocol", "h2")
+    check_given_up(running, there, "no common protocol", "h2")
 
 
-def test_a_client_that_says_nothing(running, there):
+def test_a_client_that_sends_nothing(running, there):
     wire, answer = running.connect(f"{HOST}:{there.port}")
     assert answer.status == 200
     wire.close()
-    told(running, there, "no ClientHello", "none")
+    check_given_up(running, there, "no ClientHello", "none")
 
 
 def test_a_client_that_speaks_no_tls(running, there):
@@ -60,7 +60,7 @@ def test_a_client_that_speaks_no_tls(running, there):
     with wire:
         assert answer.status == 200
         wire.send(b"SSH-2.0-client\r\n")
-        told(running, there, "not TLS", "none")
+        check_given_up(running, there, "not TLS", "none")
 
 
 def test_a_client_that_closes_after_the_handshake(running, there, authority):
@@ -68,7 +68,7 @@ def test_a_client_that_closes_after_the_handshake(running, there, authority):
     with wire:
         assert answer.status == 200
         shake(wire, authority, "http/1.1").close()
-    told(running, there, "closed after the handshake", "http/1.1")
+    check_given_up(running, there, "closed after the handshake", "http/1.1")
 
 
 def test_javas_older_client_sends_an_alert_where_its_newer_one_just_closes(running, there):
@@ -82,7 +82,7 @@ def test_javas_older_client_sends_an_alert_where_its_newer_one_just_closes(runni
     assert running.metric("pinfold_interception_given_up_total", host="ours") == 1
 
 
-def test_a_client_that_asks_for_something_is_not_told_of(running, there, authority):
+def test_a_client_that_makes_a_request_is_not_logged_as_given_up(running, there, authority):
     assert curl(running, authority, f"https://{HOST}:{there.port}/") == "here"
     assert "gave up" not in running.log()
     assert running.metric("pinfold_interception_given_up_total", host="ours") == 0

@@ -173,7 +173,7 @@ def impatient(module_gateways, pki):
 
 
 @pytest.mark.parametrize("name", SERVERS)
-def test_a_server_that_does_not_shake_hands_is_told_of_at_connect(
+def test_a_server_that_does_not_shake_hands_is_an_error_at_connect(
         impatient, scripted_origin, name):
     there = scripted_origin(SERVERS[name])
     count, descriptors = 5, impatient.descriptors

@@ -233,7 +233,7 @@ def test_what_is_not_tls_is_closed_on(running, there, pki):
     nobody_is_connected(running)
 
 
-def test_a_client_that_says_nothing_is_given_up(gateway, settings, there, pki):
+def test_a_client_that_sends_nothing_is_given_up(gateway, settings, there, pki):
     running = gateway(settings | {"timeouts": {"head": "300ms"}})
     with secure_wire(running, pki.root) as wire:
         wire.send(connect_head(HOST, there.port))

@@ -183,7 +183,7 @@ class TestWhatIsNotTLS:
         assert running.wait_access(1)[0]["reason"] == "connection-refused"
         nobody_is_connected(running)
 
-    def test_destinations_are_judged_before_the_answer(self, gateway, authority):
+    def test_destinations_are_checked_before_the_answer(self, gateway, authority):
         running = gateway({
             "access": {"destinations": {"deny": [HOST]}}, "interception": authority.section,
             "hosts": [PASS | {"match": [HOST, "169.254.169.254"]}]})
@@ -219,7 +219,7 @@ class TestWhatIsNotTLS:
                 assert not wire._more(), "the tunnel is closed"
             assert server.seen == [b""]
 
-    def test_nobody_speaks(self, gateway, authority):
+    def test_neither_side_sends_anything(self, gateway, authority):
         running = gateway({
             "timeouts": {"head": "900ms"}, "interception": authority.section, "hosts": [PASS]})
         with clear() as server:
@@ -350,7 +350,7 @@ class TestRejections:
         wire.close()
         assert "rejected" in {line.get("passed") for line in running.wait_access(3)}
 
-    def test_those_who_say_nothing_have_seen_no_certificate(self, configured, there, authority):
+    def test_clients_that_send_nothing_have_seen_no_certificate(self, configured, there, authority):
         running = configured(PASS, rejections={"closes": 1})
         for sent in (b"", Inside(authority.file).hello[:100]):
             wire, _ = running.connect(f"{HOST}:{there.port}")

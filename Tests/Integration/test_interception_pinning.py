@@ -116,7 +116,7 @@ def nothing_came(there) -> None:
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_server_that_is_refused_is_told_of_at_connect(running, origin, pki, case):
+def test_a_server_that_is_refused_is_an_error_at_connect(running, origin, pki, case):
     reason, make = FAULTS[case]
     host = host_of(case, "first")
     there = origin(answer, tls=context(make(pki, host)))
@@ -136,7 +136,7 @@ def test_a_server_that_is_refused_is_told_of_at_connect(running, origin, pki, ca
 
 
 @pytest.mark.parametrize("case", FAULTS)
-def test_a_server_that_changes_is_judged_again_inside_an_open_tunnel(running, origin, pki, case):
+def test_a_server_that_changes_is_verified_again_inside_an_open_tunnel(running, origin, pki, case):
     """The client has been greeted: it is answered within the tunnel, which stays open."""
     reason, make = FAULTS[case]
     host = host_of(case, "later")
@@ -167,7 +167,7 @@ def test_a_server_that_changes_is_judged_again_inside_an_open_tunnel(running, or
     assert all(one["intercepted"] is True for one in lines)
 
 
-def test_curl_is_told_at_connect_and_inside(running, origin, pki):
+def test_curl_gets_the_reason_at_connect_and_inside(running, origin, pki):
     host = "curl.later.test"
     genuine = pki.intermediate.issue(host).server_context()
     there = origin(lambda _: None, tls=genuine)
@@ -205,7 +205,7 @@ def test_the_pinsets_of_the_entry_that_applies_must_all_pass(running, origin, pk
         nothing_came(there)
 
 
-def test_entries_for_ports_are_judged_by_the_port_of_connect(gateway, origin, pki):
+def test_entries_for_ports_apply_by_the_port_of_connect(gateway, origin, pki):
     host = "ports.test"
     there = [origin(answer, tls=pki.intermediate.issue(host).server_context()) for _ in range(4)]
     right, wrong, exempt, unnamed = there
@@ -273,7 +273,7 @@ def test_a_reload_while_the_server_is_verified_changes_what_clients_are_spoken_t
     ({"deny": True}, (403, "destination-refused")), ({"intercept": False}, (502, "superseded"))],
     ids=["nothing", "what is not of trust", "a pin that matches", "one that does not",
          "the host is denied", "no interception"])
-def test_a_reload_while_the_server_is_verified_has_it_judged_by_what_is_in_force(
+def test_a_server_is_verified_by_what_is_in_force_after_a_reload_meanwhile(
         gateway, scripted_origin, pki, change, expected):
     host = "stalled.test"
     server = Stalled(pki.intermediate.issue(host).server_context())

@@ -121,7 +121,7 @@ def test_git_clones_and_pushes(running, origin, authority, workspace, tls):
 @pytest.mark.parametrize("wrong, said", [
     ("authority", "server certificate verification failed"),
     ("server", "CONNECT tunnel failed, response 502")], ids=["authority", "server"])
-def test_git_says_what_is_wrong(running, origin, authority, pki, wrong, said):
+def test_git_shows_what_is_wrong(running, origin, authority, pki, wrong, said):
     leaf = pki.intermediate.issue(OTHER if wrong == "server" else HOST)
     there = origin(lambda _: reply(b"here"), tls=leaf.server_context())
     trusted = ["-c", f"http.sslCAInfo={authority.file}"] if wrong == "server" else []
@@ -177,9 +177,9 @@ def test_a_client_speaks_tls_with_its_proxy(gateway, origin, workspace, pki, tls
     running = gateway({"listeners": [forward(tls_of(pki.root.issue("localhost")))]})
     there = origin(lambda seen: reply(seen.body or b"no body"), tls=tls)
     (workspace / "upload").write_bytes(data := os.urandom(3 << 20))
-    told = Told(workspace, f"https://localhost:{running.proxy[1]}", pki.root.pem_file)
+    settings = Told(workspace, f"https://localhost:{running.proxy[1]}", pki.root.pem_file)
     program = Toolchains(workspace).programs[name]
-    done = program(told, f"https://{HOST}:{there.port}", workspace / "upload",
+    done = program(settings, f"https://{HOST}:{there.port}", workspace / "upload",
                    ["GET:/one", "PUT:/two"])
     assert done.code == 0, done.said
     assert done.answers == [answer(b"no body"), answer(data)]

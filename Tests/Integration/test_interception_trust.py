@@ -33,7 +33,7 @@ def served(origin, certificate):
 @pytest.mark.parametrize("fault, reason", [
     ("name", "tls-host-mismatch"), ("expired", "tls-certificate-expired"), ("self-signed", "tls-self-signed"),
     ("root", "tls-untrusted-root")])
-def test_a_server_that_is_not_trusted_is_told_of_at_connect(
+def test_a_server_that_is_not_trusted_is_an_error_at_connect(
         running, origin, pki, authority, fault, reason):
     certificate = {
         "name": lambda: pki.intermediate.issue(OTHER),
@@ -52,7 +52,7 @@ def test_a_server_that_is_not_trusted_is_told_of_at_connect(
     assert running.metric("pinfold_tunnels_intercepted_total") == 0
 
 
-def test_a_server_that_cannot_be_reached_is_told_of_at_connect(running):
+def test_a_server_that_cannot_be_reached_is_an_error_at_connect(running):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         wire, answer = running.connect(f"{HOST}:{closed.getsockname()[1]}")

@@ -158,7 +158,7 @@ def test_irregular_lines_are_mended(gateway, scripted_origin, name, how):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "GET"])
-def test_one_length_said_twice_is_sent_on_once_without_content(
+def test_a_repeated_length_is_forwarded_once_without_content(
         shared_gateway, scripted_origin, method):
     status = "200 OK" if method == "HEAD" else "304 Not Modified"
     there = scripted_origin(scripted(

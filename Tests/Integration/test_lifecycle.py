@@ -217,7 +217,7 @@ def test_a_second_sigint_exits_at_once(gateway, scripted_origin):
         release.set()
 
 
-def test_readyz_says_no_while_it_drains(gateway, scripted_origin):
+def test_readyz_answers_503_while_it_drains(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
     running = gateway()
@@ -337,7 +337,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_check_says_where_what_and_what_was_expected(workspace, name):
+def test_check_prints_where_what_and_what_was_expected(workspace, name):
     text, line, key, word = WRONG[name]
     done = check(workspace, text)
     assert done.returncode == 1
@@ -386,7 +386,7 @@ def test_check_needs_no_free_address(gateway):
     assert run_pinfold("check", "--listen", address).returncode == 0
 
 
-def test_checks_exit_code_says_whether_run_would_start(workspace):
+def test_the_exit_code_of_check_shows_whether_run_would_start(workspace):
     (workspace / "c.yaml").write_text("tls: { roots: [missing.pem] }\n")
     for command in ("check", "run"):
         done = run_pinfold(command, "--config", "c.yaml", cwd=workspace)

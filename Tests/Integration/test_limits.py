@@ -589,7 +589,7 @@ def test_one_connection_to_an_origin_is_one_for_all_workers(gateway, scripted_or
 
 
 @pytest.mark.parametrize("workers", [1, 2, 4])
-def test_nobody_waits_where_none_may(gateway, scripted_origin, workers):
+def test_no_exchange_waits_where_none_may(gateway, scripted_origin, workers):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
     running = gateway({
@@ -613,7 +613,7 @@ def test_nobody_waits_where_none_may(gateway, scripted_origin, workers):
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_nobody_is_refused_while_an_idle_connection_can_make_way(gateway, origin, workers):
+def test_no_client_is_refused_while_an_idle_connection_can_be_closed(gateway, origin, workers):
     """None may wait, all places are taken by idle connections, most of them on other workers."""
     origins = [origin(lambda _: reply(b"x")) for _ in range(6)]
     running = gateway({**NO_CACHE, "workers": workers, "limits": {"connections": 4, "pending": 0}})
@@ -632,7 +632,7 @@ def test_nobody_is_refused_while_an_idle_connection_can_make_way(gateway, origin
 
 
 @pytest.mark.parametrize("workers", [1, 3])
-def test_a_lowered_limit_holds_although_there_is_always_somebody_who_waits(
+def test_a_lowered_limit_holds_although_there_are_always_requests_waiting(
         gateway, scripted_origin, workers):
     """The connections beyond it are closed when they are given back, and not used on."""
     def script(connection: OriginConnection) -> None:

@@ -259,7 +259,7 @@ def test_tunnels_are_left_where_the_entry_says_so(gateway, scripted_origin, pki,
 
 
 @pytest.mark.parametrize("mode", ["auto", "close"])
-def test_a_tunnel_that_nobody_looked_into_is_closed_only_if_asked_for(
+def test_a_tunnel_that_was_not_inspected_is_closed_only_if_configured(
     gateway, scripted_origin, pki, leaf, mode
 ):
     there = scripted_origin(echo)

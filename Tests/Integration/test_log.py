@@ -86,14 +86,14 @@ def test_a_flood_of_one_refusal_is_a_few_lines_and_a_number(gateway):
                 assert wire.read().status == 403
     running.wait_log(r"request not served … and [\d,]+ more .*reason=destination-refused")
 
-    def told() -> int:
+    def logged() -> int:
         lines = [line for line in running.log().splitlines() if " request not served" in line]
         more = [re.search(r"… and ([\d,]+) more", line) for line in lines]
         seconds = time.monotonic() - began
         assert len(lines) <= 6 * (seconds + 2), f"{len(lines)} lines in {seconds} s"
         return sum(int(found[1].replace(",", "")) if found else 1 for found in more)
 
-    until(lambda: told() == count, "every refusal is written or counted")
+    until(lambda: logged() == count, "every refusal is written or counted")
     assert running.metric("pinfold_log_suppressed_lines_total") > 0
     assert running.metric("pinfold_log_dropped_lines_total") == 0
 
@@ -150,7 +150,7 @@ def test_after_the_drain_delay_listeners_close_and_the_gateway_ends(gateway, scr
     assert running.wait_exit() == 0
 
 
-def test_at_level_debug_each_phase_says_what_it_decided(gateway, origin):
+def test_at_level_debug_each_phase_logs_what_it_decided(gateway, origin):
     there = origin(lambda _: reply(b"x", "200 OK", "Cache-Control: max-age=60"))
     running = gateway({"workers": 1, "log": {"level": "debug"}})
     for _ in range(2):
@@ -169,7 +169,7 @@ def test_at_level_debug_each_phase_says_what_it_decided(gateway, origin):
     running.wait_log(rf"looked up decision=hit id={second}")
 
 
-def test_at_level_trace_connections_are_told(gateway, origin):
+def test_at_level_trace_connections_are_logged(gateway, origin):
     there = origin(lambda _: reply(b"x"))
     running = gateway({"workers": 1, "log": {"level": "trace"}})
     assert running.get(f"http://127.0.0.1:{there.port}/").status == 200

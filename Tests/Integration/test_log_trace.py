@@ -51,7 +51,7 @@ def traced_tls(port: int, roots, **over) -> dict:
                    "hosts": [entry]}, over)
 
 
-def test_at_level_trace_a_handshake_is_told(gateway, scripted_origin, pki):
+def test_at_level_trace_a_handshake_is_logged(gateway, scripted_origin, pki):
     leaf = pki.root.issue(HOST)
     ciphers = []
 
@@ -112,7 +112,7 @@ HANDSHAKE_FAILURES = {
 
 
 @pytest.mark.parametrize("kind", HANDSHAKE_FAILURES)
-def test_at_level_trace_a_handshake_that_fails_is_told(gateway, origin, pki, kind):
+def test_at_level_trace_a_handshake_that_fails_is_logged(gateway, origin, pki, kind):
     context, over, expected = HANDSHAKE_FAILURES[kind]
     there = origin(lambda _: reply(b"x"), tls=context(pki))
     config = traced_tls(there.port, pki.root, **over)
@@ -129,7 +129,7 @@ def test_at_level_trace_a_handshake_that_fails_is_told(gateway, origin, pki, kin
     assert events(running, "tls handshake finished") == []
 
 
-def test_at_level_trace_a_handshake_that_takes_too_long_is_told(gateway, scripted_origin, pki):
+def test_at_level_trace_a_handshake_that_takes_too_long_is_logged(gateway, scripted_origin, pki):
     silent = scripted_origin(lambda connection: connection.read_to_end())
     running = gateway(traced_tls(silent.port, pki.root, timeouts={"connect": "100ms"}))
     assert running.get(f"http://{HOST}:{silent.port}/").status == 504
@@ -143,7 +143,7 @@ def test_at_level_trace_a_handshake_that_takes_too_long_is_told(gateway, scripte
 TRACED_POOL = {"workers": 1, "cache": {"enabled": False}, "log": {"level": "trace"}}
 
 
-def test_at_level_trace_idle_connections_are_told(gateway, origin):
+def test_at_level_trace_idle_connections_are_logged(gateway, origin):
     there, other = origin(lambda _: reply(b"x")), origin(lambda _: reply(b"x"))
     running = gateway({**TRACED_POOL, "limits": {"connections": 1}})
     server = {"host": "127.0.0.1", "server": f"127.0.0.1:{there.port}"}
@@ -161,7 +161,7 @@ def test_at_level_trace_idle_connections_are_told(gateway, origin):
                reason="server-ended-or-spoke")
 
 
-def test_at_level_trace_an_idle_connection_that_expires_is_told(gateway, origin):
+def test_at_level_trace_an_idle_connection_that_expires_is_logged(gateway, origin):
     there = origin(lambda _: reply(b"x"))
     running = gateway({**TRACED_POOL, "timeouts": {"idle": "50ms"}})
     assert running.get(there.url()).status == 200
@@ -170,7 +170,7 @@ def test_at_level_trace_an_idle_connection_that_expires_is_told(gateway, origin)
     assert int(closed["idle"].removesuffix("ms")) >= 50
 
 
-def test_at_level_trace_a_reload_that_outdates_connections_is_told(gateway, origin):
+def test_at_level_trace_a_reload_that_outdates_connections_is_logged(gateway, origin):
     there = origin(lambda _: reply(b"x"))
     running = gateway(TRACED_POOL)
     assert running.get(there.url()).status == 200
@@ -179,7 +179,7 @@ def test_at_level_trace_a_reload_that_outdates_connections_is_told(gateway, orig
     wait_event(running, "idle connection closed", reason="outdated")
 
 
-def test_at_level_trace_waits_for_a_place_are_told(gateway, scripted_origin):
+def test_at_level_trace_waits_for_a_connection_are_logged(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
     running = gateway({**TRACED_POOL, "limits": {"upstreamPerHost": 1, "pending": 1}})
@@ -201,7 +201,7 @@ def test_at_level_trace_waits_for_a_place_are_told(gateway, scripted_origin):
     wait_event(running, "connection reused", id=waits["id"], uses="1", idle="0ms")
 
 
-def test_at_level_trace_a_place_that_is_handed_on_is_told(gateway, scripted_origin):
+def test_at_level_trace_a_place_that_is_handed_on_is_logged(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
 
     def once(connection) -> None:
@@ -225,7 +225,7 @@ def test_at_level_trace_a_place_that_is_handed_on_is_told(gateway, scripted_orig
     wait_event(running, "wait ended", id=waits["id"], end="connection")
 
 
-def test_at_level_trace_a_wait_in_vain_is_told(gateway, scripted_origin):
+def test_at_level_trace_a_wait_in_vain_is_logged(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
     running = gateway({**TRACED_POOL, "limits": {"upstreamPerHost": 1}})

@@ -41,7 +41,7 @@ def clear_text(data: bytes, *, reads: bool = True):
 
 
 @pytest.mark.parametrize("answer", [ALERT, HANDSHAKE], ids=["an alert", "a handshake"])
-def test_a_server_that_answers_clear_text_with_tls_is_told(shared_gateway, scripted_origin, answer):
+def test_a_server_that_answers_clear_text_with_tls_is_reported(shared_gateway, scripted_origin, answer):
     there = scripted_origin(scripted(answer))
     reason, message = refusal(shared_gateway, there.url("/"))
     assert reason == "upstream-speaks-tls" and is_explained(reason)

@@ -108,7 +108,7 @@ def test_files_are_shown_one_after_the_other(pki, tmp_path):
     assert "verdict" not in done.stdout
 
 
-def test_what_shows_nothing_is_told_and_the_rest_is_shown(pki, tmp_path):
+def test_what_has_no_pins_is_an_error_and_the_rest_is_shown(pki, tmp_path):
     leaf = pki.intermediate.issue("file.test")
     bad = tmp_path / "bad.pem"
     bad.write_text("hello")
@@ -141,7 +141,7 @@ def test_what_is_neither_a_file_nor_a_server_is_told(tmp_path):
     assert done.returncode == 1 and "neither an existing file nor a server" in done.stderr
 
 
-def test_a_port_that_nobody_listens_at_is_told(pki):
+def test_a_port_without_a_listener_is_an_error(pki):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     code, _, error = shown(f"127.0.0.1:{port}")
@@ -150,14 +150,14 @@ def test_a_port_that_nobody_listens_at_is_told(pki):
 
 
 @pytest.mark.slow
-def test_what_is_not_tls_is_told(scripted_origin, origin):
+def test_a_server_without_tls_is_an_error(scripted_origin, origin):
     there = origin(lambda _: reply(b"clear text"))
     code, _, error = shown(f"127.0.0.1:{there.port}")
     assert code == 1
     assert "sent no certificate" in error and error.count("\n") == 1
 
 
-def test_a_server_that_says_nothing_is_waited_for_only_so_long():
+def test_a_silent_server_is_waited_for_only_so_long():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         done = run_pinfold(
             "pin", f"127.0.0.1:{listener.getsockname()[1]}", "--timeout", "1",
@@ -167,5 +167,5 @@ def test_a_server_that_says_nothing_is_waited_for_only_so_long():
 
 
 @pytest.mark.parametrize("arguments", [["pin"], ["pin", "--timeout", "0", "a"]])
-def test_wrong_usage_is_told(arguments):
+def test_wrong_usage_is_an_error(arguments):
     assert run_pinfold(*arguments).returncode == 64

@@ -122,7 +122,7 @@ def test_a_folder_of_certificates_pins_a_server(gateway, origin, pki, tmp_path, 
     ("curl --pinnedpubkey sha256//short https://a.test", ["line 1", "5 characters"]),
     ("hello", ["--host"]),
 ])
-def test_bad_input_is_told_with_its_file_and_place(tmp_path, content, words):
+def test_bad_input_is_reported_with_its_file_and_place(tmp_path, content, words):
     file = tmp_path / "input"
     file.write_text(content)
     done = run_pinfold("pin", "import", str(file))
@@ -133,7 +133,7 @@ def test_bad_input_is_told_with_its_file_and_place(tmp_path, content, words):
         assert word in done.stderr, done.stderr
 
 
-def test_what_another_program_cannot_say_is_told(tmp_path):
+def test_what_another_format_cannot_express_is_reported(tmp_path):
     file = tmp_path / "pinfold.yaml"
     file.write_text(yaml.safe_dump({
         "hosts": [{"match": ["*.example.com"], "upgrade": "https", "pinsets": ["p"]}],
@@ -148,5 +148,5 @@ def test_what_another_program_cannot_say_is_told(tmp_path):
 
 @pytest.mark.parametrize("arguments", [
     ["--format", "cer"], ["--format", "curl", "--output", "x"], ["--format", "none"], []])
-def test_wrong_usage_of_export_is_told(arguments):
+def test_wrong_usage_of_export_is_an_error(arguments):
     assert run_pinfold("pin", "export", "--config", "x.yaml", *arguments).returncode == 64

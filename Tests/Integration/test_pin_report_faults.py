@@ -170,7 +170,7 @@ def test_a_failure_is_reported_anew_when_the_pins_are_others(gateway, origin, pk
     assert counted(running, "repeated") == before + 1
 
 
-def test_reports_that_no_folder_takes_are_told_of_at_the_end(gateway, origin, pki):
+def test_reports_that_cannot_be_saved_are_logged_at_the_end(gateway, origin, pki):
     running = gateway(dead(pki), start=False)
     (running.folder / "cache").mkdir()
     (running.folder / "cache" / "pin-reports").write_text("not a folder")
@@ -256,7 +256,7 @@ def test_a_file_gets_its_name_when_it_is_on_the_disk(gateway, origin, pki, disk_
         assert ["fsync", str(new.parent), "-"] in steps[index:], f"{new.name} in {steps}"
 
 
-def test_reports_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_disk):
+def test_reports_that_a_slow_disk_loses_are_logged(gateway, origin, pki, slow_disk):
     running = gateway(dead(pki), start=False)
     running.start()
     folder = running.folder / "cache" / "pin-reports"
@@ -269,7 +269,7 @@ def test_reports_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_d
     assert "could not be saved before the process ended reports=2" in running.log()
 
 
-def test_reports_in_memory_that_a_slow_disk_loses_are_told_of(gateway, origin, pki, slow_disk):
+def test_reports_in_memory_that_a_slow_disk_loses_are_logged(gateway, origin, pki, slow_disk):
     running = gateway(dead(pki), start=False)
     running.start()
     folder = running.folder / "cache" / "pin-reports"
@@ -367,7 +367,7 @@ def test_reports_in_memory_go_to_disk_when_there_is_a_folder(gateway, origin, pk
         assert len(it.wait(2)) == 2
 
 
-def test_a_server_that_passes_is_told_of_anew_when_the_pins_are_others(gateway, origin, pki):
+def test_a_server_that_passes_is_logged_anew_when_the_pins_are_others(gateway, origin, pki):
     """Not only once in the hour after the first time."""
     config = configuration(pki, "", enforce=False)
     del config["pinsets"]["wanted"]["reportTo"]

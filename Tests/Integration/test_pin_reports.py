@@ -169,7 +169,7 @@ def test_reports_go_by_verified_tls_and_past_the_pins(gateway, origin, pki, coll
 
 
 @pytest.mark.parametrize("bad", ["unknown authority", "another name"])
-def test_reports_are_not_given_to_somebody_else(gateway, origin, pki, collector, bad):
+def test_reports_are_not_sent_to_another_server(gateway, origin, pki, collector, bad):
     leaf = (pki.rogue_root.issue("taker.report.test") if bad == "unknown authority"
             else pki.root.issue("other.test"))
     taker = collector(tls=leaf.server_context())
@@ -214,7 +214,7 @@ def test_reports_survive_the_process(gateway, origin, pki, end):
         assert len(taker.reports) == 1
 
 
-def test_a_damaged_report_is_dropped_and_told_of(gateway, origin, pki, collector):
+def test_a_damaged_report_is_dropped_and_logged(gateway, origin, pki, collector):
     there, port = serve(origin, pki.intermediate.issue(HOST)), free_port()
     running = gateway(configuration(pki, f"http://127.0.0.1:{port}/"))
     assert ask(running, there).status == 502
@@ -252,7 +252,7 @@ def test_a_server_that_is_in_trouble_gets_it_again(gateway, origin, pki, collect
     assert counted(running, "retried") == 1
 
 
-def test_a_reload_says_where_reports_go(gateway, origin, pki, collector):
+def test_a_reload_determines_where_reports_go(gateway, origin, pki, collector):
     there, port = serve(origin, pki.intermediate.issue(HOST)), free_port()
     config = configuration(pki, f"http://127.0.0.1:{port}/")
     running = gateway(config)
@@ -309,7 +309,7 @@ def test_a_resumed_session_is_reported_with_the_certificate_that_it_kept(
     assert certificates(report["served-certificate-chain"]) == [leaf.certificate]
 
 
-def test_a_server_that_says_nothing_holds_nothing_up(gateway, origin, pki, scripted_origin):
+def test_a_silent_server_delays_nothing(gateway, origin, pki, scripted_origin):
     silent = scripted_origin(lambda connection: connection.read_request_head() and
                              connection.socket.recv(1 << 20) and connection.socket.recv(1))
     there = serve(origin, pki.intermediate.issue(HOST))
@@ -325,7 +325,7 @@ def test_a_server_that_says_nothing_holds_nothing_up(gateway, origin, pki, scrip
     assert len(files(running)) == 2
 
 
-def test_a_folder_that_is_none_is_told_of_and_reports_still_go_out(
+def test_a_path_that_is_no_folder_is_logged_and_reports_are_still_sent(
     gateway, origin, pki, collector
 ):
     there, taker = serve(origin, pki.intermediate.issue(HOST)), collector()

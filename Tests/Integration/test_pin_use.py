@@ -126,7 +126,7 @@ def test_a_reload_counts_for_the_pins_of_its_time(gateway, origin, pki):
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder", "link"])
-def test_what_is_no_file_is_told_of(gateway, pki, kind):
+def test_a_path_that_is_no_file_is_logged(gateway, pki, kind):
     running = gateway(configuration(pki, BACKUP), start=False)
     use_file(running).parent.mkdir()
     other = running.folder / "other"

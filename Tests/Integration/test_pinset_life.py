@@ -142,7 +142,7 @@ def test_a_connection_is_not_used_beyond_the_expiry_of_its_pinset(gateway, origi
     assert running.metric("pinfold_upstream_connections_open") == 0
 
 
-def test_it_is_told_which_pins_match_and_when_certificates_end(gateway, origin, pki):
+def test_metrics_show_which_pins_match_and_when_certificates_end(gateway, origin, pki):
     leaf = pki.intermediate.issue(HOST, days=(-1, 20))
     there = serve(origin, leaf)
     expires = int(time.time()) + 100_000

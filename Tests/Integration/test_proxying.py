@@ -113,7 +113,7 @@ def test_pipelined_requests_are_answered_in_order(shared_gateway, origin):
             f"/{number}".encode() for number in range(count)]
 
 
-def test_pipelined_requests_with_bodies_are_told_apart(shared_gateway, origin):
+def test_pipelined_requests_with_bodies_are_separated(shared_gateway, origin):
     there = origin(echo)
     url = there.url("/")
     chunks = b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"
@@ -604,7 +604,7 @@ def test_protocols_that_are_http_or_tls_are_not_offered_to_servers(
 @pytest.mark.parametrize(("fields", "kept"), [
     ("Upgrade: TLS/1.2, HTTP/1.1\r\nConnection: upgrade", ["TLS/1.2, HTTP/1.1"]),
     ("Upgrade: a\r\nUpgrade: b\r\nConnection: close, Upgrade", ["a", "b"]), ("X: y", [])])
-def test_a_426_says_what_it_requires(shared_gateway, origin, fields, kept):
+def test_a_426_keeps_the_field_that_names_what_it_requires(shared_gateway, origin, fields, kept):
     """RFC 9110 §15.5.22. Of other statuses the field says nothing that concerns clients."""
     there = origin(lambda seen: reply(b"no", f"{seen.target[1:]} Required", *fields.split("\r\n")))
     with shared_gateway.wire() as wire:

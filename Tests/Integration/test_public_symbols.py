@@ -67,20 +67,20 @@ def modules() -> list[str]:
 
 def target() -> str:
     """What the compiler builds for."""
-    told = subprocess.run(
+    result = subprocess.run(
         ["swiftc", "-print-target-info"], capture_output=True, text=True, check=True, timeout=60)
-    return json.loads(told.stdout)["target"]["unversionedTriple"]
+    return json.loads(result.stdout)["target"]["unversionedTriple"]
 
 
 def symbols(module: str, folder: Path, to: Path) -> list[dict]:
     """The public symbols that a module declares, also in extensions of others."""
     maps = module_maps(BUILT)
-    told = subprocess.run(
+    result = subprocess.run(
         ["swift", "symbolgraph-extract", "-module-name", module, "-I", folder,
          *(argument for file in maps for argument in ("-I", file.parent)),
          "-target", target(), "-minimum-access-level", "public", "-output-dir", to],
         capture_output=True, text=True, timeout=300)
-    assert told.returncode == 0, told.stderr
+    assert result.returncode == 0, result.stderr
     graphs = sorted(to.glob(f"{module}.symbols.json")) + sorted(to.glob(f"{module}@*.symbols.json"))
     assert graphs, f"no symbol graph of {module}"
     declared = [symbol for file in graphs for symbol in json.loads(file.read_text())["symbols"]]
@@ -144,12 +144,12 @@ def test_all_types_that_the_interface_mentions_come_with_it(graphs: dict[str, li
 def compiled_outside(source: Path) -> str:
     """What the compiler says of a file of another package."""
     maps = module_maps(BUILT)
-    told = subprocess.run(
+    result = subprocess.run(
         ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors",
          "-enable-upcoming-feature", "MemberImportVisibility", "-I", BUILT / "Modules",
          *(argument for file in maps for argument in ("-I", file.parent)), source],
         capture_output=True, text=True, timeout=300)
-    return told.stderr or f"exit code {told.returncode}" * (told.returncode != 0)
+    return result.stderr or f"exit code {result.returncode}" * (result.returncode != 0)
 
 
 def test_every_public_type_can_be_named_from_outside_beside_foundations(

@@ -159,7 +159,7 @@ def test_the_demonstration_shows_a_right_pin_a_wrong_one_and_a_refused_tunnel(
     assert "CONNECT tunnel failed, response 403" in tunnel.stderr
 
 
-def test_the_demonstration_says_what_to_try_and_warns_of_nothing() -> None:
+def test_the_demonstration_shows_what_to_try_and_warns_of_nothing() -> None:
     proxy, server = free_port(), free_port()
     process = subprocess.Popen(
         [ROOT / "deploy/demo"], start_new_session=True,
@@ -288,8 +288,8 @@ def test_the_version_is_declared_once() -> None:
 def test_the_version_is_that_of_the_changelogs_newest_release(gateway) -> None:
     headings = re.findall(r"^## \[(.*)\]", CHANGELOG.read_text(), re.MULTILINE)
     newest = next(heading for heading in headings if heading != "Unreleased")
-    told = subprocess.run([BINARY, "--version"], capture_output=True, text=True, timeout=30)
-    assert (told.returncode, told.stdout) == (0, newest + "\n")
+    result = subprocess.run([BINARY, "--version"], capture_output=True, text=True, timeout=30)
+    assert (result.returncode, result.stdout) == (0, newest + "\n")
     exposed = gateway().admin_get("/metrics").body.decode()
     assert f'pinfold_build_info{{version="{newest}",' in exposed
 

@@ -111,7 +111,7 @@ def test_a_fault_has_the_same_token_everywhere(gateway, pki, port_of, reason):
     assert explained.returncode == 0 and f"status {fault.status}" in explained.stdout
 
 
-def test_the_access_log_says_why_a_response_was_not_stored(gateway, origin):
+def test_the_access_log_has_the_reason_why_a_response_was_not_stored(gateway, origin):
     there = origin(lambda seen: reply(b"x", "200 OK", "Cache-Control: no-store"))
     running = gateway()
     assert running.get(f"http://127.0.0.1:{there.port}/").status == 200

@@ -282,7 +282,7 @@ def test_a_listener_moves_to_another_address_on_its_port(gateway, origin, before
     until(served, f"it listens on {after}")
 
 
-def test_a_reload_tells_of_the_listeners_that_are_new(gateway):
+def test_a_reload_logs_the_listeners_that_are_new(gateway):
     running = gateway()
     reload(running, {"timeouts": {"idle": "59s"}})
     assert running.log().count("listening") == 2, running.log()

@@ -106,7 +106,7 @@ def test_a_name_server_that_is_silent_is_a_504(gateway, dns):
     assert response.proxy_status["error"] in ("dns_timeout", "connection_timeout")
 
 
-def test_a_silent_name_server_holds_up_nobody_else(gateway, dns, closing_origin):
+def test_a_silent_name_server_delays_no_other_lookup(gateway, dns, closing_origin):
     running = gateway({"workers": 1, "timeouts": {"connect": "60s"}})
     numbers = itertools.count()
 

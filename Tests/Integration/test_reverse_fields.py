@@ -19,7 +19,7 @@ def hit(response: Response) -> bool:
     return "hit" in response.cache_status
 
 
-def told(seen: Request) -> bytes:
+def echo_origin(seen: Request) -> bytes:
     """Answers with the host that the origin would build its links with."""
     host = seen.get("x-forwarded-host") or seen.get("host")
     proto = seen.get("x-forwarded-proto", "none")
@@ -43,8 +43,8 @@ def seen(request: Request) -> list[list[str]]:
 
 @pytest.mark.parametrize("keys", [{}, {"forwarded": "set"}, {"forwarded": "append"}, {
     "forwarded": "append", "trustedProxies": ["192.0.2.0/24"]}])
-def test_the_gateways_own_fields_replace_what_a_client_says(gateway, origin, keys):
-    there = origin(told)
+def test_the_gateways_own_fields_replace_those_of_a_client(gateway, origin, keys):
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), **keys))
     ask(running, "public.example:81", *SPOOFED)
     request = there.requests[0]
@@ -57,8 +57,8 @@ def test_the_gateways_own_fields_replace_what_a_client_says(gateway, origin, key
 
 @pytest.mark.parametrize("keys", [{"forwarded": "append", "trustedProxies": ["127.0.0.0/8"]},
                                   {"trustedProxies": ["127.0.0.1"]}])
-def test_what_a_trusted_proxy_says_is_kept_and_added_to(gateway, origin, keys):
-    there = origin(told)
+def test_fields_of_a_trusted_proxy_are_kept_and_appended_to(gateway, origin, keys):
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), **keys))
     ask(running, "inner", "X-Forwarded-For: 192.0.2.1", "X-Forwarded-Host: public.example",
         "X-Forwarded-Proto: https", "Forwarded: for=192.0.2.1;proto=https")
@@ -68,21 +68,21 @@ def test_what_a_trusted_proxy_says_is_kept_and_added_to(gateway, origin, keys):
 
 
 def test_none_sends_none(gateway, origin):
-    there = origin(told)
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), forwarded="none"))
     ask(running, "public.example", *SPOOFED)
     assert seen(there.requests[0]) == [[], [], [], []]
 
 
 def test_host_is_kept_by_choice(gateway, origin):
-    there = origin(told)
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), host="keep", forwarded="none"))
     ask(running, "public.example:8443")
     assert there.requests[0].all("host") == ["public.example:8443"]
 
 
 def test_a_forward_proxy_leaves_the_fields_as_they_are(gateway, origin):
-    there = origin(told)
+    there = origin(echo_origin)
     running = gateway()
     running.ask(f"GET {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n"
                 "X-Forwarded-For: 192.0.2.1\r\nX-Forwarded-Host: a\r\nConnection: close\r\n\r\n")
@@ -93,8 +93,8 @@ def test_a_forward_proxy_leaves_the_fields_as_they_are(gateway, origin):
 
 
 @pytest.mark.parametrize("keys", [{}, {"host": "keep", "forwarded": "none"}])
-def test_each_host_that_is_told_has_its_own_responses(gateway, origin, keys):
-    there = origin(told)
+def test_each_forwarded_host_has_its_own_responses(gateway, origin, keys):
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), **keys))
     for host in ("a.example", "b.example"):
         assert not hit(ask(running, host))
@@ -105,15 +105,15 @@ def test_each_host_that_is_told_has_its_own_responses(gateway, origin, keys):
     assert ask(running, "a.example").body.endswith(b"a.example")
 
 
-def test_without_a_host_told_all_share_the_responses(gateway, origin):
-    there = origin(told)
+def test_without_a_forwarded_host_all_share_the_responses(gateway, origin):
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), forwarded="none"))
     ask(running, "a.example")
     assert hit(ask(running, "b.example"))
 
 
 def test_the_gateways_own_fields_do_not_keep_out_of_the_cache(gateway, origin):
-    there = origin(told)
+    there = origin(echo_origin)
     running = gateway(reverse(there.url("")))
     ask(running, "a.example")
     assert hit(ask(running, "a.example", *SPOOFED)), "what is replaced means nothing"
@@ -121,7 +121,7 @@ def test_the_gateways_own_fields_do_not_keep_out_of_the_cache(gateway, origin):
 
 
 def test_a_trusted_scheme_is_part_of_the_key_and_an_untrusted_one_keeps_out(gateway, origin):
-    there = origin(told)
+    there = origin(echo_origin)
     running = gateway(reverse(there.url(""), trustedProxies=["127.0.0.1"]))
     for proto in ("https", "http"):
         assert not hit(ask(running, "a", f"X-Forwarded-Proto: {proto}"))
@@ -134,8 +134,8 @@ def test_a_trusted_scheme_is_part_of_the_key_and_an_untrusted_one_keeps_out(gate
     assert poison.cache_status["detail"] == "bypass-field"
 
 
-def test_an_unsafe_request_invalidates_whatever_was_told(gateway, origin):
-    there = origin(told)
+def test_an_unsafe_request_invalidates_the_responses_for_every_host(gateway, origin):
+    there = origin(echo_origin)
     running = gateway(reverse(there.url("")))
     for host in ("a.example", "b.example"):
         ask(running, host)
@@ -155,9 +155,9 @@ def test_what_varies_by_the_client_is_not_shared(gateway, origin, name):
     assert not hit(ask(running, "a"))
 
 
-def test_a_refresh_in_the_background_tells_the_same(gateway, origin):
+def test_a_refresh_in_the_background_sends_the_same_fields(gateway, origin):
     def handler(seen: Request) -> bytes:
-        return reply(told(seen).split(b"\r\n\r\n")[1], "200 OK",
+        return reply(echo_origin(seen).split(b"\r\n\r\n")[1], "200 OK",
                      "Cache-Control: max-age=0, stale-while-revalidate=600")
 
     there = origin(handler)

@@ -241,7 +241,7 @@ def file_state(running, file):
 
 
 @pytest.mark.slow
-def test_metrics_tell_what_is_in_force_of_each_file(gateway, pki, lists):
+def test_metrics_show_what_is_in_force_of_each_file(gateway, pki, lists):
     other, file = lists.hold("other", crl(pki.root)), lists.hold("file", crl(pki.other_root))
     running = gateway(configuration(pki, [other, file]))
 
@@ -268,7 +268,7 @@ def test_metrics_tell_what_is_in_force_of_each_file(gateway, pki, lists):
     assert refusals() == 2
 
 
-def test_check_and_the_log_say_the_same_of_a_file(gateway, workspace, pki, lists):
+def test_check_and_the_log_report_a_file_alike(gateway, workspace, pki, lists):
     file = lists.hold("all", crl(pki.root))
     config = configuration(pki, [file])
     running = gateway(config)

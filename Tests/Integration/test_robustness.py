@@ -173,7 +173,7 @@ def test_no_more_connections_are_held_than_the_limit(gateway, origin):
 # Slow peers
 
 
-def test_slow_senders_and_readers_hold_up_nobody(gateway, scripted_origin):
+def test_slow_senders_and_readers_delay_no_other_client(gateway, scripted_origin):
     """One worker; fifty clients that send a head byte by byte and fifty that read so. None of them
     moves while another is served: who waited for a next byte would wait for ever."""
     body = b"z" * 4_000_000
@@ -210,7 +210,7 @@ def test_slow_senders_and_readers_hold_up_nobody(gateway, scripted_origin):
         assert grown < 48 << 20, f"{grown >> 20} MiB for 50 slow readers"
 
 
-def test_slow_content_either_way_holds_up_nobody(gateway, scripted_origin):
+def test_slow_content_either_way_delays_no_other_client(gateway, scripted_origin):
     """One worker; a client that sends its content byte by byte and one that reads so. Neither moves
     while others are served: who waited for a next byte would wait for ever."""
     body = b"z" * 4_000_000

@@ -66,13 +66,13 @@ class Table:
         return self.there.requests
 
 
-def is_hit(told: Response) -> bool:
-    return "hit" in told.cache_status
+def is_hit(response: Response) -> bool:
+    return "hit" in response.cache_status
 
 
-def is_translation(told: Response, table: Table) -> bool:
-    return plistlib.loads(told.body) == table.value and told.get("content-type").startswith(
-        "application/x-plist") and bool(re.fullmatch(r'"abc-[0-9a-f]{8}"', told.get("etag")))
+def is_translation(response: Response, table: Table) -> bool:
+    return plistlib.loads(response.body) == table.value and response.get("content-type").startswith(
+        "application/x-plist") and bool(re.fullmatch(r'"abc-[0-9a-f]{8}"', response.get("etag")))
 
 
 def miss_then_hit(table: Table) -> None:
@@ -99,12 +99,12 @@ def freshened(table: Table) -> None:
 
 def the_tag_of_the_translation(table: Table) -> None:
     tag = table.get().get("etag")
-    told = table.get(If_None_Match=tag)
-    assert (told.status, told.get("etag"), told.body) == (304, tag, b"")
+    response = table.get(If_None_Match=tag)
+    assert (response.status, response.get("etag"), response.body) == (304, tag, b"")
     assert len(table.asked) == 1
     # Nothing is stored: the server, too, is asked with its own tag, and told back with ours.
-    told = table.get(If_None_Match=tag, Cache_Control="no-cache")
-    assert (told.status, told.get("etag")) == (304, tag)
+    response = table.get(If_None_Match=tag, Cache_Control="no-cache")
+    assert (response.status, response.get("etag")) == (304, tag)
     assert table.asked[-1].get("if-none-match") == '"abc"'
 
 
@@ -112,68 +112,68 @@ def the_tag_of_the_server(table: Table) -> None:
     missed = table.get(If_None_Match='"abc"')
     assert missed.status == 200 and is_translation(missed, table)
     assert "if-none-match" not in table.asked[0]
-    told = table.get(If_None_Match='"abc"')
-    assert told.status == 200 and told.body == missed.body
+    response = table.get(If_None_Match='"abc"')
+    assert response.status == 200 and response.body == missed.body
 
 
 def variants(table: Table) -> None:
     for _ in range(2):
         for language in ("de", "fr"):
-            told = table.get(Accept_Language=language)
-            assert plistlib.loads(told.body)["language"] == language
-            assert told.get("vary") == "Accept-Language"
+            response = table.get(Accept_Language=language)
+            assert plistlib.loads(response.body)["language"] == language
+            assert response.get("vary") == "Accept-Language"
     assert len(table.asked) == 2
 
 
 def range_on_a_hit(table: Table) -> None:
     whole = table.get().body
-    told = table.get(Range="bytes=10-29")
-    assert (told.status, told.body) == (206, whole[10:30])
-    assert told.get("content-range") == f"bytes 10-29/{len(whole)}"
+    response = table.get(Range="bytes=10-29")
+    assert (response.status, response.body) == (206, whole[10:30])
+    assert response.get("content-range") == f"bytes 10-29/{len(whole)}"
     assert len(table.asked) == 1
 
 
 def range_on_a_miss(table: Table) -> None:
-    told = table.get(Range="bytes=10-29")
+    response = table.get(Range="bytes=10-29")
     assert "range" not in table.asked[0]
     whole = table.get()
     assert is_hit(whole) and is_translation(whole, table)
-    if told.status == 206:
-        assert told.body == whole.body[10:30]
-        assert told.get("content-range") == f"bytes 10-29/{len(whole.body)}"
+    if response.status == 206:
+        assert response.body == whole.body[10:30]
+        assert response.get("content-range") == f"bytes 10-29/{len(whole.body)}"
     else:
-        assert (told.status, told.body) == (200, whole.body)
+        assert (response.status, response.body) == (200, whole.body)
 
 
 def if_range_with_the_tag(table: Table) -> None:
     whole = table.get()
-    told = table.get(Range="bytes=0-4", If_Range=whole.get("etag"))
-    assert (told.status, told.body) == (206, whole.body[:5])
+    response = table.get(Range="bytes=0-4", If_Range=whole.get("etag"))
+    assert (response.status, response.body) == (206, whole.body[:5])
 
 
 def if_range_with_another(table: Table) -> None:
     whole = table.get()
     for tag in ('"abc"', '"other"'):
-        told = table.get(Range="bytes=0-4", If_Range=tag)
-        assert (told.status, told.body) == (200, whole.body)
+        response = table.get(Range="bytes=0-4", If_Range=tag)
+        assert (response.status, response.body) == (200, whole.body)
     assert len(table.asked) == 1
 
 
 def head_on_a_hit(table: Table) -> None:
     whole = table.get()
-    told = table.get("HEAD")
-    assert is_hit(told) and told.body == b""
+    response = table.get("HEAD")
+    assert is_hit(response) and response.body == b""
     for name in ("content-type", "etag", "content-length"):
-        assert told.get(name) == whole.get(name), name
+        assert response.get(name) == whole.get(name), name
 
 
 def head_on_a_miss(table: Table) -> None:
-    told = table.get("HEAD")
+    response = table.get("HEAD")
     whole = table.get()
     assert is_translation(whole, table)
     for name in ("content-type", "etag"):
-        assert told.get(name) == whole.get(name), name
-    assert told.get("content-length") in ("", whole.get("content-length"))
+        assert response.get(name) == whole.get(name), name
+    assert response.get("content-length") in ("", whole.get("content-length"))
 
 
 def post_invalidates(table: Table) -> None:
@@ -202,9 +202,9 @@ def unchanged(table: Table) -> None:
     table.fields = ["Cache-Control: max-age=600, no-transform", TAG]
     first, second = table.get(), table.get()
     assert (is_hit(first), is_hit(second)) == (False, True)
-    for told in (first, second):
-        assert json.loads(told.body) == table.value
-        assert (told.get("etag"), told.get("content-type")) == ('"abc"', "application/json")
+    for response in (first, second):
+        assert json.loads(response.body) == table.value
+        assert (response.get("etag"), response.get("content-type")) == ('"abc"', "application/json")
     assert table.get(If_None_Match='"abc"').status == 304
     assert len(table.asked) == 1
 
@@ -213,9 +213,9 @@ def restarted(table: Table) -> None:
     first = table.get()
     table.running.restart()
     table.running.wait_for_disk()
-    told = table.get()
-    assert is_hit(told) and is_translation(told, table)
-    assert (told.body, told.get("etag")) == (first.body, first.get("etag"))
+    response = table.get()
+    assert is_hit(response) and is_translation(response, table)
+    assert (response.body, response.get("etag")) == (first.body, first.get("etag"))
     assert len(table.asked) == 1
 
 
@@ -231,9 +231,9 @@ def reloaded(table: Table) -> None:
     table.value = {"b": 1, "c": "x"}
     for response in (kept, to_xml, None, nulls):
         reload(table.running, rules(response))
-        told = table.get()
-        assert not is_hit(told), response
-        assert told.status == 200 and told.body != first.body
+        answer = table.get()
+        assert not is_hit(answer), response
+        assert answer.status == 200 and answer.body != first.body
         assert is_hit(table.get())
 
 
@@ -276,11 +276,11 @@ def the_translation_changed(table: Table) -> None:
     table.value = {**table.value, "later": 1}
     reload(table.running, table.rules({"body": {"from": "json", "to": "plist",
                                                 "propertyList": "binary"}}))
-    told = table.get()
-    assert is_hit(told) and told.body.startswith(b"bplist")
-    assert plistlib.loads(told.body) == plistlib.loads(first.body)
-    assert told.get("etag") != first.get("etag")
-    assert is_hit(table.get(If_None_Match=told.get("etag")))
+    response = table.get()
+    assert is_hit(response) and response.body.startswith(b"bplist")
+    assert plistlib.loads(response.body) == plistlib.loads(first.body)
+    assert response.get("etag") != first.get("etag")
+    assert is_hit(table.get(If_None_Match=response.get("etag")))
     assert len(table.asked) == 1
 
 
@@ -297,9 +297,9 @@ def the_form_changed(table: Table) -> None:
         table.form = form
         reload(table.running, table.rules(RULES))
         for known in (False, True):
-            told = table.get()
-            assert is_hit(told) == known
-            assert is_translation(told, table)
+            response = table.get()
+            assert is_hit(response) == known
+            assert is_translation(response, table)
     table.form = "origin"
     reload(table.running, table.rules(RULES))
     assert not is_hit(table.get())
@@ -309,8 +309,8 @@ def the_tag_of_other_rules(table: Table) -> None:
     old = table.get().get("etag")
     reload(table.running, table.rules({"body": {"from": "json", "to": "plist",
                                                 "propertyList": "binary"}}))
-    told = table.get(If_None_Match=old)
-    assert (told.status, is_hit(told)) == (200, True)
+    response = table.get(If_None_Match=old)
+    assert (response.status, is_hit(response)) == (200, True)
     assert len(table.asked) == 1
 
 
@@ -320,16 +320,16 @@ def untranslatable(table: Table) -> None:
         {"body": {"from": "json", "to": "plist", "removesKeysWithNullValues": True}}))
     assert plistlib.loads(table.get().body) == {} and is_hit(table.get())
     reload(table.running, table.rules(RULES))
-    told = table.get()
-    assert told.status == 502 and b"response-body-untranslatable" in told.body
+    response = table.get()
+    assert response.status == 502 and b"response-body-untranslatable" in response.body
     assert len(table.asked) == 1
     # What is refused was not answered from the cache.
     caches = [line["cache"] for line in table.running.wait_access(3)]
     assert sorted(caches) == ["hit", "miss", "none"]
     table.value = {"a": 1}
-    told = table.get()
-    assert (told.status, is_hit(told)) == (200, False)
-    assert is_translation(told, table) and is_hit(table.get())
+    response = table.get()
+    assert (response.status, is_hit(response)) == (200, False)
+    assert is_translation(response, table) and is_hit(table.get())
 
 
 def one_coding_for_all(table: Table) -> None:
@@ -339,13 +339,13 @@ def one_coding_for_all(table: Table) -> None:
     packed = table.get(Accept_Encoding="gzip")
     plain = table.get()
     again = table.get(Accept_Encoding="gzip")
-    assert [is_hit(told) for told in (packed, plain, again)] == [False, True, True]
+    assert [is_hit(response) for response in (packed, plain, again)] == [False, True, True]
     assert plistlib.loads(plain.body) == table.value
     assert plistlib.loads(gzip.decompress(again.body)) == table.value
     assert plain.get("etag") == again.get("etag").replace("-gzip", "") == (
         packed.get("etag").replace("-gzip", ""))
-    for told in (packed, plain, again):
-        assert told.get("vary") == "Accept-Encoding"
+    for response in (packed, plain, again):
+        assert response.get("vary") == "Accept-Encoding"
     known = table.get(If_None_Match=again.get("etag"), Accept_Encoding="gzip")
     assert (known.status, known.get("etag")) == (304, again.get("etag"))
     assert table.get(If_None_Match=again.get("etag")).status == 200
@@ -402,8 +402,8 @@ def test_content_of_any_size_is_translated_from_memory_and_from_disk(
     table.running.wait_for_disk()
     table.running.restart()
     table.running.wait_for_disk()
-    told = table.get()
-    assert is_hit(told) and told.body == first.body
+    response = table.get()
+    assert is_hit(response) and response.body == first.body
     assert len(table.asked) == 1
 
 
@@ -460,8 +460,8 @@ def test_a_restart_with_other_rules_does_not_use_what_is_on_disk(gateway, origin
     table.value = {"root": "other"}
     table.running.restart()
     table.running.wait_for_disk()
-    told = table.get()
-    assert not is_hit(told) and told.status == 200 and told.body != first.body
+    response = table.get()
+    assert not is_hit(response) and response.status == 200 and response.body != first.body
 
 
 @pytest.mark.parametrize("changed", [

@@ -64,20 +64,20 @@ def test_a_304_does_not_change_the_type(
     assert first.get("content-type") == kind
     for lifetime in (0, 600, 600):
         it.lifetime = lifetime
-        told = it.ask()
-        assert (told.status, told.get("content-type"), told.body) == (200, kind, first.body)
-    assert is_hit(told) and len(it.there.requests) == 3
+        answer = it.ask()
+        assert (answer.status, answer.get("content-type"), answer.body) == (200, kind, first.body)
+    assert is_hit(answer) and len(it.there.requests) == 3
     # Nor for a client that asks for itself.
-    told = it.ask(If_None_Match=first.get("etag"), Cache_Control="no-cache")
-    assert (told.status, told.get("content-type")) == (304, "")
+    answer = it.ask(If_None_Match=first.get("etag"), Cache_Control="no-cache")
+    assert (answer.status, answer.get("content-type")) == (304, "")
 
 
 def test_a_head_of_another_type_is_refused(gateway, origin) -> None:
     it = Resource(gateway, origin, {"contentTypes": ["application/json"]}, lifetime=600)
     assert it.ask().status == 200
     it.kind = "text/html"
-    told = it.ask("HEAD", Cache_Control="no-cache")
-    assert (told.status, told.get("proxy-status")) == (502, told.get("proxy-status"))
+    response = it.ask("HEAD", Cache_Control="no-cache")
+    assert (response.status, response.get("proxy-status")) == (502, response.get("proxy-status"))
     hit = it.ask()
     assert is_hit(hit) and hit.get("content-type") == "application/json"
 
@@ -87,8 +87,8 @@ def test_a_date_does_not_join_parts_of_what_rules_make(gateway, origin, form: st
     it = Resource(gateway, origin, TO_PLIST, form, f"Last-Modified: {MODIFIED}", lifetime=600)
     whole = it.ask()
     assert plistlib.loads(whole.body) == VALUE
-    told = it.ask(Range="bytes=10-", If_Range=MODIFIED)
-    assert (told.status, told.body) == (200, whole.body) and is_hit(told)
+    response = it.ask(Range="bytes=10-", If_Range=MODIFIED)
+    assert (response.status, response.body) == (200, whole.body) and is_hit(response)
     assert it.ask(Range="bytes=10-").status == 206
 
 
@@ -99,21 +99,21 @@ def test_a_date_alone_does_not_confirm_what_rules_make(
     it = Resource(gateway, origin, TO_PLIST, form, f"Last-Modified: {MODIFIED}",
                   lifetime=600 if stored else 0)
     whole = it.ask()
-    told = it.ask(If_Modified_Since=MODIFIED)
-    assert (told.status, told.body) == (200, whole.body) and is_hit(told) == stored
+    response = it.ask(If_Modified_Since=MODIFIED)
+    assert (response.status, response.body) == (200, whole.body) and is_hit(response) == stored
     if not stored:
         # What the gateway has stored is confirmed by it.
         assert it.there.requests[1].get("if-modified-since") == MODIFIED
-    told = it.ask(If_Modified_Since=MODIFIED, Cache_Control="no-store")
-    assert (told.status, told.body) == (200, whole.body)
+    response = it.ask(If_Modified_Since=MODIFIED, Cache_Control="no-store")
+    assert (response.status, response.body) == (200, whole.body)
 
 
 def test_where_nothing_is_changed_a_date_does(gateway, origin) -> None:
     it = Resource(gateway, origin, {"validate": "json"}, "translated",
                   f"Last-Modified: {MODIFIED}", lifetime=600)
     it.ask()
-    told = it.ask(Range="bytes=10-", If_Range=MODIFIED)
-    assert (told.status, told.body) == (206, it.content[10:])
+    response = it.ask(Range="bytes=10-", If_Range=MODIFIED)
+    assert (response.status, response.body) == (206, it.content[10:])
 
 
 def test_a_304_with_vary_does_not_take_away_the_gateways(gateway, origin) -> None:
@@ -128,14 +128,14 @@ def test_a_304_with_vary_does_not_take_away_the_gateways(gateway, origin) -> Non
     assert "content-encoding" not in plain and plistlib.loads(plain.body) == VALUE
 
 
-def test_in_the_origins_form_a_head_says_nothing_of_the_origins_content(gateway, origin) -> None:
+def test_in_the_origins_form_a_head_reveals_nothing_of_the_origins_content(gateway, origin) -> None:
     it = Resource(gateway, origin, NO_NULLS, "origin", 'ETag: "v1"', lifetime=600)
     it.content = b'{"a":null,"b":1}'
     first = it.ask()
     assert first.body == b'{"b":1}' and first.get("etag") != '"v1"'
-    told = it.ask("HEAD", Cache_Control="no-store")
-    assert told.status == 200 and len(it.there.requests) == 2
-    assert "etag" not in told and "content-length" not in told
+    response = it.ask("HEAD", Cache_Control="no-store")
+    assert response.status == 200 and len(it.there.requests) == 2
+    assert "etag" not in response and "content-length" not in response
 
 
 def test_the_servers_tag_is_known_by_the_weak_comparison(gateway, origin) -> None:

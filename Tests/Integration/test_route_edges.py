@@ -140,9 +140,9 @@ def test_no_other_protocol_passes_rules_that_cannot_look_into_it(
 def test_asking_for_another_protocol_takes_no_content_past_the_rules(gateway, origin):
     there = origin(lambda _: reply(b"ok"))
     running = gateway(rules(request={"body": {"from": "form", "to": "json"}}))
-    told = running.ask(request(
+    response = running.ask(request(
         there.url("/"), method="POST", body=b"a=1", Content_Type=FORM, **WEBSOCKET))
-    assert told.status == 200
+    assert response.status == 200
     assert (there.requests[0].body, "upgrade" in there.requests[0]) == (b'{"a":"1"}', False)
 
 
@@ -177,12 +177,12 @@ def test_a_websocket_ends_when_a_reload_refuses_it(gateway, scripted_origin, pki
 def test_what_is_no_media_type_to_its_end_is_no_type(gateway, origin, lines, accepted):
     """RFC 9110 §8.3.1: browsers take the last type of such a list."""
     there = origin(lambda _: reply(b"{}", "200 OK", *(f"Content-Type: {one}" for one in lines)))
-    told = gateway(rules({"contentTypes": ["application/*"]})).get(there.url())
+    response = gateway(rules({"contentTypes": ["application/*"]})).get(there.url())
     if accepted:
-        assert (told.status, told.body) == (200, b"{}")
+        assert (response.status, response.body) == (200, b"{}")
     else:
-        assert told.status == 502
-        assert told.body.startswith(b"502 response-type-refused\n")
+        assert response.status == 502
+        assert response.body.startswith(b"502 response-type-refused\n")
 
 
 UNCLEAR = [["application/json;,text/html"], ["text/html, application/json"],
@@ -197,14 +197,14 @@ SLIPS = ["application/json; utf-8", "application/json; charset",
 def test_no_response_passes_untranslated_by_a_slip_in_its_type(gateway, origin, lines):
     there = origin(lambda _: reply(
         b'{"a":"b"}', "200 OK", *(f"Content-Type: {one}" for one in lines)))
-    told = gateway(rules({"body": {"from": "json", "to": "plist"}})).get(there.url())
+    response = gateway(rules({"body": {"from": "json", "to": "plist"}})).get(there.url())
     if lines in UNCLEAR:
-        assert told.status == 502
-        assert told.body.startswith(b"502 response-type-refused\n")
-        assert b"could be read as json" in told.body
+        assert response.status == 502
+        assert response.body.startswith(b"502 response-type-refused\n")
+        assert b"could be read as json" in response.body
     else:
-        assert (told.status, told.get("content-type")) == (200, "application/x-plist")
-        assert plistlib.loads(told.body) == {"a": "b"}
+        assert (response.status, response.get("content-type")) == (200, "application/x-plist")
+        assert plistlib.loads(response.body) == {"a": "b"}
 
 
 @pytest.mark.parametrize("lines", [*([slip] for slip in SLIPS), *UNCLEAR])
@@ -212,14 +212,14 @@ def test_no_request_passes_untranslated_by_a_slip_in_its_type(gateway, origin, l
     there = origin(lambda _: reply(b"ok"))
     running = gateway(rules(request={"body": {"from": "json", "to": "form"}}))
     fields = "".join(f"Content-Type: {one}\r\n" for one in lines)
-    told = running.ask(f"POST {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n{fields}"
+    response = running.ask(f"POST {there.url('/')} HTTP/1.1\r\nHost: {there.authority}\r\n{fields}"
                        'Content-Length: 9\r\n\r\n{"a":"b"}')
     if lines in UNCLEAR:
-        assert told.status == 400
-        assert told.body.startswith(b"400 request-body-invalid\n")
-        assert b"could be read as json" in told.body and there.requests == []
+        assert response.status == 400
+        assert response.body.startswith(b"400 request-body-invalid\n")
+        assert b"could be read as json" in response.body and there.requests == []
     else:
-        assert told.status == 200
+        assert response.status == 200
         assert (there.requests[0].body, there.requests[0].get("content-type")) == (b"a=b", FORM)
 
 
@@ -228,9 +228,9 @@ def test_what_is_read_as_another_format_passes_untranslated(gateway, origin, kin
     there = origin(lambda _: reply(b'{"a":"b"}', "200 OK", f"Content-Type: {kind}"))
     running = gateway(rules({"body": {"from": "json", "to": "plist"}},
                             request={"body": {"from": "json", "to": "form"}}))
-    told = running.ask(request(
+    response = running.ask(request(
         there.url("/"), method="POST", body=b'{"c":1}', Content_Type=kind))
-    assert (told.status, told.body) == (200, b'{"a":"b"}')
+    assert (response.status, response.body) == (200, b'{"a":"b"}')
     assert there.requests[0].body == b'{"c":1}'
 
 
@@ -265,9 +265,9 @@ def test_no_content_satisfies_a_schema_or_is_an_image(
 
     there = scripted_origin(script)
     running = gateway(rules(response))
-    told = running.get(there.url(f"/{framing}?{kind}"))
-    assert told.status == (502 if reason else 200)
-    assert told.body.startswith(f"502 {reason}\n".encode() if reason else b"")
+    answer = running.get(there.url(f"/{framing}?{kind}"))
+    assert answer.status == (502 if reason else 200)
+    assert answer.body.startswith(f"502 {reason}\n".encode() if reason else b"")
     head = running.ask(request(there.url(f"/{framing}?{kind}"), method="HEAD"))
     assert head.status == 200, "of what HEAD is answered nothing is said"
 
@@ -302,7 +302,7 @@ def held(kind: str, workspace, **more) -> dict:
 
 @pytest.mark.parametrize("framing", ["length", "chunks", "close"])
 @pytest.mark.parametrize("kind", [*HELD, "xml"])
-def test_what_is_said_without_content_passes_where_content_is_held_to_something(
+def test_a_response_without_content_passes_where_content_has_rules(
         gateway, scripted_origin, workspace, kind, framing):
     """Redirects, challenges, errors, and success for what asks for no representation (RFC 9110
     §15.3.2, §15.4, §15.5.2, §9.3.3 to §9.3.8)."""
@@ -323,10 +323,10 @@ def test_what_is_said_without_content_passes_where_content_is_held_to_something(
     running = gateway(rules(wanted))
     for method, status, field in table:
         there = answer_once(scripted_origin, no_content(status, framing, field))
-        told = running.ask(request(there.url("/"), method=method, Connection="close"))
+        response = running.ask(request(there.url("/"), method=method, Connection="close"))
         name, _, value = field.partition(": ")
-        assert (f"{told.status}", told.body) == (status[:3], b""), (method, status, told.body)
-        assert told.get(name) == value, (method, status)
+        assert (f"{response.status}", response.body) == (status[:3], b""), (method, status, response.body)
+        assert response.get(name) == value, (method, status)
 
 
 @pytest.mark.parametrize("framing", ["length", "chunks", "close"])
@@ -338,9 +338,9 @@ def test_the_representation_that_was_asked_for_has_content(
     for method, status in [
             ("GET", "200 OK"), ("POST", "200 OK"), ("GET", "203 Non-Authoritative Information")]:
         there = answer_once(scripted_origin, no_content(status, framing))
-        told = running.ask(request(there.url("/"), method=method, Connection="close"))
-        assert told.status == 502, (method, status)
-        assert told.body.startswith(f"502 {reason}\n".encode())
+        response = running.ask(request(there.url("/"), method=method, Connection="close"))
+        assert response.status == 502, (method, status)
+        assert response.body.startswith(f"502 {reason}\n".encode())
 
 
 @pytest.mark.parametrize(("method", "status", "passes"), [
@@ -352,8 +352,8 @@ def test_a_success_that_the_rules_name_has_content(
     running = gateway(rules(held(kind, workspace, statusCodes=["200-202", "204", "302"])))
     framing = "close" if status.startswith("204") else "length"
     there = answer_once(scripted_origin, no_content(status, framing))
-    told = running.ask(request(there.url("/"), method=method, Connection="close"))
-    assert told.status == (int(status[:3]) if passes else 502)
+    response = running.ask(request(there.url("/"), method=method, Connection="close"))
+    assert response.status == (int(status[:3]) if passes else 502)
 
 
 @pytest.mark.parametrize("status", ["204 No Content", "205 Reset Content", "304 Not Modified"])
@@ -371,8 +371,8 @@ def test_a_boundary_is_taken_as_servers_take_it(gateway, origin, boundary):
     running = gateway(rules(request={"body": {"from": "multipart", "to": "json"}}))
     mark = boundary.strip('"')
     body = (f"--{mark}\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--{mark}--\r\n")
-    told = running.ask(request(
+    response = running.ask(request(
         there.url(), method="POST", body=body.encode(),
         Content_Type=f"multipart/form-data; boundary={boundary}"))
-    assert told.status == 200
+    assert response.status == 200
     assert json.loads(there.requests[0].body) == {"a": "1"}

@@ -96,10 +96,10 @@ def test_a_server_that_knows_only_json_serves_an_old_client(gateway, dns, origin
     assert plistlib.loads(answered.stdout) == {"got": {"user": {"name": "Ada", "langs": ["en"]}}}
     url = f"http://api.example.com:{there.port}/anything"
     with httpx.Client(proxy=running.proxy_url, timeout=20) as client:
-        told = client.post(url, data={"a": "1"})
-    assert plistlib.loads(told.content) == {"got": {"a": "1"}}
-    told = requests.post(url, data={"b": "ü"}, timeout=20, proxies={"http": running.proxy_url})
-    assert plistlib.loads(told.content) == {"got": {"b": "ü"}}
+        response = client.post(url, data={"a": "1"})
+    assert plistlib.loads(response.content) == {"got": {"a": "1"}}
+    response = requests.post(url, data={"b": "ü"}, timeout=20, proxies={"http": running.proxy_url})
+    assert plistlib.loads(response.content) == {"got": {"b": "ü"}}
 
 
 # What is refused
@@ -118,18 +118,18 @@ def test_a_captive_portal_is_refused_and_not_stored(gateway, origin):
     there = origin(handler)
     running = gateway(rules({"statusCodes": ["200-299"], "contentTypes": ["application/json"]}))
     for _ in range(2):
-        told = running.get(there.url("/page"))
-        assert told.status == 502
-        assert told.body.decode().startswith("502 response-type-refused\n")
-        assert "text/html" in told.body.decode() and "log in" not in told.body.decode()
-        assert told.proxy_status["error"] == "http_protocol_error"
+        response = running.get(there.url("/page"))
+        assert response.status == 502
+        assert response.body.decode().startswith("502 response-type-refused\n")
+        assert "text/html" in response.body.decode() and "log in" not in response.body.decode()
+        assert response.proxy_status["error"] == "http_protocol_error"
     assert len(there.requests) == 2
     wait_failures(running, "response-type-refused", 2)
     assert running.get(there.url("/page")).body == b"{}"
-    told = running.get(there.url("/moved"))
-    assert (told.status, "location" in told) == (502, False)
-    assert told.body.decode().startswith("502 response-status-refused\n")
-    assert "302" in told.body.decode()
+    response = running.get(there.url("/moved"))
+    assert (response.status, "location" in response) == (502, False)
+    assert response.body.decode().startswith("502 response-status-refused\n")
+    assert "302" in response.body.decode()
     wait_failures(running, "response-status-refused", 1)
 
 
@@ -138,9 +138,9 @@ def test_broken_json_is_refused_with_its_place_and_a_short_quotation(gateway, or
     there = origin(lambda _: reply(content, "200 OK", JSON, "Cache-Control: max-age=60"))
     running = gateway(rules({"validate": "json"}))
     for _ in range(2):
-        told = running.get(there.url(), Accept="application/json")
-        assert told.status == 502
-        said = told.json()
+        response = running.get(there.url(), Accept="application/json")
+        assert response.status == 502
+        said = response.json()
         assert said["reason"] == "response-body-invalid"
         assert "line 2, column" in said["message"]
         assert "tru" in said["excerpt"] and len(said["excerpt"].encode()) <= 200
@@ -193,8 +193,8 @@ def test_a_bomb_is_refused_while_others_are_served(gateway, origin, name):
     there = origin(lambda asked: reply(made, "200 OK", *fields)
                    if asked.target == "/bomb" else reply(good, "200 OK", "Content-Type: text/x"))
     running = gateway(rules(response))
-    told: list = []
-    asking = [threading.Thread(target=lambda: told.append(running.get(there.url("/bomb"))))
+    answers: list = []
+    asking = [threading.Thread(target=lambda: answers.append(running.get(there.url("/bomb"))))
               for _ in range(4)]
     for one in asking:
         one.start()
@@ -203,9 +203,9 @@ def test_a_bomb_is_refused_while_others_are_served(gateway, origin, name):
         assert (other.status, other.body) == (200, good)
     for one in asking:
         one.join()
-    assert [one.status for one in told] == [502] * 4
-    assert {one.body.decode().split()[1] for one in told} <= reasons
-    assert all(len(one.body) < 2000 for one in told)
+    assert [one.status for one in answers] == [502] * 4
+    assert {one.body.decode().split()[1] for one in answers} <= reasons
+    assert all(len(one.body) < 2000 for one in answers)
     bounded(running)
 
 
@@ -227,9 +227,9 @@ def test_a_request_that_cannot_be_translated_is_refused(
     running = gateway(rules(request={"body": {
         "from": "json", "to": "plist", "maximum": "512KiB", "noTransform": "refuse"}}))
     body = content if isinstance(content, bytes) else content()
-    told = running.ask(request(there.url(), method="POST", body=body, **fields))
-    assert told.status == status
-    assert told.body.decode().startswith(f"{status} {reason}\n")
+    response = running.ask(request(there.url(), method="POST", body=body, **fields))
+    assert response.status == status
+    assert response.body.decode().startswith(f"{status} {reason}\n")
     assert there.requests == []
     wait_failures(running, reason, 1)
     bounded(running)
@@ -254,18 +254,18 @@ def test_what_is_short_and_stands_for_much_is_translated(gateway, origin):
         {"body": {"from": "plist", "to": "json"}},
         request={"body": {"from": "plist", "to": "json", "maximum": "2MiB"}}))
     assert running.get(there.url()).body == made
-    told = running.ask(request(there.url(), method="POST", body=plist_naming(text, times),
+    response = running.ask(request(there.url(), method="POST", body=plist_naming(text, times),
                                Content_Type="application/x-plist"))
-    assert (told.status, told.body, there.requests[-1].body) == (200, b"taken", made)
+    assert (response.status, response.body, there.requests[-1].body) == (200, b"taken", made)
 
 
 def test_a_file_that_a_form_sends_is_refused(gateway, origin):
     there = origin(lambda _: reply(b"ok"))
     running = gateway(rules(request={"body": {"from": "multipart", "to": "json"}}))
-    told = requests.post(there.url(), files={"a": ("a.bin", b"\0\1")}, timeout=20,
+    response = requests.post(there.url(), files={"a": ("a.bin", b"\0\1")}, timeout=20,
                          proxies={"http": running.proxy_url})
-    assert told.status_code == 415
-    assert told.text.startswith("415 request-file-refused\n")
+    assert response.status_code == 415
+    assert response.text.startswith("415 request-file-refused\n")
     assert there.requests == []
 
 
@@ -280,13 +280,13 @@ def test_credentials_go_out_in_clear_text_only_where_that_is_allowed(
     if allowed:
         authorization["clearText"] = "allow"
     running = gateway(rules(request={"authorization": authorization}))
-    told = running.get(there.url())
+    response = running.get(there.url())
     if allowed:
-        assert told.status == 200
+        assert response.status == 200
         assert there.requests[0].get("authorization") == "Bearer s3cret"
     else:
-        assert told.body.decode().startswith("502 authorization-in-clear-text\n")
-        assert told.status == 502 and there.requests == []
+        assert response.body.decode().startswith("502 authorization-in-clear-text\n")
+        assert response.status == 502 and there.requests == []
     assert running.get(there.url(), Authorization="Basic eDp5").status == 200
     assert there.requests[-1].get("authorization") == "Basic eDp5"
     assert "s3cret" not in running.log()
@@ -297,11 +297,11 @@ def test_what_is_larger_passes_where_the_route_says_so(gateway, origin):
     there = origin(lambda _: reply(content, "200 OK", JSON, 'ETag: "a"'))
     running = gateway(rules({"body": {"from": "json", "to": "plist"}, "maximum": "64KiB",
                              "larger": "pass"}))
-    told = running.get(there.url())
-    assert (told.status, told.body, told.get("etag")) == (200, content, '"a"')
+    response = running.get(there.url())
+    assert (response.status, response.body, response.get("etag")) == (200, content, '"a"')
     strict = gateway(rules({"body": {"from": "json", "to": "plist"}, "maximum": "64KiB"}))
-    told = strict.get(there.url())
-    assert told.body.decode().startswith("502 response-body-too-large\n")
+    response = strict.get(there.url())
+    assert response.body.decode().startswith("502 response-body-too-large\n")
 
 
 @pytest.mark.parametrize("form,status,body", [

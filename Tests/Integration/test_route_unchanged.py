@@ -53,8 +53,8 @@ def test_what_is_stored_unchanged_is_confirmed_by_the_server(
     assert it.asked[1].get("if-none-match") == '"one"'
     assert (second.status, second.body, second.get("etag")) == (200, content, '"one"')
     assert is_hit(it.ask()) and len(it.asked) == 2
-    told = it.ask(If_None_Match='"one"', Cache_Control="no-cache")
-    assert (told.status, told.get("etag")) == (304, '"one"')
+    answer = it.ask(If_None_Match='"one"', Cache_Control="no-cache")
+    assert (answer.status, answer.get("etag")) == (304, '"one"')
 
 
 def test_what_was_unchanged_and_is_new_takes_its_place(gateway, origin) -> None:
@@ -67,17 +67,17 @@ def test_what_was_unchanged_and_is_new_takes_its_place(gateway, origin) -> None:
     assert is_hit(it.ask()) and it.ask().body == changed.body
 
 
-def test_head_says_nothing_of_what_only_the_content_tells(gateway, origin) -> None:
+def test_head_has_no_fields_that_depend_on_the_content(gateway, origin) -> None:
     it = Resource(gateway, origin, NO_NULLS, WITH, "application/json")
-    told = it.ask("HEAD")
-    assert told.status == 200 and told.get("content-type") == "application/json"
-    assert "content-length" not in told and "etag" not in told
+    response = it.ask("HEAD")
+    assert response.status == 200 and response.get("content-type") == "application/json"
+    assert "content-length" not in response and "etag" not in response
     whole = it.ask()
     assert json.loads(whole.body) == {"b": 1}
 
 
 @pytest.mark.parametrize("content", [WITHOUT, WITH], ids=["without", "with"])
-def test_head_says_what_is_stored_as_long_as_the_server_has_that(
+def test_head_has_the_stored_fields_while_the_server_has_the_same(
         gateway, origin, content: bytes) -> None:
     it = Resource(gateway, origin, NO_NULLS, content, "application/json")
     whole = it.ask()
@@ -96,7 +96,7 @@ def test_head_of_something_new_outdates_what_is_stored(gateway, origin) -> None:
     assert is_hit(it.ask())
     it.tag = '"two"'
     it.ask("HEAD", Cache_Control="no-cache")
-    assert not is_hit(told := it.ask()) and told.get("etag").startswith('"two-')
+    assert not is_hit(response := it.ask()) and response.get("etag").startswith('"two-')
 
 
 # Requests without content
@@ -118,8 +118,8 @@ def test_a_post_of_nothing_is_in_the_format_of_the_server(
     running = gateway(rules(request={"body": {"from": source, "to": target}}))
     head = [f"POST {there.url('/')} HTTP/1.1", f"Host: {there.authority}",
             f"Content-Type: {kind}", *([framing] if framing else []), "Connection: close"]
-    told = running.ask("\r\n".join(head).encode() + b"\r\n\r\n")
-    assert told.status == 200
+    response = running.ask("\r\n".join(head).encode() + b"\r\n\r\n")
+    assert response.status == 200
     (asked,) = there.requests
     assert (asked.body, asked.get("content-type")) == (sent, becomes)
 

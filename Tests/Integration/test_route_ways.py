@@ -34,10 +34,10 @@ def api(asked: Request) -> bytes:
 def test_content_is_translated_both_ways(through) -> None:
     there = through.origin(api)
     running = through.gateway(rules(**LEGACY))
-    told = running.ask(request(there.url("/old/it?debug=1&a=2"), method="POST", body=b"k[]=v",
+    response = running.ask(request(there.url("/old/it?debug=1&a=2"), method="POST", body=b"k[]=v",
                                Content_Type=FORM, Connection="close"))
-    assert told.status == 200 and told.get("content-type") == "application/x-plist"
-    assert plistlib.loads(told.body) == {
+    assert response.status == 200 and response.get("content-type") == "application/x-plist"
+    assert plistlib.loads(response.body) == {
         "target": "/v2/it?a=2", "tenant": "a", "body": {"k": ["v"]}}
 
 
@@ -61,9 +61,9 @@ def test_a_connection_outlives_what_is_refused(through) -> None:
                 (b"a=1", "/old/broken", 502, "response-body-invalid"),
                 (b"a=1", "/old/it", 200, ""),
                 (b"", "/old/it", 200, "")):
-            told = wire.ask(request(there.url(path), method="POST", body=body, Content_Type=FORM))
-            assert told.status == status
-            assert told.body.decode().startswith(f"{status} {reason}\n" if reason else "<?xml")
+            response = wire.ask(request(there.url(path), method="POST", body=body, Content_Type=FORM))
+            assert response.status == status
+            assert response.body.decode().startswith(f"{status} {reason}\n" if reason else "<?xml")
     assert [json.loads(one.body) for one in there.requests] == [{"a": "1"}] * 3 + [{}]
 
 

@@ -32,7 +32,7 @@ def count(running, name: str, **labels: str) -> float:
     return sum(value for key, value in samples(running, name).items() if wanted <= set(key))
 
 
-def test_exchanges_are_told_by_listener_and_host_entry(gateway, origin):
+def test_exchanges_are_counted_by_listener_and_host_entry(gateway, origin):
     there = origin(lambda _: reply(b"12345", "200 OK", "Cache-Control: no-store"))
     running = gateway({
         "hosts": [{"match": [HOST]}],
@@ -236,7 +236,7 @@ def left_of(certificate) -> float:
     return (certificate.not_valid_after_utc - datetime.now(timezone.utc)).total_seconds()
 
 
-def test_of_an_entrys_certificates_the_first_to_end_is_told_trusted_or_not(gateway, origin, pki):
+def test_of_an_entrys_certificates_the_first_to_end_is_shown_trusted_or_not(gateway, origin, pki):
     def there(authority, host, days):
         leaf = authority.issue(host, days=(-1, days))
         return leaf, origin(lambda _: reply(b"x"), tls=leaf.server_context())
@@ -258,7 +258,7 @@ def test_of_an_entrys_certificates_the_first_to_end_is_told_trusted_or_not(gatew
         assert abs(left - left_of(earliest)) < 60, (host, left)
 
 
-def test_the_gateways_own_certificates_are_told_by_use_and_file(gateway, pki, workspace):
+def test_the_gateways_own_certificates_are_shown_by_use_and_file(gateway, pki, workspace):
     listener = pki.intermediate.issue(NAME, "127.0.0.1", days=(-1, 12))
     client = pki.other_root.issue("client", usage=ExtendedKeyUsageOID.CLIENT_AUTH, days=(-1, 9))
     authority = pki.interception.section["certificate"]

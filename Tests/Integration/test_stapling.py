@@ -123,7 +123,7 @@ def judged(folder, pki, leaf, staple, *arguments, config=None):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_required_response_is_judged(workspace, pki, name):
+def test_a_required_response_is_checked(workspace, pki, name):
     make, reason = CASES[name]
     leaf = pki.intermediate.issue(HOST)
     answer = judged(workspace, pki, leaf, make(pki, leaf))

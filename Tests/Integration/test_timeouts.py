@@ -204,7 +204,7 @@ def test_a_client_that_does_not_read_its_response_is_cut_off_with_the_reason(
 
 
 @pytest.mark.slow
-def test_whoever_takes_nothing_is_cut_off_after_one_idle_time(gateway, origin, scripted_origin):
+def test_a_peer_that_reads_nothing_is_closed_after_one_idle_time(gateway, origin, scripted_origin):
     """Not after two: a tunnel that is merely quiet, with an idle time half as long again, ends later
     than all of them."""
     release = threading.Event()

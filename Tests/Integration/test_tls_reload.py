@@ -120,7 +120,7 @@ def check(workspace, **keys) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def test_check_tells_what_is_wrong_with_a_certificate(workspace, pki):
+def test_check_reports_what_is_wrong_with_a_certificate(workspace, pki):
     leaf, other = pki.intermediate.issue(NAME, days=(-1, 90)), pki.root.issue("other.test")
     good = tls_of(leaf)
     endless = workspace / "endless.pem"

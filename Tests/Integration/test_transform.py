@@ -60,7 +60,7 @@ JSON = ("--content-type", "application/json")
 FORM = ("--request", "--content-type", "application/x-www-form-urlencoded")
 
 
-def test_a_response_is_translated_and_what_was_done_is_told(transform) -> None:
+def test_a_response_is_translated_and_the_steps_are_printed(transform) -> None:
     content = b'{"id":7,"tags":["a","b"]}'
     code, out, err = transform("api.example.com", content, *JSON)
     assert code == 0
@@ -93,8 +93,8 @@ def test_a_request_is_translated(transform) -> None:
     ids=["json", "form", "multipart", "xml", "image"])
 def test_content_is_of_the_type_and_side_that_the_route_is_for(
         transform, route, content, out, kind) -> None:
-    code, told, err = transform(route, content)
-    assert (code, told, err[1]) == (0, out, f"type: {kind}")
+    code, output, err = transform(route, content)
+    assert (code, output, err[1]) == (0, out, f"type: {kind}")
 
 
 def test_of_a_route_for_both_sides_a_response_is_meant(transform) -> None:
@@ -113,7 +113,7 @@ def test_null_is_taken_out_and_content_without_null_stays_as_it_is(transform) ->
                                           "bytes: 11 to 11"])
 
 
-@pytest.mark.parametrize(("route", "content", "arguments", "told"), [
+@pytest.mark.parametrize(("route", "content", "arguments", "errors"), [
     ("api.example.com", b'{"a":\n[1,}', JSON,
      ["refused: response-body-invalid", "it is not JSON: not a value (line 2, column 4, at $.a[1])",
       'content: {"a": [1,}']),
@@ -132,10 +132,10 @@ def test_null_is_taken_out_and_content_without_null_stays_as_it_is(transform) ->
     ("api.example.com", b"a=" + b"x" * (64 << 10), FORM,
      ["refused: request-body-too-large", "it has more than 65536 bytes"]),
 ], ids=["invalid", "untranslatable", "type", "status", "large", "form", "large form"])
-def test_what_is_refused_is_told_with_its_place(transform, route, content, arguments, told) -> None:
+def test_what_is_refused_is_reported_with_its_place(transform, route, content, arguments, errors) -> None:
     code, out, err = transform(route, content, *arguments)
     assert (code, out) == (1, b"")
-    assert err == told
+    assert err == errors
 
 
 def test_a_file_among_the_parts_is_refused_with_its_name(transform) -> None:
@@ -147,7 +147,7 @@ def test_a_file_among_the_parts_is_refused_with_its_name(transform) -> None:
     assert err[1].startswith("a file cannot be translated (") and err[1].endswith(", at photo)")
 
 
-def test_control_characters_of_the_content_are_told_as_spaces(transform) -> None:
+def test_control_characters_of_the_content_are_printed_as_spaces(transform) -> None:
     code, _, err = transform("api.example.com", b'{"a":\x1b[31m}', *JSON)
     assert code == 1 and err[-1] == 'content: {"a": [31m}'
 
@@ -182,7 +182,7 @@ def test_an_image_is_decoded(transform) -> None:
     assert (code, out, err[0]) == (1, b"", "refused: response-image-refused")
 
 
-def test_a_response_to_head_has_its_type_told(transform) -> None:
+def test_the_type_of_a_response_to_head_is_printed(transform) -> None:
     code, out, err = transform("api.example.com", b"", "--head", *JSON)
     assert (code, out) == (0, b"")
     assert err == ["steps: none", "type: application/json to application/x-plist"]

@@ -58,7 +58,7 @@ def test_timestamps_in_the_certificate(gateway, origin, pki, logs, version):
     enough = serve(embedding(pki.intermediate, plain, ONE, TWO))
     for _ in range(3):
         assert get(running, enough.port).body == b"genuine"
-    for made, told in [
+    for made, expected in [
         (plain, "the server has none"),
         (embedding(pki.intermediate, plain, ONE), "has them from 1"),
         (embedding(pki.intermediate, plain, ONE, ONE), "another one from one"),
@@ -76,7 +76,7 @@ def test_timestamps_in_the_certificate(gateway, origin, pki, logs, version):
          "whose signature is wrong"),
     ]:
         there = serve(made)
-        assert told in refused(get(running, there.port))
+        assert expected in refused(get(running, there.port))
         assert there.application_bytes == b""
     assert running.metric("pinfold_http_request_failures_total", reason=REASON) == 8
     running.wait_log("server refused")
@@ -90,11 +90,11 @@ def test_timestamps_in_the_handshake(gateway, workspace, pki, logs, flag):
     shown = server_info(workspace / "right.pem", TWO.of_certificate(leaf))
     with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
         assert get(running, port).status == 200
-    for timestamp, told in [(TWO.of_certificate(other), "in the handshake one from two whose"),
+    for timestamp, expected in [(TWO.of_certificate(other), "in the handshake one from two whose"),
                             (ONE.of_certificate(leaf), "in the handshake another one from one")]:
         shown = server_info(workspace / "wrong.pem", timestamp)
         with openssl_server(workspace, leaf, flag, "-serverinfo", shown) as port:
-            assert told in refused(get(running, port))
+            assert expected in refused(get(running, port))
 
 
 @pytest.mark.parametrize("flag", ["-tls1_2", "-tls1_3"])
@@ -112,7 +112,7 @@ def test_timestamps_in_the_stapled_response(gateway, workspace, pki, logs, flag)
 
 
 @pytest.mark.parametrize("way", ["certificate", "handshake", "staple", "none"])
-def test_inspected_tunnels_are_judged_alike(gateway, workspace, pki, logs, way):
+def test_inspected_tunnels_are_verified_alike(gateway, workspace, pki, logs, way):
     running = gateway(configuration(pki, logs, tunnel="inspect", upgrade="none"))
     leaf = pki.intermediate.issue(HOST)
     if way == "certificate":
@@ -151,7 +151,7 @@ def run_client(running, port, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("logged", [True, False])
-def test_a_probed_tunnel_is_judged_alike(gateway, origin, pki, logs, logged):
+def test_a_probed_tunnel_is_verified_alike(gateway, origin, pki, logs, logged):
     running = gateway(configuration(
         pki, logs, tunnel="inspect", tls13Tunnel="probe", upgrade="none"))
     leaf = pki.intermediate.issue(HOST)
@@ -280,7 +280,7 @@ def test_a_new_list_is_in_force_without_a_reload(gateway, origin, pki, workspace
     assert get(running, there.port).status == 200
 
 
-def test_a_list_of_several_entries_is_told_of_once(gateway, pki, workspace, logs):
+def test_a_list_of_several_entries_is_reported_once(gateway, pki, workspace, logs):
     config = configuration(pki, logs)
     config["tls"] = {"certificateTransparency": {"minimumSCTs": 1, "logs": logs}}
     config["hosts"] += [{"match": [f"{number}.test"]} for number in range(3)]
@@ -323,10 +323,10 @@ def test_trust_and_explain_judge_alike(origin, pki, workspace, logs):
     local = pki.intermediate.issue("localhost")
     for made, code in [(local, 1), (embedding(pki.intermediate, local, ONE, TWO), 0)]:
         there = origin(lambda _: reply(b"x"), tls=made.server_context())
-        told = run_pinfold(
+        result = run_pinfold(
             "explain", "--connect", f"https://localhost:{there.port}/", "--config", str(config))
-        assert told.returncode == code, told.stdout + told.stderr
-        assert ("SCTs" in told.stdout) == (code == 1)
+        assert result.returncode == code, result.stdout + result.stderr
+        assert ("SCTs" in result.stdout) == (code == 1)
 
 
 def test_trust_counts_timestamps_of_the_response_that_it_is_given(pki, workspace, logs):
@@ -410,5 +410,5 @@ def test_a_log_with_a_key_of_another_kind_does_not_count(pki, workspace):
     made = run_pinfold("check", "--config", str(path))
     assert made.returncode == 0
     assert "odd does not count: the key of a log must be" in made.stdout + made.stderr
-    told = run_pinfold("explain", f"https://{HOST}/", "--config", str(path))
-    assert "certificate transparency: 2 of 2 logs" in told.stdout, told.stdout + told.stderr
+    result = run_pinfold("explain", f"https://{HOST}/", "--config", str(path))
+    assert "certificate transparency: 2 of 2 logs" in result.stdout, result.stdout + result.stderr

@@ -265,7 +265,7 @@ def test_a_name_is_matched_as_in_a_connection(pki, leaf, host, reason):
         ("fail", reason) if reason else ("pass", "trusted")), answer
 
 
-def test_pass_and_fail_are_told_by_words_and_by_the_exit_code(pki, leaf):
+def test_pass_and_fail_are_shown_by_words_and_by_the_exit_code(pki, leaf):
     common = ("--chain", leaf.chain_file(), "--roots", pki.root.pem_file)
     passed = trust(*common, "--host", "trust.test")
     assert (passed.returncode, passed.stderr) == (0, "")
@@ -304,7 +304,7 @@ def test_pins_decide_and_a_pin_alone_is_of_the_key(pki, leaf):
     assert trust(*common, "--mode", "certificate", "--pin", other.pem_file).returncode == 1
 
 
-def test_it_tells_whether_the_new_certificate_passes_on_the_day(pki):
+def test_it_shows_whether_the_new_certificate_passes_on_the_day(pki):
     new = pki.intermediate.issue("trust.test", days=(10, 20))
     common = ("--chain", new.chain_file(), "--roots", pki.root.pem_file, "--host", "trust.test")
     assert trust(*common).stdout.startswith("fail: tls-certificate-not-yet-valid: ")

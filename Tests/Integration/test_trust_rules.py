@@ -511,7 +511,7 @@ class TestPaths:
         (answer,) = ask([{"chain": pem(leaf, *middles), "roots": roots, "host": HOST}])
         assert answer["verdict"] == "fail"
 
-    def test_a_hundred_certificates_are_judged(self):
+    def test_a_hundred_certificates_are_checked(self):
         made = chain()
         strangers = [authority(f"Stranger {i}", key("p256", "stranger")).made(None)
                      for i in range(98)]
@@ -538,7 +538,7 @@ class TestPaths:
         done = ask([{"chain": pem(leaf, *sent), "roots": pem(root.made(None)), "host": HOST}] * 4)
         assert {one["verdict"] for one in done} == {"fail"}, done[0]
 
-    def test_a_certificate_of_a_mebibyte_is_judged(self):
+    def test_a_certificate_of_a_mebibyte_is_checked(self):
         made = chain(put("leaf", "2.16.840.1.99999.1", tlv(0x04, b"\0" * (1 << 20))))
         (answer,) = ask([made.question()])
         assert answer["verdict"] == "pass", answer

@@ -211,8 +211,8 @@ def test_a_client_that_cannot_be_inspected_is_refused(gateway, pki, scripted_ori
     gate = gateway(inspected(host, [pki.intermediate.pin], [pki.root.pem_file]))
     with opened(gate, host, there.port) as wire:
         wire.send(said)
-        told = wire.read_to_end()
-    assert told == b"" if alert is None else alert_in(told) == alert
+        received = wire.read_to_end()
+    assert received == b"" if alert is None else alert_in(received) == alert
     (line,) = gate.wait_access(1)
     assert (line["reason"], line["inspected"]) == (reason, "refused")
     assert "upstream_tls" not in line
@@ -367,16 +367,16 @@ def test_a_handshake_that_stalls_ends(gateway, pki, scripted_origin, stall):
     hello = hello_of(host)
     with opened(gate, host, there.port) as wire:
         wire.send({STALLS[0]: b"", STALLS[1]: hello[:50]}.get(stall, hello))
-        told = wire.read_to_end()
+        received = wire.read_to_end()
     line = gate.wait_access(1)[0]
     if stall in STALLS[2:4]:
         assert line["reason"] == "tls-timeout"
     else:
         assert line["reason"] == "tunnel-handshake-timeout"
     if stall == STALLS[4]:
-        assert told[0] == 22 and told[-7:-2] == b"\x15\x03\x03\0\x02"
+        assert received[0] == 22 and received[-7:-2] == b"\x15\x03\x03\0\x02"
     else:
-        assert alert_in(told) == HANDSHAKE_FAILURE
+        assert alert_in(received) == HANDSHAKE_FAILURE
     nobody_is_connected(gate)
 
 

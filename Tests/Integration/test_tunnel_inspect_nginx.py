@@ -81,15 +81,15 @@ def openssl(gate, port, root):
     session = str(root) + f".{port}.session"
     found = ""
     for arguments in (["-sess_out", session], ["-sess_in", session]):
-        told = done(
+        result = done(
             "openssl", "s_client", "-connect", f"{HOST}:{port}", "-servername", HOST,
             "-proxy", "{}:{}".format(*gate.proxy), "-CAfile", str(root), "-verify_return_error",
             "-ign_eof", "-quiet", *arguments,
             input=f"GET /a HTTP/1.1\r\nHost: {HOST}\r\nConnection: close\r\n\r\n")
-        if "there" not in told.stdout:
-            return told
-        found += told.stdout[told.stdout.index("there"):]
-    return subprocess.CompletedProcess(told.args, told.returncode, found, told.stderr)
+        if "there" not in result.stdout:
+            return result
+        found += result.stdout[result.stdout.index("there"):]
+    return subprocess.CompletedProcess(result.args, result.returncode, found, result.stderr)
 
 
 CLIENTS = {"curl": curl, "requests": requests, "openssl": openssl}

@@ -112,7 +112,7 @@ def test_a_session_is_one_hosts(gateway, pki, origin):
     assert sorted(map(str, reasons)) == ["None", "tunnel-session-unknown"]
 
 
-def test_a_reload_judges_who_is_being_judged(gateway, pki, scripted_origin):
+def test_a_reload_applies_to_servers_that_are_being_verified(gateway, pki, scripted_origin):
     """The server's flight comes when other pins are in force than at the CONNECT."""
     made = pki.intermediate.issue(HOST).server_context(maximum=ssl.TLSVersion.TLSv1_2)
     said, may_answer = threading.Event(), threading.Event()

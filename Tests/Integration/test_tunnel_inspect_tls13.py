@@ -265,9 +265,9 @@ def asked_twice(gate, port: int, protocols: bytes = b""):
 def test_a_second_hello_for_another_host_never_reaches_the_server(gateway, pki, retrying):
     gate = gateway(with_secret(pki))
     with asked_twice(gate, retrying.port) as client:
-        told = client.shake(SECRET)
-        assert told is not None, "the handshake came to its end"
-        assert alert_in(told) == UNRECOGNIZED_NAME
+        received = client.shake(SECRET)
+        assert received is not None, "the handshake came to its end"
+        assert alert_in(received) == UNRECOGNIZED_NAME
     (line,) = gate.wait_access(1)
     assert (line["reason"], line["inspected"], line["upstream_tls"]) == (
         "tunnel-name-mismatch", "refused", "TLSv1.3")
@@ -280,9 +280,9 @@ def test_a_second_hello_with_other_protocols_never_reaches_the_server(gateway, p
     """The probe was asked what the first had offered."""
     gate = gateway(with_secret(pki))
     with asked_twice(gate, retrying.port, b"\3one") as client:
-        told = client.shake(HOST, b"\3two")
-        assert told is not None, "the handshake came to its end"
-        assert alert_in(told) == ILLEGAL_PARAMETER
+        received = client.shake(HOST, b"\3two")
+        assert received is not None, "the handshake came to its end"
+        assert alert_in(received) == ILLEGAL_PARAMETER
     (line,) = gate.wait_access(1)
     assert (line["reason"], line["inspected"]) == ("tunnel-hello-changed", "refused")
     assert retrying.requests == []
@@ -322,20 +322,20 @@ def test_a_second_hello_may_be_encrypted_anew_where_no_server_reads_it(
         client.wire.send(change(client.hello()))
         client.take(client.wire.socket.recv(1 << 16))
         client.wire.send(change(client.hello()))
-        told = client.wire.socket.recv(1 << 16)
+        received = client.wire.socket.recv(1 << 16)
     if passes:
-        assert told[:1] == b"\x16" and told[5] == 2, "a ServerHello"
+        assert received[:1] == b"\x16" and received[5] == 2, "a ServerHello"
     else:
-        assert alert_in(told) == ILLEGAL_PARAMETER
+        assert alert_in(received) == ILLEGAL_PARAMETER
         assert gate.wait_access(1)[0]["reason"] == "tunnel-hello-changed"
 
 
 def test_a_second_hello_with_something_between_its_fragments_is_refused(gateway, pki, retrying):
     gate = gateway(with_secret(pki))
     with asked_twice(gate, retrying.port) as client:
-        told = client.shake(
+        received = client.shake(
             HOST, b"", lambda flight: handshake_records(flight, 100, b"\x14\3\3\0\1\1"))
-        assert told is not None and alert_in(told) == 40
+        assert received is not None and alert_in(received) == 40
     assert gate.wait_access(1)[0]["reason"] == "tunnel-hello-malformed"
     assert retrying.requests == []
 
@@ -345,8 +345,8 @@ def test_a_second_hello_that_does_not_come_is_not_waited_for(gateway, pki, retry
     config["timeouts"]["head"] = "300ms"
     gate = gateway(config)
     with asked_twice(gate, retrying.port) as client:
-        told = client.shake(HOST, b"", lambda flight: flight[:-1])
-        assert told is not None and alert_in(told) == 40
+        received = client.shake(HOST, b"", lambda flight: flight[:-1])
+        assert received is not None and alert_in(received) == 40
     assert gate.wait_access(1)[0]["reason"] == "tunnel-handshake-timeout"
     nobody_is_connected(gate)
 

@@ -189,7 +189,7 @@ def test_a_body_on_a_head_response_is_not_the_next_response(shared_gateway, scri
         assert wire.ask(request(there.url("/"))).body == b"clean"
 
 
-def test_an_idle_upstream_that_speaks_is_dropped(shared_gateway, scripted_origin):
+def test_an_idle_upstream_that_sends_something_is_dropped(shared_gateway, scripted_origin):
     """Bytes on a pooled connection before any request belong to no response."""
     spoken = threading.Event()
     release = threading.Event()
@@ -269,7 +269,7 @@ def test_a_body_that_stalls_is_cut_off(gateway, scripted_origin):
     there.wait_finished()
 
 
-def test_a_client_whose_head_stalls_is_told_408(gateway):
+def test_a_client_whose_head_stalls_gets_408(gateway):
     running = gateway({"timeouts": {"head": "300ms"}})
     with running.wire() as wire:
         wire.send("GET http://never.test/ HTTP/1.1\r\nHo")
@@ -429,7 +429,7 @@ def test_error_replies_do_not_end_the_connection_when_nothing_is_lost(shared_gat
             assert wire.ask(request(there.url("/"))).body == b"x"
 
 
-def test_every_reply_says_what_the_cache_had_to_do_with_it(gateway):
+def test_every_reply_has_cache_status(gateway):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
@@ -488,7 +488,7 @@ def speaks_first(running: Gateway, wire: Wire) -> socket.socket:
             running.signal(signal.SIGCONT)
 
 
-def test_what_a_server_says_unasked_on_a_new_connection_is_no_answer(gateway):
+def test_unsolicited_data_on_a_new_connection_is_no_answer(gateway):
     running = gateway({"workers": 1})
     with running.wire() as wire, speaks_first(running, wire) as made:
         response = wire.read()
@@ -525,7 +525,7 @@ class Unasked:
                 self.received += tls.read()
 
 
-def test_what_a_server_says_unasked_inside_tls_is_no_answer(gateway, scripted_origin, pki):
+def test_unsolicited_data_inside_tls_is_no_answer(gateway, scripted_origin, pki):
     unasked = Unasked(pki.root.issue("kept.test").server_context())
     there = scripted_origin(unasked)
     running = gateway({"cache": {"enabled": False}, "hosts": [

@@ -9,7 +9,7 @@ import httpx
 import requests
 
 
-def told(status: int, body: bytes) -> None:
+def report(status: int, body: bytes) -> None:
     print(status, len(body), hashlib.sha256(body).hexdigest(), flush=True)
 
 
@@ -25,7 +25,7 @@ async def asynchronously() -> None:
     async with httpx.AsyncClient() as client:
         for method, url, data in steps():
             answer = await client.request(method, url, content=data)
-            told(answer.status_code, answer.content)
+            report(answer.status_code, answer.content)
 
 
 match sys.argv[1]:
@@ -33,11 +33,11 @@ match sys.argv[1]:
         with requests.Session() as session:
             for method, url, data in steps():
                 answer = session.request(method, url, data=data)
-                told(answer.status_code, answer.content)
+                report(answer.status_code, answer.content)
     case "httpx":
         with httpx.Client() as client:
             for method, url, data in steps():
                 answer = client.request(method, url, content=data)
-                told(answer.status_code, answer.content)
+                report(answer.status_code, answer.content)
     case "httpx-async":
         asyncio.run(asynchronously())

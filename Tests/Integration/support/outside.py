@@ -132,9 +132,9 @@ def build() -> Path:
 
 def check(program: Path, built: Path) -> str:
     """What the compiler has to say about a program as it is, as the main file of a target."""
-    told = subprocess.run(
+    result = subprocess.run(
         ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors",
          "-I", built / "Modules",
          *(argument for file in module_maps(built) for argument in ("-I", file.parent)), program],
         capture_output=True, text=True, timeout=300)
-    return told.stderr or f"exit code {told.returncode}" * (told.returncode != 0)
+    return result.stderr or f"exit code {result.returncode}" * (result.returncode != 0)

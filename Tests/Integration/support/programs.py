@@ -55,9 +55,9 @@ def clean_environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
-def _run(told: Told, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+def _run(settings: Told, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=told.folder, env=clean_environment(**env), stdin=subprocess.DEVNULL,
+        command, cwd=settings.folder, env=clean_environment(**env), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=30 * SLOWDOWN)
 
 
@@ -67,9 +67,9 @@ Program = Callable[[Told, str, Path, list[str]], Done]
 def _steps(command: Callable[[Told], tuple[list[str], dict[str, str]]]) -> Program:
     """A program of `clients/`."""
 
-    def run(told: Told, base: str, file: Path, steps: list[str]) -> Done:
-        words, env = command(told)
-        done = _run(told, *words, base, str(file), *steps, **env)
+    def run(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
+        words, env = command(settings)
+        done = _run(settings, *words, base, str(file), *steps, **env)
         answers = []
         for line in done.stdout.splitlines():
             status, length, digest = line.split()
@@ -80,21 +80,21 @@ def _steps(command: Callable[[Told], tuple[list[str], dict[str, str]]]) -> Progr
 
 
 def _python(kind: str, variable: str) -> Program:
-    def command(told: Told) -> tuple[list[str], dict[str, str]]:
-        env = {"HTTPS_PROXY": told.proxy}
-        if told.authority:
-            env[variable] = str(told.authority)
+    def command(settings: Told) -> tuple[list[str], dict[str, str]]:
+        env = {"HTTPS_PROXY": settings.proxy}
+        if settings.authority:
+            env[variable] = str(settings.authority)
         return [sys.executable, str(SOURCES / "client.py"), kind], env
 
     return _steps(command)
 
 
 def _node(kind: str) -> Program:
-    def command(told: Told) -> tuple[list[str], dict[str, str]]:
+    def command(settings: Told) -> tuple[list[str], dict[str, str]]:
         # Debian's folder of modules; a node from elsewhere does not look there by itself.
-        env = {"HTTPS_PROXY": told.proxy, "NODE_PATH": "/usr/share/nodejs"}
-        if told.authority:
-            env["NODE_EXTRA_CA_CERTS"] = str(told.authority)
+        env = {"HTTPS_PROXY": settings.proxy, "NODE_PATH": "/usr/share/nodejs"}
+        if settings.authority:
+            env["NODE_EXTRA_CA_CERTS"] = str(settings.authority)
         return ["node", str(SOURCES / "client.js"), kind], env
 
     return _steps(command)
@@ -124,28 +124,28 @@ class Toolchains:
                 unfinished.rename(target)
         return target
 
-    def java(self, told: Told) -> tuple[list[str], dict[str, str]]:
+    def java(self, settings: Told) -> tuple[list[str], dict[str, str]]:
         classes = self._built("java-client", "javac", f"-J{_QUICK}", "-d", "{}",
                               str(SOURCES / "Client.java"))
-        host, _, port = told.proxy.rpartition("/")[2].rpartition(":")
+        host, _, port = settings.proxy.rpartition("/")[2].rpartition(":")
         words = ["java", _QUICK, f"-Dhttps.proxyHost={host}", f"-Dhttps.proxyPort={port}"]
-        if told.authority:
-            store = told.folder / "trusted.p12"
-            done = _run(told, "keytool", f"-J{_QUICK}", "-importcert", "-noprompt", "-keystore",
+        if settings.authority:
+            store = settings.folder / "trusted.p12"
+            done = _run(settings, "keytool", f"-J{_QUICK}", "-importcert", "-noprompt", "-keystore",
                         str(store), "-storepass", "changeit", "-alias", "pinfold", "-file",
-                        str(told.authority))
+                        str(settings.authority))
             assert done.returncode == 0, done.stdout + done.stderr
             words += [f"-Djavax.net.ssl.trustStore={store}",
                       "-Djavax.net.ssl.trustStorePassword=changeit"]
         return [*words, "-cp", str(classes), "Client"], {}
 
-    def go(self, told: Told) -> tuple[list[str], dict[str, str]]:
+    def go(self, settings: Told) -> tuple[list[str], dict[str, str]]:
         program = self._built("go-client", "go", "build", "-o", "{}", str(SOURCES / "client.go"),
                               GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off",
                               GOTOOLCHAIN="local")
-        env = {"HTTPS_PROXY": told.proxy}
-        if told.authority:
-            env["SSL_CERT_FILE"] = str(told.authority)
+        env = {"HTTPS_PROXY": settings.proxy}
+        if settings.authority:
+            env["SSL_CERT_FILE"] = str(settings.authority)
         return [str(program)], env
 
     @property
@@ -160,18 +160,18 @@ class Toolchains:
         }
 
 
-def curl(told: Told, base: str, file: Path, steps: list[str]) -> Done:
+def curl(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
     words, files = ["curl", "-q", "-sS", "--max-time", "20"], []
     for number, step in enumerate(steps):
         method, _, path = step.partition(":")
-        files.append(told.folder / f"curl-{number}")
+        files.append(settings.folder / f"curl-{number}")
         words += ["--next", "-sS", "--fail"] if number else ["--fail"]
         words += ["-w", "%{http_code}\n", "-o", str(files[-1])]
-        if told.authority:
-            words += ["--cacert", str(told.authority), "--proxy-cacert", str(told.authority)]
+        if settings.authority:
+            words += ["--cacert", str(settings.authority), "--proxy-cacert", str(settings.authority)]
         words += ["-T", str(file)] if method == "PUT" else []
         words.append(base + path)
-    done = _run(told, *words, HTTPS_PROXY=told.proxy)
+    done = _run(settings, *words, HTTPS_PROXY=settings.proxy)
     if done.returncode:
         return Done(done.returncode, [], done.stderr)
     answers = [answer(made.read_bytes(), int(status))
@@ -179,17 +179,17 @@ def curl(told: Told, base: str, file: Path, steps: list[str]) -> Done:
     return Done(0, answers, done.stderr)
 
 
-def wget(told: Told, base: str, file: Path, steps: list[str]) -> Done:
+def wget(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
     """One process asks for what follows upon each other with one method."""
-    trusted = [f"--ca-certificate={told.authority}"] if told.authority else []
+    trusted = [f"--ca-certificate={settings.authority}"] if settings.authority else []
     found = Done(0, [], "")
-    target = told.folder / "wget"
+    target = settings.folder / "wget"
     for method, group in itertools.groupby(steps, lambda step: step.partition(":")[0]):
         paths = [step.partition(":")[2] for step in group]
         body = ["--method=PUT", f"--body-file={file}"] if method == "PUT" else []
-        done = _run(told, "wget", "--no-config", "-nv", "--no-hsts", "--tries=1", "--timeout=20",
+        done = _run(settings, "wget", "--no-config", "-nv", "--no-hsts", "--tries=1", "--timeout=20",
                     "-x", "-nH", "-P", str(target), "--content-on-error", *trusted, *body,
-                    *[base + path for path in paths], https_proxy=told.proxy)
+                    *[base + path for path in paths], https_proxy=settings.proxy)
         found.said += done.stderr
         if done.returncode:
             found.code = done.returncode

@@ -1,4 +1,4 @@
-"""What a line of the access log says of its request."""
+"""The fields of a line of the access log."""
 
 import time
 from datetime import datetime

@@ -98,8 +98,8 @@ def test_the_build_metric_has_the_version_of_the_compiler(busy):
     built = next(name for name in busy.metrics() if name.startswith("pinfold_build_info{"))
     version = re.search(r'swift_version="([^"]*)"', built)[1]
     assert re.fullmatch(r"\d+\.\d+(\.\d+)?", version)
-    said = subprocess.run(["swift", "--version"], capture_output=True, text=True, timeout=60)
-    assert f"Swift version {version} " in said.stdout
+    result = subprocess.run(["swift", "--version"], capture_output=True, text=True, timeout=60)
+    assert f"Swift version {version} " in result.stdout
 
 
 def test_labels_never_come_from_traffic(gateway, origin):

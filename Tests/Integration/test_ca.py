@@ -25,7 +25,7 @@ def folder(tmp_path) -> Path:
 
 
 def ca(folder: Path, *arguments: str, code: int = 0) -> str:
-    """What a command says, on whichever stream."""
+    """What a command prints, on either stream."""
     done = run_pinfold("ca", *arguments, cwd=folder, XDG_STATE_HOME=str(folder.parent))
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -62,7 +62,7 @@ def verifies(folder: Path, trusted: str, certificate: str, untrusted: str) -> bo
 
 
 def test_init_makes_an_authority_and_a_key_for_its_owner_alone(folder):
-    said = ca(folder, "init")
+    output = ca(folder, "init")
     (made,) = certificates(folder / "ca.pem")
     assert mode(folder / "ca.key") == 0o600
     assert mode(folder / "ca.pem") & 0o022 == 0
@@ -73,8 +73,8 @@ def test_init_makes_an_authority_and_a_key_for_its_owner_alone(folder):
     constraints = made.extensions.get_extension_for_class(x509.BasicConstraints)
     assert constraints.critical
     assert constraints.value.ca
-    assert fingerprint(made) in said
-    assert f"interception: {{ certificate: {folder}/ca.pem, key: {folder}/ca.key }}" in said
+    assert fingerprint(made) in output
+    assert f"interception: {{ certificate: {folder}/ca.pem, key: {folder}/ca.key }}" in output
 
 
 def test_the_key_is_secret_under_any_mask(folder):
@@ -144,13 +144,13 @@ def test_init_follows_no_link(folder):
 def test_show_prints_subject_end_and_fingerprint(folder):
     ca(folder, "init", "--name", "Our CA", "--days", "9")
     (made,) = certificates(folder / "ca.pem")
-    said = ca(folder, "show")
-    assert "subject: CN=Our CA,O=Pinfold\n" in said
-    assert "key: ECDSA P-256\n" in said
+    output = ca(folder, "show")
+    assert "subject: CN=Our CA,O=Pinfold\n" in output
+    assert "key: ECDSA P-256\n" in output
     end = made.not_valid_after_utc.strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert re.search(rf"^valid until: {end} \([89] days\)$", said, re.MULTILINE)
-    assert f"SHA-256 fingerprint: {fingerprint(made)}\n" in said
-    assert "PRIVATE" not in said
+    assert re.search(rf"^valid until: {end} \([89] days\)$", output, re.MULTILINE)
+    assert f"SHA-256 fingerprint: {fingerprint(made)}\n" in output
+    assert "PRIVATE" not in output
 
 
 def test_show_refuses_a_key_that_others_may_read(folder):
@@ -176,13 +176,13 @@ def test_export_gives_the_certificate_in_both_forms_and_never_the_key(folder):
 def test_rotate_makes_an_authority_that_clients_of_the_old_one_accept(folder):
     ca(folder, "init", "--type", "rsa", "--permit", "example.com")
     old, old_key = (folder / "ca.pem").read_bytes(), (folder / "ca.key").read_bytes()
-    said = ca(folder, "rotate", "--days", "5000")
+    output = ca(folder, "rotate", "--days", "5000")
     first, link = certificates(folder / "ca.pem")
     assert (folder / "ca.pem.previous").read_bytes() == old
     assert (folder / "ca.key.previous").read_bytes() == old_key
     assert mode(folder / "ca.key") == mode(folder / "ca.key.previous") == 0o600
     assert not list(folder.glob("*.new"))
-    # Of the old one's kind and with its limits, unless told otherwise.
+    # Of the old one's kind and with its limits, unless options say otherwise.
     assert isinstance(key(folder / "ca.key"), rsa.RSAPrivateKey)
     (before,) = certificates(folder / "ca.pem.previous")
     for one in (first, link):
@@ -193,7 +193,7 @@ def test_rotate_makes_an_authority_that_clients_of_the_old_one_accept(folder):
     assert days(first) == 5001
     # The link ends with the old authority.
     assert link.not_valid_after_utc == before.not_valid_after_utc
-    assert before.not_valid_after_utc.strftime("%Y-%m-%dT%H:%M:%SZ") in said
+    assert before.not_valid_after_utc.strftime("%Y-%m-%dT%H:%M:%SZ") in output
     assert verifies(folder, "ca.pem.previous", "ca.pem", "ca.pem")
     assert "also accepted by clients that trust the previous CA" in ca(folder, "show")
 
@@ -237,10 +237,10 @@ def test_an_authority_without_a_readable_end_is_refused(folder):
 def test_init_makes_what_a_configuration_names_once(folder):
     (folder / "etc").mkdir()
     (folder / "etc/c.yaml").write_text("interception: { certificate: our.pem, key: our.key }\n")
-    said = ca(folder, "init", "--if-missing", "--config", "etc/c.yaml")
+    output = ca(folder, "init", "--if-missing", "--config", "etc/c.yaml")
     made = (folder / "etc/our.pem").read_bytes()
     assert mode(folder / "etc/our.key") == 0o600
-    assert str(folder / "etc/our.pem") in said
+    assert str(folder / "etc/our.pem") in output
     assert ca(folder, "init", "--if-missing", "--config", "etc/c.yaml") == ""
     assert (folder / "etc/our.pem").read_bytes() == made
     assert "already exists" in ca(folder, "init", "--config", "etc/c.yaml", code=1)

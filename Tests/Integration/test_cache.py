@@ -1,4 +1,4 @@
-"""The shared cache, seen from outside (RFC 9111), and what Cache-Status says (RFC 9211)."""
+"""The shared cache, seen from outside (RFC 9111), and Cache-Status (RFC 9211)."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_every_framing_is_stored_whole(through, coding):
 
 @pytest.mark.ways("reverse", "forward")
 def test_what_ends_with_the_connection_is_not_stored(through):
-    """In clear text it cannot be told from what was cut off."""
+    """In clear text it cannot be distinguished from what was cut off."""
     there = through.origin(lambda _: reply(
         b"whole?", "200 OK", FRESH, "Connection: close", length=False))
     running = through.gateway()
@@ -577,7 +577,7 @@ def test_get_is_not_answered_from_a_head(through):
     (["Cache-Control: no-store"], {}, "no-store"), (["Cache-Control: private"], {}, "private"),
     (["Vary: *"], {}, "vary-any"), ([], {"Authorization": "mine"}, "authorization")])
 def test_a_304_is_reported_as_stored_only_if_it_is(through, update, asked, expected):
-    """RFC 9211 §2.6; otherwise `detail` says why not."""
+    """RFC 9211 §2.6; otherwise `detail` has the reason."""
     def handler(seen: Request) -> bytes:
         if seen.get("if-none-match"):
             return reply(b"", "304 Not Modified", 'ETag: "a"', *update, length=False)

@@ -88,10 +88,10 @@ def test_a_crowd_asks_the_origin_once(through, size):
         responses = [wire.read() for wire in wires]
     assert len(there.asked) == 1
     assert all(response.body == body for response in responses)
-    said = [response.cache_status for response in responses]
-    assert all(one["fwd"] == "uri-miss" for one in said)
-    assert sum("stored" in one for one in said) == 1
-    assert sum("collapsed" in one for one in said) == CROWD - 1
+    statuses = [response.cache_status for response in responses]
+    assert all(one["fwd"] == "uri-miss" for one in statuses)
+    assert sum("stored" in one for one in statuses) == 1
+    assert sum("collapsed" in one for one in statuses) == CROWD - 1
     assert running.metric("pinfold_http_requests_total", cache="collapsed") == CROWD - 1
 
 

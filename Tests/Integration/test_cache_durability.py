@@ -36,7 +36,7 @@ def check(response, target: str) -> None:
 
 
 def storm(running: Gateway, url, stop: threading.Event, problems: list, count: list[int]) -> None:
-    """Fetches over and over until told to stop or the gateway goes away."""
+    """Fetches over and over until it is stopped or the gateway goes away."""
     picked = random.Random()
     while not stop.is_set():
         try:
@@ -327,7 +327,7 @@ def test_a_full_disk_turns_the_disk_tier_off(gateway, origin):
             assert wire.ask(request(there.url(f"/{number}"))).body == random.Random(
                 f"/{number}").randbytes(50_000)
     until(lambda: running.metric("pinfold_cache_disk_state", state="failed") == 1,
-          "a metric says so")
+          "a metric shows it")
 
 
 def test_two_gateways_on_one_cache_folder_both_serve(gateway, origin, workspace):

@@ -1,4 +1,4 @@
-"""What is stored, and what is said of it, while the cache is busy."""
+"""What is stored, and what Cache-Status reports of it, while the cache is busy."""
 
 from __future__ import annotations
 
@@ -178,10 +178,10 @@ def test_of_those_who_waited_in_vain_one_response_is_stored(gateway, scripted_or
     wires = [running.wire() for _ in range(5)]
     for wire in wires:
         wire.send(request(url))
-    said = [wire.read().cache_status for wire in wires]
+    statuses = [wire.read().cache_status for wire in wires]
     assert asked == 6
-    assert sum("stored" in one for one in said) == 1
-    assert [one["detail"] for one in said if "stored" not in one] == ["duplicate"] * 4
+    assert sum("stored" in one for one in statuses) == 1
+    assert [one["detail"] for one in statuses if "stored" not in one] == ["duplicate"] * 4
     assert running.metric(STORES) == 1
     assert "hit" in running.get(url).cache_status
     release.set()

@@ -17,7 +17,7 @@ SUITES = ["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"]
 
 @pytest.fixture
 def there(origin, pki):
-    """A server that says which suite was agreed on."""
+    """A server that answers with the suite that was agreed on."""
     def make(version):
         context = pki.intermediate.issue(HOST, OTHER).server_context(version, version)
         made = origin(lambda _: reply(

@@ -1,4 +1,4 @@
-"""What the client's commands are told and cannot do, and how they say so."""
+"""Arguments that the client's commands refuse, and their errors."""
 
 from __future__ import annotations
 

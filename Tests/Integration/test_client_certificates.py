@@ -47,7 +47,7 @@ def client(authority, name, **options):
 
 @pytest.fixture
 def serve(origin, pki):
-    """A server that asks for certificates of `other_root`, and says whose it was shown."""
+    """A server that asks for certificates of `other_root`, and answers whose it was shown."""
     def make(verify=ssl.CERT_REQUIRED, version=None, cached=False, before=lambda: None):
         context = pki.intermediate.issue(HOST, OTHER).server_context(
             *[VERSIONS[version]] * 2 if version else [])
@@ -178,7 +178,7 @@ def test_a_broken_new_file_leaves_the_old_one_in_force(gateway, pki, files, serv
     assert running.metric("pinfold_config_last_reload_successful") == 0
     assert ask(running, there).body == b"gateway-old"
     files.certificate.unlink()
-    until(lambda: running.log().count("cannot be used") > 1, "the missing file is told of")
+    until(lambda: running.log().count("cannot be used") > 1, "the missing file is logged")
     assert ask(running, there).body == b"gateway-old"
     files.hold(old)
     until(lambda: running.metric("pinfold_config_last_reload_successful") == 1, "all is well")

@@ -30,18 +30,18 @@ def md5(text: str) -> str:
 
 def proves(answer: str, realm: str, nonce: str) -> bool:
     """Whether a Digest answer proves that its sender knows Ann's password."""
-    said = {name: quoted or bare for name, quoted, bare in
-            re.findall(r'(\w+)=(?:"([^"]*)"|([^," ]+))', answer.removeprefix("Digest "))}
-    middle = f":{said['nc']}:{said['cnonce']}:{said['qop']}" if "qop" in said else ""
+    given = {name: quoted or bare for name, quoted, bare in
+             re.findall(r'(\w+)=(?:"([^"]*)"|([^," ]+))', answer.removeprefix("Digest "))}
+    middle = f":{given['nc']}:{given['cnonce']}:{given['qop']}" if "qop" in given else ""
     expected = md5(f"{md5(f'ann:{realm}:secret')}:{nonce}{middle}:{md5('GET:/')}")
-    return said["response"] == expected and said["nonce"] == nonce
+    return given["response"] == expected and given["nonce"] == nonce
 
 
 def guarded(challenge: str, *, realm: str = "", nonce: str = "") -> Callable[[Request], bytes]:
     def answer(request: Request) -> bytes:
-        said = request.get("authorization")
+        field = request.get("authorization")
         right = "Basic YW5uOnNlY3JldA=="
-        if said == right if challenge.startswith("Basic") else said and proves(said, realm, nonce):
+        if field == right if challenge.startswith("Basic") else field and proves(field, realm, nonce):
             return reply(b"welcome")
         return reply(b"who?", "401 Who", f"WWW-Authenticate: {challenge}")
 

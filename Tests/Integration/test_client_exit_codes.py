@@ -66,10 +66,10 @@ def test_tls_has_curls_codes(origin: Callable, scripted_origin: Callable, pki, t
     no_certificates.write_text("none")
     compare(77, ["--cacert", no_certificates, url])
     # What answers a ClientHello in clear text, and what closes.
-    for said in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b""):
-        def answer(connection, said=said) -> None:
+    for sent in (b"HTTP/1.1 400 Bad Request\r\n\r\n", b""):
+        def answer(connection, sent=sent) -> None:
             connection._more()
-            connection.send(said)
+            connection.send(sent)
         compare(35, [f"https://127.0.0.1:{scripted_origin(answer).port}/"])
 
 

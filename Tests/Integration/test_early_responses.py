@@ -79,7 +79,7 @@ def test_the_response_is_not_held_back(gateway, scripted_origin):
         response = wire.read_final()
         assert (response.status, response.body) == (200, b"early")
         wire.send(b"67890")
-        assert wire.ended(), "what the response said of the connection holds"
+        assert wire.ended(), "the connection field of the response holds"
     server.has_read(b"1234567890")
 
 

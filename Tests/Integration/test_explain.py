@@ -1,4 +1,4 @@
-"""`pinfold explain`: what it says becomes of a request is what becomes of it. Every kind of
+"""`pinfold explain`: what it shows for a request is what the gateway does. Every kind of
 configuration with every kind of request is in test_explain_table.py."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def sentence(refusal: dict) -> str:
 
 
 CASES = {
-    "nothing said": ({}, "clear text", "relayed unread"),
+    "no settings": ({}, "clear text", "relayed unread"),
     "pinned": ({"pinsets": ["wanted"], "upgrade": "none"}, "403 clear-text-refused",
                "403 tunnel-refused"),
     "upgraded": ({"pinsets": ["wanted"], "upgrade": "https"}, "upgraded", "403 tunnel-refused"),
@@ -72,19 +72,19 @@ def test_the_explanation_of_a_request_is_what_the_gateway_does(gateway, origin, 
     config = configuration(pki, entry)
     running = gateway(config)
     url = f"http://{HOST}:{there.port}/"
-    _, said = explained(tmp_path, config, url)
-    assert clear in said["a request with the full URL"]
+    _, shown = explained(tmp_path, config, url)
+    assert clear in shown["a request with the full URL"]
     answer = running.ask(request(url, Connection="close", Accept="application/json"))
-    if "refused: " in said["a request with the full URL"]:
+    if "refused: " in shown["a request with the full URL"]:
         problem = answer.json()
-        assert said["a request with the full URL"] == (
+        assert shown["a request with the full URL"] == (
             f"refused: {answer.status} {problem['reason']}: {problem['message']}")
     else:
         assert answer.status == (502 if clear == "upgraded" else 200)
-    _, said = explained(tmp_path, config, f"https://{HOST}:{there.port}/")
+    _, shown = explained(tmp_path, config, f"https://{HOST}:{there.port}/")
     name = f"CONNECT {HOST}:{there.port}"
-    assert tunnel in said[name]
-    if "refused: " not in said[name]:
+    assert tunnel in shown[name]
+    if "refused: " not in shown[name]:
         wire, answer = running.connect(f"{HOST}:{there.port}")
         with wire:
             assert answer.status == 200
@@ -92,92 +92,92 @@ def test_the_explanation_of_a_request_is_what_the_gateway_does(gateway, origin, 
     answer = running.ask(
         f"CONNECT {HOST}:{there.port} HTTP/1.1\r\nHost: {HOST}\r\n"
         "Accept: application/json\r\nConnection: close\r\n\r\n")
-    assert said[name] == f"refused: 403 {answer.json()['reason']}: {answer.json()['message']}"
+    assert shown[name] == f"refused: 403 {answer.json()['reason']}: {answer.json()['message']}"
 
 
 def test_the_entry_its_pinsets_and_the_cache_are_named(pki, tmp_path):
     config = configuration(pki, {"name": "api", "upgrade": "https", "pinsets": ["wanted"],
                                  "cache": {"store": False}})
     config["pinsets"]["wanted"] |= {"expires": "2999-01-01", "enforce": False}
-    code, said = explained(tmp_path, config, f"http://{HOST}/path?query")
+    code, shown = explained(tmp_path, config, f"http://{HOST}/path?query")
     assert code == 0
-    assert said["entry"] == "hosts[0] (api), by the pattern localhost"
-    assert said["pinset"] == (
+    assert shown["entry"] == "hosts[0] (api), by the pattern localhost"
+    assert shown["pinset"] == (
         "wanted (mode publicKey, 2 pins, report only, expires 2999-01-01T00:00:00Z)")
-    assert said["a request with the full URL"] == "upgraded: sent as verified TLS to port 443"
-    assert said["cache"] == "not used: the entry has cache.store: false"
-    code, said = explained(tmp_path, config, "http://elsewhere.test/", *PUBLIC)
-    assert said["entry"] == "none applies (default)"
-    assert said["pinsets"] == "none"
-    assert said["cache"].startswith("used: ")
+    assert shown["a request with the full URL"] == "upgraded: sent as verified TLS to port 443"
+    assert shown["cache"] == "not used: the entry has cache.store: false"
+    code, shown = explained(tmp_path, config, "http://elsewhere.test/", *PUBLIC)
+    assert shown["entry"] == "none applies (default)"
+    assert shown["pinsets"] == "none"
+    assert shown["cache"].startswith("used: ")
 
 
 def test_what_is_refused_does_not_use_the_cache(pki, tmp_path):
     refused = configuration(pki, {"pinsets": ["wanted"], "upgrade": "none"})
-    code, said = explained(tmp_path, refused, f"http://{HOST}/")
-    assert (code, said["cache"]) == (1, "not used: no request gets as far as the cache")
+    code, shown = explained(tmp_path, refused, f"http://{HOST}/")
+    assert (code, shown["cache"]) == (1, "not used: no request gets as far as the cache")
     # With https:// the same host is asked for its responses, and they are stored.
-    code, said = explained(tmp_path, refused, f"https://{HOST}/")
-    assert code == 0 and said["cache"].startswith("used: ")
-    code, said = explained(
+    code, shown = explained(tmp_path, refused, f"https://{HOST}/")
+    assert code == 0 and shown["cache"].startswith("used: ")
+    code, shown = explained(
         tmp_path, configuration(pki), "http://a.test/", "--client", "192.0.2.1", *PUBLIC)
-    assert (code, said["cache"]) == (1, "not used: the client is refused")
+    assert (code, shown["cache"]) == (1, "not used: the client is refused")
     # The name is resolved only once no stored response can be used.
-    code, said = explained(tmp_path, configuration(pki), "http://no-such-name.invalid/")
-    assert code == 1 and "502 dns-nxdomain" in said["a request with the full URL"]
-    assert said["cache"] == "used: stored responses may be served, although no connection is made"
+    code, shown = explained(tmp_path, configuration(pki), "http://no-such-name.invalid/")
+    assert code == 1 and "502 dns-nxdomain" in shown["a request with the full URL"]
+    assert shown["cache"] == "used: stored responses may be served, although no connection is made"
 
 
 def test_one_pin_is_not_counted_in_the_plural(pki, tmp_path):
     config = configuration(pki, {"pinsets": ["wanted"], "upgrade": "https"})
     config["pinsets"]["wanted"]["pins"] = WRONG[:1]
-    _, said = explained(tmp_path, config, f"http://{HOST}/")
-    assert said["pinset"] == "wanted (mode publicKey, 1 pin, enforced)"
+    _, shown = explained(tmp_path, config, f"http://{HOST}/")
+    assert shown["pinset"] == "wanted (mode publicKey, 1 pin, enforced)"
 
 
 @pytest.mark.parametrize(("client", "served"), [("127.0.0.9", True), ("192.0.2.1", False)])
 def test_the_client_is_checked(pki, tmp_path, client, served):
-    code, said = explained(
+    code, shown = explained(
         tmp_path, configuration(pki), "http://a.test/", "--client", client, *PUBLIC)
     assert code == (0 if served else 1)
-    assert ("served" in said["client"]) == served
-    assert ("403 client-not-allowed" in said["client"]) != served
+    assert ("served" in shown["client"]) == served
+    assert ("403 client-not-allowed" in shown["client"]) != served
 
 
 def test_intercepted_hosts_are_shown(pki, tmp_path):
     config = configuration(
         pki, {"pinsets": ["wanted"], "upgrade": "https"}, interception=pki.interception.section)
-    _, said = explained(tmp_path, config, f"https://{HOST}/")
-    assert said[f"CONNECT {HOST}:443"].startswith("intercepted: ")
+    _, shown = explained(tmp_path, config, f"https://{HOST}/")
+    assert shown[f"CONNECT {HOST}:443"].startswith("intercepted: ")
     config["hosts"][0] |= {"intercept": True, "tunnel": "pass"}
     done = run_pinfold("explain", f"https://{HOST}/", "--config",
                        str(tmp_path / "explained.yaml"))
     assert "CONNECT localhost:443: intercepted: " in done.stdout
-    _, said = explained(tmp_path, config, f"https://{HOST}/")
-    assert "relayed unread" in said[f"CONNECT {HOST}:443"]
+    _, shown = explained(tmp_path, config, f"https://{HOST}/")
+    assert "relayed unread" in shown[f"CONNECT {HOST}:443"]
     config["hosts"][0] |= {"tunnel": "inspect", "tls13Tunnel": "probe"}
-    _, said = explained(tmp_path, config, f"https://{HOST}/")
-    assert said[f"CONNECT {HOST}:443"] == (
+    _, shown = explained(tmp_path, config, f"https://{HOST}/")
+    assert shown[f"CONNECT {HOST}:443"] == (
         "intercepted; inspected if the client keeps rejecting certificates; TLS 1.3 there: another "
         "connection to the same address is verified")
 
 
 def test_inspected_hosts_are_shown(pki, tmp_path):
     config = configuration(pki, {"pinsets": ["wanted"], "tunnel": "inspect"})
-    _, said = explained(tmp_path, config, f"https://{HOST}/")
-    assert said[f"CONNECT {HOST}:443"] == (
+    _, shown = explained(tmp_path, config, f"https://{HOST}/")
+    assert shown[f"CONNECT {HOST}:443"] == (
         "inspected: relayed unread once the server is verified; TLS 1.3: refused")
 
 
 @pytest.mark.parametrize("url", ["http://169.254.169.254/", "https://10.0.0.1/"])
 def test_a_refused_destination_is_explained_in_the_words_of_the_reply(gateway, tmp_path, url):
     config: dict = {}
-    code, said = explained(tmp_path, config or {"workers": 1}, url)
+    code, shown = explained(tmp_path, config or {"workers": 1}, url)
     assert code == 1
     answer = gateway(config).ask(
         request(url, Connection="close", Accept="application/json")).json()
-    assert answer["message"] in said["destination"]
-    assert f"403 {answer['reason']}: {answer['message']}" in said["a request with the full URL"]
+    assert answer["message"] in shown["destination"]
+    assert f"403 {answer['reason']}: {answer['message']}" in shown["a request with the full URL"]
 
 
 @pytest.mark.parametrize("kind", ["right", "wrong pin", "reported", "untrusted"])
@@ -190,17 +190,17 @@ def test_the_live_server_is_verified_as_by_the_gateway(gateway, origin, pki, tmp
     if kind == "reported":
         config["pinsets"]["wanted"]["enforce"] = False
     url = f"http://{HOST}:{there.port}/"
-    code, said = explained(tmp_path, config, url, "--connect")
+    code, shown = explained(tmp_path, config, url, "--connect")
     answer = gateway(config).ask(request(url, Connection="close", Accept="application/json"))
     if kind in ("right", "reported"):
         assert code == 0
-        assert said["server"].startswith("trusted (TLS 1.")
+        assert shown["server"].startswith("trusted (TLS 1.")
         assert answer.status == 200
-        assert ("reported only" in said) == (kind == "reported")
+        assert ("reported only" in shown) == (kind == "reported")
     else:
         assert code == 1
         problem = answer.json()
-        assert said["server"] == (
+        assert shown["server"] == (
             f"refused: {answer.status} {problem['reason']}: {problem['message']}")
 
 
@@ -237,7 +237,7 @@ def test_json_and_text_agree(pki, tmp_path, case, scheme):
     entry, _, _ = CASES[case]
     config = configuration(pki, {**entry, "name": "api"} if entry else None)
     url = f"{scheme}://{HOST}:8443/"
-    code, said = explained(tmp_path, config, url, "--client", "127.0.0.1")
+    code, shown = explained(tmp_path, config, url, "--client", "127.0.0.1")
     same, found = explain_json(tmp_path, url, "--client", "127.0.0.1")
     assert same == code == (found["verdict"] == "refused")
     assert all(value is None or isinstance(value, TYPES[name]) for name, value in found.items())
@@ -251,7 +251,7 @@ def test_json_and_text_agree(pki, tmp_path, case, scheme):
         assert one == {"name": "wanted", "mode": "publicKey", "pins": 2, "state": "enforced",
                        "expires": None}
     assert found["destination"] == {
-        "verdict": "by-address", "address": None, "detail": said["destination"]}
+        "verdict": "by-address", "address": None, "detail": shown["destination"]}
     assert found["addresses"] == [
         {"address": address, "allowed": True, "status": None, "reason": None, "detail": None}
         for address in ("::1", "127.0.0.1")]
@@ -259,11 +259,11 @@ def test_json_and_text_agree(pki, tmp_path, case, scheme):
     assert [one["asking"] for one in found["ways"]] == (
         ["connect", "absolute"] if scheme == "https" else ["absolute"])
     for one in found["ways"]:
-        text = said[ways[one["asking"]]]
+        text = shown[ways[one["asking"]]]
         assert text == (sentence(one) if one["way"] == "refused" else one["detail"])
         assert one["port"] == (8443 if one["way"] == "upgrade" else None)
         assert one["listener"] is None
-    assert said["cache"].endswith(": " + found["cache"]["detail"])
+    assert shown["cache"].endswith(": " + found["cache"]["detail"])
     # A request that is refused, or that a tunnel carries, does not reach the cache.
     assert found["cache"]["takesPart"] is any(
         one["way"] in ("verified", "upgrade", "clear-text") for one in found["ways"])
@@ -275,11 +275,11 @@ def test_json_of_refused_clients_expired_pinsets_and_addresses(pki, tmp_path):
                                  "tls13Tunnel": "probe", "cache": {"store": False}})
     config["pinsets"]["wanted"]["expires"] = "2020-01-01"
     config["hosts"][0]["match"] = ["10.0.0.1"]
-    code, said = explained(tmp_path, config, "https://10.0.0.1/", "--client", "192.0.2.7")
+    code, shown = explained(tmp_path, config, "https://10.0.0.1/", "--client", "192.0.2.7")
     same, found = explain_json(tmp_path, "https://10.0.0.1/", "--client", "192.0.2.7")
     assert code == same == 1 and found["verdict"] == "refused"
     assert found["client"]["served"] is False
-    assert said["client"] == f"192.0.2.7 is {sentence(found['client'])}"
+    assert shown["client"] == f"192.0.2.7 is {sentence(found['client'])}"
     assert found["pinsets"][0]["state"] == "expired"
     assert found["pinsets"][0]["expires"] == "2020-01-01T00:00:00Z"
     assert found["destination"]["verdict"] == "refused"
@@ -296,20 +296,20 @@ def test_json_of_a_live_server(origin, pki, tmp_path, kind):
     if kind == "not-asked":
         config["hosts"][0] |= {"upgrade": "none", "clearText": "allow"}
     url = f"http://{HOST}:{1 if kind == 'unreachable' else there.port}/"
-    code, said = explained(tmp_path, config, url, "--connect")
+    code, shown = explained(tmp_path, config, url, "--connect")
     same, found = explain_json(tmp_path, url, "--connect")
     server = found["server"]
     assert same == code == (1 if kind in ("refused", "unreachable") else 0)
     assert server["verdict"] == kind
     if kind == "trusted":
-        assert said["server"] == f"trusted (TLS {server['version']})"
+        assert shown["server"] == f"trusted (TLS {server['version']})"
         assert server["address"]["verdict"] == "allowed"
-        assert said["connected to"] == server["address"]["address"]
+        assert shown["connected to"] == server["address"]["address"]
         assert [(one["pinset"], one["reason"]) for one in server["reported"]] == [
             ("wanted", "tls-no-pin-matches")]
-        assert said["reported only"] == server["reported"][0]["detail"]
+        assert shown["reported only"] == server["reported"][0]["detail"]
     elif kind == "refused":
-        assert said["server"] == sentence(server)
+        assert shown["server"] == sentence(server)
         assert server["reason"] == "tls-self-signed"
     elif kind == "unreachable":
-        assert said["server"] == server["detail"] and server["address"] is None
+        assert shown["server"] == server["detail"] and server["address"] is None

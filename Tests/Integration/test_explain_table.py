@@ -141,8 +141,8 @@ def test_the_explanation_of_a_request_is_what_the_gateway_answers(
             url = f"{scheme}://{host}:{port}/"
             if scheme == "http" and host in upgraded:
                 url = f"{scheme}://{host}:{servers.secure}/"
-            code, said = explained(running, url, "--client", "127.0.0.1")
-            found = {way["asking"]: way["reason"] for way in said["ways"]}
+            code, shown = explained(running, url, "--client", "127.0.0.1")
+            found = {way["asking"]: way["reason"] for way in shown["ways"]}
             real = {"absolute": refusal(running.ask(
                 request(url, Connection="close", Accept="application/json")))}
             if scheme == "https":
@@ -157,10 +157,10 @@ def test_the_gateways_own_listeners_are_recognized(gateway, dns):
     running = gateway({**access(LOOPBACK), "listeners": [
         {"name": "proxy", "address": f"127.0.0.1:{port}"}]})
     url = f"http://{HOST}:{port}/"
-    code, said = explained(running, url)
+    code, shown = explained(running, url)
     answer = running.ask(request(url, Connection="close", Accept="application/json"))
     assert code == 1
-    assert said["ways"][0]["reason"] == refusal(answer) == "own-listener-refused"
+    assert shown["ways"][0]["reason"] == refusal(answer) == "own-listener-refused"
 
 
 def test_a_reverse_listener_leads_to_its_upstream_alone(gateway, servers, pki, dns):
@@ -170,12 +170,12 @@ def test_a_reverse_listener_leads_to_its_upstream_alone(gateway, servers, pki, d
         "listeners": [{"name": "front", "address": "127.0.0.1:0", "kind": "reverse",
                        "upstream": f"https://{HOST}:{servers.secure}"}]})
     assert running.get("/", "front").status == 200
-    code, said = explained(running, f"https://{HOST}:{servers.secure}/")
+    code, shown = explained(running, f"https://{HOST}:{servers.secure}/")
     assert code == 0
-    assert [(one["asking"], one["listener"], one["way"]) for one in said["ways"]] == [
+    assert [(one["asking"], one["listener"], one["way"]) for one in shown["ways"]] == [
         ("reverse", "front", "verified")]
-    code, said = explained(running, f"https://{OTHER}:{servers.secure}/")
-    assert code == 1 and said["ways"] == []
+    code, shown = explained(running, f"https://{OTHER}:{servers.secure}/")
+    assert code == 1 and shown["ways"] == []
 
 
 @pytest.mark.parametrize("allowed", [True, False])
@@ -184,8 +184,8 @@ def test_nothing_is_connected_to_that_is_denied(gateway, origin, pki, dns, allow
     there = origin(lambda _: reply(b"answer"), tls=leaf.server_context())
     running = gateway({"tls": {"roots": [str(pki.root.pem_file)]}, **access(
         LOOPBACK, [] if allowed else ["127.0.0.1"])})
-    code, said = explained(running, f"https://{HOST}:{there.port}/", "--connect")
-    assert said["server"]["verdict"] == ("trusted" if allowed else "not-asked")
+    code, shown = explained(running, f"https://{HOST}:{there.port}/", "--connect")
+    assert shown["server"]["verdict"] == ("trusted" if allowed else "not-asked")
     assert code == (0 if allowed else 1)
     assert there.accepted == (1 if allowed else 0)
 
@@ -193,13 +193,13 @@ def test_nothing_is_connected_to_that_is_denied(gateway, origin, pki, dns, allow
 def test_the_addresses_are_those_that_the_gateway_finds(gateway, dns):
     running = gateway(access([], ["192.0.2.0/24"]))
     dns.set(BOTH, "192.0.2.1", "127.0.0.1", "192.0.32.1")
-    code, said = explained(running, f"https://{BOTH}/")
+    code, shown = explained(running, f"https://{BOTH}/")
     assert code == 0
-    assert [(one["address"], one["reason"]) for one in said["addresses"]] == [
+    assert [(one["address"], one["reason"]) for one in shown["addresses"]] == [
         ("192.0.2.1", "destination-refused"), ("127.0.0.1", "destination-refused"),
         ("192.0.32.1", None)]
     # What is named in place of a lookup is not looked up.
     asked = dns.asked(OTHER)
-    code, said = explained(running, f"https://{OTHER}/", "--address", "192.0.2.7")
+    code, shown = explained(running, f"https://{OTHER}/", "--address", "192.0.2.7")
     assert code == 1 and dns.asked(OTHER) == asked
-    assert [one["address"] for one in said["addresses"]] == ["192.0.2.7"]
+    assert [one["address"] for one in shown["addresses"]] == ["192.0.2.7"]

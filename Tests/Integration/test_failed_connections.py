@@ -1,4 +1,4 @@
-"""A refused CONNECT and a connection that fails are told with the server's name, port and address:
+"""A refused CONNECT and a connection that fails are reported with the server's name, port and address:
 in the operational log, in the access log and, where the client named the server, in the reply."""
 
 from __future__ import annotations

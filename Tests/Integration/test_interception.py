@@ -343,19 +343,19 @@ def test_one_command_makes_an_authority_and_intercepts_with_it(workspace, pki, t
     state, script = workspace / "state", Path(__file__).parents[2] / "deploy/run"
     proxy = f"127.0.0.1:{free_port()}"
     (workspace / "c.yaml").write_text("access: { connectPorts: any }")
-    with (workspace / "said").open("wb") as said:
+    with (workspace / "output").open("wb") as output:
         process = subprocess.Popen(
             [script, "--config", workspace / "c.yaml", "--intercept", "127.0.0.1", "--listen", proxy,
              "--admin", "127.0.0.1:0", "--roots", pki.root.pem_file, "--workers", "1",
              "--allow-destination", "127.0.0.0/8"],
-            stdout=said, stderr=said, stdin=subprocess.DEVNULL,
+            stdout=output, stderr=output, stdin=subprocess.DEVNULL,
             env=os.environ | {"XDG_STATE_HOME": str(state), "PINFOLD_BINARY": str(BINARY)})
     try:
-        until(lambda: "listener=forward" in (workspace / "said").read_text(), "listening")
+        until(lambda: "listener=forward" in (workspace / "output").read_text(), "listening")
         done = subprocess.run(
             ["curl", "-sS", "--proxy", f"http://{proxy}", "--cacert", state / "pinfold/ca.pem",
              f"https://127.0.0.1:{there.port}/"], capture_output=True, text=True, timeout=30)
-        assert done.stdout == "GET ", done.stderr + (workspace / "said").read_text()
+        assert done.stdout == "GET ", done.stderr + (workspace / "output").read_text()
         assert (state / "pinfold/ca.key").stat().st_mode & 0o077 == 0
     finally:
         process.terminate()

@@ -112,21 +112,21 @@ def test_a_handshake_for_another_name_is_ended(running, there, pki, name):
     assert running.metric("pinfold_client_tls_failures_total") == failures + 1
 
 
-def s_client(running, there, pki, *arguments: str, said: str = "Q\n") -> str:
+def s_client(running, there, pki, *arguments: str, sent: str = "Q\n") -> str:
     done = subprocess.run(
         ["openssl", "s_client", "-proxy", "%s:%d" % running.proxy, "-connect",
          f"{HOST}:{there.port}", "-servername", HOST, "-CAfile", str(pki.interception.file),
-         *arguments], input=said, capture_output=True, text=True, timeout=30)
+         *arguments], input=sent, capture_output=True, text=True, timeout=30)
     return done.stdout + done.stderr
 
 
 def test_renegotiation_inside_is_refused(running, there, pki):
-    assert "no renegotiation" in s_client(running, there, pki, "-tls1_2", said="R\n")
+    assert "no renegotiation" in s_client(running, there, pki, "-tls1_2", sent="R\n")
 
 
 def test_no_early_data_is_offered_inside(running, there, pki):
     asked = f"GET / HTTP/1.1\r\nHost: {HOST}:{there.port}\r\nConnection: close\r\n\r\n"
-    assert "Max Early Data: 0" in s_client(running, there, pki, "-ign_eof", said=asked)
+    assert "Max Early Data: 0" in s_client(running, there, pki, "-ign_eof", sent=asked)
 
 
 def test_no_client_connection_is_left(running):

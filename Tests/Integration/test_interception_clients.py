@@ -1,4 +1,4 @@
-"""Real clients in intercepted tunnels, each told of proxy and authority as its users tell it."""
+"""Real clients in intercepted tunnels, each with proxy and authority configured as its users do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import pytest
 from support.interception import HOST, OTHER, nobody_is_connected
 from support.origin import HTTPOrigin, reply
-from support.programs import Done, Program, Told, Toolchains, answer
+from support.programs import Done, Program, Settings, Toolchains, answer
 
 LARGE = os.urandom(3 << 20)
 UPLOAD = os.urandom(3 << 20)
@@ -73,10 +73,10 @@ def there(origin, pki) -> HTTPOrigin:
 
 def test_a_client_asks_on_one_connection(
         running, there, authority, workspace, upload, name, program):
-    settings = Told(workspace, running.proxy_url, authority.file)
+    settings = Settings(workspace, running.proxy_url, authority.file)
     steps = ["GET:/one", "GET:/two", "GET:/large", "PUT:/upload", "GET:/after"]
     done = program(settings, f"https://{HOST}:{there.port}", upload, steps)
-    assert done.code == 0, done.said
+    assert done.code == 0, done.output
     assert done.answers == [
         answer(b"answer to /one"), answer(b"answer to /two"), answer(LARGE),
         answer(UPLOAD[::-1]), answer(b"answer to /after")]
@@ -100,19 +100,19 @@ def failed(program: Program, *arguments) -> Done:
 def test_a_client_gets_an_error_for_a_bad_certificate_of_the_server(
         running, origin, pki, authority, workspace, upload, name, program):
     there = origin(lambda _: reply(b"here"), tls=pki.intermediate.issue(OTHER).server_context())
-    settings = Told(workspace, running.proxy_url, authority.file)
+    settings = Settings(workspace, running.proxy_url, authority.file)
     done = failed(program, settings, f"https://{HOST}:{there.port}", upload)
-    assert re.search(ERRORS[name][0], done.said, re.S), done.said
+    assert re.search(ERRORS[name][0], done.output, re.S), done.output
     assert running.wait_access(1)[0]["reason"] == "tls-host-mismatch"
     assert there.application_bytes == b""
 
 
 def test_a_client_that_does_not_know_the_authority_gives_up(
         running, there, workspace, upload, name, program):
-    settings = Told(workspace, running.proxy_url)
+    settings = Settings(workspace, running.proxy_url)
     done = failed(program, settings, f"https://{HOST}:{there.port}", upload)
     _, error, tells = ERRORS[name]
-    assert re.search(error, done.said, re.S), done.said
+    assert re.search(error, done.output, re.S), done.output
     nobody_is_connected(running)
     assert there.requests == []
     assert running.metric("pinfold_tunnels_intercepted_total") == 1
@@ -131,7 +131,7 @@ SIGNS = {"curl": r"alert unknown_ca", "go": r"alert bad_certificate",
 
 def test_a_client_that_gives_up_is_logged_and_counted(
         running, there, workspace, upload, name, program):
-    settings = Told(workspace, running.proxy_url)
+    settings = Settings(workspace, running.proxy_url)
     failed(program, settings, f"https://{HOST}:{there.port}", upload)
     sign = SIGNS.get(name, r"(alert \w+|closed after the (certificate|handshake.*))")
     line = running.wait_log(rf"(does not accept|gave up).*sign=\"?{sign}")

@@ -161,10 +161,10 @@ def test_a_first_message_with_many_extensions_is_answered(running, there, inside
 
 
 STRAYS = {
-    "a first message that says it has 130 KB": record(b"\x01\x01\xfb\xd0"),
-    "one that says so in records of one byte": in_records(b"\x01\x01\xfb\xd0", 1),
+    "a first message with a length of 130 KB": record(b"\x01\x01\xfb\xd0"),
+    "the same in records of one byte": in_records(b"\x01\x01\xfb\xd0", 1),
     "one of more than a record": in_records(b"\x01\x00\x40\x01" + bytes(16_385), 16_384),
-    "the longest that can be said": record(b"\x01\xff\xff\xff"),
+    "the longest possible length": record(b"\x01\xff\xff\xff"),
     "another message first": record(b"\x10\x00\x00\x03\x01\x02\x03"),
     "a record that is too long": b"\x16\x03\x01\xff\xff" + bytes(66_000),
     "records without content": record(b"") * 5000,

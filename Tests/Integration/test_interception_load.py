@@ -65,7 +65,7 @@ def test_many_names_leave_no_more_than_is_kept(running, ask):
 
 
 def test_clients_that_do_not_wait_for_their_certificates_leave_nothing(running, there, ask, pki):
-    """Their names were queued; nobody is there to be told."""
+    """Their names were queued; no client is left to be answered."""
     ask(0)
     wires = []
     for number in range(1, 41):

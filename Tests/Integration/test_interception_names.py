@@ -1,5 +1,5 @@
 """What certificates are issued for, and what none is issued for, whatever a client asks for and
-whatever a server's own certificate says."""
+whatever a server's own certificate contains."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_a_server_that_does_not_shake_hands_is_an_error_at_connect(
             answer = wire.read_final("CONNECT")
             assert answer.status in (502, 504), answer
             assert answer.proxy_status["error"]
-            assert answer.body, "it says why"
+            assert answer.body, "it has a reason"
     # The first question for a name may have opened something that stays.
     until(lambda: impatient.descriptors < descriptors + count, "nothing is left open")
     assert impatient.metric("pinfold_tunnels_intercepted_total") == 0

@@ -146,7 +146,7 @@ class TestWhatIsNotTLS:
         assert running.metric("pinfold_tunnels_intercepted_total") == 1
 
     def test_a_server_that_is_not_trusted_is_not_shown(self, configured, origin, pki, authority):
-        """The client has its 200 by then, so it is told by an alert, and the log by the reason."""
+        """The client has its 200 by then, so it gets an alert, and the log has the reason."""
         running = configured(PASS)
         there = origin(lambda _: reply(b""), tls=pki.self_signed(HOST).server_context())
         wire, answer = running.connect(f"{HOST}:{there.port}")
@@ -392,10 +392,10 @@ class TestOldVersions:
         served = set()
         for version, flag in (("1.0", "-tls1"), ("1.1", "-tls1_1"), ("1.2", "-tls1_2"),
                               ("1.3", "-tls1_3")):
-            said = self.s_client(
+            output = self.s_client(
                 running, there, authority, flag, "-cipher", "DEFAULT:@SECLEVEL=0")
-            if "\nhere" in said:
-                assert "Verify return code: 0 (ok)" in said
+            if "\nhere" in output:
+                assert "Verify return code: 0 (ok)" in output
                 served.add(version)
         assert served == spoken
         assert {version for version in ("1.0", "1.1", "1.2", "1.3") if running.metric(
@@ -407,10 +407,10 @@ class TestOldVersions:
             self, configured, there, authority, ciphers, kind):
         running = configured({"match": [HOST], "intercept": True}, minimum="1.0")
         for version in ("-tls1", "-tls1_1"):
-            said = self.s_client(
+            output = self.s_client(
                 running, there, authority, version, "-cipher", f"{ciphers}:@SECLEVEL=0")
-            assert "\nhere" in said, said
-            assert ("rsaEncryption" if kind == "RSA" else "id-ecPublicKey") in said, said
+            assert "\nhere" in output, output
+            assert ("rsaEncryption" if kind == "RSA" else "id-ecPublicKey") in output, output
 
     def test_a_raised_minimum_ends_open_tunnels(self, configured, there, authority):
         running = configured({"match": [HOST], "intercept": True}, minimum="1.0")

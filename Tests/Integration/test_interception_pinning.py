@@ -1,4 +1,4 @@
-"""Servers that an intercepted tunnel must not reach: told of at CONNECT before the client has been
+"""Servers that an intercepted tunnel must not reach: an error at CONNECT before the client has been
 greeted, and inside a tunnel that is open when the server changes."""
 
 from __future__ import annotations
@@ -178,8 +178,8 @@ def test_curl_gets_the_reason_at_connect_and_inside(running, origin, pki):
 
     there.handler = change
     url = f"https://{host}:{there.port}/"
-    said = curl(running, pki.interception, url, url, "-w", "%{http_connect} %{http_code}\n")
-    first, second = said.split("200 200\n")
+    output = curl(running, pki.interception, url, url, "-w", "%{http_connect} %{http_code}\n")
+    first, second = output.split("200 200\n")
     assert first == "genuine\n"
     assert second.startswith("502 tls-no-pin-matches\n") and WRONG_PIN not in second
     assert pki.intermediate.pin in second and pki.other_root.pin in second, "both sides"

@@ -13,7 +13,7 @@ from support.chromium import Chromium
 from support.git import git, git_http_backend, make_repository
 from support.interception import HOST, OTHER, curl, nobody_is_connected
 from support.origin import OriginConnection, reply
-from support.programs import Told, Toolchains, answer, clean_environment
+from support.programs import Settings, Toolchains, answer, clean_environment
 from support.secure import forward, tls_of
 from support.websocket import serving
 
@@ -74,10 +74,10 @@ def test_a_body_that_the_server_does_not_want_stays_away(
         connection.send(reply(b"too large", "413 Content Too Large", "Connection: close"))
 
     there = scripted_origin(refuses, tls=tls)
-    said = curl(running, authority, f"https://{HOST}:{there.port}/", "-T",
+    output = curl(running, authority, f"https://{HOST}:{there.port}/", "-T",
                 str(workspace / "body"), "-H", "Expect: 100-continue",
                 "--expect100-timeout", "30", "-w", " %{http_code} %{size_upload}")
-    assert said == "too large 413 0"
+    assert output == "too large 413 0"
 
 
 # openssl
@@ -118,14 +118,14 @@ def test_git_clones_and_pushes(running, origin, authority, workspace, tls):
     assert running.metric("pinfold_tunnels_intercepted_total") == 2
 
 
-@pytest.mark.parametrize("wrong, said", [
+@pytest.mark.parametrize("wrong, output", [
     ("authority", "server certificate verification failed"),
     ("server", "CONNECT tunnel failed, response 502")], ids=["authority", "server"])
-def test_git_shows_what_is_wrong(running, origin, authority, pki, wrong, said):
+def test_git_shows_what_is_wrong(running, origin, authority, pki, wrong, output):
     leaf = pki.intermediate.issue(OTHER if wrong == "server" else HOST)
     there = origin(lambda _: reply(b"here"), tls=leaf.server_context())
     trusted = ["-c", f"http.sslCAInfo={authority.file}"] if wrong == "server" else []
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=output):
         git("-c", f"http.proxy={running.proxy_url}", *trusted, "ls-remote",
             f"https://{HOST}:{there.port}/repo.git")
     assert there.application_bytes == b""
@@ -177,11 +177,11 @@ def test_a_client_speaks_tls_with_its_proxy(gateway, origin, workspace, pki, tls
     running = gateway({"listeners": [forward(tls_of(pki.root.issue("localhost")))]})
     there = origin(lambda seen: reply(seen.body or b"no body"), tls=tls)
     (workspace / "upload").write_bytes(data := os.urandom(3 << 20))
-    settings = Told(workspace, f"https://localhost:{running.proxy[1]}", pki.root.pem_file)
+    settings = Settings(workspace, f"https://localhost:{running.proxy[1]}", pki.root.pem_file)
     program = Toolchains(workspace).programs[name]
     done = program(settings, f"https://{HOST}:{there.port}", workspace / "upload",
                    ["GET:/one", "PUT:/two"])
-    assert done.code == 0, done.said
+    assert done.code == 0, done.output
     assert done.answers == [answer(b"no body"), answer(data)]
     assert not any("via" in one for one in there.requests)
     assert running.metric("pinfold_client_tls_handshakes_total") == 1

@@ -55,15 +55,15 @@ class Device:
     def begin(self) -> None:
         """Has a session that is good for another connection."""
         assert "\nhere" in self.ask("-sess_out", self.session)
-        said = self.ask("-sess_in", self.session)
-        assert "\nhere" in said and self.resumed(said)
+        output = self.ask("-sess_in", self.session)
+        assert "\nhere" in output and self.resumed(output)
 
     def again(self) -> str:
         return self.ask("-sess_in", self.session)
 
     @staticmethod
-    def resumed(said: str) -> bool:
-        return bool(re.search(r"^Reused, TLS", said, re.M))
+    def resumed(output: str) -> bool:
+        return bool(re.search(r"^Reused, TLS", output, re.M))
 
 
 def tightened(config: dict, pki, how: str) -> dict:
@@ -101,9 +101,9 @@ def test_a_session_opens_nothing_that_a_reload_has_closed(
 
 def test_a_session_is_of_no_use_where_a_host_is_no_longer_intercepted(running, devices):
     reload(running, running.config | {"hosts": [{"match": [HOST], "intercept": False}]})
-    said = devices[0].again()
-    assert "\nhere" in said and not Device.resumed(said)
-    assert "Trusted intermediate" in said, "the server's own certificate"
+    output = devices[0].again()
+    assert "\nhere" in output and not Device.resumed(output)
+    assert "Trusted intermediate" in output, "the server's own certificate"
 
 
 @pytest.mark.parametrize("how", ["authority", "another setting", "pins that pass"])
@@ -117,8 +117,8 @@ def test_a_session_is_not_resumed_under_another_configuration(
             "pinsets": {"right": {"mode": "publicKey", "pins": [pki.intermediate.pin]}}}}[how]()
     reload(running, running.config | changed)
     for device in devices:
-        said = device.again()
-        assert "\nhere" in said and not device.resumed(said)
+        output = device.again()
+        assert "\nhere" in output and not device.resumed(output)
 
 
 @pytest.mark.parametrize("how, reason", [
@@ -139,7 +139,7 @@ class TestMeanwhile:
 
     @pytest.fixture
     def slow(self, scripted_origin, pki):
-        """A server that shakes hands when it is told to."""
+        """A server that shakes hands when the test lets it."""
         context = pki.intermediate.issue(HOST).server_context()
 
         def shake(connection: OriginConnection) -> None:

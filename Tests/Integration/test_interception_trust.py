@@ -129,11 +129,11 @@ def s_client(running, there, authority, *arguments: str) -> str:
 def test_the_key_is_of_a_kind_that_the_client_verifies(
         running, origin, pki, authority, arguments, kind):
     there = served(origin, pki.intermediate.issue(HOST))
-    said = s_client(running, there, authority, "-ign_eof", *arguments)
-    assert "Verify return code: 0 (ok)" in said
-    assert f"type: {kind}" in said.replace("ecdsa_secp256r1_sha256", "ECDSA").replace(
-        "rsa_pss_rsae_sha256", "RSA"), said
-    assert "\nhere" in said
+    output = s_client(running, there, authority, "-ign_eof", *arguments)
+    assert "Verify return code: 0 (ok)" in output
+    assert f"type: {kind}" in output.replace("ecdsa_secp256r1_sha256", "ECDSA").replace(
+        "rsa_pss_rsae_sha256", "RSA"), output
+    assert "\nhere" in output
 
 
 def test_a_client_that_does_not_know_the_authority_is_counted(running, origin, pki, authority):

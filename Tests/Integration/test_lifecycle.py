@@ -1,4 +1,4 @@
-"""Start and stop; the command line; what `check` says."""
+"""Start and stop; the command line; the output of `check`."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_readyz_answers_503_while_it_drains(gateway, scripted_origin):
                 except (Closed, ConnectionResetError):  # it was idle when the draining began
                     return False
 
-            until(says_no, "/readyz says 503")
+            until(says_no, "/readyz answers 503")
             assert running.admin_get("/healthz").status == 200
             release.set()
             wire.read()

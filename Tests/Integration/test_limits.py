@@ -243,7 +243,7 @@ def test_a_connection_is_not_idle_when_its_request_has_just_arrived(gateway, ori
     with running.wire() as held:
         assert held.ask(request(there.url("/"))).status == 200
         running.pause()
-        newcomer = wire_from(running, "127.0.0.2")  # told first
+        newcomer = wire_from(running, "127.0.0.2")  # epoll reports it first
         held.send(request(there.url("/")))
         running.signal(signal.SIGCONT)
         assert held.read().status == 200

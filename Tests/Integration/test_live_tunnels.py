@@ -30,7 +30,7 @@ def websocket(connection) -> None:
 
 
 def answers(sock) -> bool:
-    """Whether what is said comes back; False: the tunnel is closed."""
+    """Whether what is sent comes back; False: the tunnel is closed."""
     try:
         sock.sendall(b"still there?")
         got = b""
@@ -157,7 +157,7 @@ def test_a_handshake_under_way_makes_no_tunnel_that_access_forbids(
 def test_what_is_not_tls_makes_no_tunnel_that_access_forbids(
     gateway, scripted_origin, authority
 ):
-    """The client says only after the reload what it speaks."""
+    """The client shows only after the reload which protocol it speaks."""
     there = scripted_origin(echo)
     config: dict = {"hosts": [{"match": [HOST], "intercept": True, "tunnel": "pass"}],
                     "interception": authority.section}

@@ -1,4 +1,4 @@
-"""The operational log: it stops nothing, it does not flood, and it tells what it left out."""
+"""The operational log: it stops nothing, it does not flood, and it counts what it left out."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stalled(workspace):
         except OSError:
             return False
 
-    until(ready, "/readyz says 200", 20)
+    until(ready, "/readyz answers 200", 20)
     yield process, proxy, admin
     process.kill()
     process.wait()
@@ -115,7 +115,7 @@ def test_a_drain_delay_lets_balancers_notice(gateway, origin):
     there = origin(lambda _: reply(b"served", "200 OK", "Cache-Control: no-store"))
     running = gateway({"timeouts": {"drainDelay": "1h"}})
     running.signal(signal.SIGTERM)
-    until(lambda: running.admin_get("/readyz").status == 503, "/readyz says no")
+    until(lambda: running.admin_get("/readyz").status == 503, "/readyz answers 503")
     assert running.metric("pinfold_ready") == 0
     # A new connection is still accepted and served.
     assert running.get(f"http://127.0.0.1:{there.port}/").body == b"served"
@@ -158,12 +158,12 @@ def test_at_level_debug_each_phase_logs_what_it_decided(gateway, origin):
     first, second = (line["id"] for line in running.wait_access(2))
     running.wait_log(rf" ended .*{second}")
 
-    def said(identity: str) -> list[str]:
+    def phases(identity: str) -> list[str]:
         lines = [line for line in running.log().splitlines() if identity in line]
         return [re.sub(r"^\S+ debug (\w[\w ]*?) \w+=.*", r"\1", line) for line in lines]
 
-    assert said(first) == ["routed", "looked up", "connection", "store", "ended"]
-    assert said(second) == ["routed", "looked up", "ended"]
+    assert phases(first) == ["routed", "looked up", "connection", "store", "ended"]
+    assert phases(second) == ["routed", "looked up", "ended"]
     running.wait_log(rf"looked up decision=uri-miss id={first}")
     running.wait_log(rf"store decision=stored id={first}")
     running.wait_log(rf"looked up decision=hit id={second}")

@@ -19,7 +19,7 @@ EMPTY_PIN = "sha256/" + "A" * 43 + "="
 
 
 def fields(line: str) -> dict[str, str]:
-    """What a line of the operational log says, by key."""
+    """The values of a line of the operational log, by key."""
     return {found[1]: found[2] if found[3] is None else json.loads(found[2])
             for found in re.finditer(r' (\w+)=("((?:[^"\\]|\\.)*)"|\S+)', line)}
 
@@ -44,7 +44,7 @@ def wait_event(running: Gateway, event: str, count: int = 1, **expected: str) ->
 
 
 def traced_tls(port: int, roots, **over) -> dict:
-    """Clear-text requests for HOST go out as TLS, and everything of connections is told."""
+    """Clear-text requests for HOST go out as TLS, and everything of connections is logged."""
     entry = {"match": [f"{HOST}:{port}"], "upgrade": "https",
              "tls": {"roots": [str(roots.pem_file)]}}
     return merged({"workers": 1, "log": {"level": "trace"}, "cache": {"enabled": False},

@@ -1,4 +1,4 @@
-"""A clear-text request to a port that speaks TLS, and the reverse: what it looks like is said, with the
+"""A clear-text request to a port that speaks TLS, and the reverse: the reply says what it looks like, with the
 key that mends it, by the gateway and by the client."""
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_a_handshake_without_end_holds_nothing_up(gateway, origin, pki, scripted
     taker = scripted_origin(endless(HELLO_REQUESTS))
     running = gateway(configuration(pki, f"https://localhost:{taker.port}/", enforce=False))
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 200
-    until(lambda: taker.accepted == 1, "it is being told")
+    until(lambda: taker.accepted == 1, "it is being delivered")
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 200
     until(lambda: len(files(running)) == 2, "what happens meanwhile is on disk")
     running.wait_log("are not accepted, and will be retried.*the handshake did not complete in time", 30)
@@ -295,7 +295,7 @@ def test_a_server_that_is_slow_delays_no_other(gateway, origin, pki, collector):
     config["pinsets"]["other"] = {**config["pinsets"]["wanted"], "reportTo": other.url("/")}
     running, there = gateway(config), serve(origin, pki.intermediate.issue(HOST))
     assert ask(running, there).status == 200
-    until(lambda: taker.accepted == 1, "it is being told")
+    until(lambda: taker.accepted == 1, "it is being delivered")
     config["hosts"][0]["pinsets"] = ["wanted", "other"]
     reload(running, {**running.config, **config})
     assert ask(running, there).status == 200
@@ -339,7 +339,7 @@ def test_a_pin_gets_what_it_matched_though_a_delivery_takes_long(
     running = gateway(config)
     until(lambda: (running.folder / "cache" / "pin-use").exists(), "its pins are watched")
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
-    until(lambda: silent.accepted == 1, "it is being told")
+    until(lambda: silent.accepted == 1, "it is being delivered")
     config["pinsets"]["wanted"]["pins"] = [leaf.pin, WRONG[0]]
     reload(running, {**running.config, **config})
     assert ask(running, serve(origin, leaf)).status == 200
@@ -374,10 +374,10 @@ def test_a_server_that_passes_is_logged_anew_when_the_pins_are_others(gateway, o
     running, there = gateway(config), serve(origin, pki.intermediate.issue(HOST))
     line = "server accepted by a report-only pinset"
     assert ask(running, there).status == 200
-    until(lambda: running.log().count(line) == 1, "it is told of")
+    until(lambda: running.log().count(line) == 1, "it is logged")
     for lines, pins in [(2, WRONG[:1]), (3, WRONG[1:])]:
         config["pinsets"]["wanted"]["pins"] = pins
         reload(running, {**running.config, **config})
         for _ in range(2):
             assert ask(running, there).status == 200
-        until(lambda lines=lines: running.log().count(line) == lines, "each pin is told of once")
+        until(lambda lines=lines: running.log().count(line) == lines, "each pin is logged once")

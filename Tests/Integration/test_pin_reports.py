@@ -111,7 +111,7 @@ def test_the_same_failure_is_reported_once(gateway, origin, pki, collector):
         assert ask(running, there).status == 502
     taker.wait()
     assert counted(running, "repeated") == 19
-    # What was only counted is written down at the end, and told by the next process.
+    # What was only counted is written down at the end, and reported by the next process.
     running.stop()
     assert len(files(running)) == 1
     running.start()
@@ -316,7 +316,7 @@ def test_a_silent_server_delays_nothing(gateway, origin, pki, scripted_origin):
     config = configuration(pki, silent.url("/"), enforce=False)
     running = gateway(config | {"timeouts": {"grace": "1s"}})
     assert ask(running, there).status == 200
-    until(lambda: silent.accepted == 1, "it is being told")
+    until(lambda: silent.accepted == 1, "it is being delivered")
     another = serve(origin, pki.intermediate.issue(HOST))
     assert ask(running, another).status == 200
     # What happens during a delivery is on disk all the same.

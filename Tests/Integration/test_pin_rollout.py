@@ -19,7 +19,7 @@ CLIENTS = 50
 
 
 class Client(threading.Thread):
-    """Asks for the same thing again and again over its connection until told to stop, every so
+    """Asks for the same thing again and again over its connection until it is stopped, every so
     often over a new one; what is not the right answer is kept."""
 
     def __init__(self, running: Gateway, url: str, host: str, stop: threading.Event):
@@ -42,7 +42,7 @@ class Client(threading.Thread):
                         self.answered += 1
                         if self.stop.is_set():
                             return
-        except BaseException as problem:  # told by the test's thread
+        except BaseException as problem:  # reported by the test's thread
             self.problems.append(repr(problem))
 
 

@@ -29,7 +29,7 @@ def use_file(running):
 
 
 def uses(running) -> dict[str, tuple[str, str]]:
-    """What the file says of each pin: since when it is watched, and when it matched last."""
+    """The file's record of each pin: since when it is watched, and when it matched last."""
     if not use_file(running).exists():
         return {}
     lines = use_file(running).read_text().splitlines()[2:]

@@ -1,4 +1,4 @@
-"""Pinsets over their life: pins that are only reported, pins whose time is over, and what is told."""
+"""Pinsets over their life: pins that are only reported, pins whose time is over, and the metrics."""
 
 from __future__ import annotations
 

@@ -257,7 +257,7 @@ def test_expect_100_continue_is_answered_through_the_origin(shared_gateway, scri
     ("1.1", [",100-Continue,"], ["100-continue"]), ("1.1", [""], []), ("1.1", [",", ""], []),
     ("1.1", ["", "100-continue"], ["100-continue"]), ("1.0", ["100-continue"], [])])
 def test_expectations_are_a_list(shared_gateway, origin, version, expected, sent):
-    """RFC 9110 §10.1.1: what is asked of the server is said in its plainest form."""
+    """RFC 9110 §10.1.1: the expectation is sent to the server in its plainest form."""
     there = origin(echo, continues=True)
     lines = "".join(f"Expect: {value}\r\n" for value in expected)
     with shared_gateway.wire() as wire:
@@ -315,7 +315,7 @@ def test_interim_responses_are_not_sent_to_1_0_clients(shared_gateway, scripted_
 
 
 def test_an_early_response_ends_the_upload(shared_gateway, scripted_origin):
-    """The origin answers after the head; the client is told although it is still sending."""
+    """The origin answers after the head; the client gets the answer while it is still sending."""
     def script(connection: OriginConnection) -> None:
         connection.read_request_head()
         connection.send(reply(b"no", "401 Unauthorized", "Connection: close"))
@@ -605,7 +605,7 @@ def test_protocols_that_are_http_or_tls_are_not_offered_to_servers(
     ("Upgrade: TLS/1.2, HTTP/1.1\r\nConnection: upgrade", ["TLS/1.2, HTTP/1.1"]),
     ("Upgrade: a\r\nUpgrade: b\r\nConnection: close, Upgrade", ["a", "b"]), ("X: y", [])])
 def test_a_426_keeps_the_field_that_names_what_it_requires(shared_gateway, origin, fields, kept):
-    """RFC 9110 §15.5.22. Of other statuses the field says nothing that concerns clients."""
+    """RFC 9110 §15.5.22. With other statuses the field does not concern clients."""
     there = origin(lambda seen: reply(b"no", f"{seen.target[1:]} Required", *fields.split("\r\n")))
     with shared_gateway.wire() as wire:
         response = wire.ask(request(there.url("/426")))

@@ -1,4 +1,4 @@
-"""Every public symbol of the client library has a docstring, as the compiler tells it (`swift
+"""Every public symbol of the client library has a docstring, according to the compiler (`swift
 symbolgraph-extract` on the modules that were built with the tests)."""
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def test_all_types_that_the_interface_mentions_come_with_it(graphs: dict[str, li
 
 
 def compiled_outside(source: Path) -> str:
-    """What the compiler says of a file of another package."""
+    """The compiler's errors for a file of another package."""
     maps = module_maps(BUILT)
     result = subprocess.run(
         ["swiftc", "-typecheck", "-swift-version", "6", "-warnings-as-errors",
@@ -187,8 +187,8 @@ def test_every_public_symbol_has_a_docstring(module: str, tmp_path: Path) -> Non
 def test_a_symbol_without_a_docstring_is_found(tmp_path: Path) -> None:
     source = tmp_path / "Sample.swift"
     source.write_text(
-        "/// Documented.\npublic struct Told {\n    public var untold = 1\n"
-        "    var hidden = 2\n    /// Documented.\n    public func told() {}\n}\n"
+        "/// Documented.\npublic struct Known {\n    public var untold = 1\n"
+        "    var hidden = 2\n    /// Documented.\n    public func known() {}\n}\n"
         "extension Int {\n    public var untold: Int { self }\n}\n")
     subprocess.run(
         ["swiftc", "-emit-module", "-module-name", "Sample", "-emit-module-path",
@@ -196,4 +196,4 @@ def test_a_symbol_without_a_docstring_is_found(tmp_path: Path) -> None:
         check=True, capture_output=True, timeout=300)
     (tmp_path / "graphs").mkdir()
     found = symbols("Sample", tmp_path, tmp_path / "graphs")
-    assert undocumented(found) == ["Int.untold (Sample.swift:9)", "Told.untold (Sample.swift:3)"]
+    assert undocumented(found) == ["Int.untold (Sample.swift:9)", "Known.untold (Sample.swift:3)"]

@@ -93,9 +93,9 @@ def test_the_configuration_of_readme_reports_and_without_one_line_enforces(tmp_p
             [BINARY, "explain", "--json", "http://api.example.com/", "--config", file,
              "--address", "23.192.228.80"], capture_output=True, text=True, timeout=30)
         assert (explained.returncode, explained.stderr) == (0, "")
-        said = json.loads(explained.stdout)
-        assert [way["way"] for way in said["ways"] if way["asking"] == "absolute"] == ["upgrade"]
-        (pinset,) = said["pinsets"]
+        shown = json.loads(explained.stdout)
+        assert [way["way"] for way in shown["ways"] if way["asking"] == "absolute"] == ["upgrade"]
+        (pinset,) = shown["pinsets"]
         return pinset["state"]
 
     assert state(lines) == "reported"
@@ -167,14 +167,14 @@ def test_the_demonstration_shows_what_to_try_and_warns_of_nothing() -> None:
         env={**os.environ, "PINFOLD_BINARY": str(BINARY), "PROXY_PORT": str(proxy),
              "SERVER_PORT": str(server)})
     assert process.stderr is not None
-    said = []
+    shown = []
     for line in process.stderr:
-        said.append(line)
+        shown.append(line)
         if "listening" in line and "admin" in line:
             break
     process.send_signal(signal.SIGTERM)
-    said.append(process.communicate(timeout=20)[1])
-    text = "".join(said)
+    shown.append(process.communicate(timeout=20)[1])
+    text = "".join(shown)
     assert len(demonstrated()) == 3
     for command, _ in demonstrated():
         assert command.replace(":8080", f":{proxy}").replace(":8443", f":{server}") in text, text

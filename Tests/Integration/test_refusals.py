@@ -44,7 +44,7 @@ def test_a_malformed_request_is_refused(shared_gateway, origin_for_refusals, nam
         response = wire.read_final()
         assert response.status == status, response
         assert response.get("connection").lower() == "close"
-        assert response.body, "every refusal says why"
+        assert response.body, "every refusal has a reason"
         assert response.proxy_status
         assert wire.ended()
     assert len(there.requests) == before, "nothing of it reaches the origin"

@@ -1,4 +1,4 @@
-"""What a reverse listener tells its upstream about the client's side, and what that means for the
+"""The fields about the client's side that a reverse listener sends its upstream, and what that means for the
 cache."""
 
 from __future__ import annotations

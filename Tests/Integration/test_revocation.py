@@ -82,7 +82,7 @@ def test_the_verdict_is_that_of_the_day_that_is_asked_for(workspace, pki, lists)
 
 
 def test_the_verdict_ends_with_the_list_that_fits(workspace, pki, lists):
-    """Another authority of the same name says something for longer."""
+    """A list of another authority of the same name is valid for longer."""
     leaf = pki.intermediate.issue(HOST)
     config = configuration(pki, [lists.hold(
         "all", crl(pki.root, days=(-1, 20)), crl(pki.intermediate, days=(-1, 3)),
@@ -147,7 +147,7 @@ def test_a_revoked_server_is_refused_in_an_inspected_tunnel(gateway, pki, lists,
                 assert inner.ask(request("/", host=HOST)).body == b"here"
         if not passes:
             until(lambda: any(line.get("reason") == "tls-certificate-revoked"
-                              for line in running.access_lines()), "the reason is told")
+                              for line in running.access_lines()), "the reason is logged")
             assert there.application_bytes == b""
 
 
@@ -225,7 +225,7 @@ def test_a_broken_file_does_not_keep_others_from_being_taken_up(gateway, pki, li
     answer = running.ask(request(url))
     assert (answer.status, token(answer)) == (502, "tls-certificate-revoked")
     assert running.metric("pinfold_config_last_reload_successful") == 0
-    # It is told once, whatever becomes of the other one.
+    # It is logged once, whatever becomes of the other one.
     assert running.log().count("cannot be used; the old content stays in use") == 1
     lists.hold("broken", crl(pki.root))
     until(lambda: running.metric("pinfold_config_last_reload_successful") == 1, running.log)
@@ -278,9 +278,9 @@ def test_check_and_the_log_report_a_file_alike(gateway, workspace, pki, lists):
         until(lambda: running.log().count("cannot be used; the old content stays in use") == number + 1,
               running.log)
         (error,) = check(workspace, config).stderr.splitlines()
-        said = error.split(": ", 2)[2]
-        assert said.startswith("hosts[0].tls.crls[0]: ") and "; expected " in said
-        assert said.replace('"', '\\"') in running.log(), (said, running.log())
+        message = error.split(": ", 2)[2]
+        assert message.startswith("hosts[0].tls.crls[0]: ") and "; expected " in message
+        assert message.replace('"', '\\"') in running.log(), (message, running.log())
 
 
 @pytest.mark.slow

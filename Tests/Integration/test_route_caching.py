@@ -1,4 +1,4 @@
-"""Responses that a route translates, in the cache: what Routes.md says in its table, row by row."""
+"""Responses that a route translates, in the cache: the table of Routes.md, row by row."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def the_tag_of_the_translation(table: Table) -> None:
     response = table.get(If_None_Match=tag)
     assert (response.status, response.get("etag"), response.body) == (304, tag, b"")
     assert len(table.asked) == 1
-    # Nothing is stored: the server, too, is asked with its own tag, and told back with ours.
+    # Nothing is stored: the server is asked with its own tag, and the client answered with ours.
     response = table.get(If_None_Match=tag, Cache_Control="no-cache")
     assert (response.status, response.get("etag")) == (304, tag)
     assert table.asked[-1].get("if-none-match") == '"abc"'

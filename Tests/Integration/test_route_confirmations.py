@@ -1,5 +1,5 @@
-"""What a server says again of what is stored (304, HEAD), and dates in place of tags: the rules of
-the route have decided what clients are sent, and clients are told nothing else."""
+"""What a server confirms of what is stored (304, HEAD), and dates in place of tags: the rules of
+the route have decided what clients are sent, and clients are sent nothing else."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_a_refused_server_error_is_bridged_as_one_that_is_passed_on(gateway, ori
 @pytest.mark.parametrize("form", ["translated", "origin"])
 def test_what_ends_with_its_connection_is_not_kept_translated_either(
         gateway, scripted_origin, form):
-    """Without TLS it cannot be told from what was cut off: this might have become 123456."""
+    """Without TLS it cannot be distinguished from what was cut off: this might have become 123456."""
     def script(connection: OriginConnection) -> None:
         connection.read_request()
         connection.send(reply(b"123", "200 OK", JSON, LONG, length=False))
@@ -269,7 +269,7 @@ def test_no_content_satisfies_a_schema_or_is_an_image(
     assert answer.status == (502 if reason else 200)
     assert answer.body.startswith(f"502 {reason}\n".encode() if reason else b"")
     head = running.ask(request(there.url(f"/{framing}?{kind}"), method="HEAD"))
-    assert head.status == 200, "of what HEAD is answered nothing is said"
+    assert head.status == 200, "a response to HEAD is not checked for content"
 
 
 def no_content(status: str, framing: str, *fields: str) -> bytes:

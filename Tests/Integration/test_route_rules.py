@@ -71,10 +71,10 @@ def test_a_form_reaches_httpbin_as_json_and_its_answer_is_a_property_list(gatewa
     head, _, body = answered.stdout.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200"), answered.stdout
     assert b"application/x-plist" in head
-    said = plistlib.loads(body)
-    assert said["json"] == {"user": {"name": "Ada", "langs": ["en"]}}
-    assert said["headers"]["Content-Type"] == "application/json"
-    assert said["form"] == {}
+    echoed = plistlib.loads(body)
+    assert echoed["json"] == {"user": {"name": "Ada", "langs": ["en"]}}
+    assert echoed["headers"]["Content-Type"] == "application/json"
+    assert echoed["form"] == {}
     assert running.wait_access()[0]["changed"] == "request-translated,json-to-plist"
     assert running.metric("pinfold_transformed_messages_total", direction="request",
                           result="changed") == 1
@@ -140,10 +140,10 @@ def test_broken_json_is_refused_with_its_place_and_a_short_quotation(gateway, or
     for _ in range(2):
         response = running.get(there.url(), Accept="application/json")
         assert response.status == 502
-        said = response.json()
-        assert said["reason"] == "response-body-invalid"
-        assert "line 2, column" in said["message"]
-        assert "tru" in said["excerpt"] and len(said["excerpt"].encode()) <= 200
+        details = response.json()
+        assert details["reason"] == "response-body-invalid"
+        assert "line 2, column" in details["message"]
+        assert "tru" in details["excerpt"] and len(details["excerpt"].encode()) <= 200
     assert len(there.requests) == 2, "it was not stored"
 
 

@@ -25,9 +25,9 @@ def api(asked: Request) -> bytes:
                      "Cache-Control: max-age=600")
     if asked.target == "/v2/broken":
         return reply(b'{"a":', "200 OK", JSON, "Cache-Control: max-age=600")
-    said = {"target": asked.target, "tenant": asked.get("x-tenant"),
+    content = {"target": asked.target, "tenant": asked.get("x-tenant"),
             "body": json.loads(asked.body) if asked.body else ""}
-    return reply(json.dumps(said).encode(), "200 OK", JSON, 'ETag: "x"',
+    return reply(json.dumps(content).encode(), "200 OK", JSON, 'ETag: "x"',
                  "Cache-Control: max-age=600")
 
 

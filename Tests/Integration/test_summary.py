@@ -1,4 +1,4 @@
-"""The end of a test run: what `deploy/summary.py` says of made-up reports, and what is kept."""
+"""The end of a test run: what `deploy/summary.py` prints for made-up reports, and what is kept."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def report(*cases: str) -> str:
 
 
 def summary(folder: Path, status: int = 0, **files: str) -> tuple[int, list[str]]:
-    """The exit code and the lines that are said of a folder with these files (`_` for `.`)."""
+    """The exit code and the lines that are printed for a folder with these files (`_` for `.`)."""
     for name, text in files.items():
         (folder / name.replace("_", ".")).write_text(text)
     done = subprocess.run(

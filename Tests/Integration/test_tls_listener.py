@@ -176,8 +176,8 @@ def test_a_client_that_ends_its_side_still_gets_the_answer(running, there, pki):
                 try:
                     return call()
                 except ssl.SSLWantReadError:
-                    if said := outgoing.read():
-                        wire.send(said)
+                    if data := outgoing.read():
+                        wire.send(data)
                     assert wire._more(), "the gateway closed"
                     incoming.write(wire.buffer)
                     wire.buffer = b""

@@ -128,7 +128,7 @@ def test_check_reports_what_is_wrong_with_a_certificate(workspace, pki):
     code, output, problems = check(workspace, **good)
     assert (code, problems) == (0, "")
     assert str(leaf.chain_file()) in output and "BEGIN" not in output
-    for keys, said in [
+    for keys, message in [
         (good | {"key": str(other.key_file)}, "tls.key"),
         (good | {"key": "missing.key"}, "cannot be read"),
         (good | {"certificate": str(leaf.key_file)}, "no certificate"),
@@ -143,7 +143,7 @@ def test_check_reports_what_is_wrong_with_a_certificate(workspace, pki):
     ]:
         code, _, problems = check(workspace, **keys)
         assert code == 1, keys
-        assert said in problems, problems
+        assert message in problems, problems
 
 
 def test_check_warns_of_what_will_not_do_for_long(workspace, pki):
@@ -151,7 +151,7 @@ def test_check_warns_of_what_will_not_do_for_long(workspace, pki):
     soon = pki.root.issue(NAME, days=(-10, 10))
     leaf, exposed = (pki.root.issue(NAME, days=(-1, 90)) for _ in range(2))
     exposed.key_file.chmod(0o644)
-    for keys, said in [
+    for keys, message in [
         (tls_of(exposed), "listeners[0].tls.key: "),
         (tls_of(late), "has expired"), (tls_of(soon), "expires in "),
         (tls_of(leaf, minimum="1.0"), "RFC 8996"),
@@ -159,7 +159,7 @@ def test_check_warns_of_what_will_not_do_for_long(workspace, pki):
     ]:
         code, _, problems = check(workspace, **keys)
         assert code == 0
-        assert problems.startswith("Warning: ") and said in problems, problems
+        assert problems.startswith("Warning: ") and message in problems, problems
         assert len(problems.splitlines()) == 1
 
 

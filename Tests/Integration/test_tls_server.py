@@ -46,10 +46,10 @@ def test_a_session_is_resumed_by_any_worker_and_nowhere_else(
     running = gateway({"workers": 2, "listeners": [forward(tls), forward(tls, "other")]})
     session = str(workspace / "session")
     # In TLS 1.3 tickets come behind the handshake, with the first bytes.
-    said = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
+    sent = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n"
 
     def resumed(*arguments: str, **options: object) -> bool:
-        output = s_client(running, version, *arguments, said=said, **options)
+        output = s_client(running, version, *arguments, sent=sent, **options)
         return re.search(r"^(Reused|New), TLS", output, re.M)[1] == "Reused"
 
     assert not resumed("-sess_out", session, "-ign_eof")
@@ -65,7 +65,7 @@ def test_a_session_is_resumed_by_any_worker_and_nowhere_else(
 
 def test_renegotiation_is_refused(gateway, leaf):
     running = gateway({"listeners": [forward(tls_of(leaf))]})
-    output = s_client(running, "-tls1_2", said="R\n")
+    output = s_client(running, "-tls1_2", sent="R\n")
     assert "no renegotiation" in output
 
 
@@ -96,7 +96,7 @@ def test_only_http_1_1_is_agreed_on(gateway, leaf):
 
 def test_no_early_data_and_no_compression(gateway, leaf):
     running = gateway({"listeners": [forward(tls_of(leaf))]})
-    output = s_client(running, "-ign_eof", said="GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
+    output = s_client(running, "-ign_eof", sent="GET / HTTP/1.1\r\nConnection: close\r\n\r\n")
     assert "Max Early Data: 0" in output
     assert "Compression: NONE" in s_client(running, "-tls1_2")
 
@@ -133,5 +133,5 @@ def test_s_client_asks_a_reverse_route(gateway, leaf, origin):
     running = gateway({"listeners": [
         forward(None), reverse(tls_of(leaf), there.url().rstrip("/"))]})
     output = s_client(running, "-quiet", listener="route",
-                      said="GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+                      sent="GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
     assert "from there" in output

@@ -142,7 +142,7 @@ def test_inspected_tunnels_are_verified_alike(gateway, workspace, pki, logs, way
 
 
 def run_client(running, port, *arguments: str) -> str:
-    """What `openssl s_client` tells of a page, through a tunnel."""
+    """What `openssl s_client` prints for a page, through a tunnel."""
     made = subprocess.run(
         ["openssl", "s_client", "-connect", f"{HOST}:{port}", "-proxy",
          "{}:{}".format(*running.proxy), "-servername", HOST, "-tls1_2", "-ign_eof", *arguments],
@@ -343,7 +343,7 @@ def test_trust_counts_timestamps_of_the_response_that_it_is_given(pki, workspace
         assert ("certificate-transparency" in asked.stdout) == (code == 1)
 
 
-@pytest.mark.parametrize(("change", "says"), [
+@pytest.mark.parametrize(("change", "message"), [
     ({"logs": None}, "requires a list of logs"),
     ({"minimumSCTs": 3}, "3 exceeds the number of usable logs"),
     ({"logs": "retired"}, "usable logs in the list, 1"),
@@ -355,7 +355,7 @@ def test_trust_counts_timestamps_of_the_response_that_it_is_given(pki, workspace
     ({"logs": "id"}, "not the SHA-256 of the log's key"),
     ({"sct": 1}, "unknown key"),
 ])
-def test_a_wrong_list_or_number_is_refused(pki, workspace, logs, change, says):
+def test_a_wrong_list_or_number_is_refused(pki, workspace, logs, change, message):
     (workspace / "text").write_text("hello")
     log_list(workspace / "state", ONE.entry("excellent"))
     log_list(workspace / "retired", ONE.entry(), TWO.entry("retired", since=time.time()))
@@ -371,7 +371,7 @@ def test_a_wrong_list_or_number_is_refused(pki, workspace, logs, change, says):
     path.write_text(json.dumps(config))
     made = run_pinfold("check", "--config", str(path))
     assert made.returncode == 1
-    assert says in made.stderr and "certificateTransparency" in made.stderr, made.stderr
+    assert message in made.stderr and "certificateTransparency" in made.stderr, made.stderr
 
 
 def test_an_old_list_is_warned_of(pki, workspace, logs):

@@ -205,12 +205,12 @@ HELLOS = {
 @pytest.mark.parametrize("case", HELLOS)
 def test_a_client_that_cannot_be_inspected_is_refused(gateway, pki, scripted_origin, case):
     host = "hello.test"
-    said, reason, alert = HELLOS[case]
+    hello, reason, alert = HELLOS[case]
     heard: list[bytes] = []
     there = scripted_origin(lambda connection: heard.append(connection.socket.recv(100)))
     gate = gateway(inspected(host, [pki.intermediate.pin], [pki.root.pem_file]))
     with opened(gate, host, there.port) as wire:
-        wire.send(said)
+        wire.send(hello)
         received = wire.read_to_end()
     assert received == b"" if alert is None else alert_in(received) == alert
     (line,) = gate.wait_access(1)
@@ -222,7 +222,7 @@ def test_a_client_that_cannot_be_inspected_is_refused(gateway, pki, scripted_ori
 
 
 def test_a_refused_tunnel_keeps_its_reason_when_its_client_begins_others(gateway, pki, origin):
-    """What is refused is told so for a while: it makes way for nothing then."""
+    """A refused tunnel is answered for a while, and is not closed for another meanwhile."""
     host = "hello.test"
     config = inspected(host, [pki.intermediate.pin], [pki.root.pem_file])
     gate = gateway({**config, "workers": 1, "limits": {"bufferBytes": "1MiB"}})

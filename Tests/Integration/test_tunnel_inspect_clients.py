@@ -13,7 +13,7 @@ from support.chromium import Chromium
 from support.inspection import inspected, inspections
 from support.interception import HOST, curl
 from support.origin import reply
-from support.programs import Done, Program, Told, Toolchains, answer
+from support.programs import Done, Program, Settings, Toolchains, answer
 from support.wait import until
 
 PROGRAMS = ["curl", "go", "httpx", "java", "node-https", "requests", "wget"]
@@ -51,7 +51,7 @@ def run(program: Program, folder: Path, gate, pki, base: str, *steps: str) -> Do
     """What a program does that trusts the server's own authority."""
     folder.mkdir()
     (folder / "upload").write_bytes(b"upload")
-    return program(Told(folder, gate.proxy_url, pki.root.pem_file), base, folder / "upload",
+    return program(Settings(folder, gate.proxy_url, pki.root.pem_file), base, folder / "upload",
                    list(steps))
 
 
@@ -64,7 +64,7 @@ def test_a_program_is_unaware(gateway, pki, origin, workspace, toolchains, name,
     for count in range(2):
         done = run(toolchains.programs[name], workspace / str(count), gate, pki, base,
                    "GET:/one", "GET:/two")
-        assert done.code == 0, done.said
+        assert done.code == 0, done.output
         assert done.answers == [answer(b"<title>there</title>/one"),
                                 answer(b"<title>there</title>/two")]
     assert not any("pinfold" in one.get("via") for one in there.requests)
@@ -81,7 +81,7 @@ def test_a_program_is_unaware_of_its_second_hello(
     gate = gateway(configured(pki))
     done = run(toolchains.programs[name], workspace / "run", gate, pki,
                f"https://{HOST}:{there.port}", "GET:/one", "GET:/two")
-    assert done.code == 0, done.said
+    assert done.code == 0, done.output
     assert done.answers == [answer(b"<title>there</title>/one"),
                             answer(b"<title>there</title>/two")]
     for line in gate.wait_access(1):
@@ -102,7 +102,7 @@ def test_a_program_that_would_trust_the_server_does_not_reach_it(
     gate = gateway(configured(pki, pki.other_root.pin))
     done = run(toolchains.programs[name], workspace / "run", gate, pki,
                f"https://{HOST}:{there.port}", "GET:/one")
-    assert done.code != 0, done.said
+    assert done.code != 0, done.output
     assert there.application_bytes == b"" and there.requests == []
     assert all(line["reason"] == "tls-no-pin-matches" for line in gate.wait_access(1))
 

@@ -115,13 +115,13 @@ def test_a_session_is_one_hosts(gateway, pki, origin):
 def test_a_reload_applies_to_servers_that_are_being_verified(gateway, pki, scripted_origin):
     """The server's flight comes when other pins are in force than at the CONNECT."""
     made = pki.intermediate.issue(HOST).server_context(maximum=ssl.TLSVersion.TLSv1_2)
-    said, may_answer = threading.Event(), threading.Event()
+    received, may_answer = threading.Event(), threading.Event()
 
     def script(connection):
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         session = made.wrap_bio(incoming, outgoing, server_side=True)
         incoming.write(connection.socket.recv(1 << 16))
-        said.set()
+        received.set()
         with pytest.raises(ssl.SSLWantReadError):
             session.do_handshake()
         assert may_answer.wait(20)
@@ -140,12 +140,12 @@ def test_a_reload_applies_to_servers_that_are_being_verified(gateway, pki, scrip
     passed["hosts"][0]["tunnel"] = "pass"
     for config, reason in [(tightened, "tls-no-pin-matches"), (loosened, None),
                            (refused, "superseded"), (passed, "superseded")]:
-        said.clear()
+        received.clear()
         may_answer.clear()
         gate = gateway(base)
         with opened(gate, HOST, there.port) as wire:
             wire.send(hello_of(HOST))
-            assert said.wait(10)
+            assert received.wait(10)
             reload(gate, gate.config | {key: config[key] for key in ("hosts", "pinsets")})
             may_answer.set()
             if reason is None:

@@ -156,7 +156,7 @@ def test_a_probe_is_not_answered_for_another_configuration(gateway, pki, there):
 
 
 def test_who_answers_the_probe_and_not_the_tunnel_is_not_found_out(gateway, pki, scripted_origin):
-    """The documented limit of the weaker check, and why it is told apart."""
+    """The documented limit of the weaker check, and why it is reported separately."""
     contexts = [pki.rogue_root.issue(HOST).server_context(),
                 pki.intermediate.issue(HOST).server_context()]
 

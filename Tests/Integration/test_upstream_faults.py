@@ -82,7 +82,7 @@ BAD_BEGINNINGS = {
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("name", BAD_BEGINNINGS)
 def test_a_head_that_was_not_sent_yet_is_taken_back(gateway, scripted_origin, name, method):
-    """The client has seen nothing: it is told the reason, and the log does not say 200."""
+    """The client has seen nothing: it gets the reason, and the log does not have 200."""
     there = scripted_origin(scripted(
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + BAD_BEGINNINGS[name]))
     running = gateway()
@@ -419,7 +419,7 @@ def test_the_pool_is_bounded_per_host_and_the_rest_waits(gateway, scripted_origi
 
 
 def test_error_replies_do_not_end_the_connection_when_nothing_is_lost(shared_gateway, origin):
-    """An upstream fault says nothing about the client's connection."""
+    """An upstream fault does not affect the client's connection."""
     there = origin(lambda _: reply(b"x"))
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -470,7 +470,7 @@ def speaks_first(running: Gateway, wire: Wire) -> socket.socket:
     the gateway has seen that there is one. Returns the server's side.
 
     The gateway's first SYN is dropped. Then the gateway stands still, while its kernel sends the
-    next one and takes in what the server says."""
+    next one and takes in what the server sends."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         drop_all(listener)
         port = listener.getsockname()[1]

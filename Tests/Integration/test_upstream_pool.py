@@ -84,7 +84,7 @@ def test_the_connection_idle_the_longest_makes_room(gateway, origin):
     assert [one.accepted for one in origins] == [1] * 4
 
 
-# What an idle connection says
+# What arrives on an idle connection
 
 
 POISON = reply(b"POISON")
@@ -113,7 +113,7 @@ class Talker:
 
 
 def check_others(running: Gateway, url: str) -> None:
-    """Nobody gets what was said unasked, whoever asks and however often."""
+    """No client gets unsolicited data, whichever asks and however often."""
     with running.wire() as kept:
         for _ in range(5):
             assert kept.ask(request(url)).body == b"clean"

@@ -109,7 +109,7 @@ class Gateway:
 
         self.listeners = {}
         until(listening, lambda: f"listening: {sorted(expected)} in the log:\n{self.log()}", 20)
-        until(self._is_ready, "/readyz says 200", 20)
+        until(self._is_ready, "/readyz answers 200", 20)
 
     def _is_ready(self) -> bool:
         try:
@@ -117,7 +117,7 @@ class Gateway:
         except OSError:
             return False
 
-    # What it says
+    # Its output
 
     def log(self) -> str:
         """What the present process has written to standard error."""
@@ -298,7 +298,7 @@ class Gateway:
                 f"did not end on SIGTERM and two SIGINT:\n{self.log()[-4000:]}") from None
 
     def finish(self) -> None:
-        """The end of a test: stopped, and nothing in its log says that it crashed."""
+        """The end of a test: stopped, and no line of its log shows a crash."""
         code = self.stop()
         text = self.stderr_file.read_text(errors="replace") if self.stderr_file.exists() else ""
         crash = CRASH.search(text)

@@ -12,7 +12,7 @@ from .programs import clean_environment
 
 
 def run(*command: str, cwd: Path | None = None, **env: str) -> subprocess.CompletedProcess[str]:
-    """Runs a command, untouched by what the environment says of proxies."""
+    """Runs a command, without the environment's proxies."""
     done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60,
                           env=clean_environment(**env))
     assert done.returncode == 0, f"{command}: {done.returncode}\n{done.stdout}\n{done.stderr}"

@@ -47,7 +47,7 @@ def with_extensions(message: bytes, count: int, size: int = 0) -> bytes:
 
 
 def tunnel(running: Gateway, port: int, wire: Wire | None = None) -> Wire:
-    """An open tunnel, in which nothing has been said."""
+    """An open tunnel, in which nothing has been sent."""
     wire = wire or running.wire()
     wire.send(connect_head(HOST, port))
     assert wire.read_head().status == 200

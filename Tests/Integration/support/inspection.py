@@ -109,7 +109,7 @@ def grease() -> bytes:
 
 
 def alert_in(data: bytes) -> int:
-    """The alert that is all that a client was told."""
+    """The alert that is all that a client received."""
     assert len(data) == 7 and data[0] == ALERT and data[1] == 3, data[:64].hex()
     assert data[3:6] == b"\0\x02\x02", data.hex()
     return data[6]

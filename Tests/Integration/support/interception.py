@@ -42,7 +42,7 @@ def curl(
 
 
 class Inside:
-    """A client's TLS over memory, so that a test says which segment its bytes are in."""
+    """A client's TLS over memory, so that a test chooses which segment its bytes are in."""
 
     def __init__(self, authority: Path, name: str | None = HOST, **settings: object):
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

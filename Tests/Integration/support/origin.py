@@ -1,4 +1,4 @@
-"""Origins that do as a test says and remember every byte that reached them."""
+"""Origins that follow a script and record every byte that reached them."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ def _function(number: int, code: str) -> str:
 
 
 def write_if_new(path: Path, text: str) -> None:
-    """Leaves a file alone that says the same, so that it is not compiled again."""
+    """Leaves a file alone that has the same text, so that it is not compiled again."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
         path.write_text(text)

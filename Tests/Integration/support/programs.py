@@ -1,9 +1,9 @@
-"""Programs that speak HTTP in every language of `clients/`, each told of its proxy and of the
+"""Programs that speak HTTP in every language of `clients/`, each configured with its proxy and the
 authority that it trusts as its users tell it.
 
 One takes the base of its URLs, a file, and steps `GET:/path` or `PUT:/path`, the latter with the
-file as its content. It asks for them one after another, and says the status of each answer, its
-length and its SHA-256. When an answer does not come it says why, and fails."""
+file as its content. It asks for them one after another, and prints the status of each answer, its
+length and its SHA-256. When an answer does not come it prints why, and fails."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def answer(body: bytes, status: int = 200) -> Answer:
 
 
 @dataclass
-class Told:
-    """What a program is told."""
+class Settings:
+    """The settings of a program."""
 
     folder: Path
     proxy: str
@@ -43,11 +43,11 @@ class Told:
 class Done:
     code: int
     answers: list[Answer]
-    said: str
+    output: str
 
 
 def clean_environment(**more: str) -> dict[str, str]:
-    """The environment without what says anything of proxies or trust."""
+    """The environment without the variables for proxies and trust."""
     names = ("CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "JAVA_TOOL_OPTIONS", "NODE_EXTRA_CA_CERTS",
              "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE")
     kept = {key: value for key, value in os.environ.items()
@@ -55,19 +55,19 @@ def clean_environment(**more: str) -> dict[str, str]:
     return kept | more
 
 
-def _run(settings: Told, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
+def _run(settings: Settings, *command: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command, cwd=settings.folder, env=clean_environment(**env), stdin=subprocess.DEVNULL,
         capture_output=True, text=True, timeout=30 * SLOWDOWN)
 
 
-Program = Callable[[Told, str, Path, list[str]], Done]
+Program = Callable[[Settings, str, Path, list[str]], Done]
 
 
-def _steps(command: Callable[[Told], tuple[list[str], dict[str, str]]]) -> Program:
+def _steps(command: Callable[[Settings], tuple[list[str], dict[str, str]]]) -> Program:
     """A program of `clients/`."""
 
-    def run(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
+    def run(settings: Settings, base: str, file: Path, steps: list[str]) -> Done:
         words, env = command(settings)
         done = _run(settings, *words, base, str(file), *steps, **env)
         answers = []
@@ -80,7 +80,7 @@ def _steps(command: Callable[[Told], tuple[list[str], dict[str, str]]]) -> Progr
 
 
 def _python(kind: str, variable: str) -> Program:
-    def command(settings: Told) -> tuple[list[str], dict[str, str]]:
+    def command(settings: Settings) -> tuple[list[str], dict[str, str]]:
         env = {"HTTPS_PROXY": settings.proxy}
         if settings.authority:
             env[variable] = str(settings.authority)
@@ -90,7 +90,7 @@ def _python(kind: str, variable: str) -> Program:
 
 
 def _node(kind: str) -> Program:
-    def command(settings: Told) -> tuple[list[str], dict[str, str]]:
+    def command(settings: Settings) -> tuple[list[str], dict[str, str]]:
         # Debian's folder of modules; a node from elsewhere does not look there by itself.
         env = {"HTTPS_PROXY": settings.proxy, "NODE_PATH": "/usr/share/nodejs"}
         if settings.authority:
@@ -124,7 +124,7 @@ class Toolchains:
                 unfinished.rename(target)
         return target
 
-    def java(self, settings: Told) -> tuple[list[str], dict[str, str]]:
+    def java(self, settings: Settings) -> tuple[list[str], dict[str, str]]:
         classes = self._built("java-client", "javac", f"-J{_QUICK}", "-d", "{}",
                               str(SOURCES / "Client.java"))
         host, _, port = settings.proxy.rpartition("/")[2].rpartition(":")
@@ -139,7 +139,7 @@ class Toolchains:
                       "-Djavax.net.ssl.trustStorePassword=changeit"]
         return [*words, "-cp", str(classes), "Client"], {}
 
-    def go(self, settings: Told) -> tuple[list[str], dict[str, str]]:
+    def go(self, settings: Settings) -> tuple[list[str], dict[str, str]]:
         program = self._built("go-client", "go", "build", "-o", "{}", str(SOURCES / "client.go"),
                               GOCACHE=str(self.folder / "go-cache"), GO111MODULE="off",
                               GOTOOLCHAIN="local")
@@ -160,7 +160,7 @@ class Toolchains:
         }
 
 
-def curl(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
+def curl(settings: Settings, base: str, file: Path, steps: list[str]) -> Done:
     words, files = ["curl", "-q", "-sS", "--max-time", "20"], []
     for number, step in enumerate(steps):
         method, _, path = step.partition(":")
@@ -179,7 +179,7 @@ def curl(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
     return Done(0, answers, done.stderr)
 
 
-def wget(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
+def wget(settings: Settings, base: str, file: Path, steps: list[str]) -> Done:
     """One process asks for what follows upon each other with one method."""
     trusted = [f"--ca-certificate={settings.authority}"] if settings.authority else []
     found = Done(0, [], "")
@@ -190,7 +190,7 @@ def wget(settings: Told, base: str, file: Path, steps: list[str]) -> Done:
         done = _run(settings, "wget", "--no-config", "-nv", "--no-hsts", "--tries=1", "--timeout=20",
                     "-x", "-nH", "-P", str(target), "--content-on-error", *trusted, *body,
                     *[base + path for path in paths], https_proxy=settings.proxy)
-        found.said += done.stderr
+        found.output += done.stderr
         if done.returncode:
             found.code = done.returncode
             break

@@ -62,7 +62,7 @@ class SecondHelloClient:
         self, second_name: str, second_protocols: bytes = b"",
         change: Callable[[bytes], bytes] = lambda flight: flight
     ) -> bytes | None:
-        """What the server's side said instead, if the handshake did not come to its end. `change`
+        """What the server's side sent instead, if the handshake did not come to its end. `change`
         is applied to the flight with the second ClientHello."""
         asked = False
         while _ssl.SSL_do_handshake(self._ssl) != 1:
@@ -79,7 +79,7 @@ class SecondHelloClient:
         return None
 
     def hello(self) -> bytes:
-        """What it says next, before the handshake has come to its end."""
+        """What it sends next, before the handshake has come to its end."""
         assert _ssl.SSL_do_handshake(self._ssl) != 1
         return self._taken()
 

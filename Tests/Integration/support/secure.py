@@ -64,15 +64,15 @@ def secure_wire(
 
 
 def s_client(
-    running: Gateway, *arguments: str, listener: str = "proxy", said: str = "Q\n",
+    running: Gateway, *arguments: str, listener: str = "proxy", sent: str = "Q\n",
     name: str | None = NAME
 ) -> str:
-    """What `openssl s_client` prints; it ends after what is said."""
+    """What `openssl s_client` prints; it ends after what it is given to send."""
     host, port = running.listeners[listener]
     sni = ["-servername", name] if name else ["-noservername"]
     done = subprocess.run(
         ["openssl", "s_client", "-connect", f"{host}:{port}", *sni, *arguments],
-        input=said, capture_output=True, text=True, timeout=30)
+        input=sent, capture_output=True, text=True, timeout=30)
     return done.stdout + done.stderr
 
 

@@ -1,7 +1,7 @@
 """One list of tests, three ways that a request takes to its server: a reverse route, the forward
 proxy asked in clear text, and an intercepted tunnel.
 
-A test says what is asked for by its URL. Each way sends that as its clients do, and to a server
+A test names what is requested by its URL. Each way sends that as its clients do, and to a server
 that speaks TLS where the way needs it. Tests that leave nothing behind share one gateway for each
 way: each has servers of its own, so that no two ask for the same URL.
 """
@@ -205,7 +205,7 @@ class Client:
 
 
 class _WireThrough(Wire):
-    """Connected with the first request, which says to which server."""
+    """Connected with the first request, which names the server."""
 
     def __init__(self, client: Client):
         self.client = client

@@ -54,11 +54,11 @@ def converse(url: str, *messages: str | bytes, **options: object) -> None:
 
     The options are those of `websockets.asyncio.client.connect`.
     """
-    async def said() -> None:
+    async def exchange() -> None:
         async with connect(url, max_size=None, **options) as connection:
             for message in messages:
                 await connection.send(message)
                 assert await asyncio.wait_for(connection.recv(), 20) == message
             await asyncio.wait_for(await connection.ping(), 10)
 
-    asyncio.run(said())
+    asyncio.run(exchange())

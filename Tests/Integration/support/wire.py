@@ -1,4 +1,4 @@
-"""A client that says exactly what it is told to, and reads replies by RFC 9112 §6.3."""
+"""A client that sends exactly the given bytes, and reads replies by RFC 9112 §6.3."""
 
 from __future__ import annotations
 

@@ -117,13 +117,13 @@ struct CookieFileTests {
             ("x\tTRUE\t/\tTRUE\tsoon\ta\tb", "the expiry time is not a number of seconds"),
             ("x\tTRUE\t/\tTRUE\t-1\ta\tb", "the expiry time is not a number of seconds"),
         ])
-    func `says which line is damaged, and how`(line: String, text: String) {
+    func `shows which line is damaged, and how`(line: String, text: String) {
         #expect(throws: CookieFileError(path: "c.txt", reason: .line(3, text))) {
             try jar("# a comment\n\n\(line)\n")
         }
     }
 
-    @Test func `says its path and the line`() {
+    @Test func `has its path and the line`() {
         let error = #expect(throws: CookieFileError.self) { try jar("\nx\n") }
         #expect(
             error.map { "\($0)" } == "c.txt:2: 1 tab-separated columns; expected 7")

@@ -87,7 +87,7 @@ struct CookieJarTests {
             ("__Host-a=b; Secure; Path=/; Domain=x.test", .namePrefix),
             ("__Secure-", .namePrefix), ("=__Host-a=b; Secure; Path=/", .namePrefix),
         ] as [(String, CookieError)])
-    func `says why it refuses`(setCookie: String, reason: CookieError) {
+    func `has a reason when it refuses`(setCookie: String, reason: CookieError) {
         var jar = CookieJar()
         let outcome = jar.store(setCookie: setCookie, from: request("x.test"), at: now)
         #expect(outcome == .refused(reason))

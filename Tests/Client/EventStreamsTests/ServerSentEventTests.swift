@@ -75,7 +75,7 @@ struct ServerSentEventTests {
             ("retry: -1\n", nil), ("retry: 1\nretry: x\n", 1), ("retry: ٣\n", nil),
             ("retry: 99999999999999999999\n", .max), ("retry: 5", nil),
         ] as [(String, Int64?)])
-    func `say when to reconnect`(text: String, milliseconds: Int64?) throws {
+    func `determine when to reconnect`(text: String, milliseconds: Int64?) throws {
         var parser = ServerSentEventParser()
         var events: [ServerSentEvent] = []
         try parser.parse(text.utf8, into: &events)

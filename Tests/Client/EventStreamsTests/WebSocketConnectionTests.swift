@@ -80,7 +80,7 @@ struct WebSocketConnectionTests {
             ([0x02, 0x02, 0x00, 0x00, 0x80, 0x7E, 0x03, 0xE7], .tooLarge, 1009),
             ([0xF1], .reservedBits, 1002),
         ] as [([UInt8], WebSocketError, UInt16)])
-    func `tells the peer what it did wrong`(bytes: [UInt8], error: WebSocketError, code: UInt16) {
+    func `closes with the code of the error`(bytes: [UInt8], error: WebSocketError, code: UInt16) {
         let (events, output) = receive(bytes)
         #expect(events == [.failed(error)])
         var peer = Self.connection(.server)

@@ -125,7 +125,7 @@ struct WebSocketHandshakeTests {
         }
     }
 
-    @Test func `says which subprotocol was chosen, or that there is none`() throws {
+    @Test func `has the chosen subprotocol, or none`() throws {
         var answer = Self.answer
         answer["sec-websocket-protocol"] = [" superchat"]
         let agreement = try handshake.check(status: 101) { answer[$0] ?? [] }

@@ -80,7 +80,7 @@ struct AuthenticatorTests {
         #expect(try answer(decide(&authenticator, field)).value.contains(part))
     }
 
-    @Test func `says what it lacks`() throws {
+    @Test func `shows what it lacks`() throws {
         var authenticator = Authenticator()
         #expect(
             try decide(&authenticator, "Basic realm=b, Digest realm=d, nonce=n")

@@ -164,7 +164,7 @@ struct ServerTrustTests {
         #expect(requests == 0 && log.challenges.isEmpty)
     }
 
-    @Test func `is decided by the hook alone if the policy says so`() async throws {
+    @Test func `is decided by the hook alone if so configured`() async throws {
         var policy = SecurityPolicy()
         policy.allowsInvalidCertificates = true
         policy.validatesDomainName = false

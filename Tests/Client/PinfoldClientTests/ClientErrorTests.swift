@@ -62,7 +62,7 @@ struct ClientErrorTests {
             .proxy(.unreachable(.destinationRefused(.multicast))),
             .proxy(.tlsFailed(.notTLS)),
         ] + DestinationRefusalReason.allCases.map { .destinationRefused($0) } as [ExchangeError])
-    func `speaks of no gateway's file, with the details of a fault`(fault: ExchangeError) {
+    func `names no key of a gateway's file, and has a fault's details`(fault: ExchangeError) {
         #expect(!isForeign(ClientError(fault).explanation), "\(ClientError(fault).explanation)")
     }
 
@@ -89,7 +89,7 @@ struct ClientErrorTests {
     }
 
     @Test(arguments: PinsetError.allCases)
-    func `of a policy speaks of its properties`(problem: PinsetError) {
+    func `of a policy names its properties`(problem: PinsetError) {
         let error = ClientError(problem)
         #expect(error.reason == .invalidSecurityPolicy && !isForeign(error.explanation))
         #expect(

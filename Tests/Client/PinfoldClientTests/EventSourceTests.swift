@@ -316,7 +316,7 @@ struct EventSourceTests {
         }
     }
 
-    @Test func `may be idle for as long as its options say`() async throws {
+    @Test func `may be idle for as long as its options allow`() async throws {
         let canContinue = Monitor(false)
         try await withServer { connection, request in
             if request.path == "/never" {

@@ -89,7 +89,7 @@ struct NextStepTests {
         #expect(try step(.failure(ClientError(.upstreamBodyTimeout)), .post) == "fail timedOut")
     }
 
-    @Test func `repeats a method that is not idempotent if the caller says so`() throws {
+    @Test func `repeats a method that is not idempotent if the caller allows it`() throws {
         let lost = ClientError(.connectionLost, "")
         let fields: HTTPFields = [try #require(HTTPField.Name("Idempotency-Key")): "\"1\""]
         #expect(try step(.failure(lost), .post, fields: fields) == "retry 500")

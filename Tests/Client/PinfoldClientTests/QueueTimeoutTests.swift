@@ -231,7 +231,7 @@ struct QueueTimeoutTests {
         }
     }
 
-    @Test func `fails behind a stream that nobody reads`() async throws {
+    @Test func `fails behind a stream that is not read`() async throws {
         try await withResponsesOnOwnThread { server, runtime, _ in
             var configuration = SessionConfiguration.patient
             configuration.maximumRequestsPerOrigin = 1

@@ -189,7 +189,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `do not wait for content that nobody reads`() async throws {
+    @Test func `do not wait for content that is not read`() async throws {
         try await withServer { connection, request in
             guard request.path == "/1" else {
                 connection.respond("200 OK", [], "there")

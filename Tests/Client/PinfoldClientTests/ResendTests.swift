@@ -46,7 +46,7 @@ struct ResendTests {
         }
     }
 
-    @Test func `fails otherwise, and says that its fate is unknown`() async throws {
+    @Test func `fails otherwise, and is not known to be unprocessed`() async throws {
         #expect(!SessionConfiguration().resendsUnansweredRequests)
         try await withKeptConnection(resends: false) { server, session in
             let request = try HTTPRequest(.post, "\(server.url)/closed")

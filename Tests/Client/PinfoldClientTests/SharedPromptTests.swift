@@ -21,7 +21,7 @@ struct SharedPromptTests {
         #expect(await prompt.answer() == .rejectProtectionSpace)
     }
 
-    @Test func `is cancelled when nobody waits, at any time`() async {
+    @Test func `is cancelled when no task waits, at any time`() async {
         let prompt = SharedPrompt()
         prompt.abandon()
         let (ended, end) = AsyncStream.makeStream(of: Bool.self)

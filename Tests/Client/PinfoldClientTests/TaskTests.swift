@@ -178,7 +178,7 @@ struct TaskTests {
     }
 
     @Test(arguments: ["OPTIONS", "TRACE"])
-    func `contact the server whatever Max-Forwards says`(method: String) async throws {
+    func `contact the server whatever the value of Max-Forwards`(method: String) async throws {
         try await withServer(Self.hello) { server, runtime in
             let session = try SessionManager(configuration: .patient, runtime: runtime)
             for count in ["0", "3"] {

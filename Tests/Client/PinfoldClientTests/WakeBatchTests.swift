@@ -99,7 +99,7 @@ struct WakeBatchTests {
         try await reader.value
     }
 
-    @Test func `are each woken exactly once, whoever wakes them`() async throws {
+    @Test func `are each woken exactly once, by loop or task`() async throws {
         let line = WakeQueue()
         let sleepers = Sleepers()
         let count = 500

@@ -75,7 +75,7 @@ struct WebSocketFlowTests {
         }
     }
 
-    @Test func `waits if nobody receives`() async throws {
+    @Test func `waits if no message is received`() async throws {
         let count = 100
         let sent = Locked(0)
         try await withWebSocketServer { socket in

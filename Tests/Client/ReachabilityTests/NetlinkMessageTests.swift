@@ -98,7 +98,7 @@ struct NetlinkMessageTests {
         }
     }
 
-    @Test func `say whether a link and a route can be used`() {
+    @Test func `show whether a link and a route can be used`() {
         for (flags, isRunning) in [(0x41, true), (0x1, false), (0x40, false), (0, false)] {
             var link = Self.eth0
             link.flags = UInt32(flags)

@@ -66,7 +66,7 @@ struct RetryPolicyTests {
             (.status(503, retryAfter: "61"), .retryAfterTooLong(61_000)),
             (.status(429, retryAfter: "99999999999999999999"), .retryAfterTooLong(.max)),
         ] as [(RetryPolicy.FailureReason, RetryPolicy.Reason)])
-    func `says why it gives up`(failure: RetryPolicy.FailureReason, reason: RetryPolicy.Reason) {
+    func `gives up for a reason`(failure: RetryPolicy.FailureReason, reason: RetryPolicy.Reason) {
         #expect(decide(failure, RetryPolicy.Attempt(method: "GET")) == .giveUp(reason))
     }
 
@@ -123,7 +123,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `waits as long as Retry-After says, and a little more`() {
+    @Test func `waits as long as Retry-After requires, and a little more`() {
         for seed in 0..<100 {
             let failure = RetryPolicy.FailureReason.status(503, retryAfter: "2")
             let decision = decide(

@@ -53,7 +53,7 @@ struct ActivityStateTests {
     ]
 
     @Test(arguments: table)
-    func `every state answers every event as the table says`(row: ActivityRow) {
+    func `every state answers every event as in the table`(row: ActivityRow) {
         let (next, actions) = row.state.next(after: row.event, delays: ActivityDelays())
         #expect(next == row.next)
         #expect(actions == ActivityActions(timer: row.timer, visibilityChanged: row.visible))

@@ -66,7 +66,7 @@ struct ReachabilityTests {
         for state in ReachabilityState.allCases { #expect(counts.hosts(in: state) == 0) }
     }
 
-    @Test func `transitions are counted as they are told`() {
+    @Test func `transitions are counted as they are reported`() {
         let counts = ReachabilityCounts()
         counts.countTransition(
             ReachabilityChange(from: .unknown, to: .reachable, event: .responseReceived))

@@ -39,7 +39,7 @@ struct LiteralTests {
 
     /// Texts of every arrangement of a few parts, compared with a parser that follows the grammar's
     /// words (RFC 4291 §2.2) instead of the bytes.
-    @Test func `every arrangement of groups is read as the grammar says`() {
+    @Test func `every arrangement of groups is read by the grammar`() {
         let parts = ["", "0", "ff", "1.2.3.4", "12345"]
         var texts = parts
         var longest = parts

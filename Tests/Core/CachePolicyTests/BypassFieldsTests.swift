@@ -56,7 +56,7 @@ struct BypassFieldsTests {
             "this one may not be nominated")
     }
 
-    @Test func `names that share a bit of the sketch are told apart`() {
+    @Test func `names that share a bit of the sketch are distinguished`() {
         // Names of one length with every last letter: most of them share a bit.
         for last in "abcdefghijklmnopqrstuvwxyz" where last != "t" {
             #expect(!occurs(["X-Hos\(last): a"]))

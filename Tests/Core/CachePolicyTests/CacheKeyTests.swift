@@ -50,7 +50,7 @@ struct CacheKeyTests {
         #expect(key(target) == expected)
     }
 
-    @Test func `the key says what scheme the request goes out with`() {
+    @Test func `the key has the scheme with which the request is sent`() {
         #expect(key("http://a.example/x", scheme: .https) == "https://a.example/x")
         #expect(key("http://a.example:80/x", scheme: .https) == "https://a.example:80/x")
         #expect(key("http://a.example:8443/x", scheme: .https) == "https://a.example:8443/x")
@@ -77,7 +77,7 @@ struct CacheKeyTests {
         #expect(!fits(long + [0x70]))
     }
 
-    @Test func `equal keys hash alike, and a set of many keys tells them all apart`() {
+    @Test func `equal keys hash alike, and a set of many keys distinguishes them all`() {
         let keys = (0..<1000).map { CacheKey(bytes: Array("http://a.example/\($0)".utf8)) }
         #expect(Set(keys).count == 1000)
         #expect(Set(keys.map(\.hash)).count == 1000)

@@ -89,7 +89,7 @@ struct FreshnessTests {
             (202, false), (302, false), (303, false), (307, false), (400, false), (403, false),
             (500, false), (502, false), (503, false), (504, false), (599, false),
         ])
-    func `a heuristic is for what is stored by default, and others that say public`(
+    func `a heuristic is for what is stored by default, and others with public`(
         status: Int, allowed: Bool
     ) {
         let fields = ["Last-Modified: \(date(-1000))", "Date: \(date())"]

@@ -96,7 +96,7 @@ struct InvalidationTests {
         #expect(keys(["Location:"]) == [target])
     }
 
-    @Test func `origins with a port and IPv6 literals are told apart`() {
+    @Test func `origins with a port and IPv6 literals are distinguished`() {
         let base = "http://[::1]:8080/x"
         #expect(keys(["Location: /y"], base: base) == [base, "http://[::1]:8080/y"])
         #expect(

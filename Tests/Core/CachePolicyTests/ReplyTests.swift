@@ -9,7 +9,7 @@ struct ReplyTests {
         written { status.append(to: &$0) }
     }
 
-    @Test func `a hit tells its freshness left, negative when stale, and who allowed that`() {
+    @Test func `a hit has its remaining freshness, negative when stale, and what allowed that`() {
         #expect(
             line(.hit(timeToLive: 57, stale: nil)) == "Cache-Status: pinfold; hit; ttl=57\r\n")
         #expect(
@@ -56,17 +56,17 @@ struct ReplyTests {
                 "fwd=uri-miss; detail=partial-content"
             ),
         ] as [(CacheStatus.Forwarded, String)])
-    func `a forwarded request tells why, what came back, and what became of it`(
+    func `a forwarded request has its reason, the status, and whether it is stored`(
         status: CacheStatus.Forwarded, expected: String
     ) {
         #expect(line(.forwarded(status)) == "Cache-Status: pinfold; \(expected)\r\n")
     }
 
-    @Test func `only-if-cached without a hit tells the reason, and neither hit nor fwd`() {
+    @Test func `only-if-cached without a hit has the reason, and neither hit nor fwd`() {
         #expect(line(.notForwarded(.uriMiss)) == "Cache-Status: pinfold; detail=uri-miss\r\n")
     }
 
-    @Test func `no line is longer than the limit says`() {
+    @Test func `no line is longer than the limit`() {
         var longest = line(.hit(timeToLive: .min, stale: .staleIfError)).utf8.count
         for reason in ForwardReason.allCases {
             for notStored in NotStoredReason.allCases {
@@ -130,7 +130,7 @@ struct ReplyTests {
                 + "ETag: \"a\"\r\nContent-Range: bytes 5-9/100\r\nContent-Length: 5\r\n" + end)
     }
 
-    @Test func `a 416 tells the complete length and has no body`() {
+    @Test func `a 416 has the complete length and no body`() {
         let stored = Stored(["Date: \(date())", "Content-Length: 100", "ETag: \"a\""])
         #expect(
             head(.rangeNotSatisfiable(complete: 100), of: stored)

@@ -13,7 +13,7 @@ struct StorabilityTests {
         #expect(refusal([fresh], for: Request()) == nil)
     }
 
-    @Test func `a request with a body is not what the key says, so its response is not stored`() {
+    @Test func `a request with a body is more than its key, so its response is not stored`() {
         #expect(refusal([fresh], for: Request(["Content-Length: 3"])) == .requestContent)
         #expect(refusal([fresh], for: Request(["Transfer-Encoding: chunked"])) == .requestContent)
     }

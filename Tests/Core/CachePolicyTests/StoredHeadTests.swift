@@ -132,7 +132,7 @@ struct StoredHeadTests {
             "HTTP/1.1 200 OK\r\n: 1\r\n", "HTTP/1.1 200 OK\r\nA : 1\r\n",
             "HTTP/1.1 200 OK\r\nA: 1\r\nB\r\n", "\r\n",
         ])
-    func `bytes that are not a stored head are told apart`(head: String) {
+    func `bytes that are not a stored head are recognized`(head: String) {
         let bytes = Array(head.utf8)
         let metadata = StoredMetadata(
             storedHead: bytes.span,

@@ -46,7 +46,7 @@ struct TargetedDirectivesTests {
             "no-store", "no-store=?1", "max-age=60, no-store", "private", "private=\"a\"",
             "max-age=60, private",
         ])
-    func `what it forbids is forbidden, whatever Cache-Control says`(value: String) {
+    func `what it forbids is forbidden, whatever Cache-Control has`(value: String) {
         #expect(lifetime(value) == nil)
     }
 

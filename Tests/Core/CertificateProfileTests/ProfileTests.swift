@@ -29,7 +29,7 @@ struct ProfileTests {
         }
     }
 
-    @Test func `a profile that nobody wrote down waives what is often left out, and no more`() {
+    @Test func `the default profile waives what is often left out, and no more`() {
         let profile = AppliedProfile(.strict, waivesPresence: true)
         let waived = CertificateRule.allCases.filter { !profile.counts($0, isAnchor: false) }
         #expect(

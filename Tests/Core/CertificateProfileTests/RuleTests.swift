@@ -35,7 +35,7 @@ struct RuleTests {
             ("a_b.test", true), ("_a.test", true), ("*.a_b.test", true), ("a_.b", true),
             ("a_b..test", false), ("a_b*.test", false), ("a_b.test.", false), ("-_.test", false),
         ])
-    func `an underscore is told from what is worse`(name: String, isIt: Bool) {
+    func `an underscore is distinguished from what is worse`(name: String, isIt: Bool) {
         #expect(LeafNames.hasUnderscoreOnly(Array(name.utf8)[...]) == isIt)
     }
 

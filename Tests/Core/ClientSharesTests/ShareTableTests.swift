@@ -156,7 +156,7 @@ struct ShareTableTests {
         #expect((1...4).map { table.value(of: $0) } == [1, nil, 3, 4])
     }
 
-    @Test func `an entry is held by whoever put it in, whoever uses it`() {
+    @Test func `an entry counts for the client that added it, whichever uses it`() {
         var table = ShareTable<Int, Int>(limit: 4)
         table.set(0, for: 0, of: client(1))
         for key in 1...3 { table.set(key, for: key, of: client(2)) }

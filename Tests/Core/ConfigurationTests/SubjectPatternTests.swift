@@ -48,7 +48,7 @@ struct SubjectPatternTests {
         #expect(!all.matches("CN=" + String(repeating: "a", count: 253)))
     }
 
-    @Test func `a listener with roots for clients serves nobody without a certificate`() throws {
+    @Test func `a listener with roots for clients serves no client without a certificate`() throws {
         var tls = ListenerTLS()
         #expect(tls.serves(subject: nil))
         tls.clientRoots = [.file(path: "/ca.pem", certificates: [[1]])]

@@ -233,7 +233,7 @@ struct DecodingTests {
         }
     }
 
-    @Test func `errors say what and where`() {
+    @Test func `errors state what and where`() {
         #expect(
             ContentCodingError.truncated(.gzip, offset: 5).detail
                 == "the gzip content is truncated")

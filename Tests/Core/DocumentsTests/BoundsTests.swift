@@ -55,7 +55,7 @@ struct BoundsTests {
         #expect(value == .array([.number(1)]))
     }
 
-    @Test func `trees are no deeper than can be freed, whatever the limits say`() {
+    @Test func `trees are no deeper than can be freed, whatever the limits`() {
         let limits = DocumentLimits(depth: 1_000_000)
         let depth = 100_000
         let text = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)

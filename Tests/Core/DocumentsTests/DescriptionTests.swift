@@ -14,7 +14,7 @@ struct DescriptionTests {
                 #"{"b":[null,"x"],"a":-1e+18}"#
             ),
         ] as [(DocumentValue, String)])
-    func `is JSON, which says all of it`(value: DocumentValue, text: String) {
+    func `is JSON, which has all of it`(value: DocumentValue, text: String) {
         #expect("\(value)" == text)
     }
 

@@ -149,7 +149,7 @@ struct PropertyListTests {
     }
 
     @Test(arguments: PropertyListForm.allCases)
-    func `cannot say null, nor what is out of range, and the error has the path`(
+    func `cannot express null, nor what is out of range, and the error has the path`(
         form: PropertyListForm
     ) {
         let date: DocumentValue = .date(form == .xml ? 1e15 : .infinity)

@@ -253,7 +253,7 @@ struct XMLDocumentTests {
                 .duplicateKey("b")
             ),
         ] as [(XMLTree.Element, DocumentError.Reason)])
-    func `is not written where XML cannot say it`(
+    func `is not written where XML cannot express it`(
         root: XMLTree.Element, reason: DocumentError.Reason
     ) {
         let error = #expect(throws: DocumentError.self) { try XMLTree(root: root).write() }

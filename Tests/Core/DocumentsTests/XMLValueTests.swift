@@ -65,7 +65,7 @@ struct XMLValueTests {
             (["a": .string("\u{8}")], "the character U+0008", "a"),
             (["a": .date(1e15)], "a date outside the years 0 to 9999", "a"),
         ] as [(DocumentValue, String, String)])
-    func `is refused where XML cannot say it, with the path`(
+    func `is refused where XML cannot express it, with the path`(
         value: DocumentValue, what: String, path: String
     ) {
         let error = #expect(throws: DocumentError.self) { try xml(value) }
@@ -91,7 +91,7 @@ struct XMLValueTests {
         #expect(third?.reason == .tooDeep(maximum: 2))
     }
 
-    @Test func `is as the page for users says, row by row`() throws {
+    @Test func `is as on the page for users, row by row`() throws {
         let page = try page().components(separatedBy: "## ")
         let part = try #require(page.first { $0.hasPrefix("XML and JSON") })
         let tables = part.components(separatedBy: "From JSON:")

@@ -93,7 +93,7 @@ struct ChunkedTests {
         #expect(body.trailers.hasPrefix(summary), "\(body.trailers)")
     }
 
-    @Test func `a truncated body is told from a complete one`() {
+    @Test func `a truncated body is distinguished from a complete one`() {
         let text = latin1("5;a=b\r\nhello\r\n0\r\nX: y\r\n\r\n")
         for count in 0...text.count {
             var decoder = BodyDecoder(.chunked)

@@ -22,7 +22,7 @@ struct ConnectionTests {
         ("1.0", "Proxy-Connection: keep-alive\r\nProxy-Connection: keep-alive\r\n", false),
         ("1.1", "Proxy-Connection: close\r\n", true),
     ])
-    func `the connection persists as version and options say`(
+    func `the connection persists by version and options`(
         version: String, fields: String, persists: Bool
     ) throws {
         let text = "GET / HTTP/\(version)\r\nHost: a\r\n\(fields)\r\n"
@@ -168,7 +168,7 @@ struct ConnectionTests {
         ("TE: xtrailers\r\n", false), ("TE:\r\n", false), ("TE: ,trailers ,\r\n", true),
         ("Trailer: trailers\r\n", false),
     ])
-    func `TE may say that trailers are taken`(fields: String, accepts: Bool) throws {
+    func `TE may announce that trailers are accepted`(fields: String, accepts: Bool) throws {
         let text = "GET / HTTP/1.1\r\nHost: a\r\n\(fields)\r\n"
         #expect(requestOutcome(text).isComplete)
         #expect(try requestHead(text).acceptsTrailers == accepts)

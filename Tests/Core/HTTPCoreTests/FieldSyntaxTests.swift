@@ -84,7 +84,7 @@ struct FieldSyntaxTests {
         #expect(head.length == bytes.count)
     }
 
-    @Test func `every byte is judged alike wherever it stands in a value`() {
+    @Test func `every byte is allowed or not alike, wherever it stands in a value`() {
         for byte in UInt8.min...UInt8.max {
             for position in 0...17 {
                 var value = [UInt8](repeating: 0x61, count: 18)
@@ -102,7 +102,7 @@ struct FieldSyntaxTests {
         }
     }
 
-    @Test func `every byte is judged alike wherever it stands in a name`() {
+    @Test func `every byte is allowed or not alike, wherever it stands in a name`() {
         for byte in UInt8.min...UInt8.max {
             for position in 0...9 {
                 var name = [UInt8](repeating: 0x61, count: 10)

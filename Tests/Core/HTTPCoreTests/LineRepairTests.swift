@@ -49,7 +49,7 @@ struct LineRepairTests {
     }
 
     @Test(arguments: ["Content-Length", "transfer-encoding", "Connection", "Trailer"])
-    func `what says where a message ends or what becomes of the connection is refused so`(
+    func `a line that determines a message's end or the connection is refused if malformed`(
         name: String
     ) {
         let value = name == "Content-Length" ? "1" : "chunked"
@@ -67,8 +67,7 @@ struct LineRepairTests {
         }
     }
 
-    @Test func `a user agent, behind whom nobody reads them in another way, reads them all`() throws
-    {
+    @Test func `a user agent, which forwards nothing, reads them all`() throws {
         let fields = "Connection:\r\n close,\r\n X-A\r\nX-A: 1\r\nContent-Length :\r\n 5\r\n"
         let head = try forwarded(fields, isUserAgent: true).head
         #expect(head.framing == .length(5))
@@ -92,7 +91,7 @@ struct LineRepairTests {
                 "Content-Length: 5|A:  b   c"
             ),
         ] as [(String, String)])
-    func `a length that is said several times is said once`(fields: String, lines: String) throws {
+    func `a repeated length is written once`(fields: String, lines: String) throws {
         let mended = try forwarded(fields)
         #expect(mended.head.framing == .length(5))
         #expect(mended.head.fields.count(of: .contentLength) == 1)
@@ -103,7 +102,7 @@ struct LineRepairTests {
         #expect(trimmed.joined(separator: "|") == lines)
     }
 
-    @Test func `the limit of fields holds for mended lines, and that of bytes`() {
+    @Test func `the limits of fields and of bytes hold for repaired lines`() {
         let text = "HTTP/1.1 200 OK\r\n" + String(repeating: "A : b\r\n c\r\n", count: 4) + "\r\n"
         #expect(responseOutcome(text, limits: HeadLimits(fields: 4)).isComplete)
         #expect(responseOutcome(text, limits: HeadLimits(fields: 3)).error == .tooManyFields)

@@ -22,7 +22,7 @@ struct RequestFramingTests {
             ("Transfer-Encoding:\t chunked \t\r\n", .chunked),
             ("X-Transfer-Encoding: x\r\nX-Content-Length: y\r\n", .none),
         ] as [(String, BodyFraming)])
-    func `the body ends where one unambiguous field says`(
+    func `the body ends by one unambiguous field`(
         fields: String, framing: BodyFraming
     ) throws {
         #expect(requestOutcome(head(fields)).isComplete)

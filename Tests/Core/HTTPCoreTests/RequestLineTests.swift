@@ -110,7 +110,7 @@ struct RequestLineTests {
         #expect(requestOutcome(garbage).error != nil)
     }
 
-    @Test func `a parser tells whether it is within a head`() throws {
+    @Test func `a parser shows whether it is within a head`() throws {
         var parser = RequestHeadParser()
         var head = RequestHead()
         let bytes = latin1("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\nGET")

@@ -165,7 +165,7 @@ struct RequestTargetTests {
         ("http://a/", "b", true), ("http://a/", "a:81", true), ("http://a:81/", "a", true),
         ("http://a:81/", "a:81", false), ("http://a./", "a", false),
     ])
-    func `the target wins over Host, and a conflict is told`(
+    func `the target takes precedence over Host, and a conflict is reported`(
         target: String, host: String, conflicts: Bool
     ) throws {
         let text = "GET \(target) HTTP/1.1\r\nHost: \(host)\r\n\r\n"

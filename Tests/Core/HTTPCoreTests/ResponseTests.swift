@@ -69,7 +69,7 @@ struct ResponseTests {
             ("407", .connect, "Content-Length: 5\r\n", .length(5)),
             ("502", .connect, "", .untilClose),
         ] as [(String, HTTPCore.Method, String, BodyFraming)])
-    func `status, method and fields say how the body ends`(
+    func `status, method and fields determine how the body ends`(
         status: String, method: HTTPCore.Method, fields: String, framing: BodyFraming
     ) throws {
         let text = "HTTP/1.1 \(status) x\r\n\(fields)\r\n"

@@ -95,7 +95,7 @@ struct SchemaViolationTests {
             "[[]]", "type null, at #/defs/a~1b", "$", "[[]]"
         ),
     ])
-    func `is said with what was asked, the path and the value`(
+    func `is reported with what was required, the path and the value`(
         schema: String, json: String, asked: String, path: String, excerpt: String
     ) throws {
         let failure = try #require(try failure(schema, json))

@@ -86,7 +86,7 @@ struct BytesTests {
             ("accep", false, false), ("accept:", false, false), ("accepu", false, false),
             ("\u{61}ccep\u{54}", false, true), ("", false, false), ("!ccept", false, false),
         ])
-    func `letter case counts where it is said to, and every byte does`(
+    func `letter case counts if requested, and every byte counts`(
         _ text: String, isEqual: Bool, isCaseless: Bool
     ) {
         let bytes = Array(text.utf8)

@@ -24,7 +24,7 @@ struct CivilDateTests {
             (1, .min, .min / 86_400), (-2, .max, .max / 86_400), (.max, .min, .min / 86_400),
             (.min, .max, .max / 86_400),
         ] as [(Int64, Int64, Int64)])
-    func `days between any two times can be told`(_ start: Int64, _ end: Int64, _ days: Int64) {
+    func `days between any two times are counted`(_ start: Int64, _ end: Int64, _ days: Int64) {
         #expect(CivilDate.days(from: start, to: end) == days)
     }
 

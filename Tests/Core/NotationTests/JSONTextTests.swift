@@ -41,7 +41,7 @@ struct JSONTextTests {
     }
 
     @Test
-    func `any bytes make a string that a JSON reader takes, repaired as Unicode says`() throws {
+    func `any bytes make a string that a JSON reader accepts, repaired as in Unicode`() throws {
         var random: UInt64 = 0x2545_F491_4F6C_DD1D
         let interesting: [UInt8] = [
             0x22, 0x5c, 0x0a, 0x00, 0x7f, 0x80, 0xbf, 0xc2, 0xc3, 0xe0, 0xe2, 0xed, 0xef, 0xf0,

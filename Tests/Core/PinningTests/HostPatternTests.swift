@@ -117,7 +117,7 @@ struct HostPatternTests {
         #expect(try HostPattern(text).description == expected)
     }
 
-    @Test func `every error says what was expected`() {
+    @Test func `every error has what was expected`() {
         for error in HostPatternError.allCases {
             #expect(!error.problem.isEmpty)
         }

@@ -33,7 +33,7 @@ struct PinTests {
         #expect(try Pin.parse(text) == .literal(expected))
     }
 
-    @Test func `a digest that begins with a slash is told from curl's second slash`() throws {
+    @Test func `a digest's own first slash is distinguished from curl's second one`() throws {
         let bytes: [UInt8] = [0xFC] + [UInt8](repeating: 0, count: 31)
         let digest = try #require(digestHolding(bytes))
         let text = Base64.encode(bytes)
@@ -110,7 +110,7 @@ struct PinTests {
             (.paddingCount(0), "ends in no '='"), (.paddingCount(2), "ends in 2 '='"),
             (.trailingBits("x"), "no digest ends in 'x='"),
         ] as [(DigestTextReason, String)])
-    func `every problem of a digest is told in its own words`(
+    func `every problem of a digest has a text of its own`(
         _ problem: DigestTextReason, _ text: String
     ) {
         #expect(PinError.badDigest(problem).problem.contains(text))

@@ -134,7 +134,7 @@ struct PinsetLifeTests {
             (false, .refuse, 99, false, true), (false, .report, 99, false, true),
             (false, .refuse, 101, false, true),
         ] as [(Bool, PinsetExpiry, Int64, Bool, Bool)])
-    func `what a pinset does at second 100, by what it says`(
+    func `what a pinset does at second 100, by its times`(
         isEnforced: Bool, after: PinsetExpiry, expires: Int64, refuses: Bool, reports: Bool
     ) {
         func tested(_ pins: [Pin]) -> Pinset {
@@ -163,7 +163,7 @@ struct PinsetLifeTests {
         #expect(refusal(evaluate([exempt], [:], now: 100)) == .pinsetExpired(at: 100))
     }
 
-    @Test func `a verdict holds until the chain or a pinset that refuses then expires`() {
+    @Test func `a result holds until the chain or a pinset that refuses then expires`() {
         func held(_ expires: Int64?, _ change: (inout Pinset) -> Void = { _ in }) -> TrustFacts? {
             facts(
                 evaluate(
@@ -182,7 +182,7 @@ struct PinsetLifeTests {
         #expect(held(900) { $0.isEnforced = false }?.expires == 1000)
     }
 
-    @Test func `the refusal says when the time was over`() {
+    @Test func `the refusal has the time when the pinset expired`() {
         let failure = TrustError(.pinsetExpired(at: 86_400), pinsetIndex: 0, pinset: "p")
         #expect("\(failure)" == "pinset p: the pinset expired at 1970-01-02T00:00:00Z")
         #expect(failure.token == "pinset-expired")
@@ -190,7 +190,7 @@ struct PinsetLifeTests {
 
     // MARK: Matches
 
-    @Test func `every pin that the chain has is told, and no other`() {
+    @Test func `every pin that the chain has is reported, and no other`() {
         let pins = [Sample.other, Sample.key(3), Sample.key(9), Sample.key(1)]
         #expect(facts(evaluate([pinset(pins)], valid))?.outcomes == [.passed(PinMatches([1, 3]))])
         let certificates = Pinset(
@@ -201,7 +201,7 @@ struct PinsetLifeTests {
             facts(evaluate([certificates], answers))?.outcomes == [.passed(PinMatches([1]))])
     }
 
-    @Test func `pins beyond those told apart count as one`() {
+    @Test func `pins beyond those with their own counters count as one`() {
         #expect(PinMatches([0, 14]).indexes == [0, 14])
         #expect(PinMatches([15]).indexes == [15])
         #expect(PinMatches([3, 15, 16, 999]).indexes == [3, 15])

@@ -49,7 +49,7 @@ struct SeveralPinsetsTests {
 
 @Suite("Errors of pinsets")
 struct PinsetErrorTests {
-    @Test func `a pinset that no server can pass says why`() {
+    @Test func `a pinset that no server can pass is an error with the reason`() {
         #expect(Pinset(name: "p").configurationError == nil)
         #expect(Pinset(name: "p", mode: .publicKey).configurationError == .pinsetWithoutPins)
         #expect(Pinset(name: "p", mode: .certificate).configurationError == .pinsetWithoutPins)

@@ -88,7 +88,7 @@ struct SignedTimestampTests {
         #expect(try mixed[2].get().log == digest(3))
     }
 
-    @Test func `what is signed is what RFC 6962 says`() throws {
+    @Test func `what is signed is as in RFC 6962`() throws {
         let one = try SignedTimestamp(sct(1, at: 1, extensions: [0xEE])[...])
         #expect(
             one.signedContent(of: .certificate([0xAA, 0xBB]))
@@ -177,7 +177,7 @@ struct TransparencyEvaluationTests {
             (sct(1, algorithm: 1), nil), (sct(11), .unknownKey(log: "log 11")),
             (sct(1, at: UInt64.max / 1000), .inFuture(log: "log 1", at: 18_446_744_073_709_551)),
         ] as [([UInt8], TimestampRejectionReason?)])
-    func `each that does not count is told with its reason`(
+    func `each that does not count is reported with its reason`(
         element: [UInt8], why: TimestampRejectionReason?
     ) throws {
         for source in TimestampSource.allCases {

@@ -271,7 +271,7 @@ struct FlightTests {
         }
     }
 
-    @Test func `says how it is signed from TLS 1_2 on`() throws {
+    @Test func `has its signature algorithm from TLS 1_2 on`() throws {
         let old = Wire.curveParameters + Wire.vector([7, 8], lengthBytes: 2)
         let found = try ServerKeyExchange(old, kind: .signedCurve, version: 0x0302)
         #expect(found.scheme == nil && found.signature == [7, 8])

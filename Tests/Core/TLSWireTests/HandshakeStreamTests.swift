@@ -99,13 +99,13 @@ struct HandshakeStreamTests {
     ]
 
     @Test(arguments: [1, 2, 1000])
-    func `that are wrong are told by what is wrong with them`(pieces: Int) {
+    func `that are malformed are reported with what is wrong`(pieces: Int) {
         for (bytes, error) in Self.wrong {
             #expect(throws: error, "\(bytes)") { try Wire.items(bytes, pieces: pieces) }
         }
     }
 
-    @Test func `are told apart from something else by the first byte`() {
+    @Test func `are distinguished from something else by the first byte`() {
         for byte in UInt8.min...UInt8.max where ![20, 21, 22].contains(byte) {
             #expect(throws: TLSWireError.notTLS) { try Wire.items([byte], pieces: 1) }
         }

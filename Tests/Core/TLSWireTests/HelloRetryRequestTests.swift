@@ -40,7 +40,7 @@ struct HelloRetryRequestTests {
         }
     }
 
-    @Test func `is none where the server says that it goes on`() throws {
+    @Test func `is absent where the server continues`() throws {
         let hello = Wire.serverHello(
             session: Retry.session, suite: 0x1301, extensions: [Retry.sign])
         #expect(try Retry.start(Self.first, hello) == nil)

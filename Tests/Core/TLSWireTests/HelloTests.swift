@@ -3,7 +3,7 @@ import Trust
 
 @Suite("ClientHello and ServerHello")
 struct HelloTests {
-    @Test func `a ClientHello says what it offers`() throws {
+    @Test func `a ClientHello has what it offers`() throws {
         let hello = try Wire.hello(
             session: [1, 2, 3],
             extensions: [
@@ -41,7 +41,7 @@ struct HelloTests {
         (Wire.ext(0xFD00, []), .unknown), (Wire.ext(0xFE0E, []), .none),
     ]
 
-    @Test func `an encrypted ClientHello is told from what only looks like one`() throws {
+    @Test func `an encrypted ClientHello is distinguished from what only looks like one`() throws {
         for (content, found) in Self.encrypted {
             let hello = try Wire.hello(extensions: [Wire.name("a.test"), content])
             #expect(hello.encryptedHello == found, "\(content)")
@@ -115,7 +115,7 @@ struct HelloTests {
         try ServerHello(Array(message.dropFirst(4)), answering: hello)
     }
 
-    @Test func `a ServerHello says which version is spoken`() throws {
+    @Test func `a ServerHello has the version`() throws {
         let new = try Wire.hello(
             suites: [0x1301, 0xC02F],
             extensions: [Wire.name("a.test"), Wire.ext(43, [6, 3, 4, 3, 3, 3, 1])])

@@ -265,7 +265,7 @@ struct SecondHelloTests {
     ]
 
     @Test(arguments: [1, 3, 1 << 16])
-    func `is all that the client may say`(pieces: Int) throws {
+    func `is all that the client may send`(pieces: Int) throws {
         for (bytes, error) in Self.wrong {
             var retry = try #require(
                 try Retry.start(Retry.body(Self.first), Retry.request([Retry.asked])))

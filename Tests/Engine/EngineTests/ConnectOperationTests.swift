@@ -76,7 +76,7 @@ struct ConnectOperationTests {
     }
 
     @Test
-    func `judges nothing when no rules are given, as for a reverse listener's upstream`() throws {
+    func `checks nothing when no rules are given, as for a reverse listener's upstream`() throws {
         let server = try ScriptedServer()
         still.environment.shared.ownListeners.withLock { $0 = OwnListeners([server.endpoint]) }
         let connect = ScriptedConnect(still, "127.0.0.1", server.port)
@@ -161,7 +161,7 @@ struct ConnectOperationTests {
         #expect(openConnections(toPort: server.port) == silent.filling + 1)
     }
 
-    @Test func `fails when the name has no address, with what the lookup said`() throws {
+    @Test func `fails when the name has no address, with the lookup's error`() throws {
         let connect = ScriptedConnect(still, "name.test", 80)
         connect.operation.resolved(.failed(.nxdomain))
         #expect(connect.failures == [.name(.nxdomain)])
@@ -199,7 +199,7 @@ struct ConnectOperationTests {
     enum Moment: CaseIterable { case started, resolving, racing, connected, betweenAddresses }
 
     @Test(arguments: Moment.allCases)
-    func `calls nobody and keeps no descriptor when it is cancelled`(_ moment: Moment) throws {
+    func `calls no handler and keeps no descriptor when it is cancelled`(_ moment: Moment) throws {
         let server = try ScriptedServer()
         let handlers = still.loop.handlerCount
         let isLiteral = moment == .started

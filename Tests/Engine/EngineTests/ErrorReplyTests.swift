@@ -38,7 +38,7 @@ struct ErrorReplyTests {
                 """)
     }
 
-    @Test func `the JSON reply says the same`() {
+    @Test func `the JSON reply has the same content`() {
         let reply = ErrorReply(.connectPortRefused(25), id: "0123456789abcdef", asJSON: true)
         #expect("\(reply.contentType)" == "application/json")
         #expect(

@@ -140,7 +140,7 @@ enum EveryExchangeError {
 
 @Suite("Faults of an exchange")
 struct ExchangeFaultTests {
-    @Test func `a refused destination is told which list decides`() {
+    @Test func `the reply for a refused destination names the list that decides`() {
         for refusal in DestinationRefusalReason.allCases {
             let text = ExchangeError.destinationRefused(refusal).explanation
             let isDenied = refusal == .deniedHost || refusal == .deniedNetwork
@@ -332,7 +332,7 @@ struct ExchangeFaultTests {
         #expect(ExchangeError.connectPortRefused(port).explanation.contains(text))
     }
 
-    @Test func `a refused destination says what opens it`() {
+    @Test func `the reply for a refused destination names the key that allows it`() {
         let byName = ExchangeError.destinationRefused(.privateNetwork).explanation
         #expect(byName.contains("add its host name, address or network"))
         for refusal in [DestinationRefusalReason.loopback, .linkLocal, .metadata] {

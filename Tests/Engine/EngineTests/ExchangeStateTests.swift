@@ -169,7 +169,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func `the end is said when it is reached and only then`() {
+    @Test func `the end is reported when it is reached and only then`() {
         Table.each { state, _, next, reaction in
             guard reaction.isLegal else { return }
             #expect(reaction.ends == (state.name != "ended" && next.name == "ended"))

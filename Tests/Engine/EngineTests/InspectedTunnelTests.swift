@@ -154,7 +154,7 @@ struct InspectedTunnelTests {
         #expect(begun.still.metrics.value(.tunnelsRefusedTLS12) == 1)
     }
 
-    @Test func `refuses TLS 1_3 unless the file says more`() throws {
+    @Test func `refuses TLS 1_3 unless configured otherwise`() throws {
         let begun = try Begun(.tls13)
         #expect(begun.isRefused(for: "tunnel-tls13-refused"))
         #expect(begun.client.end == .failed)

@@ -69,7 +69,7 @@ struct InterceptionPolicyTests {
         }
     }
 
-    @Test func `is nothing without an authority, or without somebody to issue`() throws {
+    @Test func `is absent without an authority, or without an issuer`() throws {
         let asked = BoundAuthority(host: "pinned.test", port: 443)
         let without = [
             try policy(hosts, byDefault: .always, issuer: nil, authority: authority),

@@ -34,7 +34,7 @@ struct ReasonTests {
         }
     }
 
-    @Test func `every reason says what it means and what to do`() {
+    @Test func `every reason has a meaning and a remedy`() {
         for entry in Reason.allCases.map(\.entry) {
             #expect(!entry.meaning.isEmpty && !entry.meaning.hasSuffix("."), "\(entry.token)")
             #expect(entry.remedy.hasSuffix("."), "\(entry.token)")

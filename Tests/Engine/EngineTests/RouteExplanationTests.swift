@@ -65,7 +65,7 @@ struct RouteExplanationTests {
                 ", tunnel: inspect, tls13Tunnel: probe", ["inspect probe", "verified"], ["clear"]
             ),
         ] as [(String, [String], [String])])
-    func `each form of request is handled as the policy says`(
+    func `each form of request is handled by the policy`(
         entry: String, secure: [String], clear: [String]
     ) throws {
         #expect(try words(explain(text(entry))) == secure)
@@ -102,7 +102,7 @@ struct RouteExplanationTests {
         #expect(route.destination.text.contains(word), "\(route.destination)")
     }
 
-    @Test func `the explanation says where the cache is disabled`() throws {
+    @Test func `the explanation shows where the cache is disabled`() throws {
         #expect(try explain("{}").cacheIsUsed)
         #expect(try !explain("cache: { enabled: false }").cacheIsUsed)
         #expect(try !explain(text(", cache: { store: false }")).cacheIsUsed)
@@ -168,7 +168,7 @@ struct RouteExplanationTests {
 
     // MARK: Pinsets and listeners
 
-    @Test func `a pinset whose time is over refuses whatever is judged by it`() throws {
+    @Test func `an expired pinset refuses every server`() throws {
         let text = """
             hosts: [{ match: [a.test], pinsets: [p], upgrade: https, tunnel: pass }]
             pinsets: { p: { mode: none, expires: 2020-01-01 } }

@@ -38,7 +38,7 @@ struct SharedLimitTests {
         #expect(limit.taken == 0)
     }
 
-    @Test func `while more are taken than allowed, nobody gets what is given back`() {
+    @Test func `while more are taken than allowed, no waiter gets what is returned`() {
         let limit = SharedLimit()
         for _ in 0..<4 { _ = limit.take(limit: 4) }
         _ = limit.take(limit: 4, orWaitAs: 1, isStarved: false)

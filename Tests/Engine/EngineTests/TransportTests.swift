@@ -23,7 +23,7 @@ struct TransportTests {
         return (near, far)
     }
 
-    @Test func `transports say what they are`() throws {
+    @Test func `a transport has its security and its version`() throws {
         let (near, far) = try open(on: try EventLoop())
         #expect(near.transport.isSecure)
         #expect(near.transport.version == .tls13)
@@ -107,7 +107,7 @@ struct TransportTests {
         #expect(far.received.count == 20_000)
     }
 
-    @Test func `a file that is shorter than said is a failure`() throws {
+    @Test func `a file that is shorter than announced is a failure`() throws {
         let loop = try EventLoop()
         let (near, _) = try open(on: loop)
         let file = try PatternFile(count: 100)

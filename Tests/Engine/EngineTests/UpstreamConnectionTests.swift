@@ -112,7 +112,7 @@ struct UpstreamConnectionTests {
 
     // MARK: Framing (RFC 9112, section 6.3)
 
-    @Test func `takes no content of a response to HEAD, whatever its fields say`() throws {
+    @Test func `takes no content of a response to HEAD, whatever its fields`() throws {
         let consumer = ScriptedConsumer("HEAD / HTTP/1.1\r\nHost: a.test\r\n\r\n")
         consumer.method = .head
         let (_, peer) = try still.exchange(server, for: consumer)

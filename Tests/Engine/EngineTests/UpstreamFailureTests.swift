@@ -82,7 +82,7 @@ struct UpstreamFailureTests {
     }
 
     @Test(arguments: ["\u{15}\u{3}\u{3}\0\u{2}\u{2}\u{28}", "\u{16}\u{3}\u{1}\0\u{4}"])
-    func `is distinguished from a server that speaks TLS on its port`(_ record: String) throws {
+    func `is distinguished from a server that uses TLS on its port`(_ record: String) throws {
         let (consumer, peer) = try still.exchange(server)
         peer.send(record)
         still.turn(until: "it fails") { consumer.isOver }

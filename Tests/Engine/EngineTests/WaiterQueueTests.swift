@@ -36,7 +36,7 @@ struct WaiterQueueTests {
         #expect(queue.take(isFresh: true)?.consumer === another)
     }
 
-    @Test func `a used connection is given to nobody if all waiters need fresh ones`() {
+    @Test func `a used connection is given to no waiter if all need fresh ones`() {
         let queue = WaiterQueue()
         queue.append(IdleConsumer(), wantsFresh: true)
         queue.append(IdleConsumer(), wantsFresh: true)

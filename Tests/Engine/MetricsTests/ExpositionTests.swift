@@ -307,7 +307,7 @@ struct ExpositionTests {
 
 @Suite("promtool", .enabled(if: Promtool.path != nil, "promtool is not installed"))
 struct PromtoolTests {
-    @Test func `promtool has nothing to say about the metrics`() throws {
+    @Test func `promtool accepts the metrics without remarks`() throws {
         for snapshot in [Sample.full(), Sample.snapshot([], LabelTable())] {
             let (status, output) = try Promtool.check(snapshot.exposition(.text))
             #expect(status == 0, "\(output)")

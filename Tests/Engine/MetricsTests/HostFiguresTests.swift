@@ -41,7 +41,7 @@ struct HostFiguresTests {
         #expect(parsed.value("pinfold_origin_waiting_limit") == 1024)
     }
 
-    @Test func `of an entry's certificates the one that ends first is told`() throws {
+    @Test func `of an entry's certificates the one that ends first is shown`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         workers[0].noteCertificate(host: api, notAfter: 4600, at: 10)
         workers[0].noteCertificate(host: api, notAfter: 1500, at: 20)

@@ -24,7 +24,7 @@ struct PinsetFiguresTests {
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
 
-    @Test func `matches are told by the beginning of the pin, and all from the start`() throws {
+    @Test func `matches have the beginning of the pin as label, all from the start`() throws {
         let key = "sha256/AbCdEfGhIjKlMnOpQrStUvWxYz0123456789abcdefg="
         let certificate = String(repeating: "0123456789abcdef", count: 4)
         let parsed = try parsed(
@@ -87,7 +87,7 @@ struct PinsetFiguresTests {
                 "pinfold_pin_evaluations_total", last.merging(["result": "passed"]) { $1 }) == 0)
     }
 
-    @Test func `the end of a verified chain is told beside that of the certificate`() throws {
+    @Test func `the end of a verified chain is shown beside that of the certificate`() throws {
         let workers = (0..<2).map { _ in WorkerMetrics(dimensions: dimensions) }
         workers[0].noteCertificate(host: api, notAfter: 5000, at: 900)
         workers[0].noteChain(host: api, notAfter: 1100, at: 900)

@@ -265,7 +265,7 @@ struct AccessLogPipeTests {
         return logged
     }
 
-    @Test func `a pipe that nobody has opened is an error, not a hang`() throws {
+    @Test func `a pipe without a reader is an error, not a hang`() throws {
         let folder = TemporaryFolder()
         try #require(mkfifo(folder.file("pipe"), 0o600) == 0)
         let path = folder.file("pipe")
@@ -297,7 +297,7 @@ struct AccessLogPipeTests {
         }
     }
 
-    @Test func `closing is bounded while nobody reads, and counts what is lost`() throws {
+    @Test func `closing is bounded while there is no reader, and counts what is lost`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
         let logged = fill(log)
@@ -315,7 +315,7 @@ struct AccessLogPipeTests {
         #expect(UInt64(whole) == log.metrics.written)
     }
 
-    @Test func `a reopen goes through while nobody reads, and starts with a whole line`() throws {
+    @Test func `a reopen succeeds while there is no reader, and starts with a whole line`() throws {
         let pipe = try Pipe()
         let log = try open(pipe)
         var logged = fill(log)

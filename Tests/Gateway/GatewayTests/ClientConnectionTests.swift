@@ -242,7 +242,7 @@ struct ClientConnectionTests {
     ]
 
     @Test(arguments: rules.indices)
-    func `goes on as the versions and fields of both say`(_ index: Int) throws {
+    func `persists by the versions and fields of both messages`(_ index: Int) throws {
         let rule = Self.rules[index]
         let (client, peer) = try forward(
             server.request(version: rule.version, fields: rule.fields))

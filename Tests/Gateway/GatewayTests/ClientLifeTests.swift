@@ -40,7 +40,7 @@ struct ClientLifeTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test func `says so when a request's head does not arrive in time`() throws {
+    @Test func `answers 408 when a request's head does not arrive in time`() throws {
         let client = try still.client()
         let connection = try connection(still)
         still.submit("GET http://a.test/", from: client)
@@ -60,7 +60,7 @@ struct ClientLifeTests {
         still.turn(until: "it is gone") { still.clientCounts == ClientCounts() }
     }
 
-    @Test func `says so when a request's content does not arrive in time`() throws {
+    @Test func `answers 408 when a request's content does not arrive in time`() throws {
         let still = try StillWorker.reachingLoopback("timeouts: { body: 100ms }")
         let client = try still.client()
         client.send(server.request("POST", fields: "Content-Length: 9\r\n", body: "some"))

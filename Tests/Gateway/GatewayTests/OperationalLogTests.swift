@@ -80,7 +80,7 @@ struct OperationalLogTests {
         #expect(lines.allSatisfy { $0.contains(" debug now number=") })
     }
 
-    @Test func `nothing waits for a pipe that nobody reads, and lines are dropped`() throws {
+    @Test func `nothing waits for a pipe without a reader, and lines are dropped`() throws {
         let folder = TemporaryFolder()
         let path = folder.path + "/pipe"
         #expect(mkfifo(path, 0o600) == 0)

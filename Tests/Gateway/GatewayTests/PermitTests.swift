@@ -50,7 +50,7 @@ struct PermitTests {
         for end in ends + [third] { Descriptors.close(end) }
     }
 
-    @Test func `without anything idle nobody makes room for its client`() throws {
+    @Test func `without an idle connection no client's connection is closed for another`() throws {
         let still = try StillWorker("limits: { perClient: { connections: 1 } }")
         let first = try still.accept("10.0.0.1:1")
         write("GET / HTTP/1.1\r\n", to: first)

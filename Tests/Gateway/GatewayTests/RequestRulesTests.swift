@@ -22,7 +22,7 @@ struct RequestRulesTests {
 
     // MARK: The head
 
-    @Test func `goes out with the fields and the path that the rules say`() throws {
+    @Test func `is sent with the fields and the path of the rules`() throws {
         let ruled = try RuledWorker(
             """
             request: { headers: { defaults: { User-Agent: Legacy/1.0, Accept-Language: de },

@@ -248,7 +248,7 @@ struct ResponseRulesTests {
         ruled.work.run()
     }
 
-    @Test func `counts as held until the work on it is done with, whoever has gone`() throws {
+    @Test func `counts as held until the work on it ends, even if its client has gone`() throws {
         let ruled = try RuledWorker(Self.checked, maximumHeldBytes: 30_000)
         let (client, peer, _) = try ruled.forward(request(ruled))
         let body = "[" + String(repeating: "1,", count: 10_000) + "1]"

@@ -25,7 +25,7 @@ struct PinUseTests {
             onEvent: onEvent)
     }
 
-    @Test func `is what the counters say between two checks`() {
+    @Test func `follows the counters between two checks`() {
         var table = PinUseTable()
         let pins = ["p": ["a", "b"]]
         table.note([:], since: [:], pins: pins, now: 100)
@@ -69,7 +69,7 @@ struct PinUseTests {
         #expect(table.pinsets["p"]?.pins["a"]?.matched == 100)
     }
 
-    @Test func `makes pins idle after a week in which their pinset judged servers`() {
+    @Test func `makes pins idle after a week in which their pinset verified servers`() {
         var table = PinUseTable()
         let pins = ["a", "b"]
         func idle(_ now: Int64) -> [Int] {
@@ -223,7 +223,7 @@ struct PinUseTests {
         #expect(try PinUseFile.read(path)?.pinsets["p"]?.pins["a"]?.matched == 1)
     }
 
-    @Test func `is written to no file that somebody has put there`() throws {
+    @Test func `is written to no file that another program has put there`() throws {
         let folder = TemporaryFolder()
         try folder.write("somebody's", to: "other")
         let path = folder.file("pin-use")

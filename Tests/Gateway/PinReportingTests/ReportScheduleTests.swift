@@ -50,7 +50,7 @@ struct ReportScheduleTests {
         #expect(schedule.begin(items, routes, now: 0)?.destination == "one")
     }
 
-    @Test func `is nobody's while as many are under way as may be`() {
+    @Test func `is given to no delivery while the maximum is in progress`() {
         var schedule = ReportSchedule()
         let names = (0...ReportSchedule.maximumUnderWay).map { "p\($0)" }
         let routes = Dictionary(uniqueKeysWithValues: names.map { ($0, "to \($0)") })

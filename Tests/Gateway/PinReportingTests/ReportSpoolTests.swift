@@ -216,7 +216,7 @@ struct ReportSpoolTests {
         #expect(made.prune(now: 0) { _ in false }.unwanted == 1)
     }
 
-    @Test func `are dropped when they are too old or nobody wants them any more`() {
+    @Test func `are dropped when they are too old or no pinset reports any more`() {
         var made = spool()
         for (pinset, now) in [("p", Int64(1)), ("q", 2), ("p", 3)] {
             // The wall clock may be set at any time.
@@ -238,7 +238,7 @@ struct ReportSpoolTests {
     ]
 
     @Test(arguments: ages)
-    func `are as old as the wall clock says when they are found`(
+    func `are as old as by the wall clock when they are found`(
         wall: Int64, age: Int64
     ) {
         var first = spool()
@@ -399,7 +399,7 @@ struct PostResultTests {
         ("Sun, 22 Nov 2026 12:00:30 GMT", 30_000), ("Sun, 22 Nov 2026 11:00:00 GMT", 0),
         ("Mon, 23 Nov 2026 12:00:00 GMT", 3_600_000),
     ])
-    func `says how long to wait`(value: String, milliseconds: Int64) {
+    func `determines how long to wait`(value: String, milliseconds: Int64) {
         let noon: Int64 = 1_795_348_800
         #expect(ReportPoster.retryAfter(Array(value.utf8), now: noon) == milliseconds)
     }

@@ -79,7 +79,7 @@ struct DiskFilesTests {
     }
 
     @Test
-    func `no file is mapped that somebody could truncate: the log's index is in the heap`() throws {
+    func `no file is mapped that could be truncated: the log's index is in the heap`() throws {
         // Left behind by an earlier release.
         try Data(count: 32_768).write(to: URL(fileURLWithPath: folder.database + "-shm"))
         let store = open()

@@ -24,7 +24,7 @@ struct ReadQueueTests {
         #expect(!second)
     }
 
-    @Test func `wakes nobody where all are awake`() {
+    @Test func `wakes no thread if all are awake`() {
         var readers = readers(asleep: 0, reading: 2)
         let wakes = readers.wakes(for: 100)
         #expect(!wakes)

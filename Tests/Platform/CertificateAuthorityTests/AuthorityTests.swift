@@ -121,7 +121,7 @@ import Testing
         #expect(throws: AuthorityError.expired(notAfter: end)) { try read(at: end + 1) }
     }
 
-    @Test func `errors say what is wrong`() {
+    @Test func `errors state what is wrong`() {
         let errors: [AuthorityError] = [
             .noCertificate, .noKey, .keyMismatch, .notAnAuthority("why"), .weakKey("why"),
             .expired(notAfter: 0), .notYetValid(notBefore: 0), .noSuccessor, .sameName,

@@ -214,7 +214,7 @@ struct BufferTests {
         #expect(weakPool == nil)
     }
 
-    @Test func `a buffer that is released goes with its pool where nobody else refers to it`() {
+    @Test func `a buffer that is released goes with its pool if there is no other reference`() {
         weak var weakPool: BufferPool?
         weak var weakBuffer: Buffer?
         var buffer: Buffer?

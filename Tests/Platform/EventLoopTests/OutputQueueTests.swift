@@ -415,7 +415,7 @@ struct OutputQueueTests {
         #expect(queue.pendingBytes == 5)
     }
 
-    @Test func `a file that is shorter than said is a failure`() throws {
+    @Test func `a file that is shorter than announced is a failure`() throws {
         let file = try memoryFile(pattern(10))
         let pair = try SocketPair()
         var queue = OutputQueue()

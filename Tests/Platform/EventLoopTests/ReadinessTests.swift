@@ -94,7 +94,7 @@ struct ReadinessTests {
             ([.peerFinished], true, false), ([.hungUp], true, true), ([.failed], true, true),
             ([.readable, .writable], true, true), ([], false, false),
         ] as [(Readiness, Bool, Bool)])
-    func `readiness says whether to read and whether to write`(
+    func `readiness shows whether to read and whether to write`(
         readiness: Readiness, mayRead: Bool, mayWrite: Bool
     ) {
         #expect(readiness.mayRead == mayRead)
@@ -138,7 +138,7 @@ struct ReadinessTests {
         #expect(second.events == [.readable])
     }
 
-    @Test func `an event of a registration that ended reaches nobody`() throws {
+    @Test func `an event of a registration that ended reaches no handler`() throws {
         let loop = try EventLoop()
         let pair = try SocketPair()
         let (first, newHandler) = (Recorder(), Recorder())

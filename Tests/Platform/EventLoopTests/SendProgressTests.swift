@@ -60,7 +60,7 @@ struct SendProgressTests {
         }
     }
 
-    @Test func `the kernel says what a peer has acknowledged`() throws {
+    @Test func `the kernel reports what a peer has acknowledged`() throws {
         let listener = try Sockets.listen(on: Endpoint(address: .v4(0x7F00_0001), port: 0))
         defer { Descriptors.close(listener) }
         let port = try #require(Sockets.localEndpoint(listener))

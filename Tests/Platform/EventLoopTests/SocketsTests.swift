@@ -301,7 +301,7 @@ struct DescriptorExhaustionTests {
         }
     }
 
-    @Test func `every call that needs a descriptor says that there is none`() throws {
+    @Test func `every call that needs a descriptor fails without one`() throws {
         let outcome = try inOwnDescriptorTable {
             let pending: Int32
             let address: Endpoint
@@ -344,7 +344,7 @@ struct DescriptorExhaustionTests {
         #expect(Errno(code: code).isExhaustion == isExhaustion)
     }
 
-    @Test func `an error says its text and number`() {
+    @Test func `an error has its text and number`() {
         #expect(Errno.connectionRefused.description == "Connection refused (errno 111)")
     }
 

@@ -156,7 +156,7 @@ struct TimerWheelTests {
         #expect(wheel.count == 0)
     }
 
-    @Test func `random entries are handed out as a model says`() {
+    @Test func `random entries are handed out as by a model`() {
         var random = SeededRandom(seed: 42)
         var now: Int64 = 1_000_000
         var wheel = TimerWheel(now: now)

@@ -30,7 +30,7 @@ struct DecodingTests {
             ("progressive.jpg", .jpeg, 1, 8), ("gray.jpg", .jpeg, 1, 8),
             ("cmyk.jpg", .jpeg, 1, 8),
         ])
-    func `say their type, size, frames and depth`(
+    func `have their type, size, frames and depth`(
         name: String, kind: ImageKind, frames: Int, depth: Int
     ) throws {
         #expect(isAVIFLoaded)

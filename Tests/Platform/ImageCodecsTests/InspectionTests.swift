@@ -83,7 +83,7 @@ struct InspectionTests {
         #expect(try ImageCodecs.inspect(turned).orientation == orientation)
     }
 
-    @Test func `never stops the process, whatever it says`() throws {
+    @Test func `never stops the process, whatever it contains`() throws {
         #expect(isAVIFLoaded)
         let names = ["lossy.webp", "animated.webp", "opaque.avif", "progressive.jpg"]
         var files = try names.map { try SampleFile.read($0) }

@@ -131,7 +131,7 @@ struct DNSMessageTests {
         #expect(try outcome(alias) == .noData(ttlSeconds: expected))
     }
 
-    @Test func `a negative answer without a readable SOA does not say how long it holds`() throws {
+    @Test func `a negative answer without a readable SOA has no time to live`() throws {
         let noName = DNSWire.response(question: question, code: 3)
         #expect(try outcome(noName) == .noSuchName(ttlSeconds: nil))
         var soa = DNSWire.Record.soa(owner: "example.com", ttl: 300, minimum: 60)

@@ -82,7 +82,7 @@ import Testing
         #expect(result.answer?.isComplete == true)
     }
 
-    @Test func `a name that does not exist is remembered as long as the SOA says`() async throws {
+    @Test func `a name that does not exist is cached for the time in the SOA`() async throws {
         let server = try DNSServer { $0.answer(code: 3, authority: [Self.soa]) }
         let fixture = try ResolverFixture(servers: [server])
         #expect(await fixture.resolve("no.example") == .failed(.nxdomain))
@@ -188,7 +188,7 @@ import Testing
         if code != nil { #expect(second.count("www.example/a") == 1) }
     }
 
-    @Test func `when all servers fail, what they said is the reason`() async throws {
+    @Test func `when all servers fail, their answer is the reason`() async throws {
         let first = try DNSServer { $0.answer(code: 5) }
         let second = try DNSServer { $0.answer(code: 5) }
         let fixture = try ResolverFixture(servers: [first, second])
@@ -267,7 +267,7 @@ import Testing
     }
 
     @Test(arguments: ["localhost", "LocalHost.", "a.b.localhost"])
-    func `localhost and the names under it are loopback, whatever a file or server says`(
+    func `localhost and the names under it are loopback, whatever a file or server has`(
         name: String
     ) async throws {
         let server = try server()

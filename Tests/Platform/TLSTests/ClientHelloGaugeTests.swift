@@ -48,7 +48,7 @@ struct ClientHelloGaugeTests {
     }
 
     @Test(arguments: [1, 100_000])
-    func `is nobody's business once there is encryption`(step: Int) {
+    func `does not count once there is encryption`(step: Int) {
         let looksLong = Self.record(22, Self.message(1, length: 100_000))
         for before in [Self.record(20, [1]), Self.record(23, [9, 9])] {
             #expect(Self.admits(before + looksLong, step: step, endsAtCipherChange: true))

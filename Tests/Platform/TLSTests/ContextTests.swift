@@ -46,7 +46,7 @@ struct ContextTests {
         #expect(error.description.hasPrefix("pinset p: "))
     }
 
-    @Test func `an anchor that is no certificate is an error that says which`() throws {
+    @Test func `an anchor that is no certificate is an error with its place`() throws {
         var wrong = pinset(.publicKey, PKI.leaf.pins(.key), anchors: [PKI.root])
         wrong.anchors.append(Self.hollow)
         let error = TLSContextError.anchor(pinset: "p", index: 1, .notACertificate)
@@ -109,7 +109,7 @@ struct ContextTests {
         #expect(late.hasReadSystem)
     }
 
-    @Test func `the system's roots trust no stranger`() throws {
+    @Test func `the system's roots do not trust an unknown authority`() throws {
         let server = TestServer([PKI.direct, PKI.root])
         do {
             let client = try TestClient(.make(roots: TrustRoots([.system])), port: server.port)
@@ -143,7 +143,7 @@ struct ContextTests {
         #expect(prepared.hasLibrary)
     }
 
-    @Test func `a context whose library's was made later judges, and keeps sessions`() throws {
+    @Test func `a context whose library's was made later verifies, and keeps sessions`() throws {
         var settings = TLSClientSettings()
         settings.profile = ChosenProfile(.lenient)
         settings.policy = PinningPolicy(pinsets: [pinset(.publicKey, PKI.direct.pins(.key))])

@@ -169,7 +169,7 @@ struct HandshakeTests {
         #expect(server.records().count == 2)
     }
 
-    @Test func `a refusal says what was expected and found, ready to paste`() throws {
+    @Test func `a refusal has what was expected and found, ready to paste`() throws {
         let server = TestServer([PKI.leaf, PKI.intermediate], connections: 2)
         let wrong = pinset(.publicKey, PKI.rogueLeaf.pins(.key), name: "payments")
         var found: [ChainPin] = []

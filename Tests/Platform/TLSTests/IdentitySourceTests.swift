@@ -74,7 +74,7 @@ struct IdentitySourceTests {
         #expect(source.asked.count == 1)
     }
 
-    @Test func `an answer that nobody waits for changes nothing`() throws {
+    @Test func `an answer that is no longer awaited changes nothing`() throws {
         let (sockets, source) = (SocketPair(), ScriptedSource(.later))
         let (client, server) = (try Self.client(sockets), try Self.server(sockets, source))
         server.answer(.refuse(.internalError))

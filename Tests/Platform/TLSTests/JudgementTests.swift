@@ -36,7 +36,7 @@ struct JudgementTests {
         }
     }
 
-    @Test func `without a host no name is checked, whatever the policy says`() throws {
+    @Test func `without a host no name is checked, whatever the policy`() throws {
         #expect(token(try judge(PKI.otherName, host: nil)) == nil)
         #expect(token(try judge(PKI.commonNameOnly, host: nil)) == nil)
         let pins = [pinset(.publicKey, PKI.otherName.pins(.key))]
@@ -98,7 +98,7 @@ struct JudgementTests {
         }
     }
 
-    @Test func `it says when the first certificate of the chain expires`() throws {
+    @Test func `it has the time when the first certificate of the chain expires`() throws {
         guard case .trusted(let facts) = try judge(PKI.shortLived) else {
             Issue.record("not trusted")
             return
@@ -107,7 +107,7 @@ struct JudgementTests {
         #expect(facts.expires == expected)
     }
 
-    @Test func `a profile asks for more, and for less of private anchors if nobody wrote it down`()
+    @Test func `a profile requires more, and less of private anchors if it is the default`()
         throws
     {
         func found(_ leaf: TestCertificate, _ profile: ChosenProfile) throws -> String? {
@@ -160,7 +160,7 @@ struct JudgementTests {
         #expect(token(context.verify(chain: [leaf], host: "service.test")) == nil)
     }
 
-    @Test func `a chain of a hundred certificates is judged`() throws {
+    @Test func `a chain of a hundred certificates is verified`() throws {
         let context = try TLSClientContext.make()
         let others = Array(repeating: PKI.rogueRoot.der, count: 98)
         let chain = [PKI.leaf.der] + others + [PKI.intermediate.der]

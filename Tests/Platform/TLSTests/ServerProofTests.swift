@@ -116,7 +116,7 @@ struct ServerProofTests {
     }
 
     @Test(arguments: settings.filter { !$0.ciphers.hasPrefix("AES") })
-    func `is nothing when somebody else sends the certificate`(setting: Setting) throws {
+    func `is absent when another server sends the certificate`(setting: Setting) throws {
         var proof = try Self.proof(try Self.flights(setting))
         let own = proof.chain
         let other = setting.rsaBits == nil ? PKI.leaf : Self.otherRSA

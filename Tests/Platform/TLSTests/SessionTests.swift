@@ -78,7 +78,7 @@ struct SessionTests {
     }
 
     @Test(arguments: versions)
-    func `a policy that changed judges again: the session of the old one is not used`(
+    func `a changed policy verifies again: the session of the old one is not used`(
         _ version: Int32
     ) throws {
         let server = TestServer(
@@ -152,7 +152,7 @@ struct SessionTests {
         #expect(server.records().allSatisfy { !$0.isResumed && $0.request.isEmpty })
     }
 
-    @Test func `a server that has forgotten the session is judged in full`() throws {
+    @Test func `a server that has forgotten the session is verified in full`() throws {
         let cache = TLSSessionCache()
         let context = try TLSClientContext.make(
             [pinset(.publicKey, PKI.direct.pins(.key))], sessions: cache)

@@ -187,7 +187,7 @@ struct SeveralChainsTests {
         }
     }
 
-    @Test func `is judged at bounded cost, however many are sent`() throws {
+    @Test func `is verified at bounded cost, however many are sent`() throws {
         let many = (0..<60).map { _ in Self.middle(Self.second, key: Self.byFirst) }
         let context = try TLSClientContext.make(
             [pinset(.publicKey, PKI.rogueRoot.pins(.key))],

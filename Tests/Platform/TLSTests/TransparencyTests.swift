@@ -200,7 +200,7 @@ struct TransparencyTests {
         #expect(try failure(try verdict(second, pinsets: lax, roots: PKI.roots())) == nil)
     }
 
-    @Test func `timestamps in a form that is none are told as such`() throws {
+    @Test func `malformed timestamps are reported as such`() throws {
         let malformed = TransparencyError.Rejected(.certificate, .malformedList)
         for content in [[5, 0], [0xFF], [4, 1]] as [[UInt8]] {
             let leaf = PKI.leaf.embedding(raw: content, issuer: PKI.intermediate)

@@ -107,7 +107,7 @@ struct ThreadTests {
         #expect(wasCurrent.withLock { $0 })
     }
 
-    @Test func `a thread that nobody holds leaves nothing behind`() throws {
+    @Test func `a thread without a reference leaves nothing behind`() throws {
         /// Pages of the process's address space.
         func mapped() throws -> Int {
             var text = [UInt8](repeating: 0, count: 64)

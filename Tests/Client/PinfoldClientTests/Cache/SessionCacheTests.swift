@@ -163,7 +163,7 @@ struct SessionCacheTests {
     @Test(
         arguments: ["no-cache", "max-age=0, must-revalidate", "max-age=86400"],
         [RequestProperties.CachePolicy.returnCacheElseLoad, .returnCacheDontLoad])
-    func `answers with any stored response on request, whatever its server said`(
+    func `answers with any stored response on request, whatever its directives`(
         cacheControl: String, policy: RequestProperties.CachePolicy
     ) async throws {
         try await withCountingServer(cacheControl, fields: ["ETag: \"a\""]) { server, runtime in

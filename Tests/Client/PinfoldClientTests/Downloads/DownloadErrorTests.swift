@@ -74,7 +74,7 @@ struct DownloadErrorTests {
         }
     }
 
-    @Test func `does not say that nothing was sent once a part has arrived`() async throws {
+    @Test func `does not claim that nothing was sent once a part has arrived`() async throws {
         let content = RangedContent(count: 10)
         let server = Locked<TestServer?>(nil)
         defer { server.withLock { $0 = nil } }

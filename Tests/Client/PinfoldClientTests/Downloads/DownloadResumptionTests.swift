@@ -41,7 +41,7 @@ struct DownloadResumptionTests {
     }
 
     @Test(arguments: [200, 250])
-    func `is complete when the server says so, if parts do not give the total`(count: Int)
+    func `is complete when the server confirms it, if parts do not give the total`(count: Int)
         async throws
     {
         let content = RangedContent(count: count)

@@ -27,7 +27,7 @@ struct PartialFileTests {
         if let data { try folder.write(data.text, to: "a.part.resume") }
     }
 
-    @Test func `continues after its last byte, whatever its resume data says`() throws {
+    @Test func `continues after its last byte, whatever its resume data`() throws {
         try lay(60, data(received: 10))
         let file = try open()
         defer { file.close() }

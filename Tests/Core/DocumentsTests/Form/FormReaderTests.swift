@@ -69,7 +69,7 @@ struct FormReaderTests {
             ("a]b[c]=1", #"{"a]b[c]":"1"}"#),
             ("a[b]c[d]=1", #"{"a[b]c[d]":"1"}"#), ("a=[b]", #"{"a":"[b]"}"#),
         ])
-    func `a form is what its names say`(form: String, json: String) throws {
+    func `a form is structured by its names`(form: String, json: String) throws {
         let expected = try JSONDocument.value(of: Array(json.utf8))
         #expect(try FormReader.value(of: Array(form.utf8)) == expected)
     }

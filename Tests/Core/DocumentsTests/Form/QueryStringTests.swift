@@ -96,7 +96,7 @@ struct QueryStringTests {
         #expect(throws: DocumentError(.form, reason)) { try QueryString.encode(value) }
     }
 
-    @Test func `a date beyond the years of four digits cannot be said`() {
+    @Test func `a date beyond the years of four digits cannot be written`() {
         let reason = DocumentError.Reason.unrepresentable(
             "a date outside the years 0000 to 9999")
         #expect(throws: DocumentError(.form, reason, path: "a[b]")) {

@@ -63,7 +63,7 @@ struct JSONDocumentTests {
         #expect(failure(bytes)?.reason.label == "malformed")
     }
 
-    @Test func `values are what the text says`() throws {
+    @Test func `values are those of the text`() throws {
         let text = #"""
             {"null": null, "yes": true, "no": false, "n": -12.50e+3, "s": "a\u00e9\n\ud83d\ude00",
              "array": [1, [], {}], "": {"k\"": "v"}}
@@ -88,7 +88,7 @@ struct JSONDocumentTests {
 
     private enum JSONShapeError: Error { case noDictionary }
 
-    @Test func `faults say line, column and path`() throws {
+    @Test func `errors have line, column and path`() throws {
         let error = try #require(failure("{\n  \"orders\": [1, 2, 3, {\"price\": x}]\n}"))
         #expect(error.location == DocumentLocation(offset: 34, line: 2, column: 33))
         #expect(error.path == "orders[3].price")

@@ -44,7 +44,7 @@ struct JSONWriterTests {
     }
 
     @Test(arguments: [-62_167_219_201, 253_402_300_800, 1e300, .infinity, -.infinity, .nan])
-    func `a date beyond the years of four digits cannot be said`(seconds: Double) throws {
+    func `a date beyond the years of four digits cannot be written`(seconds: Double) throws {
         let error = DocumentError(
             .json, .unrepresentable("a date outside the years 0000 to 9999"), path: "a[1]")
         #expect(throws: error) {

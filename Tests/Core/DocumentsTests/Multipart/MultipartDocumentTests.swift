@@ -91,7 +91,7 @@ struct MultipartHeaderTests {
             ("A: \u{7F}", "a control character in a part's header"),
             ("A: b\0", "a control character in a part's header"),
         ])
-    func `a header that says two things or none is refused`(header: String, reason: String) {
+    func `a header with two meanings or none is refused`(header: String, reason: String) {
         let error = MultipartRun.log(MultipartRun.part(header), pieces: 1).error
         #expect(error?.reason == .malformed(reason))
         #expect(error?.location?.offset == 5)
@@ -159,7 +159,7 @@ struct MultipartDocumentTests {
             ("text/plain; charset=us-ascii", true), ("application/json", true),
             ("text/plain; charset=iso-8859-1", false), ("text/plain; charset=utf-16", false),
         ])
-    func `a field says no other encoding`(type: String, isTaken: Bool) {
+    func `a field names no other encoding`(type: String, isTaken: Bool) {
         let body = MultipartRun.part(
             "Content-Disposition: form-data; name=a\r\nContent-Type: \(type)")
         do throws(DocumentError) {

@@ -64,7 +64,7 @@ struct ContentErrorTests {
             "{\"\(String(repeating: "é", count: 500))\":x",
             String(repeating: "{\"abcdefgh\":", count: 100) + String(repeating: " ", count: 300),
         ])
-    func `tell no more than 200 bytes of the content, names of the path among them`(
+    func `have at most 200 bytes of the content, names of the path included`(
         content: String
     ) throws {
         let found = try failure(Array(content.utf8))

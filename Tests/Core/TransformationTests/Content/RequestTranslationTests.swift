@@ -120,7 +120,7 @@ struct RequestTranslationTests {
             (.multipart, "multipart/form-data; boundary=x", true),
             (.multipart, "multipart/mixed; boundary=x", false),
         ] as [(BodyFormat, String?, Bool)])
-    func `is told by its type`(format: BodyFormat, type: String?, applies: Bool) throws {
+    func `is recognized by its type`(format: BodyFormat, type: String?, applies: Bool) throws {
         var rules = RequestRules()
         rules.body = RequestBodyRules(from: format, to: format == .json ? .form : .json)
         let translation = try #require(RequestTranslation(rules))

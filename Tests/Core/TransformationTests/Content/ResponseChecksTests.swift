@@ -382,7 +382,7 @@ struct ResponseChecksTests {
 
     // MARK: Images
 
-    @Test func `images are told by image, and changed by the rules`() throws {
+    @Test func `images are recognized by their bytes, and changed by the rules`() throws {
         let checks = try checks {
             $0.image = ImageRules()
             $0.image?.convert = [ImageConversion(from: .webp, to: .png)]
@@ -398,7 +398,7 @@ struct ResponseChecksTests {
         #expect(!checks.mayChange("image/png"))
     }
 
-    @Test func `an image that is scaled says so`() throws {
+    @Test func `a scaled image is recorded as such`() throws {
         let checks = try checks {
             $0.image = ImageRules()
             $0.image?.scaleTo = ImageSize(width: 1, height: 1)

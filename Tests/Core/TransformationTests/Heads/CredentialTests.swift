@@ -89,7 +89,7 @@ struct CredentialTests {
             ),
             (.reloadIgnoringCache, ["Cache-Control:"], ["Cache-Control: no-cache"]),
         ] as [(RequestCachePolicy, [String], [String]?)])
-    func `the policy takes the place of what the client says of the cache`(
+    func `the policy replaces the client's directives for the cache`(
         policy: RequestCachePolicy, lines: [String], expected: [String]?
     ) throws {
         #expect(

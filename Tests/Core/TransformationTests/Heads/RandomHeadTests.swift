@@ -150,7 +150,7 @@ struct RandomHeadTests {
     }
 
     @Test(arguments: [5, 6] as [UInt64])
-    func `whatever is made of a response is a head again, of the length that was said`(
+    func `a changed response is a head again, of the announced length`(
         seed: UInt64
     ) throws {
         var random = SplitMix(state: seed)

@@ -145,7 +145,7 @@ struct ResponseHeadChangeTests {
         #expect(try head(lines, to: .head, changesContent: false, length: nil) == lines)
     }
 
-    @Test func `304 says of the changed representation what it said of the origin's`() throws {
+    @Test func `304 has the fields of the changed representation`() throws {
         let start = ["HTTP/1.1 304 Not Modified", "Date: x"]
         func changed(_ fields: [String]) throws -> [String] {
             try head(start + fields) {

@@ -6,7 +6,7 @@ import Testing
 @testable import PinfoldClient
 
 extension DocumentValue {
-    fileprivate static func said(_ texts: String...) -> DocumentValue {
+    fileprivate static func echoed(_ texts: String...) -> DocumentValue {
         .array(texts.map { .string($0) })
     }
 }
@@ -57,8 +57,9 @@ struct HTTPSessionManagerTests {
             ]
             #expect(
                 replies.map(\.value) == [
-                    .said("GET", "/x?a=1", ""), .said("POST", "/x", form), .said("PUT", "/x", form),
-                    .said("PATCH", "/x", form), .said("DELETE", "/x?a=1", ""),
+                    .echoed("GET", "/x?a=1", ""), .echoed("POST", "/x", form),
+                    .echoed("PUT", "/x", form),
+                    .echoed("PATCH", "/x", form), .echoed("DELETE", "/x?a=1", ""),
                 ])
             #expect(server.requests.map(\.text) == ["", "a=1", "a=1", "a=1", ""])
             let head = try await api.head("x")

@@ -41,25 +41,25 @@ struct HTTPSessionTaskTests {
             let done: Manager.Completion = { continuation.yield($0) }
             var next = results.makeAsyncIterator()
             func value() async throws -> DocumentValue? { try await next.next()?.get().value }
-            func said(_ texts: String...) -> DocumentValue { .array(texts.map { .string($0) }) }
+            func echoed(_ texts: String...) -> DocumentValue { .array(texts.map { .string($0) }) }
             let form = "application/x-www-form-urlencoded"
             try api.get("x", parameters: ["a": 1], completion: done)
-            #expect(try await value() == said("GET", "/x?a=1", ""))
+            #expect(try await value() == echoed("GET", "/x?a=1", ""))
             try api.head("x", completion: done)
             #expect(try await value() == nil)
             try api.post("x", parameters: ["a": 1], completion: done)
-            #expect(try await value() == said("POST", "/x", form))
+            #expect(try await value() == echoed("POST", "/x", form))
             try api.put("x", parameters: ["a": 1], completion: done)
-            #expect(try await value() == said("PUT", "/x", form))
+            #expect(try await value() == echoed("PUT", "/x", form))
             try api.patch("x", parameters: ["a": 1], completion: done)
-            #expect(try await value() == said("PATCH", "/x", form))
+            #expect(try await value() == echoed("PATCH", "/x", form))
             try api.delete("x", parameters: ["a": 1], completion: done)
-            #expect(try await value() == said("DELETE", "/x?a=1", ""))
+            #expect(try await value() == echoed("DELETE", "/x?a=1", ""))
             try api.post(
                 multipart: "x", build: { $0.append("b", name: "a") }, completion: done)
-            #expect(try await value() == said("POST", "/x", "multipart/form-data"))
+            #expect(try await value() == echoed("POST", "/x", "multipart/form-data"))
             try api.dataTask(.put, "x", json: ["a": 1], completion: done).resume()
-            #expect(try await value() == said("PUT", "/x", "application/json"))
+            #expect(try await value() == echoed("PUT", "/x", "application/json"))
             #expect(server.requests.last?.text == "{\"a\":1}")
         }
     }

@@ -93,9 +93,9 @@ struct URIReferenceTests {
             ("user:secret@a.test", "***@a.test"), ("ftp://a.test/@x", "ftp://a.test/@x"),
             ("//secret@", "//***@"),
         ])
-    func `appear in errors without credentials`(text: String, told: String) throws {
+    func `appear in errors without credentials`(text: String, expected: String) throws {
         let error = #expect(throws: ClientError.self) { _ = try HTTPRequest(.get, text) }
-        #expect(error?.url == told)
+        #expect(error?.url == expected)
         let request = try HTTPRequest(.get, "http://a.test/")
         let response = HTTPResponse(status: .found, headerFields: [.location: text])
         guard text.contains("secret") else { return }

@@ -52,7 +52,7 @@ struct SessionManagerTests {
             #expect(seen.startLine == "GET /a?b HTTP/1.1")
             #expect(seen.field("accept") == "text/*")
             #expect(seen.field("host") == String(server.url.dropFirst(7)))
-            // It is not a gateway, and nothing on either side says so.
+            // It is not a gateway, and no field on either side claims that it is.
             #expect(seen.field("via") == nil)
             #expect(response.head.headerFields[.init("Via")!] == "1.1 other")
             #expect(response.head.headerFields[.init("Cache-Status")!] == nil)

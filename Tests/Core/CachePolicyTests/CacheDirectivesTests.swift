@@ -3,7 +3,7 @@ import Testing
 
 @testable import CachePolicy
 
-@Suite("Cache-Control is read as RFC 9111 §5.2 says")
+@Suite("Cache-Control is read by RFC 9111 §5.2")
 struct CacheDirectivesTests {
     private func parse(_ lines: [String]) -> CacheDirectives {
         let request = Request(lines)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CachePolicy
 
-@Suite("Freshness and age are computed as RFC 9111 §4.2 says")
+@Suite("Freshness and age are computed by RFC 9111 §4.2")
 struct FreshnessTests {
     @Test(
         arguments: [

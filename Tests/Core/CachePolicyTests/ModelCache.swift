@@ -207,10 +207,10 @@ struct ModelCache {
             let updated = Entry(
                 key: key, vary: fresh.vary, head: fresh.head, times: fresh.metadata.times,
                 body: entry.body)
-            let told = CacheStatus.Forwarded(
+            let forwarded = CacheStatus.Forwarded(
                 reason: validation.reason, status: 304, isStored: fresh.storage == .replaceHead)
             result = answer(
-                fresh.hit(form, at: start + offset), from: updated, status: .forwarded(told))
+                fresh.hit(form, at: start + offset), from: updated, status: .forwarded(forwarded))
         case .serveStale(let hit): result = answer(hit, from: entry)
         case .forwardNotModified: result = Result(head: text(response.bytes.dropLast(2)))
         case .retryWithoutConditions:

@@ -3,7 +3,7 @@ import Testing
 
 @testable import CachePolicy
 
-@Suite("What a response says about the cache (RFC 9211), and heads made from stored ones")
+@Suite("Cache-Status (RFC 9211), and heads made from stored ones")
 struct ReplyTests {
     private func line(_ status: CacheStatus) -> String {
         written { status.append(to: &$0) }
@@ -94,9 +94,9 @@ struct ReplyTests {
         let stored = Stored(["Date: \(date())", "Content-Length: 100", "Cache-Status: up; hit"])
         #expect(head(.full, of: stored) == text(stored.head) + end)
         #expect(head(.headOnly, of: stored) == text(stored.head) + end)
-        let told = CacheStatus.forwarded(.init(reason: .stale, status: 304, isStored: true))
+        let status = CacheStatus.forwarded(.init(reason: .stale, status: 304, isStored: true))
         #expect(
-            head(.full, of: stored, status: told) == text(stored.head)
+            head(.full, of: stored, status: status) == text(stored.head)
                 + "Age: 7\r\nCache-Status: pinfold; fwd=stale; fwd-status=304; stored\r\n")
     }
 

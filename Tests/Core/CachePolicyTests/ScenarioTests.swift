@@ -41,7 +41,7 @@ struct Scenario: Sendable, CustomTestStringConvertible {
     }
 }
 
-@Suite("Sequences of requests through a cache that does what the policy says")
+@Suite("Sequences of requests through a cache that follows the policy")
 struct ScenarioTests {
     @Test(arguments: validationScenarios)
     func `fresh ones answer, stale ones are validated or used where allowed`(scenario: Scenario) {
@@ -262,7 +262,7 @@ private let sharingScenarios: [Scenario] = [
         Step(request: ["Authorization: b"], expect: .notCached, head: "fwd=uri-miss"),
         Step(expect: .notCached)),
     Scenario(
-        "unless the origin says so",
+        "unless the origin allows it",
         Step(
             request: ["Authorization: a"], response: ["Cache-Control: max-age=9, public"],
             expect: .notCached),
@@ -281,7 +281,7 @@ private let sharingScenarios: [Scenario] = [
         Step(response: fresh + ["Set-Cookie: a=b"], expect: .notCached, head: "detail=set-cookie"),
         Step(expect: .notCached)),
     Scenario(
-        "a 304 that says private ends the sharing",
+        "a 304 with private ends the sharing",
         Step(response: becomesStale, expect: .notCached),
         Step(
             response: ["Cache-Control: private"], status: 304, offset: 10, expect: .validated,

@@ -92,11 +92,11 @@ struct XMLParserTests {
             (nil, "iso-8859-1", [0xE9]),
         ] as [(String?, String?, [UInt8])])
     func `is read in the encodings that are known`(
-        declared: String?, told: String?, bytes: [UInt8]
+        declared: String?, external: String?, bytes: [UInt8]
     ) throws {
         let head = declared.map { "<?xml version='1.0' encoding='\($0)'?>" } ?? ""
         let found = try events(
-            Array((head + "<a>").utf8) + bytes + Array("</a>".utf8), encoding: told)
+            Array((head + "<a>").utf8) + bytes + Array("</a>".utf8), encoding: external)
         #expect(found == ["<a>", bytes == [0x41] ? "A" : "é", "</a>"])
     }
 

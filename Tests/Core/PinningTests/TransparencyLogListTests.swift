@@ -117,10 +117,10 @@ struct TransparencyLogListTests {
                 "operators[0].logs[0].temporal_interval", "ends before"
             ),
         ] as [(String, String, String)])
-    func `what is none is refused with its place`(text: String, place: String, says: String) {
+    func `what is none is refused with its place`(text: String, place: String, words: String) {
         let problem = #expect(throws: LogListError.self) { try Self.read(text) }
         #expect(problem?.location == place)
-        #expect(problem?.text.contains(says) == true, "\(problem?.text ?? "")")
+        #expect(problem?.text.contains(words) == true, "\(problem?.text ?? "")")
     }
 
     @Test func `a list that is cut anywhere is none`() {

@@ -74,7 +74,7 @@ struct EarlyResponseTests {
         #expect(consumer.content == "ok")
         #expect(!consumer.isOver)
         #expect(consumer.connection?.deadline != .max, "it must take something in time")
-        still.turn(until: "it says so") { peer.read().utf8.count > 0 && consumer.drains == 1 }
+        still.turn(until: "it drains") { peer.read().utf8.count > 0 && consumer.drains == 1 }
         _ = consumer.upstream?.finish(trailers: nil)
         let all = head + (sent + 1) << 20
         still.turn(until: "all has arrived") { peer.read().utf8.count == all && consumer.isOver }

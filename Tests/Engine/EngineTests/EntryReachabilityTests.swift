@@ -11,7 +11,7 @@ struct EntryReachabilityTests {
     private let others = IPAddress("192.0.2.2").map { IPNetwork(client: $0) }
     private let maximum = EntryReachability.maximumServers
 
-    /// What traffic of a client tells of a server to which nobody keeps a reference.
+    /// What traffic of a client shows of a server to which there is no reference.
     @discardableResult
     private func meet(
         _ name: String, _ event: ReachabilityEvent, for client: IPNetwork? = nil

@@ -308,7 +308,7 @@ struct ExchangeFaultTests {
         for error in EveryExchangeError.connectErrors {
             #expect(ExchangeError.connectFailed(error).showsAnUnreachableHost)
         }
-        // What is short on this side says nothing of the host.
+        // What is short on this side has nothing to do with the host.
         let ours = ResolveError.allCases.filter {
             !ExchangeError.nameNotResolved($0).showsAnUnreachableHost
         }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldEngine
 
-@Suite("Fields that tell an upstream about the client's side")
+@Suite("Fields for an upstream about the client's side")
 struct ForwardedFieldsTests {
     private struct Parsed: ~Copyable {
         var head = RequestHead()

@@ -88,12 +88,12 @@ struct OriginVerificationTests {
     }
 
     @Test(arguments: ["HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "x"])
-    func `closes a connection on which the server sends data before a request`(said: String) throws
+    func `closes a connection on which the server sends data before a request`(data: String) throws
     {
         let still = try StillEngine.reachingLoopback()
         let (begun, peer) = try verified(still)
         #expect(begun.servers.count == 1)
-        peer.send(said)
+        peer.send(data)
         still.turn(until: "it is closed") { peer.hasEnded }
         #expect(still.counts(try still.origin(server)) == PoolCounts())
     }

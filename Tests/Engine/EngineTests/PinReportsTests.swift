@@ -28,10 +28,10 @@ struct PinReportsTests {
 
     @Test func `a flood of subjects is bounded, and makes room once its period is over`() {
         let reports = PinReports()
-        let told = (0..<3 * PinReports.capacity).filter {
+        let reported = (0..<3 * PinReports.capacity).filter {
             reports.note(subject($0), now: 1) != nil
         }
-        #expect(told.count == PinReports.capacity)
+        #expect(reported.count == PinReports.capacity)
         #expect(reports.note(subject(1_000_000), now: 2) == nil)
         #expect(reports.note(subject(1_000_000), now: 1 + PinReports.periodSeconds) == 0)
     }
@@ -51,9 +51,9 @@ struct PinReportsTests {
         for number in 0..<PinReports.capacity { _ = reports.note(subject(number), now: 1) }
         #expect(reports.note(subject(-1), now: 2) == nil)
         #expect(reports.note(subject(-1, pinset: changed), now: 2) == 0)
-        let told = (0..<3 * PinReports.capacity).filter {
+        let reported = (0..<3 * PinReports.capacity).filter {
             reports.note(subject($0, pinset: changed), now: 3) != nil
         }
-        #expect(told.count == PinReports.capacity - 1)
+        #expect(reported.count == PinReports.capacity - 1)
     }
 }

@@ -277,7 +277,7 @@ struct PolicyFingerprintTests {
             crls(of: ["a"]), form { $0.ocspStapling = .required }, crls(of: ["a", "b"]),
         ]
         #expect(Set(forms).count == forms.count)
-        // What a list says is known from when it was read: it is not read again.
+        // The contents of a list are known from when it was read: it is not read again.
         #expect(crls(of: ["a"], in: [[1]]) == crls(of: ["a"], in: [[2]]))
         // Who it is does not depend on where the files are.
         #expect(identity([1]) == identity([1], at: "/d"))

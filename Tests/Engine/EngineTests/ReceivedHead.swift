@@ -37,7 +37,7 @@ struct ReceivedHead {
         }
     }
 
-    /// What Content-Range says.
+    /// The values of Content-Range.
     private static func part(in bytes: UnsafeRawBufferPointer) -> ClosedRange<Int>? {
         guard let start = value("\r\ncontent-range: bytes ", in: bytes),
             let first = number(in: bytes, at: start),

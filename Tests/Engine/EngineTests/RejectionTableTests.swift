@@ -56,7 +56,7 @@ struct RejectionTableTests {
             // Each kind is counted by itself.
             ([.alert, .alert, .close, .close, .close, .close], false),
             ([.alert, .close, .alert, .close, .alert], true),
-            // A request says that the authority is accepted.
+            // A request shows that the authority is accepted.
             ([.alert, .alert, .request, .alert, .alert], false),
             ([.alert, .alert, .request, .alert, .alert, .alert], true),
             ([.close, .close, .close, .close, .request, .close], false),
@@ -77,8 +77,8 @@ struct RejectionTableTests {
 
     @Test func `the rejection that exceeds the limit is reported, once`() {
         let table = Ledger(rules())
-        let told = (0..<5).map { _ in table.note(.alert, by: pair(), at: 0) }
-        #expect(told == [false, false, true, false, false])
+        let isReported = (0..<5).map { _ in table.note(.alert, by: pair(), at: 0) }
+        #expect(isReported == [false, false, true, false, false])
     }
 
     @Test func `a limit of zero allows nothing`() {

@@ -85,7 +85,7 @@ struct RelayTests {
         let (first, second) =
             isClient ? (relay.client, relay.upstream) : (relay.upstream, relay.client)
         first.reset()
-        still.turn(until: "the other is told") { second.hasEnded }
+        still.turn(until: "the other ends") { second.hasEnded }
         #expect(second.end == .reset)
         #expect(relay.endings == [.init(toUpstream: 0, toClient: 0)])
         #expect(still.loop.handlerCount == handlers)

@@ -342,7 +342,7 @@ final class ScriptedClient: DownstreamStream {
     ) {
         check(takesProtocols && !hasServer, "given a connection that it does not take")
         check(self.head == nil && exchange != nil, "given a connection behind a final head")
-        check(leftover == nil, "given what the server has not said")
+        check(leftover == nil, "given what the server has not sent")
         world.note("is given the connection", index, number)
         hasServer = true
         head.fields.appendLineEnd()

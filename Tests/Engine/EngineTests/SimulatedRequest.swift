@@ -176,7 +176,7 @@ struct SimulatedURL {
     let ingresses: [Int]
     /// What its server has at the moment.
     var current: Int?
-    /// The last step in which a server took a request that changed it, as the gateway was told.
+    /// The last step in which a server took a request that changed it, as the gateway knew.
     var invalidated = -1
 }
 

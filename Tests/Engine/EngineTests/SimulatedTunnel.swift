@@ -37,7 +37,7 @@ final class SimulatedTunnel {
     private let exchangeID: UInt64
     /// One of them did not end properly, or nothing moved for too long.
     private var isBroken = false
-    /// Its connection was told to be closed.
+    /// Its connection is to be closed.
     private(set) var isClosed = false
     /// When one of them last sent something that a relay surely could pass on. What is sent while
     /// the other has not taken everything may wait in the relay, which counts as idle then; what

@@ -130,7 +130,7 @@ extension SimulatedWorld {
         }
     }
 
-    /// The rules in force have changed a response correctly, and its tag says so.
+    /// The rules in force have changed a response correctly, and its tag shows it.
     private func checkTranslation(
         of sent: Representation, _ head: ReceivedHead, _ request: SimulatedRequest
     ) -> [UInt8] {

@@ -30,7 +30,7 @@ extension SimulatedWorld {
         fail("a connection to \(endpoint), which nobody may make")
     }
 
-    /// A refusal says what it is for.
+    /// A refusal names its reason.
     func checkReply(_ status: Int, _ phrase: String, _ request: SimulatedRequest) {
         guard let target = request.target else { return }
         let text = "CONNECT \(request.number) to \(target.text): \(status) \(phrase)"

@@ -88,11 +88,11 @@ struct UpstreamConnectionTests {
         _ message: (wire: String, statuses: [UInt16], content: String, trailers: String?),
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        let told = events(of: consumer).filter { $0 != .headWithoutBody }
+        let found = events(of: consumer).filter { $0 != .headWithoutBody }
         let expected =
             [Event.ready] + message.statuses.map { .head($0) }
             + [.ended(trailers: message.trailers)]
-        #expect(told == expected, sourceLocation: sourceLocation)
+        #expect(found == expected, sourceLocation: sourceLocation)
         #expect(consumer.content == message.content, sourceLocation: sourceLocation)
         #expect(
             message.wire.hasPrefix(consumer.heads.joined()), sourceLocation: sourceLocation)

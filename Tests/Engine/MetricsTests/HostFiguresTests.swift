@@ -58,7 +58,7 @@ struct HostFiguresTests {
     @Test func `a certificate that was renewed is forgotten two hours later at the latest`() throws
     {
         let name = "pinfold_host_certificate_expiry_seconds"
-        // Seconds after the renewal at which the new one is seen, and what is told then.
+        // Seconds after the renewal at which the new one is seen, and what is shown then.
         for (later, left) in [(3599, 500), (3600, 500), (7199, 500), (7200, 8000)] {
             let worker = WorkerMetrics(dimensions: dimensions)
             worker.noteCertificate(host: api, notAfter: 1500, at: 100)

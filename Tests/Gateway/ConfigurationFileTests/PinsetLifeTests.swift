@@ -151,23 +151,23 @@ struct PinsetLifeTests {
         try withTemporaryFolder { folder in
             try write(SampleCertificate.serverPEM, to: "server.pem", in: folder)
             try write(SampleCertificate.pem, to: "issuer.pem", in: folder)
-            func told(_ pins: [String], mode: String = "publicKey") throws -> [String] {
+            func pinWarnings(_ pins: [String], mode: String = "publicKey") throws -> [String] {
                 try warned("", mode: mode, pins: pins, folder: folder + "/")
                     .filter { $0.contains("server certificates") }
             }
             #expect(
-                try told(["server.pem"]) == [
+                try pinWarnings(["server.pem"]) == [
                     "pinsets.p.pins: has only server certificates: no pin will match after a "
                         + "renewal with a new key; pin an issuer as well"
                 ])
             #expect(
-                try told(["server.pem"], mode: "certificate") == [
+                try pinWarnings(["server.pem"], mode: "certificate") == [
                     "pinsets.p.pins: has only server certificates: no pin will match after a "
                         + "renewal; pin an issuer as well"
                 ])
-            #expect(try told(["server.pem", "issuer.pem"]) == [])
-            #expect(try told(["server.pem", Self.digests[0]]) == [])
-            #expect(try told(["issuer.pem"]) == [])
+            #expect(try pinWarnings(["server.pem", "issuer.pem"]) == [])
+            #expect(try pinWarnings(["server.pem", Self.digests[0]]) == [])
+            #expect(try pinWarnings(["issuer.pem"]) == [])
         }
     }
 }

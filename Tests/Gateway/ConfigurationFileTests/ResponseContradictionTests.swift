@@ -148,11 +148,11 @@ struct ResponseContradictionTests {
     @Test func `a schema requires validated JSON`() throws {
         try withTemporaryFolder { folder in
             try write("true", to: "schema.json", in: folder)
-            for (rules, said) in [("", "not set"), ("validate: xml, ", "xml")] {
+            for (rules, found) in [("", "not set"), ("validate: xml, ", "xml")] {
                 #expect(
                     errors(of: hosts("{ \(rules)schema: schema.json }"), folder: folder) == [
                         "gateway.yaml:\(key).schema: applies to JSON only, but validate is "
-                            + "\(said); expected validate: json"
+                            + "\(found); expected validate: json"
                     ])
             }
             #expect(

@@ -99,14 +99,14 @@ struct ResponseRulesTests {
         ),
     ])
     func `a form without effect causes a warning`(
-        response: String, cache: String, told: String
+        response: String, cache: String, warning: String
     ) throws {
         let rules = response.isEmpty ? "" : ", \(response)"
         let text = "hosts: [{ match: [a], cache: { form: origin }\(rules) }]\n\(cache)"
         let found = try warnings(of: text).filter { $0.contains("cache.form") }
-        #expect(found.count == (told.isEmpty ? 0 : 1))
-        guard !told.isEmpty else { return }
-        #expect(found.first?.contains("hosts[0].cache.form: has no effect \(told)") ?? false)
+        #expect(found.count == (warning.isEmpty ? 0 : 1))
+        guard !warning.isEmpty else { return }
+        #expect(found.first?.contains("hosts[0].cache.form: has no effect \(warning)") ?? false)
     }
 
     @Test func `a form with store false causes a warning`() throws {

@@ -189,7 +189,7 @@ struct ClientLifeTests {
             still.clientCounts == ClientCounts()
                 && still.worker.loop.handlerCount == handlers
         }
-        if let peer { still.turn(until: "the server is told") { peer.hasEnded } }
+        if let peer { still.turn(until: "the server's side is closed") { peer.hasEnded } }
         if held == nil {
             still.turn(until: "nothing is open") { openConnections(toPort: server.port) == 0 }
             #expect(still.counts(origin) == PoolCounts())

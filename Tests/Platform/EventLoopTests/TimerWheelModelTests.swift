@@ -105,7 +105,7 @@ struct TimerWheelModelTests {
         }
     }
 
-    /// A loop that sleeps for as long as it is told wakes up only when something is due.
+    /// A loop that sleeps for the returned time wakes up only when something is due.
     @Test(arguments: [5, 6, 7] as [UInt64])
     func `no wait ends with nothing due`(seed: UInt64) {
         var random = SeededRandom(seed: seed)

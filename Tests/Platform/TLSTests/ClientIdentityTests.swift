@@ -92,7 +92,7 @@ struct ClientIdentityTests {
         do {
             let client = try TestClient(context(roots: TrustRoots([])), port: server.port)
             client.identity = {
-                Issue.record("a stranger would be told")
+                Issue.record("the certificate would be shown to another server")
                 return nil
             }
             #expect(client.handshake()?.token == "untrusted-root")

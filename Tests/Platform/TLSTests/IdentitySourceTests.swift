@@ -4,7 +4,7 @@ import Testing
 
 @testable import PinfoldTLS
 
-/// Answers as a test says, and records what it was asked.
+/// Gives the answers that a test sets, and records what it was asked.
 private final class ScriptedSource: TLSIdentitySource {
     private(set) var asked: [TLSClientHello] = []
     let result: TLSIdentityAnswer

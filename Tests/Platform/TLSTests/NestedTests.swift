@@ -264,8 +264,8 @@ struct NestedTests {
 
     @Test func `reports what is not TLS`() throws {
         let pair = try NestedPair()
-        let said = Array("GET / HTTP/1.1\r\n\r\n".utf8)
-        #expect(pair.outer.client.write(said) == .bytes(said.count))
+        let sent = Array("GET / HTTP/1.1\r\n\r\n".utf8)
+        #expect(pair.outer.client.write(sent) == .bytes(sent.count))
         #expect(pair.server.handshake() == .failed(.notTLS))
         #expect(pair.outer.server.failure == nil)
     }

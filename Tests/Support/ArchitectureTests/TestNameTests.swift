@@ -47,11 +47,11 @@ struct TestNameTests {
             ),
             (
                 "@Test func `comparing pins works`() {",
-                "works says nothing, or says it short"
+                "works has no meaning, or is abbreviated"
             ),
             (
                 "@Test func `test that a pin is compared`() {",
-                "that it is a test need not be said"
+                "a test is not named a test"
             ),
             ("@Suite struct PinTests {", "a suite has a title"),
             ("@Suite(.serialized)\nstruct PinTests {", "a suite has a title"),

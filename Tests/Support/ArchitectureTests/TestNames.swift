@@ -65,7 +65,7 @@ struct TestDeclaration: Equatable {
         "With", "Without", "After", "Before", "If", "In", "Of", "On", "At", "It", "Its", "They",
     ]
 
-    /// Words that say nothing, or abbreviate it.
+    /// Words without a meaning, and abbreviations.
     private static let refused: Set<String> = [
         "works", "correctly", "properly", "successfully", "should", "foo",
         "config",
@@ -81,10 +81,10 @@ struct TestDeclaration: Equatable {
         if name.contains(where: "\"&<>".contains) {
             return "XML reports break on such a character"
         }
-        if first.lowercased().hasPrefix("test") { return "that it is a test need not be said" }
+        if first.lowercased().hasPrefix("test") { return "a test is not named a test" }
         if beginnings.contains(first) { return "a sentence goes on from its suite's title" }
         if last.hasSuffix(".") { return "a sentence in a list ends without a full stop" }
         let bare = words.map { $0.lowercased().trimmingCharacters(in: .punctuationCharacters) }
-        return bare.first(where: refused.contains).map { "\($0) says nothing, or says it short" }
+        return bare.first(where: refused.contains).map { "\($0) has no meaning, or is abbreviated" }
     }
 }

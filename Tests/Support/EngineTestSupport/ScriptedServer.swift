@@ -3,7 +3,7 @@ import EventLoop
 import HTTPCore
 import Testing
 
-/// A server on the loopback interface that does only what the test tells it to.
+/// A server on the loopback interface that does only what the test lets it do.
 package final class ScriptedServer {
     package let descriptor: Int32
     package let endpoint: Endpoint

@@ -23,7 +23,7 @@ struct DownloadValueTests {
         arguments: [
             (["ETag": "\"a\""], .entityTag("\"a\"")), (["ETag": "W/\"a\""], nil),
             (["ETag": "a"], nil), (["ETag": "\""], nil), (["ETag": "\"a\"b\""], nil),
-            // A weak tag says that the bytes may differ, and the date does not disprove that.
+            // With a weak tag, the bytes may differ, and the date does not disprove that.
             (["ETag": "W/\"a\"", "Last-Modified": past, "Date": "\(later)"], nil),
             (["Last-Modified": past, "Date": later], .lastModified(past)),
             (["Last-Modified": past, "Date": soon], nil), (["Last-Modified": past], nil),

@@ -110,8 +110,8 @@ struct ListedSessionTests {
             defer { fclose(file) }
             var line = [CChar](repeating: 0, count: 64)
             guard fgets(&line, Int32(line.count), file) != nil else { continue }
-            let told = line.prefix { $0 != 0x0A && $0 != 0 }
-            if told.elementsEqual(name.utf8CString.dropLast()) { count += 1 }
+            let found = line.prefix { $0 != 0x0A && $0 != 0 }
+            if found.elementsEqual(name.utf8CString.dropLast()) { count += 1 }
         }
         return count
     }

@@ -50,13 +50,13 @@ struct ActivityIndicatorTests {
     private let timers = ManualTimers()
     private let indicator: ActivityIndicator
     private let changes = Locked<[Bool]>([])
-    private let told: AsyncStream<Bool>
+    private let visibility: AsyncStream<Bool>
 
     init() {
         indicator = ActivityIndicator(
             .seconds(1), .milliseconds(170), .serial, timer: timers.start)
-        let (told, continuation) = AsyncStream.makeStream(of: Bool.self)
-        self.told = told
+        let (visibility, continuation) = AsyncStream.makeStream(of: Bool.self)
+        self.visibility = visibility
         indicator.onChange = { [changes] isVisible in
             changes.withLock { $0.append(isVisible) }
             continuation.yield(isVisible)
@@ -65,7 +65,7 @@ struct ActivityIndicatorTests {
 
     /// The next published change.
     private func next() async -> Bool? {
-        var iterator = told.makeAsyncIterator()
+        var iterator = visibility.makeAsyncIterator()
         return await iterator.next()
     }
 

@@ -96,7 +96,7 @@ struct ContentHeadTests {
     }
 }
 
-@Suite("What heads say of content")
+@Suite("Fields of heads about content")
 struct MessageFactsTests {
     private func request<Value>(
         _ fields: [String], _ body: (borrowing RequestHead, Span<UInt8>) throws -> Value

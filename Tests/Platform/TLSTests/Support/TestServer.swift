@@ -17,7 +17,7 @@ final class TestServer: @unchecked Sendable {
         case reset([UInt8])
         /// The same, but leave the session open until the client ends it.
         case hold([UInt8])
-        /// Read this many bytes, starting only when the client has said so, then answer with as
+        /// Read this many bytes, starting only when the client allows it, then answer with as
         /// many.
         case echo(Int, start: Gate)
         /// Read a request, send this many key updates (TLS 1.3), then answer.
@@ -48,7 +48,7 @@ final class TestServer: @unchecked Sendable {
         var maximumVersion = TLS1_3_VERSION
         var applicationProtocol: String? = "http/1.1"
         var requiresClientCertificate = false
-        /// It accepts client certificates of the root, and says so.
+        /// It accepts client certificates of the root, and names the root.
         var acceptsClientsOfRoot = false
     }
 

@@ -53,8 +53,8 @@ struct EventSourceTests {
     }
 
     @Test(arguments: [false, true])
-    func `is read as it arrives`(secure: Bool) async throws {
-        try await withServer(secure: secure) { connection, request in
+    func `is read as it arrives`(isSecure: Bool) async throws {
+        try await withServer(secure: isSecure) { connection, request in
             guard request.field("last-event-id") == nil else {
                 connection.respond("204 No Content")
                 return true
@@ -69,7 +69,7 @@ struct EventSourceTests {
             return true
         } _: { server, runtime in
             var configuration = SessionConfiguration.patient
-            if secure { configuration.securityPolicy = try TestAuthority.policy() }
+            if isSecure { configuration.securityPolicy = try TestAuthority.policy() }
             let session = try SessionManager(configuration: configuration, runtime: runtime)
             let source = session.events(for: try HTTPRequest(.get, server.url), options: Self.eager)
             #expect(try await events(source) == ["message one ", "add two 7"])

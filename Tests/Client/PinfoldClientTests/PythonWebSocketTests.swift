@@ -55,19 +55,19 @@ private final class PythonWebSocketServer: Sendable {
 @Suite("A WebSocket of Python's websockets", .enabled(if: TestProgram.python != nil))
 struct PythonWebSocketTests {
     @Test(arguments: [false, true], [false, true])
-    func `is used with its own protocol`(compresses: Bool, secure: Bool) async throws {
+    func `is used with its own protocol`(compresses: Bool, isSecure: Bool) async throws {
         let folder = TemporaryFolder()
         let pem = TestAuthority.makePEM(name: "websockets.test")
         folder.write(pem, to: "server.pem")
         let server = try PythonWebSocketServer(
-            certificate: secure ? folder.file("server.pem") : nil)
+            certificate: isSecure ? folder.file("server.pem") : nil)
         let runtime = try ClientRuntime()
         defer {
             runtime.close()
             server.close()
         }
         var configuration = SessionConfiguration.patient
-        if secure {
+        if isSecure {
             configuration.securityPolicy.trustsSystem = false
             configuration.securityPolicy.anchors = try CertificatePin.pins(
                 in: TestAuthority.certificate(of: pem)

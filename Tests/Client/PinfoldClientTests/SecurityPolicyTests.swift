@@ -7,9 +7,11 @@ import Testing
 
 @Suite("A session's security policy")
 struct SecurityPolicyTests {
-    private func ask(_ policy: SecurityPolicy, secure: Bool = true) async throws -> ClientError? {
+    private func ask(_ policy: SecurityPolicy, secure isSecure: Bool = true) async throws
+        -> ClientError?
+    {
         var error: ClientError?
-        try await withServer(secure: secure) { connection, _ in
+        try await withServer(secure: isSecure) { connection, _ in
             connection.respond("200 OK", [], "secret")
             return true
         } _: { server, runtime in
@@ -19,7 +21,7 @@ struct SecurityPolicyTests {
             error = await failure {
                 let response = try await session.data(for: try HTTPRequest(.get, server.url))
                 #expect(response.text == "secret")
-                #expect((response.metrics.transactions[0].handshake != nil) == secure)
+                #expect((response.metrics.transactions[0].handshake != nil) == isSecure)
             }
             // Nothing is sent to a server that is not trusted.
             #expect(server.requests.count == (error == nil ? 1 : 0))
@@ -28,8 +30,8 @@ struct SecurityPolicyTests {
     }
 
     @Test(arguments: [false, true])
-    func `costs nothing until TLS is used with a server`(secure: Bool) async throws {
-        try await withServer(secure: secure) { connection, _ in
+    func `costs nothing until TLS is used with a server`(isSecure: Bool) async throws {
+        try await withServer(secure: isSecure) { connection, _ in
             connection.respond("200 OK", [])
             return true
         } _: { server, runtime in
@@ -39,7 +41,7 @@ struct SecurityPolicyTests {
             let context = session.policy.tls(entryIndex: 0)
             #expect(!context.hasLibrary)
             _ = try await session.data(for: try HTTPRequest(.get, server.url))
-            #expect(context.hasLibrary == secure)
+            #expect(context.hasLibrary == isSecure)
             #expect(!session.policy.tls(entryIndex: nil).hasLibrary)
         }
     }

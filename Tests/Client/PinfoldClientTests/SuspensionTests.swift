@@ -116,7 +116,7 @@ struct SuspensionTests {
     }
 
     @Test(arguments: [true, false])
-    func `has no timeout`(idle: Bool) async throws {
+    func `has no timeout`(isIdle: Bool) async throws {
         try await withServer { connection, request in
             if request.path == "/held" {
                 connection.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab")
@@ -128,10 +128,10 @@ struct SuspensionTests {
             // time is over: on a slow machine only one with more time does.
             for seconds in [2, 8, 32] {
                 var configuration = SessionConfiguration.patient
-                if !idle { configuration.resourceTimeout = .seconds(seconds) }
+                if !isIdle { configuration.resourceTimeout = .seconds(seconds) }
                 let session = try SessionManager(configuration: configuration, runtime: runtime)
                 var options = RequestOptions()
-                if idle { options.timeout = .seconds(seconds) }
+                if isIdle { options.timeout = .seconds(seconds) }
                 if try await isHeld(by: session, options, server, runtime) { return }
             }
             Issue.record("no response came before its time was over")

@@ -16,8 +16,8 @@ extension WebSocketOptions {
 @Suite("A WebSocket")
 struct WebSocketTests {
     @Test(arguments: [false, true], [false, true])
-    func `transfers messages of any length`(secure: Bool, compresses: Bool) async throws {
-        try await withWebSocketServer(secure: secure, compresses: compresses) {
+    func `transfers messages of any length`(isSecure: Bool, compresses: Bool) async throws {
+        try await withWebSocketServer(secure: isSecure, compresses: compresses) {
             $0.echo()
         } _: {
             session, url, _ in

@@ -88,8 +88,8 @@ struct RouteSocketTests {
             (ENETUNREACH, true), (EHOSTUNREACH, true), (EAFNOSUPPORT, true), (EOPNOTSUPP, true),
             (EPERM, false), (ENOBUFS, false), (0, false),
         ])
-    func `recognizes the errors for a missing route`(code: Int32, isNoWay: Bool) {
-        #expect(RouteSocket.meansUnreachable(code) == isNoWay)
+    func `recognizes the errors for a missing route`(code: Int32, isMissingRoute: Bool) {
+        #expect(RouteSocket.meansUnreachable(code) == isMissingRoute)
     }
 
     @Test func `reports the Internet's status, reachable or not`() throws {

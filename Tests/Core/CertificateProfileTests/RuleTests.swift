@@ -35,8 +35,8 @@ struct RuleTests {
             ("a_b.test", true), ("_a.test", true), ("*.a_b.test", true), ("a_.b", true),
             ("a_b..test", false), ("a_b*.test", false), ("a_b.test.", false), ("-_.test", false),
         ])
-    func `an underscore is distinguished from what is worse`(name: String, isIt: Bool) {
-        #expect(LeafNames.hasUnderscoreOnly(Array(name.utf8)[...]) == isIt)
+    func `an underscore is distinguished from what is worse`(name: String, isOnly: Bool) {
+        #expect(LeafNames.hasUnderscoreOnly(Array(name.utf8)[...]) == isOnly)
     }
 
     @Test(
@@ -47,8 +47,8 @@ struct RuleTests {
             ("Leaf", false), ("Example Inc.", false), ("My Server", false), ("a@b.c", false),
             ("", false), (".", false), ("https://a.b/", false), ("1234", false),
         ])
-    func `common names that look like hosts`(name: String, looks: Bool) {
-        #expect(LeafNames.looksLikeHost(Array(name.utf8)) == looks)
+    func `common names that look like hosts`(name: String, looksLikeHost: Bool) {
+        #expect(LeafNames.looksLikeHost(Array(name.utf8)) == looksLikeHost)
     }
 
     @Test func `an address is named by its canonical text only`() {

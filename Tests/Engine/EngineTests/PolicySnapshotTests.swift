@@ -394,7 +394,7 @@ struct PolicySnapshotTests {
             ("cache: { enabled: false }", true), ("limits: { headBytes: 8KiB }", false),
             ("access: { connectPorts: any }", false), ("tls: { minimum: \"1.3\" }", false),
         ])
-    func `connections go on where nothing they depend on has changed`(change: String, goOn: Bool)
+    func `connections go on where nothing they depend on has changed`(change: String, isKept: Bool)
         throws
     {
         let first = try testPolicy(pinned)
@@ -403,9 +403,9 @@ struct PolicySnapshotTests {
         #expect(same.trustGeneration == 1)
         let text = pinned + "\n" + change
         let next = try testPolicy(try testConfiguration(text), generation: 3, following: same)
-        #expect(next.trustGeneration == (goOn ? 1 : 3))
+        #expect(next.trustGeneration == (isKept ? 1 : 3))
         for entry in [nil, 0, 1] as [Int?] {
-            #expect((next.tls(entryIndex: entry) === first.tls(entryIndex: entry)) == goOn)
+            #expect((next.tls(entryIndex: entry) === first.tls(entryIndex: entry)) == isKept)
         }
     }
 

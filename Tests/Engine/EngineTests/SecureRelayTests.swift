@@ -10,15 +10,15 @@ import Testing
 @Suite("A relay over TLS")
 struct SecureRelayTests {
     struct Sides: CustomTestStringConvertible {
-        var client: Bool
-        var upstream: Bool
+        var isClientTLS: Bool
+        var isServerTLS: Bool
         var testDescription: String {
-            "client \(client ? "TLS" : "clear"), upstream \(upstream ? "TLS" : "clear")"
+            "client \(isClientTLS ? "TLS" : "clear"), upstream \(isServerTLS ? "TLS" : "clear")"
         }
     }
 
     static let sides = [false, true].flatMap { client in
-        [false, true].map { Sides(client: client, upstream: $0) }
+        [false, true].map { Sides(isClientTLS: client, isServerTLS: $0) }
     }
 
     /// A relay that runs, its other ends, and how it ended.
@@ -32,13 +32,14 @@ struct SecureRelayTests {
             still = try StillEngine()
             let (first, second) = (try Self.tcpPair(), try Self.tcpPair())
             let near =
-                sides.client ? try Transport.server(first.near) : .init(descriptor: first.near)
+                sides.isClientTLS ? try Transport.server(first.near) : .init(descriptor: first.near)
             client = FarEnd(
-                sides.client ? try .client(first.far) : Transport(descriptor: first.far))
+                sides.isClientTLS ? try .client(first.far) : Transport(descriptor: first.far))
             let origin =
-                sides.upstream ? try Transport.client(second.near) : .init(descriptor: second.near)
+                sides.isServerTLS
+                ? try Transport.client(second.near) : .init(descriptor: second.near)
             upstream = FarEnd(
-                sides.upstream ? try .server(second.far) : Transport(descriptor: second.far))
+                sides.isServerTLS ? try .server(second.far) : Transport(descriptor: second.far))
             let loop = still.loop
             for _ in 0..<50 {
                 client.advance(on: loop)

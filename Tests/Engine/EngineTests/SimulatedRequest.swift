@@ -41,7 +41,7 @@ final class SimulatedRequest {
     /// What its own streams received.
     var brought: [Int] = []
     /// A server has answered 304 although it was not asked on a condition.
-    var gotOddNotModified = false
+    var hasOddNotModified = false
 
     init(_ world: SimulatedWorld, number: Int) {
         self.number = number

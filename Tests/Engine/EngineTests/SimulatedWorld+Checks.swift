@@ -172,13 +172,13 @@ extension SimulatedWorld {
 
     private func checkWithoutContent(_ head: ReceivedHead, _ request: SimulatedRequest) {
         if head.status == 304 {
-            if let tag = head.tag, let asked = request.tag, !request.gotOddNotModified {
+            if let tag = head.tag, let asked = request.tag, !request.hasOddNotModified {
                 if tag != asked {
                     fail("request \(request.number): 304 about \(tag), not \(asked)")
                 }
                 if tag.contains("-") { count(.confirmed) }
             }
-            guard !request.isConditional, !request.gotOddNotModified else { return }
+            guard !request.isConditional, !request.hasOddNotModified else { return }
             return fail("request \(request.number): 304 to a request without conditions")
         }
         if head.status < 400 {

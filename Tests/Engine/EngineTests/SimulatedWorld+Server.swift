@@ -53,7 +53,7 @@ extension SimulatedWorld {
             return notModified(current, attempt)
         }
         if random.chance(4) {
-            request?.gotOddNotModified = true
+            request?.hasOddNotModified = true
             return SimulatedReply(
                 status: 304, head: "HTTP/1.1 304 Not Modified\r\nETag: \"none\"\r\n\r\n",
                 content: nil)

@@ -323,7 +323,7 @@ final class SimulatedWorld {
         }
     }
 
-    private var allAreOver: Bool {
+    private var haveAllEnded: Bool {
         exchanges.allSatisfy { held in
             guard let exchange = held.exchange else { return true }
             if case .ended = exchange.state.step { return true }
@@ -355,7 +355,7 @@ final class SimulatedWorld {
                 disk?.settle()
                 turn(1)
                 disk?.settle()
-                if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty, allAreOver { return }
+                if clients.allSatisfy(\.isIdle), upstreams.streams.isEmpty, haveAllEnded { return }
             }
         }
         let open = exchanges.compactMap(\.exchange).map {

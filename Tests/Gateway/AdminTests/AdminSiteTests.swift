@@ -124,8 +124,9 @@ struct AdminSiteTests {
     }
 
     @Test func `readiness follows from the listeners and from draining`() {
-        func readiness(_ up: Int, _ configured: Int, _ draining: Bool) -> ServiceReadiness {
-            ServiceReadiness(listenersUp: up, listenersConfigured: configured, isDraining: draining)
+        func readiness(_ up: Int, _ configured: Int, _ isDraining: Bool) -> ServiceReadiness {
+            ServiceReadiness(
+                listenersUp: up, listenersConfigured: configured, isDraining: isDraining)
         }
         #expect(readiness(2, 2, false) == .ready)
         #expect(readiness(0, 0, false) == .ready)

@@ -118,13 +118,14 @@ struct ConsistencyTests {
     }
 
     @Test(arguments: [10, 40_000, 100_000, 3_000_000], [false, true])
-    func `a 304 gives the same body a new head in both tiers`(_ size: Int, fromDisk: Bool) throws {
+    func `a 304 gives the same body a new head in both tiers`(_ size: Int, isFromDisk: Bool) throws
+    {
         let options = CacheStoreOptions.small(folder)
         var store = CacheStore(options: options).ready()
         let content = body(size)
         store.put("http://a/", content, vary: vary("de"), tag: "old")
         store.flushNow()
-        if fromDisk { store = restarted(store, options) }
+        if isFromDisk { store = restarted(store, options) }
         let old = try #require(
             store.inMemory("http://a/").first ?? store.loaded("http://a/").first)
         let fresh = head("old", extra: "X-New: 1\r\n")

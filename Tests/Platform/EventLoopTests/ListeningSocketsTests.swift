@@ -45,12 +45,12 @@ struct ListeningSocketsTests {
             ("::ffff:127.0.0.1", "127.0.0.1", true), ("::ffff:127.0.0.2", "127.0.0.1", false),
             ("0.0.0.0", "::", false), ("127.0.0.1", "::1", false), ("::1", "127.0.0.1", false),
         ])
-    func `sockets meet on the same address or on all`(held: String, wanted: String, meet: Bool)
+    func `sockets meet on the same address or on all`(held: String, wanted: String, doOverlap: Bool)
         throws
     {
         let (held, wanted) = (try #require(IPAddress(held)), try #require(IPAddress(wanted)))
         let row = Row(endpoint: Endpoint(address: held, port: 80), inode: 1)
-        #expect(row.overlaps(Endpoint(address: wanted, port: 80)) == meet)
+        #expect(row.overlaps(Endpoint(address: wanted, port: 80)) == doOverlap)
         #expect(!row.overlaps(Endpoint(address: wanted, port: 81)))
     }
 

@@ -239,15 +239,15 @@ struct SocketsTests {
     }
 
     @Test(arguments: [false, true])
-    func `a reset is sent only when asked for`(reset: Bool) throws {
+    func `a reset is sent only when asked for`(isReset: Bool) throws {
         let (listener, address) = try listening(on: loopbacks[0])
         let client = OwnedDescriptor(try Sockets.connect(to: address))
         let (server, _) = try accepted(listener.fd)
-        if reset { Sockets.resetOnClose(server.fd) }
+        if isReset { Sockets.resetOnClose(server.fd) }
         server.close()
         #expect(waitFor(POLLIN, on: client.fd))
         let (_, last) = receive(from: client.fd)
-        #expect(last == (reset ? .failed(.connectionReset) : .endOfStream))
+        #expect(last == (isReset ? .failed(.connectionReset) : .endOfStream))
     }
 }
 

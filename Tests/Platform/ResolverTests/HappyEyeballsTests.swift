@@ -253,10 +253,10 @@ struct HappyEyeballsTests {
             var tried: [IPAddress] = []
             var timer: Int64?
             var now: Int64 = 0
-            var ended = false
+            var hasEnded = false
             var rest = all.shuffledBy(random)
             var isComplete = false
-            while !ended {
+            while !hasEnded {
                 var event = HappyEyeballs.Event.timerFired(nowMilliseconds: now)
                 let choice = random(4)
                 if choice == 0 && !isComplete || open.isEmpty && timer == nil {
@@ -286,10 +286,10 @@ struct HappyEyeballsTests {
                         #expect(milliseconds > 0)
                         timer = now + milliseconds
                     case .use, .cancelOthers:
-                        ended = true
+                        hasEnded = true
                     case .fail:
                         #expect(open.isEmpty && isComplete && tried.count == all.count)
-                        ended = true
+                        hasEnded = true
                     case .cancelAll, .discard:
                         Issue.record("walk \(walk): \(action)")
                     }

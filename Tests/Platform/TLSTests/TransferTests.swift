@@ -149,12 +149,12 @@ struct TransferTests {
         let records = try withClient(.echo(request.count, start: gate)) { client in
             client.limitBuffers(to: 64 * 1024)
             var taken = 0
-            var filled = false
-            while !filled {
+            var isFilled = false
+            while !isFilled {
                 let result = request[taken...].withUnsafeBytes { client.connection.write($0) }
                 switch result {
                 case .bytes(let count): taken += count
-                case .wantWrite: filled = true
+                case .wantWrite: isFilled = true
                 case .wantRead, .failed:
                     Issue.record("unexpected \(result)")
                     return
@@ -180,11 +180,11 @@ struct TransferTests {
             #expect(client.connection.shutdown())
             #expect(client.connection.failure == nil)
         }
-        #expect(records.map(\.endedCleanly) == [true])
+        #expect(records.map(\.hasEndedCleanly) == [true])
         let abrupt = try withClient(.hold([1])) { client in
             #expect(client.write([7]))
         }
-        #expect(abrupt.map(\.endedCleanly) == [false])
+        #expect(abrupt.map(\.hasEndedCleanly) == [false])
     }
 
     @Test func `a session that has not been opened has nothing to end`() throws {

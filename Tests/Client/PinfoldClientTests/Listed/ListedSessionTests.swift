@@ -70,11 +70,11 @@ struct ListedSessionTests {
     }
 
     @Test(arguments: [false, true])
-    func `calls handlers one after the other, in their order`(custom: Bool) async {
+    func `calls handlers one after the other, in their order`(isCustom: Bool) async {
         let (numbers, tell) = AsyncStream.makeStream(of: Int.self)
         let (running, most) = (Locked(0), Locked(0))
         let line = CallbackQueue(
-            custom
+            isCustom
                 ? .custom { handler in
                     await Task.yield()
                     await Task.detached { handler() }.value

@@ -165,12 +165,12 @@ struct ProxyChallengeTests {
     }
 
     @Test(arguments: ProxyScheme.allCases, [true, false])
-    func `receives the hook's credentials`(scheme: ProxyScheme, forSession: Bool) async throws {
+    func `receives the hook's credentials`(scheme: ProxyScheme, isForSession: Bool) async throws {
         let log = HookLog()
         let hook = log.hook { challenge in
             guard challenge.method != .serverTrust else { return .performDefaultHandling }
             var credential = Self.right
-            credential.persistence = forSession ? .forSession : .none
+            credential.persistence = isForSession ? .forSession : .none
             if challenge.previousFailureCount == 0 { credential.password = "close" }
             return .useCredential(credential)
         }
@@ -183,12 +183,12 @@ struct ProxyChallengeTests {
             // The wrong one is rejected, and the hook called once more; for each task, if the
             // credential is not to be kept.
             #expect(
-                challenges.map(\.previousFailureCount) == (forSession ? [0, 1] : [0, 1, 0, 1]))
+                challenges.map(\.previousFailureCount) == (isForSession ? [0, 1] : [0, 1, 0, 1]))
             let space = Space(try Proxy(proxy.url), realm: "office")
             #expect(challenges.allSatisfy { $0.protectionSpace == space })
             #expect(challenges.first?.response?.status.code == 407)
             let kept = session.credentials.credential(for: space)
-            #expect(kept == (forSession ? Self.right : nil))
+            #expect(kept == (isForSession ? Self.right : nil))
         }
     }
 

@@ -116,8 +116,8 @@ struct ProxyFaultTests {
     }
 
     @Test(arguments: [false, true])
-    func `does not change which servers the session trusts behind it`(secure: Bool) async throws {
-        try await withProxy(secure: secure) { proxy, runtime in
+    func `does not change which servers the session trusts behind it`(isSecure: Bool) async throws {
+        try await withProxy(secure: isSecure) { proxy, runtime in
             var policy = try TestOrigin.policy()
             policy.pins = try CertificatePin.pins(in: TestAuthority.certificate)
             var session = try SessionManager(

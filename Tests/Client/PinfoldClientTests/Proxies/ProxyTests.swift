@@ -47,8 +47,8 @@ struct ProxyTests {
     }
 
     @Test(arguments: [false, true])
-    func `by TLS go through a tunnel, which is used again`(secure: Bool) async throws {
-        try await withProxy(secure: secure) { proxy, runtime in
+    func `by TLS go through a tunnel, which is used again`(isSecure: Bool) async throws {
+        try await withProxy(secure: isSecure) { proxy, runtime in
             let session = try SessionManager(
                 configuration: try .through(proxy.proxy, policy: try TestOrigin.policy()),
                 runtime: runtime)
@@ -72,13 +72,13 @@ struct ProxyTests {
     }
 
     @Test(arguments: [false, true])
-    func `get long responses through a tunnel whole`(secure: Bool) async throws {
+    func `get long responses through a tunnel whole`(isSecure: Bool) async throws {
         let long = String(repeating: "0123456789abcdef", count: 1 << 16)
         let origin = try TestOrigin.server { connection, _ in
             connection.respond("200 OK", [], long)
             return true
         }
-        try await withProxy(secure: secure, origin: origin) { proxy, runtime in
+        try await withProxy(secure: isSecure, origin: origin) { proxy, runtime in
             let session = try SessionManager(
                 configuration: try .through(proxy.proxy, policy: try TestOrigin.policy()),
                 runtime: runtime)
@@ -108,10 +108,10 @@ struct ProxyTests {
 
     @Test(arguments: [false, true])
     func `that ask for another protocol go through a tunnel in clear text too`(
-        secure: Bool
+        isSecure: Bool
     ) async throws {
         let origin = try TestOrigin.server(secure: false)
-        try await withProxy(secure: secure, origin: origin) { proxy, runtime in
+        try await withProxy(secure: isSecure, origin: origin) { proxy, runtime in
             let session = try SessionManager(
                 configuration: try .through(proxy.proxy, policy: try TestOrigin.policy(.none)),
                 runtime: runtime)

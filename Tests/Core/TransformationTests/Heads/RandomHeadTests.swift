@@ -61,7 +61,7 @@ struct RandomHeadTests {
     private struct Kept: Equatable {
         let host: String
         let framing: BodyFraming
-        let keepAlive: Bool
+        let keepsAlive: Bool
         let expectsContinue: Bool
         let acceptsTrailers: Bool
         let form: TargetForm
@@ -69,7 +69,7 @@ struct RandomHeadTests {
         init(_ head: borrowing RequestHead, _ bytes: Span<UInt8>) {
             host = bytes.text(at: head.authority)
             framing = head.framing
-            keepAlive = head.keepAlive
+            keepsAlive = head.keepAlive
             expectsContinue = head.expectsContinue
             acceptsTrailers = head.acceptsTrailers
             form = head.form

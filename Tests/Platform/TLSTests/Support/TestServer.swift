@@ -39,7 +39,7 @@ final class TestServer: @unchecked Sendable {
         var request: [UInt8] = []
         var serverName: String?
         /// Whether the client ended the session with close_notify.
-        var endedCleanly = false
+        var hasEndedCleanly = false
         /// The reason of a failed handshake, as the library's message.
         var handshakeError: String?
     }
@@ -261,7 +261,7 @@ final class TestServer: @unchecked Sendable {
             guard read() else { return }
             SSL_write(ssl, response, Int32(response.count))
             while read() {}
-            record.endedCleanly = SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
+            record.hasEndedCleanly = SSL_get_shutdown(ssl) & SSL_RECEIVED_SHUTDOWN != 0
         case .updateKeys(let count, let response):
             guard read() else { return }
             for _ in 0..<count {

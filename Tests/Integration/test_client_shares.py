@@ -7,7 +7,7 @@ import ssl
 import pytest
 from support.gateway import Gateway, wire_from
 from support.interception import (
-    HOST, OTHER, Inside, ask_inside, connect_head, nobody_is_connected)
+    HOST, OTHER, Inside, ask_inside, connect_head, no_client_is_connected)
 from support.origin import reply
 from support.secure import NAME, forward, tls_of
 from support.wait import until
@@ -103,7 +103,7 @@ def test_what_one_client_does_not_finish_does_not_end_what_another_is_slow_with(
     finally:
         for wire, *_ in slow + flood:
             wire.close()
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     assert running.metric("pinfold_client_head_buffer_bytes") == 0
 
 
@@ -136,7 +136,7 @@ def test_content_that_one_client_does_not_send_leaves_room_for_that_of_others(ga
     finally:
         for wire in slow + flood:
             wire.close()
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     until(lambda: running.metric("pinfold_client_head_buffer_bytes") == 0, "nothing is left")
 
 

@@ -13,7 +13,7 @@ import pytest
 import requests
 from support.gateway import BINARY, free_port
 from support.interception import (
-    HOST, OTHER, PINNED, WRONG_PIN, Inside, connect_head, curl, nobody_is_connected)
+    HOST, OTHER, PINNED, WRONG_PIN, Inside, connect_head, curl, no_client_is_connected)
 from support.origin import reply
 from support.servers import Server
 from support.wait import until
@@ -93,7 +93,7 @@ def test_curl_gets_and_posts(running, there, authority):
     assert running.metric("pinfold_client_tls_handshakes_total", version="1.3") == 2
     assert running.metric("pinfold_pin_evaluations_total", pinset="right", result="passed") >= 1
     assert len(there.connections) == 1, "the connection that was verified carries the requests"
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_the_access_log_has_the_connect_and_what_is_inside(running, there, authority):
@@ -120,7 +120,7 @@ def test_requests_on_one_connection(running, there, session):
     assert running.metric("pinfold_client_connections_accepted_total") == accepted + 2
     assert len(there.connections) == 1, "and one upstream"
     session.close()
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_the_second_get_is_a_hit(running, secure_nginx, session):
@@ -210,7 +210,7 @@ def test_a_connect_and_a_hello_that_trickle(running, there, authority):
         data = request("/", host=f"{HOST}:{there.port}")
         assert inside.ask(wire, data, b"GET ").startswith(b"HTTP/1.1 200 ")
     assert running.metric("pinfold_client_head_buffer_bytes") == 0
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_behind_a_pipelined_request_whose_answer_fills_the_socket(
@@ -242,7 +242,7 @@ def test_other_hosts_are_relayed_untouched(running, there, pki):
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("sent", ["nothing", "a byte", "half a hello", "a hello"])
 def test_a_client_gone_in_the_handshake_leaves_nothing(running, there, authority, sent, how):
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     descriptors = running.descriptors
     for _ in range(10):
         wire, answer = running.connect(f"{HOST}:{there.port}")
@@ -253,7 +253,7 @@ def test_a_client_gone_in_the_handshake_leaves_nothing(running, there, authority
             assert wire._more(), "the server's part has begun"
         assert running.metric("pinfold_client_connections_open") == 2
         wire.close() if how == "close" else wire.reset()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
     # The one that was verified is kept.
     until(lambda: running.descriptors <= descriptors + 1, "descriptors are as before")
     assert there.requests == []
@@ -267,7 +267,7 @@ def test_what_is_not_tls_is_closed_on(running, there):
         assert b"HTTP" not in wire.read_to_end()
     assert running.metric("pinfold_client_tls_failures_total", reason="not_tls") == 1
     assert there.requests == []
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_a_client_that_sends_nothing_is_given_up(gateway, pki, authority, there):
@@ -286,7 +286,7 @@ def test_a_websocket_inside(running, authority, pki):
     with serving(tls=pki.intermediate.issue(HOST).server_context(alpn=())) as port:
         converse(f"wss://{HOST}:{port}/", "x" * 100_000, proxy=running.proxy_url, ssl=client)
         assert running.metric("pinfold_upgrades_total") == 1
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_a_hundred_clients_share_one_signature(running, there, authority):
@@ -302,7 +302,7 @@ def test_a_hundred_clients_share_one_signature(running, there, authority):
     assert running.metric("pinfold_interception_certificates_issued_total") == 1
     assert running.metric("pinfold_interception_certificates") == 1
     assert running.metric("pinfold_interception_certificate_requests_total") == 99
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_ports_and_destinations_are_checked_as_without_interception(gateway, authority):

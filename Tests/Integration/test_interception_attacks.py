@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 
 import pytest
-from support.interception import HOST, OTHER, Inside, ask_inside, inside, nobody_is_connected
+from support.interception import HOST, OTHER, Inside, ask_inside, inside, no_client_is_connected
 from support.malformed import MALFORMED, MALFORMED_BODIES
 from support.origin import HTTPOrigin, reply, serving
 from support.wire import request
@@ -131,5 +131,5 @@ def test_no_early_data_is_offered_inside(running, there, pki):
 
 def test_no_client_connection_is_left(running):
     with contextlib.suppress(ConnectionError):
-        nobody_is_connected(running)
+        no_client_is_connected(running)
     assert running.metric("pinfold_client_head_buffer_bytes") == 0

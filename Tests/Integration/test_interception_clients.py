@@ -6,7 +6,7 @@ import os
 import re
 
 import pytest
-from support.interception import HOST, OTHER, nobody_is_connected
+from support.interception import HOST, OTHER, no_client_is_connected
 from support.origin import HTTPOrigin, reply
 from support.programs import Done, Program, Settings, Toolchains, answer
 
@@ -88,7 +88,7 @@ def test_a_client_asks_on_one_connection(
     assert len(there.connections) == 1
     lines = running.wait_access(len(steps) + tunnels)
     assert {line["client_tls"] for line in lines if line["method"] != "CONNECT"} == {"TLSv1.3"}
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def failed(program: Program, *arguments) -> Done:
@@ -113,7 +113,7 @@ def test_a_client_that_does_not_know_the_authority_gives_up(
     done = failed(program, settings, f"https://{HOST}:{there.port}", upload)
     _, error, tells = ERRORS[name]
     assert re.search(error, done.output, re.S), done.output
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     assert there.requests == []
     assert running.metric("pinfold_tunnels_intercepted_total") == 1
     if tells:

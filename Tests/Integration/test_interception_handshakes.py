@@ -12,7 +12,7 @@ import pytest
 from support.handshakes import (
     ALERT, CHANGE_CIPHER_SPEC, STEPS, in_records, message_of, record, stopped, tunnel, update_keys,
     with_extensions)
-from support.interception import HOST, Inside, ask_inside, connect_head, nobody_is_connected
+from support.interception import HOST, Inside, ask_inside, connect_head, no_client_is_connected
 from support.origin import HTTPOrigin, reply, serving
 from support.secure import NAME, forward, secure_wire, tls_of
 from support.wait import SANITIZER, until
@@ -85,10 +85,10 @@ def without_pool(running) -> float:
 def leaving_nothing(running, there):
     """Descriptors and accounts are afterwards what they were before."""
     serves(running, there)
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     descriptors = without_pool(running)
     yield
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     until(lambda: without_pool(running) <= descriptors,
           lambda: f"{without_pool(running)} descriptors instead of {descriptors}")
     assert running.metric("pinfold_client_head_buffer_bytes") == 0
@@ -212,7 +212,7 @@ def test_what_strays_behind_the_first_message_is_ended(running, there, pki, name
             wire.send(BEHIND[name] or hello)
         assert b"HTTP" not in wire.read_to_end()
     assert len(there.requests) == before
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 @pytest.mark.parametrize("kind, content", [
@@ -225,7 +225,7 @@ def test_a_flood_does_not_put_off_the_end_of_its_time(hasty, there, inside, kind
         with pytest.raises(ConnectionError):
             while time.monotonic() < end:
                 wire.send(record(content, kind) * 50)
-    nobody_is_connected(hasty)
+    no_client_is_connected(hasty)
 
 
 @pytest.mark.parametrize("answered", [False, True])
@@ -276,7 +276,7 @@ class TestHalfDone:
         finally:
             for one in waiting:
                 one.close()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
         assert running.metric("pinfold_client_head_buffer_bytes") == 0
         until(lambda: without_pool(running) <= descriptors, "all descriptors are free again")
         assert SANITIZER or running.peak_rss_bytes - memory < 80 << 20

@@ -7,7 +7,7 @@ import ssl
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.interception import Inside, connect_head, nobody_is_connected
+from support.interception import Inside, connect_head, no_client_is_connected
 from support.origin import reply
 from support.wait import SANITIZER, until
 from support.wire import request
@@ -51,7 +51,7 @@ def test_many_names_leave_no_more_than_is_kept(running, ask):
         list(pool.map(ask, range(60)))
         descriptors, memory = running.descriptors, running.rss_bytes
         list(pool.map(ask, range(60, 200)))
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     assert running.metric("pinfold_interception_certificates_issued_total") == 200
     assert running.metric("pinfold_interception_certificates") == KEPT
     assert running.metric("pinfold_upstream_connections_open") <= CONNECTIONS
@@ -79,7 +79,7 @@ def test_clients_that_do_not_wait_for_their_certificates_leave_nothing(running, 
         wire.send(hello)
         wire.reset()
     running.signal(signal.SIGCONT)
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     until(lambda: running.metric("pinfold_interception_certificates_waiting") == 0,
           "no name is queued")
     ask(41)

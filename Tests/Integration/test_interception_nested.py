@@ -10,7 +10,7 @@ import ssl
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.interception import (
-    HOST, OTHER, Inside, InnerWire, connect_head, nobody_is_connected)
+    HOST, OTHER, Inside, InnerWire, connect_head, no_client_is_connected)
 from support.origin import chunked, reply
 from support.secure import NAME, client_context, curl, forward, reload, secure_wire, tls_of
 from support.wait import until
@@ -81,7 +81,7 @@ def test_curl_gets_and_posts(running, there, authority, pki, tmp_path):
     outer, inner, *_ = running.wait_access(5)
     assert (outer["method"], outer["intercepted"]) == ("CONNECT", True)
     assert (inner["method"], inner["tunnel"]) == ("POST", f"{HOST}:{there.port}")
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 @pytest.mark.parametrize("outer", ["1.2", "1.3"])
@@ -122,7 +122,7 @@ def test_a_connect_and_a_hello_in_records_of_one_byte(running, there, authority,
             wire.send(data[index:index + 1])
         assert wire.read_head().status == 200
         assert InnerWire(wire, inside).shake().ask(path(there)).body == b"GET "
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_requests_in_one_record_and_a_request_in_many(opened, there):
@@ -196,14 +196,14 @@ def test_the_end_of_the_outer_session_truncates_the_inner(running, there, author
         # The gateway's close_notify is not owed to who has cut a request.
         with contextlib.suppress(ssl.SSLError, OSError):
             one.outer.socket.unwrap()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
     assert there.requests == []
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("step", ["connect", "half a hello", "a hello", "open", "in a response"])
 def test_a_client_gone_leaves_nothing(running, there, authority, pki, step, how):
-    nobody_is_connected(running)
+    no_client_is_connected(running)
     descriptors = running.descriptors
     for _ in range(2):
         wire, inside = secure_wire(running, pki.root), Inside(authority.file)
@@ -218,7 +218,7 @@ def test_a_client_gone_leaves_nothing(running, there, authority, pki, step, how)
             one.send(path(there, "/long" if step == "in a response" else "/"))
             assert one.read_head().status == 200
         wire.close() if how == "close" else wire.reset()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
     until(lambda: running.descriptors <= descriptors + 1, "descriptors are as before")
 
 
@@ -230,7 +230,7 @@ def test_what_is_not_tls_is_closed_on(running, there, pki):
         assert wire.read_to_end() == b""
     assert running.metric("pinfold_client_tls_failures_total", reason="not_tls") == 1
     assert there.requests == []
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_a_client_that_sends_nothing_is_given_up(gateway, settings, there, pki):
@@ -250,7 +250,7 @@ def test_another_name_inside_is_refused_with_an_alert(running, there, authority,
             Inside(authority.file, OTHER).shake(wire)
         assert wire.read_to_end() == b""
     assert running.metric("pinfold_client_tls_failures_total", reason="name") == 1
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_a_client_that_does_not_trust_the_authority_is_counted(running, there, pki):
@@ -306,7 +306,7 @@ def test_a_reload_that_no_longer_intercepts_ends_it(running, opened, there):
     config["hosts"] = [{"match": [HOST], "intercept": False}]
     reload(running, config)
     assert not opened._more()
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_a_websocket_inside(running, authority, pki):
@@ -316,4 +316,4 @@ def test_a_websocket_inside(running, authority, pki):
             proxy=f"https://127.0.0.1:{running.proxy[1]}", proxy_ssl=client_context(pki.root),
             ssl=ssl.create_default_context(cafile=str(authority.file)))
         assert running.metric("pinfold_upgrades_total") == 1
-    nobody_is_connected(running)
+    no_client_is_connected(running)

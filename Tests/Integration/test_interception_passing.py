@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 from support.gateway import run_pinfold
 from support.interception import (
-    HOST, OTHER, WRONG_PIN, Inside, connect_head, curl, nobody_is_connected)
+    HOST, OTHER, WRONG_PIN, Inside, connect_head, curl, no_client_is_connected)
 from support.origin import reply
 from support.secure import reload
 from support.wait import until
@@ -101,7 +101,7 @@ class TestWhatIsNotTLS:
         assert running.metric("pinfold_interception_passed_total", cause="not_tls") == 1
         assert running.metric("pinfold_tunnels_opened_total") == 1
         assert running.metric("pinfold_tunnels_intercepted_total") == 0
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     @pytest.mark.parametrize("greeting", [b"SSH-2.0-old\r\n", b"220 mail.test ESMTP\r\n"],
                              ids=["ssh", "smtp"])
@@ -127,7 +127,7 @@ class TestWhatIsNotTLS:
         assert outer["upstream_tls"] == "TLSv1.3"
         assert len(there.connections) == 1, "the connection that was verified carries the request"
         assert running.metric("pinfold_interception_passed_total", cause="not_tls") == 0
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_tls_after_a_silence_is_intercepted_all_the_same(
             self, configured, there, authority):
@@ -159,7 +159,7 @@ class TestWhatIsNotTLS:
         assert (line["status"], line["reason"]) == (200, "tls-self-signed")
         assert running.metric("pinfold_client_tls_failures_total", reason="server") == 1
         assert there.application_bytes == b""
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_a_wrong_pin_is_not_gone_around_by_tls(self, configured, there, authority):
         running = configured(PASS | {"pinsets": ["some"]})
@@ -181,7 +181,7 @@ class TestWhatIsNotTLS:
                 wire.send("GET / HTTP/1.1\r\n\r\n")
                 assert wire.ended()
         assert running.wait_access(1)[0]["reason"] == "connection-refused"
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_destinations_are_checked_before_the_answer(self, gateway, authority):
         running = gateway({
@@ -229,11 +229,11 @@ class TestWhatIsNotTLS:
                 assert wire.ended()
             assert server.seen == [b""]
         assert running.metric("pinfold_client_tls_failures_total", reason="timeout") == 1
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_a_client_that_goes_leaves_nothing(self, configured, there, authority):
         running = configured(PASS)
-        nobody_is_connected(running)
+        no_client_is_connected(running)
         descriptors = running.descriptors
         hello = Inside(authority.file).hello
         for sent in (b"", hello[:1], hello, b"GET / HTTP/1.1\r\n") * 2:
@@ -242,7 +242,7 @@ class TestWhatIsNotTLS:
                 assert answer.status == 200
                 wire.send(sent)
                 wire.close() if how == "close" else wire.reset()
-                nobody_is_connected(running)
+                no_client_is_connected(running)
         # A connection that was verified may be kept, and the two pipes of a relay.
         until(lambda: running.descriptors <= descriptors + 5, "descriptors are as before")
 
@@ -345,7 +345,7 @@ class TestRejections:
                 else:
                     wire.send(inside.hello)
                     assert wire._more(), "the certificate is there"
-            nobody_is_connected(running)
+            no_client_is_connected(running)
         wire, _ = running.connect(f"{HOST}:{there.port}")
         wire.close()
         assert "rejected" in {line.get("passed") for line in running.wait_access(3)}
@@ -356,7 +356,7 @@ class TestRejections:
             wire, _ = running.connect(f"{HOST}:{there.port}")
             wire.send(sent)
             wire.close()
-            nobody_is_connected(running)
+            no_client_is_connected(running)
         assert curl(running, authority, f"https://{HOST}:{there.port}/") == "here"
 
     def test_an_alert_after_the_handshake_is_one(self, configured, there, authority):
@@ -421,7 +421,7 @@ class TestOldVersions:
             config["interception"] = authority.section
             reload(running, config)
             wire.read_to_end()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_check_warns_of_it(self, configured, authority):
         running = configured(minimum="1.0")

@@ -10,7 +10,7 @@ import threading
 import pytest
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from support.interception import (
-    WRONG_PIN, ask_inside, connect_head, curl, inside, nobody_is_connected)
+    WRONG_PIN, ask_inside, connect_head, curl, inside, no_client_is_connected)
 from support.origin import OriginConnection, reply
 from support.secure import reload
 from support.wait import until
@@ -308,4 +308,4 @@ def test_a_server_is_verified_by_what_is_in_force_after_a_reload_meanwhile(
         else:
             assert answer.reason == reason
             assert server.requests == []
-    nobody_is_connected(running)
+    no_client_is_connected(running)

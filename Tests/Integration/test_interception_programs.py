@@ -11,7 +11,7 @@ import threading
 import pytest
 from support.chromium import Chromium
 from support.git import git, git_http_backend, make_repository
-from support.interception import HOST, OTHER, curl, nobody_is_connected
+from support.interception import HOST, OTHER, curl, no_client_is_connected
 from support.origin import OriginConnection, reply
 from support.programs import Settings, Toolchains, answer, clean_environment
 from support.secure import forward, tls_of
@@ -129,7 +129,7 @@ def test_git_shows_what_is_wrong(running, origin, authority, pki, wrong, output)
         git("-c", f"http.proxy={running.proxy_url}", *trusted, "ls-remote",
             f"https://{HOST}:{there.port}/repo.git")
     assert there.application_bytes == b""
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 # A browser's WebSocket

@@ -12,7 +12,7 @@ import pytest
 from support.handshakes import STEPS, stopped
 from support.interception import (
     HOST, OTHER, WRONG_PIN, Inside, InterceptionAuthority, ask_inside, connect_head,
-    nobody_is_connected)
+    no_client_is_connected)
 from support.origin import OriginConnection, reply
 from support.secure import reload
 from support.wait import until
@@ -165,7 +165,7 @@ class TestMeanwhile:
             slow.goes_on.set()
             answer = wire.read_final("CONNECT")
             assert (answer.status, answer.reason) == (status, reason)
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_a_client_that_leaves_while_the_server_is_verified_leaves_nothing(
             self, running, slow):
@@ -176,7 +176,7 @@ class TestMeanwhile:
             wire.send(connect_head(HOST, slow.port))
             until(lambda: slow.accepted > accepted, "the server is being verified")
             wire.reset()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
         slow.goes_on.set()
         until(lambda: running.descriptors
               <= descriptors + running.metric("pinfold_upstream_connections_open"),
@@ -191,7 +191,7 @@ class TestMeanwhile:
         for wire in wires:
             with wire:
                 wire.read_to_end()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     @pytest.mark.parametrize("step", ["after CONNECT", "in its first message"])
     def test_a_handshake_that_outlives_a_reload_brings_the_requests_under_it(

@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from cryptography import x509
 from support.interception import (
-    HOST, OTHER, PINNED, WRONG_PIN, Inside, InterceptionAuthority, curl, nobody_is_connected)
+    HOST, OTHER, PINNED, WRONG_PIN, Inside, InterceptionAuthority, curl, no_client_is_connected)
 from support.origin import reply
 from support.secure import reload
 from support.wait import until
@@ -100,7 +100,7 @@ def test_another_name_than_connects_is_refused(running, origin, pki, authority, 
     assert seen[0] == 21 and seen[-1] == 112, "an alert: unrecognized_name"
     assert running.metric("pinfold_client_tls_failures_total", reason="name") == 1
     assert there.requests == []
-    nobody_is_connected(running)
+    no_client_is_connected(running)
 
 
 def test_a_name_with_the_port_of_connect_is_the_host(running, origin, pki, authority):
@@ -203,7 +203,7 @@ class TestReload:
             config["hosts"] = [{"match": [HOST], "intercept": False}]
             reload(running, config)
             wire.read_to_end()
-        nobody_is_connected(running)
+        no_client_is_connected(running)
 
     def test_a_listener_that_goes_takes_its_tunnels_with_it(
             self, gateway, origin, pki, authority):

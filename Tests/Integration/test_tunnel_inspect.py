@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from support.inspection import (
     alert_in, ask, careless, grease, hello_of, inspected, inspections, openssl_server, opened,
     rsa_key, through, with_extension)
-from support.interception import nobody_is_connected
+from support.interception import no_client_is_connected
 from support.origin import reply, serving, Origin
 from support.wait import until
 from test_interception_pinning import FAULTS, context, host_of
@@ -89,7 +89,7 @@ def test_a_server_that_is_not_trusted_is_cut_off_before_its_flight(gateway, pki,
     gate.wait_log("server refused")
     until(lambda: there.handshake_failures, "the server's connection has ended")
     assert there.application_bytes == b""
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 def test_chain_and_name_hold_without_pins(running, pki, origin):
@@ -377,7 +377,7 @@ def test_a_handshake_that_stalls_ends(gateway, pki, scripted_origin, stall):
         assert received[0] == 22 and received[-7:-2] == b"\x15\x03\x03\0\x02"
     else:
         assert alert_in(received) == HANDSHAKE_FAILURE
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 FLOODS = {
@@ -416,7 +416,7 @@ def test_a_client_that_leaves_leaves_nothing(gateway, pki, scripted_origin):
         wire.reset()
     assert gone.wait(10)
     assert "reason" not in gate.wait_access(1)[0]
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 def test_what_goes_through_is_relayed_as_in_any_tunnel(running, pki, origin):

@@ -9,7 +9,7 @@ import threading
 import pytest
 from support.inspection import (
     ask, careless, hello_of, inspected, inspections, openssl_server, opened, through)
-from support.interception import nobody_is_connected
+from support.interception import no_client_is_connected
 from support.origin import reply
 from support.secure import reload
 from support.wait import until
@@ -153,7 +153,7 @@ def test_a_reload_applies_to_servers_that_are_being_verified(gateway, pki, scrip
                 continue
             wire.read_to_end()
         assert gate.wait_access(1)[0]["reason"] == reason
-        nobody_is_connected(gate)
+        no_client_is_connected(gate)
 
 
 def test_fifty_clients_resume_at_once(gateway, pki, port):
@@ -172,4 +172,4 @@ def test_fifty_clients_resume_at_once(gateway, pki, port):
         thread.join()
     assert results == [True] * 50
     until(lambda: inspections(gate, "resumed", "1.2") == 50, "all are counted")
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)

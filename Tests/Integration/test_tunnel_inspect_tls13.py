@@ -12,7 +12,7 @@ from support.echserver import EncryptedHelloServer
 from support.inspection import (
     alert_in, ask, careless, grease, hello_of, inspected, inspections, opened, through,
     with_extension)
-from support.interception import Inside, nobody_is_connected
+from support.interception import Inside, no_client_is_connected
 from support.origin import reply
 from support.secondhello import SecondHelloClient, handshake_records
 from support.secure import reload
@@ -101,7 +101,7 @@ def test_a_server_that_the_probe_refuses_is_cut_off(gateway, pki, origin, case):
     # Refusals are not kept: whoever corrects the server is served at once.
     until(lambda: there.accepted == 4, "each tunnel has its probe")
     assert there.application_bytes == b""
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 def test_the_probe_asks_what_the_client_asks(gateway, pki, origin):
@@ -141,7 +141,7 @@ def test_a_probe_that_is_not_answered_ends(gateway, pki, scripted_origin):
         wire.send(hello_of(HOST, None))
         assert alert_in(wire.read_to_end()) == ACCESS_DENIED
     assert gate.wait_access(1)[0]["reason"] == "tls-timeout"
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 def test_a_probe_is_not_answered_for_another_configuration(gateway, pki, there):
@@ -273,7 +273,7 @@ def test_a_second_hello_for_another_host_never_reaches_the_server(gateway, pki, 
         "tunnel-name-mismatch", "refused", "TLSv1.3")
     assert inspections(gate, "refused", "1.3") == 1
     assert SECRET not in retrying.names and retrying.requests == []
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 def test_a_second_hello_with_other_protocols_never_reaches_the_server(gateway, pki, retrying):
@@ -348,7 +348,7 @@ def test_a_second_hello_that_does_not_come_is_not_waited_for(gateway, pki, retry
         received = client.shake(HOST, b"", lambda flight: flight[:-1])
         assert received is not None and alert_in(received) == 40
     assert gate.wait_access(1)[0]["reason"] == "tunnel-handshake-timeout"
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 # MARK: intercept
@@ -379,7 +379,7 @@ def test_a_server_that_is_not_trusted_is_not_spoken_for(gateway, pki, authority,
         wire.send(hello_of(HOST, None))
         alert_in(wire.read_to_end())
     assert gate.wait_access(1)[0]["reason"] == "tls-no-pin-matches"
-    nobody_is_connected(gate)
+    no_client_is_connected(gate)
 
 
 def test_an_open_tunnel_goes_on_after_a_reload(gateway, pki, authority, there):

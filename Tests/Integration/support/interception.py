@@ -162,7 +162,7 @@ def connect_head(host: str, port: int) -> bytes:
     return f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode()
 
 
-def nobody_is_connected(running: Gateway) -> None:
+def no_client_is_connected(running: Gateway) -> None:
     # The one that asks is connected itself.
     until(lambda: running.metric("pinfold_client_connections_open") == 1,
           lambda: f"open: {running.metric('pinfold_client_connections_open')}")

@@ -72,7 +72,7 @@ struct TransparencyContentTests {
         }
     }
 
-    @Test func `a certificate that is cut anywhere is none`() {
+    @Test func `a truncated certificate is refused`() {
         let whole = Self.certificate(Self.signed(Self.timestamps([1, 2, 3]) + Self.other))
         #expect(TransparencyContent(certificate: whole) != nil)
         for count in 0..<whole.count {

@@ -99,7 +99,7 @@ struct ReloadTests {
         #expect(!new.hasSameStore(as: old))
     }
 
-    @Test func `what is gone is named`() throws {
+    @Test func `what was removed is named`() throws {
         let old = try full()
         #expect(ConfigurationRemoval.all(from: old, to: old) == [])
         let new = testSnapshot(listeners: ["b"])

@@ -113,7 +113,7 @@ struct StreamDecoderTests {
                 == .failure(.tooManyCodings(maximum: 2)))
     }
 
-    @Test func `little that becomes much does so block by block`() throws {
+    @Test func `a small input that becomes large is decoded block by block`() throws {
         let content = [UInt8](repeating: 0, count: 64 << 20)
         for coding in [ContentCoding.gzip, .brotli] {
             var decoder = try StreamDecoder([coding])

@@ -106,7 +106,7 @@ struct BinaryPropertyListTests {
         #expect(other?.reason == .outputTooLarge(maximum: 139))
     }
 
-    @Test func `with a trailer that lies are refused`() {
+    @Test func `with a wrong trailer are refused`() {
         let good = list([[0xA1, 1], [0x09]])
         #expect(throws: Never.self) { try PropertyListReader.value(of: good) }
         let trailer = good.count - 32

@@ -56,7 +56,7 @@ struct ContentTypeTests {
             ("application/json; utf-8, text/html", "malformed"),
             ("a; utf-8", "malformed"), ("a/b/c; x", "malformed"), ("a/; x", "malformed"),
         ])
-    func `of a response is the type in front of parameters that are none`(
+    func `of a response is the type before malformed parameters`(
         value: String, essence: String
     ) {
         let type = ContentType(ofResponse: value)

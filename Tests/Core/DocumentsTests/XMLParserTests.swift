@@ -145,7 +145,7 @@ struct XMLParserTests {
 
     /// Expat accepts three characters as letters of a name, but not in UTF-8.
     @Test(arguments: ["ª", "µ", "º"])
-    func `is refused for a name that is none, whatever its encoding`(letter: Character) {
+    func `is refused for a malformed name, whatever its encoding`(letter: Character) {
         let latin = Array("<?xml version='1.0' encoding='ISO-8859-1'?>".utf8)
         for text in ["<\(letter)/>", "<a\(letter)/>", "<a b\(letter)='1'/>", "<a \(letter)='1'/>"] {
             let encodings = [

@@ -52,7 +52,7 @@ struct BareLineTests {
         #expect(responseOutcome(text + "HTTP/1.1 200 OK\n\n").error == error)
     }
 
-    @Test func `a request's head is not read so`() {
+    @Test func `a request's head with bare line feeds is refused`() {
         for text in ["GET / HTTP/1.1\nHost: a\n\n", "GET / HTTP/1.1\r\nHost: a\n\r\n"] {
             #expect(requestOutcome(text).error == .bareLineFeed)
         }

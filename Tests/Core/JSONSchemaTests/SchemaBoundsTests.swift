@@ -13,7 +13,7 @@ struct SchemaBoundsTests {
         return steps.joined(separator: ",") + #","15":{"type":"number"}"#
     }()
 
-    @Test func `what schemas ask for again and again is bounded`() throws {
+    @Test func `repeated work of schemas is bounded`() throws {
         let definitions = #""definitions":{\#(Self.doubling)}"#
         #expect(try failure(##"{"$ref":"#/definitions/0",\##(definitions)}"##, "1") == nil)
         let array = "[" + Array(repeating: "1", count: 1000).joined(separator: ",") + "]"

@@ -83,7 +83,7 @@ struct SchemaRefusalTests {
         #expect(error.location?.hasPrefix(place) == true, "\(error)")
     }
 
-    @Test func `may ask for 32 schemas of one value through one another, and no more`() throws {
+    @Test func `may apply 32 schemas to one value through one another, and no more`() throws {
         let chain = { (count: Int) in
             let steps = (1..<count).map { ##""\##($0)":{"$ref":"#/\##($0 + 1)"}"## }
             return Array("{\(steps.joined(separator: ",")),\"\(count)\":{},\"$ref\":\"#/1\"}".utf8)

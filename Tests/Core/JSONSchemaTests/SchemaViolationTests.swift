@@ -190,7 +190,7 @@ struct SchemaViolationTests {
             #"{"next":{"next":{"other":1}}}"#, false
         ),
     ])
-    func `is nothing where there is nothing to find`(
+    func `is absent exactly for valid content`(
         schema: String, json: String, isValid: Bool
     ) throws {
         #expect((try failure(schema, json) == nil) == isValid)

@@ -37,7 +37,7 @@ struct Base64Tests {
         #expect(output == [7] + Array(plain.utf8))
     }
 
-    @Test func `has 64 digits, of which the padding is none`() {
+    @Test func `has 64 digits, and padding is none of them`() {
         let digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
         for byte in UInt8.min...UInt8.max {
             let index = Array(digits.utf8).firstIndex(of: byte)

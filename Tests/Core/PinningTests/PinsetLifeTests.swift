@@ -112,7 +112,7 @@ struct PinsetLifeTests {
             refusal(evaluate([pinset([]) { $0.isEnforced = false }], valid)) == .pinsetWithoutPins)
     }
 
-    @Test func `an enforced pinset beside it is as strict as ever`() {
+    @Test func `an enforced pinset beside it is as strict as without it`() {
         let reporting = pinset([Sample.other]) { $0.isEnforced = false }
         let enforced = pinset([Sample.other])
         var answers = valid

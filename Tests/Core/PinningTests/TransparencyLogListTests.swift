@@ -117,13 +117,13 @@ struct TransparencyLogListTests {
                 "operators[0].logs[0].temporal_interval", "ends before"
             ),
         ] as [(String, String, String)])
-    func `what is none is refused with its place`(text: String, place: String, words: String) {
+    func `a malformed list is refused with its place`(text: String, place: String, words: String) {
         let problem = #expect(throws: LogListError.self) { try Self.read(text) }
         #expect(problem?.location == place)
         #expect(problem?.text.contains(words) == true, "\(problem?.text ?? "")")
     }
 
-    @Test func `a list that is cut anywhere is none`() {
+    @Test func `a truncated list is refused`() {
         let whole = Array(Self.list(Self.log(1, Self.usable)).utf8)
         for count in 0..<whole.count {
             #expect(throws: LogListError.self) {
@@ -139,7 +139,7 @@ struct TransparencyLogListTests {
         #expect(list.logs.map(\.mayCount) == [false, true])
     }
 
-    @Test func `null is nothing`() throws {
+    @Test func `null is like an absent member`() throws {
         let text = """
             { "log_list_timestamp": null, "operators": [ { "logs": [
                 \(Self.log(1, #","description":null,"state":null,"temporal_interval":null"#))

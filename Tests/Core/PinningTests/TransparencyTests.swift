@@ -46,7 +46,7 @@ struct SignedTimestampTests {
         #expect(read.hasAllowedAlgorithm)
     }
 
-    @Test func `what is cut anywhere, or goes on, is none`() {
+    @Test func `a truncated timestamp, or one with more bytes, is refused`() {
         let whole = sct(7, extensions: [1, 2], signature: [3, 4, 5])
         for count in 0..<whole.count {
             #expect(throws: SignedTimestamp.ParseError.malformed) {
@@ -61,7 +61,7 @@ struct SignedTimestampTests {
         }
     }
 
-    @Test func `a list that is cut anywhere is none`() throws {
+    @Test func `a truncated list is refused`() throws {
         let whole = list(sct(1), sct(2))
         #expect(try SignedTimestamp.list(whole[...]).count == 2)
         for count in 0..<whole.count {

@@ -147,7 +147,7 @@ struct FlightTests {
         }
     }
 
-    @Test func `has at most so many certificates`() throws {
+    @Test func `has a limited number of certificates`() throws {
         let most = ServerFlight.maximumCertificates
         for (count, isTaken) in [(most, true), (most + 1, false), (100, false)] {
             let chain = [[UInt8]](repeating: [1], count: count)
@@ -173,7 +173,7 @@ struct FlightTests {
         }
     }
 
-    @Test func `may be an alert instead, and warnings come to nothing`() throws {
+    @Test func `may be an alert instead, and warnings are ignored`() throws {
         let warning = Wire.record(21, [1, 112])
         let fatal = Wire.record(21, [2, 40])
         #expect(

@@ -46,7 +46,7 @@ struct HelloRetryRequestTests {
         #expect(try Retry.start(Self.first, hello) == nil)
     }
 
-    @Test func `is none for a client of TLS 1_2, or of another session`() throws {
+    @Test func `is refused for a client of TLS 1_2, or of another session`() throws {
         let old = Wire.clientHello(suites: [0xC02F], extensions: [Wire.name("a.test")])
         for (first, answer) in [
             (old, Wire.serverHello(random: Retry.retryRandom)),

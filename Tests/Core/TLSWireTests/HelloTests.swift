@@ -23,7 +23,7 @@ struct HelloTests {
         #expect(hello.offers(version: 0x0304) && !hello.offers(version: 0x0302))
     }
 
-    @Test func `a ClientHello of old has no extensions`() throws {
+    @Test func `an old ClientHello has no extensions`() throws {
         let hello = try Wire.hello(version: 0x0301, extensions: nil)
         #expect(hello.serverName == nil && hello.versions == nil && hello.ticket.isEmpty)
         #expect(hello.offers(version: 0x0301) && !hello.offers(version: 0x0302))

@@ -46,7 +46,7 @@ struct LinkedQueueTests {
         #expect(drained(line) == [1, 0])
     }
 
-    @Test func `a queue that is gone keeps no members alive`() {
+    @Test func `a queue that was released keeps no members alive`() {
         weak var waiter: Waiter?
         do {
             let (_, waiters) = line(3)

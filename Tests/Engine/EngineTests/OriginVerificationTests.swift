@@ -155,7 +155,7 @@ struct OriginVerificationTests {
         #expect(begun.outcomes.count == 1)
     }
 
-    @Test func `does not leave a connection under a policy that is gone`() throws {
+    @Test func `does not leave a connection under a replaced policy`() throws {
         let still = try StillEngine.reachingLoopback()
         let begun = try Begun(still, server)
         let peer = try still.peer(of: server)

@@ -103,7 +103,7 @@ struct RelayTests {
         still.turn(until: "it ends") { !relay.endings.isEmpty }
     }
 
-    @Test func `ends when it writes to a peer that is gone`() throws {
+    @Test func `ends when it writes to a peer that has closed`() throws {
         let relay = try ScriptedRelay(still)
         relay.client.close()
         still.turn(until: "the end arrives") { relay.upstream.hasEnded }

@@ -72,7 +72,7 @@ struct RetryDecisionTests {
     }
 
     /// However attempts end, reloads apart, there are at most as many more as there are reasons.
-    @Test func `attempts come to an end`() {
+    @Test func `attempts are limited`() {
         for policy in Self.all {
             var policy = policy
             var sent = 0

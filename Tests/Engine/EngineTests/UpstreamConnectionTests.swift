@@ -98,7 +98,7 @@ struct UpstreamConnectionTests {
             message.wire.hasPrefix(consumer.heads.joined()), sourceLocation: sourceLocation)
     }
 
-    @Test func `reports that no content came with a head only if that is so`() throws {
+    @Test func `reports a head without content only if no content came with it`() throws {
         let (consumer, peer) = try still.exchange(server)
         still.deliver("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", from: peer)
         #expect(consumer.events == [.ready, .head(200), .headWithoutBody])

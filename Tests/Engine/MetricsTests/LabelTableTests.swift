@@ -66,7 +66,7 @@ struct LabelTableTests {
         #expect(table.names.count <= 2 + 50 + LabelTable.retainedLabels + 50)
     }
 
-    @Test func `a slot that is given to another name stands for the former one no more`() throws {
+    @Test func `a slot that is given to another name no longer counts for the former one`() throws {
         var table = LabelTable(["first"])
         let first = table.indexes(for: ["first"])[0]
         var successor: LabelIndex?

@@ -64,7 +64,7 @@ struct SlotBlocksTests {
         #expect(metrics.rejections(host: former) == 0)
     }
 
-    @Test func `what ends under a former name counts as other, and takes no gauge with it`() {
+    @Test func `what ends under a former name counts as other, and changes no gauge`() {
         let metrics = WorkerMetrics(dimensions: MetricsDimensions(reasons: 1))
         let former = LabelIndex(slot: 3, use: 0)
         let successor = LabelIndex(slot: 3, use: 1)

@@ -280,7 +280,7 @@ struct PublishedTests {
     }
 
     @Test(arguments: ["", "1", "x y", "1 y", "-1 2"])
-    func `a statm that is none is refused`(text: String) {
+    func `a malformed statm is refused`(text: String) {
         #expect(ProcessReader.statm(text) == nil)
     }
 

@@ -68,7 +68,7 @@ struct SetupTests {
         #expect(body(given).components(of: "DIRECT") == 1)
     }
 
-    @Test func `a proxy that clients speak TLS with is written so`() throws {
+    @Test func `a proxy with TLS for its clients is written as HTTPS`() throws {
         var secure = setup()
         secure.proxy?.isSecure = true
         #expect(body(ask("/proxy.pac", secure)).contains("return \"HTTPS 192.0.2.1:8080\";"))

@@ -180,11 +180,11 @@ struct YAMLNodeTests {
             // UTF-16 with its byte order mark.
             [0xFE, 0xFF, 0x00, 0x61], [0xFF, 0xFE, 0x61, 0x00],
         ] as [[UInt8]])
-    func `are none in what is not UTF-8`(bytes: [UInt8]) {
+    func `are refused in text that is not UTF-8`(bytes: [UInt8]) {
         #expect(Self.read(bytes) == "f: not UTF-8 text; expected YAML in UTF-8")
     }
 
-    @Test func `are none in UTF-16 without a byte order mark`() {
+    @Test func `are refused in UTF-16 without a byte order mark`() {
         #expect(
             Self.read([0x61, 0x00, 0x3A, 0x00])
                 == "f:1: not valid YAML at column 2: control characters are not allowed")

@@ -94,7 +94,7 @@ struct LineBufferTests {
         return buffer.endLine()
     }
 
-    @Test func `a line that fills the buffer stays, one byte more is gone with its line`() {
+    @Test func `a line that fills the buffer is kept, and a longer one is dropped whole`() {
         var buffer = LineBuffer(capacity: 10)
         var fitted = [add(["abc"], to: &buffer), add(["12345"], to: &buffer)]
         #expect(text(buffer) == "abc\n12345\n")

@@ -92,7 +92,7 @@ struct WatchedFilesTests {
         }
     }
 
-    @Test func `a file that never stands still is read all the same, now and then`() throws {
+    @Test func `a file that changes all the time is still read at intervals`() throws {
         try Self.looking { sets, looks in
             for _ in 0..<2 { _ = looks.look() }
             var read: [Int] = []

@@ -101,7 +101,7 @@ struct WorkerFaultTests {
         #expect(service.processes.isEmpty)
     }
 
-    @Test func `is waited for only so long`() throws {
+    @Test func `is waited for only for a limited time`() throws {
         let service = try TestWorker.shell(TestWorker.greeting + "exec cat >/dev/null") {
             $0.longestWait = 50_000_000
         }
@@ -115,7 +115,7 @@ struct WorkerFaultTests {
         first.join()
     }
 
-    @Test func `is replaced after so many images`() throws {
+    @Test func `is replaced after a number of images`() throws {
         let service = try TestWorker.service { $0.imagesPerProcess = 2 }
         #expect(service.refusal(of: image) == nil)
         let first = try #require(service.processes.first?.pid)

@@ -38,7 +38,7 @@ struct WorkerMessageTests {
         #expect(WorkerAnswer(head: answer.head) == answer)
     }
 
-    @Test func `of another form are none`() {
+    @Test func `of another form are refused`() {
         let head = WorkerAnswer.failed(.tooManyBytes(limit: 1)).head
         #expect(WorkerAnswer(head: Array(head.dropLast())) == nil)
         for (offset, value) in [(0, 0), (4, 13), (5, 1), (6, 5), (15, 0x80)] as [(Int, UInt8)] {

@@ -110,7 +110,7 @@ import Threads
         for taker in takers { taker.end() }
     }
 
-    @Test func `is lost where no folder takes it before the end`() throws {
+    @Test func `is lost if it cannot be saved to a folder before the end`() throws {
         try folder.write("no folder", to: "reports")
         let gone = try Taker(status: 204)
         gone.end()

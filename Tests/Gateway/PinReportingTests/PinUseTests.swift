@@ -47,7 +47,7 @@ struct PinUseTests {
         #expect(table.pinsets["p"]?.pins["a"]?.matched == 200)
     }
 
-    @Test func `follows a pin that has moved and forgets one that is gone`() {
+    @Test func `follows a pin that has moved and drops one that was removed`() {
         var table = PinUseTable()
         table.note(
             ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": ["a", "b"]],
@@ -117,11 +117,11 @@ struct PinUseTests {
         "pinset 253402300800 p\n", "pinset -1 p\n", "pinset \(Int64.min) p\n",
         "pinset 7 p\npin \(Int64.min) - a\n", "pinset 7 p\npin 1 \(Int64.max) a\n",
     ])
-    func `is nothing that has another form`(text: String) {
+    func `is refused in another form`(text: String) {
         #expect(PinUseTable(text: text) == nil)
     }
 
-    @Test func `is kept in a file, and is none if that is damaged`() throws {
+    @Test func `is kept in a file, and is empty if that is damaged`() throws {
         let folder = TemporaryFolder()
         var table = PinUseTable()
         table.note(

@@ -158,7 +158,7 @@ struct ReportSpoolTests {
         #expect(files.count == ReportSpool.maximumReports)
     }
 
-    @Test func `that are longer than a file may be are none`() {
+    @Test func `that are longer than the limit of files are ignored`() {
         var made = spool()
         let most = ReportFile.maximumBody
         for bytes in [most, most + 1] {
@@ -200,7 +200,7 @@ struct ReportSpoolTests {
         #expect(next.items.count(where: { $0.pinset == "few" }) == 11)
     }
 
-    @Test func `that are being delivered stay until that is over`() {
+    @Test func `that are being delivered stay until the delivery has ended`() {
         var made = spool()
         for _ in 0..<ReportSpool.maximumReports {
             made.add(pinset: "p", body: body("{}"), created: 1, now: 0, isLast: true)
@@ -249,7 +249,7 @@ struct ReportSpoolTests {
         #expect(second.items.map(\.expires) == [90 + ReportSpool.maximumAge - age])
     }
 
-    @Test func `wait in memory while their folder is none, and go there when it is`() throws {
+    @Test func `wait in memory while their folder is missing, and are moved there later`() throws {
         try folder.write("a file where the folder should be", to: "reports")
         var made = spool()
         guard case .unusable = log.events.first else {

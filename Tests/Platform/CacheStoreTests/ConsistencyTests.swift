@@ -14,7 +14,7 @@ struct ConsistencyTests {
         return CacheStore(options: options).ready()
     }
 
-    @Test func `an invalidated key is gone from memory, disk and the writer's queue, for good`() {
+    @Test func `an invalidated key is removed from memory, disk and the writer's queue`() {
         for window in [1, 60_000] {
             var options = CacheStoreOptions.small(folder)
             options.batchMilliseconds = window
@@ -34,7 +34,9 @@ struct ConsistencyTests {
     }
 
     @Test
-    func `a replaced response is gone from disk at once, before its successor is written`() throws {
+    func `a replaced response is removed from disk at once, before its successor is written`()
+        throws
+    {
         var options = CacheStoreOptions.small(folder)
         options.memoryBytes = 200_000
         let store = CacheStore(options: options).ready()

@@ -150,7 +150,7 @@ struct DiskTierTests {
         #expect(query(path, "SELECT max(id) FROM entry") == 501)
     }
 
-    @Test func `a 64 MiB body goes in and out in pieces, with bounded memory`() throws {
+    @Test func `a 64 MiB body is written and read in pieces, with bounded memory`() throws {
         var options = CacheStoreOptions.small(folder)
         options.diskBytes = 256 << 20
         options.queueBytes = 8 << 20

@@ -103,7 +103,7 @@ struct MemoryTierTests {
         #expect(!store.inMemory("http://a/9").isEmpty)
     }
 
-    @Test func `bytes are accounted for exactly, and are 0 when everything is gone`() throws {
+    @Test func `bytes are accounted for exactly, and are 0 when everything is removed`() throws {
         var options = CacheStoreOptions.small()
         options.memoryShards = 16
         let store = CacheStore(options: options)

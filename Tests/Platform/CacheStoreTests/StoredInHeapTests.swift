@@ -39,7 +39,7 @@ struct StoredInHeapTests {
         }
     }
 
-    @Test func `a large body lies there when the memory files are used up`() throws {
+    @Test func `a large body is in the heap when the memory files are used up`() throws {
         var options = options()
         options.memoryFiles = 0
         let store = CacheStore(options: options)

@@ -34,7 +34,7 @@ struct ReplacedFileTests {
     private var path: String { folder.file("a") }
 
     @Test(arguments: [0, 1, 300_000])
-    func `has the new bytes, and nothing lies beside it`(count: Int) throws {
+    func `has the new bytes, and no other file is left in the folder`(count: Int) throws {
         try folder.write("old", to: "a")
         let bytes = [UInt8](repeating: 7, count: count)
         try DurableFile.replace(path, by: bytes, mode: 0o600)
@@ -50,7 +50,7 @@ struct ReplacedFileTests {
         #expect(mode(of: path) == asked)
     }
 
-    @Test func `is made where there is none`() throws {
+    @Test func `is created if it does not exist`() throws {
         try DurableFile.replace(path, by: [1, 2], mode: 0o600)
         #expect(contents(of: path) == [1, 2])
     }
@@ -93,7 +93,7 @@ struct ReplacedFileTests {
     }
 
     /// A process limit stands in for a full disk: the first write is a short one.
-    @Test func `is as it was where there is no room, and so is the folder`() async throws {
+    @Test func `is unchanged if the disk is full, and so is the folder`() async throws {
         try folder.write("old", to: "a")
         let path = path
         await #expect(processExitsWith: .exitCode(17)) { [path = path as String] in

@@ -406,7 +406,7 @@ struct OutputQueueTests {
         #expect(drain(&queue, through: pair) == [5])
     }
 
-    @Test func `a peer that is gone is a failure`() throws {
+    @Test func `a peer that has closed is a failure`() throws {
         let pair = try SocketPair()
         var queue = OutputQueue()
         queue.append("bytes")

@@ -34,7 +34,7 @@ struct TransfersTests {
         #expect(receive(from: pair.right.fd).bytes == Array(bytes[0..<count]))
     }
 
-    @Test func `writing to a peer that is gone is an error and no signal`() throws {
+    @Test func `writing to a peer that has closed is an error and no signal`() throws {
         let pair = try SocketPair()
         pair.right.close()
         #expect(write(pair.left.fd, [1]) == .failed(.brokenPipe))
@@ -189,7 +189,7 @@ struct SpliceTests {
         #expect(rest == Array(bytes[moved...]))
     }
 
-    @Test func `a sink that is gone is an error`() throws {
+    @Test func `a sink that has closed is an error`() throws {
         let sink = try SocketPair()
         let through = try pipe()
         var bytes = pattern(10)

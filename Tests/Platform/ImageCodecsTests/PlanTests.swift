@@ -18,7 +18,7 @@ struct PlanTests {
         return [header.width, header.height]
     }
 
-    @Test func `leaves an image alone of which it wants nothing`() throws {
+    @Test func `leaves an image unchanged if nothing is to be done`() throws {
         #expect(isAVIFLoaded)
         for name in ["lossy.webp", "animated.webp", "alpha.avif", "cmyk.jpg"] {
             #expect(try ImagePlan().apply(to: SampleFile.read(name)) == nil)

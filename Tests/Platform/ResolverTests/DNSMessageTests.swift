@@ -93,7 +93,7 @@ struct DNSMessageTests {
         }
     }
 
-    @Test func `512 records are read; with one more the answer is a bad one`() throws {
+    @Test func `512 records are read; an answer with one more is refused`() throws {
         func message(_ count: Int) -> [UInt8] {
             var records = [DNSWire.Record](
                 repeating: DNSWire.Record(owner: nil, type: .txt, ttl: 1, data: []),

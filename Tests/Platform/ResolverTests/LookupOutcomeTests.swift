@@ -88,7 +88,7 @@ struct LookupOutcomeTests {
         }
     }
 
-    @Test func `a part of an answer has addresses or is none`() {
+    @Test func `a part of an answer without addresses is ignored`() {
         let part = LookupOutcome(part: .addresses([six], ttlSeconds: 900), options: options)
         #expect(part?.result == .success([six]))
         #expect(part?.ttlSeconds == 30)

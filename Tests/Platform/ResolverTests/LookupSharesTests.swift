@@ -95,7 +95,7 @@ struct LookupSharesTests {
         }
     }
 
-    @Test func `one client's dead zones do not have another's forgotten`() throws {
+    @Test func `one client's unresponsive zones do not displace another's`() throws {
         var shares = LookupShares(permits: 1000)
         for number in 0..<8 {
             let ticket = try begin(&shares, "h\(number).dead.test", client: "192.0.2.1").get()

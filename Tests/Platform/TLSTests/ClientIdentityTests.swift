@@ -58,7 +58,7 @@ struct ClientIdentityTests {
     }
 
     @Test(arguments: versions)
-    func `is none where none is given`(version: Int32) throws {
+    func `is absent if none is configured`(version: Int32) throws {
         let server = server(version)
         do {
             let client = try TestClient(context(), port: server.port)
@@ -101,7 +101,7 @@ struct ClientIdentityTests {
     }
 
     @Test(arguments: versions)
-    func `is not asked for where the server wants none`(version: Int32) throws {
+    func `is not requested if the server requires none`(version: Int32) throws {
         let server = server(version, asks: false)
         do {
             let client = try TestClient(context(), port: server.port)

@@ -149,7 +149,7 @@ struct JudgementTests {
         }
     }
 
-    @Test func `a certificate cut off anywhere is none`() throws {
+    @Test func `a truncated certificate is refused`() throws {
         let context = try TLSClientContext.make()
         let leaf = PKI.direct.der
         for count in 0..<leaf.count {

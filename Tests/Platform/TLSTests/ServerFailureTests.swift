@@ -33,7 +33,7 @@ struct ServerFailureTests {
         }
     }
 
-    @Test func `a client that closes once it was answered is gone`() throws {
+    @Test func `a client that closes after the answer is reported as closed`() throws {
         let pair = try Pair()
         #expect(pair.client.handshake() == .wantRead)
         #expect(pair.server.handshake() == .wantRead)

@@ -138,7 +138,7 @@ struct ServerProofTests {
         }
     }
 
-    @Test func `is nothing in RSA key exchange with a key that cannot decrypt`() throws {
+    @Test func `is absent in RSA key exchange with a key that cannot decrypt`() throws {
         let setting = Setting(version: .tls12, ciphers: "AES128-SHA", rsaBits: 2048)
         var proof = try Self.proof(try Self.flights(setting))
         proof.chain = [Self.ecdsa.der]

@@ -249,7 +249,7 @@ struct ObsoleteVersionTests {
         }
     }
 
-    @Test func `newer ones are preferred all the same`() throws {
+    @Test func `newer ones are preferred nevertheless`() throws {
         let pair = try Pair(server: .make(minimum: .tls10))
         #expect(pair.opens())
         #expect(pair.server.version == .tls13)

@@ -272,7 +272,7 @@ struct DownloadRefusalTests {
         }
     }
 
-    @Test func `nothing is left for a caller that wants nothing kept`() async throws {
+    @Test func `no file is left if the caller keeps nothing`() async throws {
         let content = RangedContent(count: 10)
         try await withServer {
             content.answer($0, $1, atMost: 5)

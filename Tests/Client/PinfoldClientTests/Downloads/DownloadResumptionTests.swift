@@ -126,7 +126,7 @@ struct DownloadResumptionTests {
         }
     }
 
-    @Test func `counts no attempt of the policy if a dead connection is replaced`() async throws {
+    @Test func `counts no attempt of the policy if a closed connection is replaced`() async throws {
         let content = RangedContent(count: 10)
         try await withServer { connection, request in
             switch request.path {

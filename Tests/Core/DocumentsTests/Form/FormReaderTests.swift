@@ -79,7 +79,7 @@ struct FormReaderTests {
             ("a=%", 2), ("a=%4", 2), ("a=%4&b=41", 2), ("a=%zz", 2), ("a=%4g", 2), ("a=b%", 3),
             ("%=1", 0), ("a=1&b=%+1", 6), ("a=%%41", 2), ("a=%u0041", 2), ("%4=11", 0),
         ])
-    func `an escape that is none is refused where it begins`(form: String, offset: Int) throws {
+    func `a malformed escape is refused where it begins`(form: String, offset: Int) throws {
         let error = try #require(failure(Array(form.utf8)))
         #expect(error.reason == .malformed("a percent sign without two hex digits"))
         #expect(error.location?.offset == offset)

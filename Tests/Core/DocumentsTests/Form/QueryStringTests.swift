@@ -9,7 +9,7 @@ private func query(_ json: String) throws -> String {
 @Suite("Query strings")
 struct QueryStringTests {
     /// What AFNetworking's own tests expect.
-    @Test func `what AFNetworking expects of its parameters is so`() throws {
+    @Test func `parameters are written as AFNetworking's tests expect`() throws {
         #expect(try query(#"{"key":"value"}"#) == "key=value")
         #expect(try query(#"{"key":"value","key1":"value&"}"#) == "key=value&key1=value%26")
         #expect(

@@ -37,7 +37,7 @@ struct JSONDocumentTests {
     }
 
     @Test(arguments: JSONTexts.invalid)
-    func `what is no JSON is refused where it ceases to be`(refused: JSONTexts.Refused) throws {
+    func `what is no JSON is refused at the first wrong byte`(refused: JSONTexts.Refused) throws {
         let error = try #require(failure(refused.text))
         #expect(error.reason.label == refused.reason)
         #expect(error.location?.offset == refused.offset)

@@ -134,7 +134,7 @@ struct MultipartReaderTests {
     }()
 
     @Test(arguments: refused.indices, [1, 2, 5, 1 << 20])
-    func `what is not plainly a delimiter is refused where it ceases to be`(
+    func `an ambiguous delimiter is refused at the first wrong byte`(
         index: Int, pieces: Int
     ) throws {
         let (body, reason, offset) = Self.refused[index]

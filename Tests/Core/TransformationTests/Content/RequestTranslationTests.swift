@@ -136,7 +136,7 @@ struct RequestTranslationTests {
             (";,application/json", nil), ("application/json; charset=a b", nil),
             ("text/html, text/plain", false), ("text/html; a=\"b", false),
         ] as [(String, Bool?)])
-    func `is refused where its type is none and may be read as the format`(
+    func `is refused without a type if it could be read as the format`(
         type: String, applies: Bool?
     ) throws {
         var rules = RequestRules()
@@ -162,7 +162,7 @@ struct RequestTranslationTests {
             (.form, .json, "", "{}"), (.json, .form, "", ""), (.json, .form, " ", ""),
             (.json, .plist, "", ""), (.plist, .json, "", ""), (.json, .xml, " ", ""),
         ] as [(BodyFormat, BodyFormat, String, String)])
-    func `that is nothing stays nothing, and a form without pairs is a dictionary`(
+    func `that is empty stays empty, and a form without pairs is a dictionary`(
         from: BodyFormat, to: BodyFormat, content: String, result: String
     ) throws {
         #expect(try translated(content, from, to).text == result)

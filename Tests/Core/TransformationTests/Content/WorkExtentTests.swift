@@ -52,7 +52,7 @@ struct WorkExtentTests {
         #expect(brief.changed?.bytes.count == 1000 * 7 + 1)
     }
 
-    @Test func `what is short and stands for much is not done briefly`() throws {
+    @Test func `short content that becomes large is not worked on briefly`() throws {
         let content = Self.list(naming: String(repeating: "a", count: 1000), times: 1000)
         let failure = #expect(throws: TransformationError.self) {
             try plan().run(content, .brief)
@@ -62,7 +62,7 @@ struct WorkExtentTests {
     }
 
     @Test(arguments: [WorkExtent.brief, .full])
-    func `what stands for more than anything may is refused`(extent: WorkExtent) throws {
+    func `content that becomes larger than the limit is refused`(extent: WorkExtent) throws {
         let failure = #expect(throws: TransformationError.self) {
             try plan().run(Self.bomb, extent)
         }

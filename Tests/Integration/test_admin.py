@@ -230,7 +230,7 @@ def test_a_log_that_cannot_be_written_fails_no_request(gateway, origin):
     until(lambda: running.metric("pinfold_access_log_dropped_lines_total") >= 20, "it is counted")
 
 
-def test_a_log_that_nobody_reads_blocks_no_request(gateway, origin, workspace):
+def test_a_log_without_a_reader_blocks_no_request(gateway, origin, workspace):
     """A pipe that is never read stands in for a disk that hangs."""
     import os
     there = origin(lambda _: reply(b"fine", "200 OK", "Cache-Control: max-age=60"))
@@ -351,7 +351,7 @@ def test_json_lines_parse_under_load(gateway, origin):
         json.loads(line)
 
 
-def test_the_administration_takes_no_clients_place(gateway, origin):
+def test_the_administration_does_not_count_as_a_client(gateway, origin):
     there = origin(lambda _: reply(b"x"))
     running = gateway({"limits": {"connections": 2}})
     watchers = [Wire(running.admin) for _ in range(3)]

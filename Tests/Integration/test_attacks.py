@@ -113,7 +113,7 @@ def test_a_reader_is_not_too_slow_while_it_takes_anything(gateway, scripted_orig
     assert taken > sent
 
 
-def test_a_reader_that_takes_nothing_is_cut_off(gateway, scripted_origin):
+def test_a_client_that_reads_nothing_is_closed(gateway, scripted_origin):
     def script(connection):
         connection.read_request()
         connection.send(reply(b"x" * (32 << 20)))

@@ -155,7 +155,7 @@ def test_those_who_wait_go_on_while_the_server_does_and_it_is_stored_once(
     assert running.metric(STORES) == 1
 
 
-def test_of_those_who_waited_in_vain_one_response_is_stored(gateway, scripted_origin):
+def test_of_requests_that_stopped_waiting_one_response_is_stored(gateway, scripted_origin):
     together = threading.Barrier(5)
     release = threading.Event()
     asked = 0
@@ -192,7 +192,7 @@ def test_of_those_who_waited_in_vain_one_response_is_stored(gateway, scripted_or
         wire.close()
 
 
-def test_of_those_who_waited_in_vain_one_response_of_each_variant_is_stored(
+def test_of_requests_that_stopped_waiting_one_response_of_each_variant_is_stored(
     gateway, scripted_origin
 ):
     together = threading.Barrier(3)
@@ -326,7 +326,7 @@ def test_the_log_has_the_time_when_the_disk_is_tried_again(gateway):
 # The gateway's own replies
 
 
-def test_the_gateways_own_replies_are_no_misses(gateway, scripted_origin):
+def test_the_gateways_own_replies_do_not_count_as_misses(gateway, scripted_origin):
     def script(connection: OriginConnection) -> None:
         connection.read_request()
 

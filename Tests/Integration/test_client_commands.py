@@ -264,7 +264,7 @@ def test_output_waits_for_a_pipe_that_does_not_block(nginx: Nginx, large: Path) 
 
 
 @pytest.mark.parametrize("ignored", [True, False])
-def test_output_that_nobody_reads_is_no_error(httpbin: HTTPBin, ignored: bool) -> None:
+def test_output_without_a_reader_is_no_error(httpbin: HTTPBin, ignored: bool) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.Popen(
@@ -305,7 +305,7 @@ def test_download_makes_a_file_of_the_urls_name(
 
 
 @pytest.mark.parametrize("naming", ["-o", "-O"])
-def test_a_download_goes_on_after_kill_9(
+def test_a_download_resumes_after_kill_9(
     origin, tmp_path: Path, naming: str
 ) -> None:
     content = os.urandom(4_000_000)
@@ -349,7 +349,7 @@ def test_a_download_goes_on_after_kill_9(
     (["-O", "--folder", "d"], ["-O", "--folder", "d/"]),
     (["-O", "--folder", "d"], ["-O", "--folder", "{}/link"]),
 ])
-def test_a_download_goes_on_by_whatever_path_its_file_is_named(
+def test_a_download_resumes_by_whatever_path_its_file_is_named(
     origin, tmp_path: Path, first: list[str], second: list[str]
 ) -> None:
     content = os.urandom(300_000)

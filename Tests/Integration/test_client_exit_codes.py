@@ -37,7 +37,7 @@ def compare(expected: int, ours: list[object], theirs: list[object] | None = Non
     (52, b""),
     (56, b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
 ])
-def test_answers_that_are_none_have_curls_codes(
+def test_malformed_responses_have_curls_codes(
     scripted_origin: Callable, code: int, answer: bytes
 ) -> None:
     compare(code, [scripted_origin(scripted(answer)).url()])

@@ -112,7 +112,7 @@ def test_a_large_file_is_sent_in_little_memory(nginx: Nginx, large: Path) -> Non
         stored.unlink(missing_ok=True)
 
 
-def test_a_large_download_goes_on_after_kill_9_in_little_memory(
+def test_a_large_download_resumes_after_kill_9_in_little_memory(
     nginx: Nginx, large: Path, tmp_path: Path
 ) -> None:
     target, partial = tmp_path / "much.bin", tmp_path / "much.bin.part"

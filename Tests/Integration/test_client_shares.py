@@ -141,7 +141,7 @@ def test_content_that_one_client_does_not_send_leaves_room_for_that_of_others(ga
 
 
 @pytest.mark.slow
-def test_connections_that_a_connect_has_made_and_nobody_uses_are_few_and_soon_closed(
+def test_unused_connections_made_for_a_connect_are_few_and_soon_closed(
         running, there, pki):
     """The server is verified before the answer to CONNECT, and the client then sends nothing."""
     idle = "pinfold_upstream_connections_idle"

@@ -140,7 +140,7 @@ def test_a_failed_handshake_is_reported_with_the_address(gateway, dns, origin, p
 
 
 def test_the_reply_to_a_pipelined_request_names_its_own_server(gateway):
-    """It is judged while the one before it is being answered."""
+    """It is checked while the one before it is being answered."""
     port = free_port()
     running = gateway({})
     with running.wire() as wire:

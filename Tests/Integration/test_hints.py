@@ -11,7 +11,7 @@ DIGEST = "A" * 43 + "="
 
 
 @pytest.mark.parametrize("names", [["nosuch"], ["pin", "nosuch"], ["run", "check"]])
-def test_help_of_a_command_that_is_none_is_an_error(names):
+def test_help_of_an_unknown_command_is_an_error(names):
     done = run_pinfold("help", *names)
     assert done.returncode == 64 and done.stdout == ""
     assert f"unknown command {names[-1]}" in done.stderr

@@ -65,7 +65,7 @@ def worker() -> Iterator[tuple[socket.socket, subprocess.Popen[bytes]]]:
         process.communicate()
 
 
-def test_it_is_none_of_the_commands_for_people() -> None:
+def test_it_is_not_among_the_listed_commands() -> None:
     assert "image-worker" not in run_pinfold("--help").stdout
 
 

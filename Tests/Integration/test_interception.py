@@ -133,7 +133,7 @@ def test_the_second_get_is_a_hit(running, secure_nginx, session):
 
 
 def test_a_pinned_host_is_intercepted_where_there_is_an_authority(running, there, authority):
-    """`intercept: auto`: the pin is judged before the client is answered at all."""
+    """`intercept: auto`: the pin is checked before the client is answered at all."""
     wire, answer = running.connect(f"{PINNED}:{there.port}")
     with wire:
         assert (answer.status, answer.reason) == (502, "tls-no-pin-matches")
@@ -241,7 +241,7 @@ def test_other_hosts_are_relayed_untouched(running, there, pki):
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("sent", ["nothing", "a byte", "half a hello", "a hello"])
-def test_a_client_gone_in_the_handshake_leaves_nothing(running, there, authority, sent, how):
+def test_a_client_that_disconnects_in_the_handshake_leaves_nothing(running, there, authority, sent, how):
     no_client_is_connected(running)
     descriptors = running.descriptors
     for _ in range(10):

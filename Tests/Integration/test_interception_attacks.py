@@ -85,7 +85,7 @@ def test_the_same_host_written_otherwise_is_served(running, there, host):
     assert ask_inside(running, HOST, there.port, request("/", host=host)).body == b"reached"
 
 
-def test_a_target_in_absolute_form_is_held_against_the_tunnel_whatever_host_says(running, there):
+def test_a_target_in_absolute_form_must_match_the_tunnel_whatever_host_is(running, there):
     """RFC 9112 §3.2.2: the target replaces Host, which may not bring a request elsewhere."""
     before = len(there.requests)
     answer = ask_inside(

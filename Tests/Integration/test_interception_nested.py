@@ -202,7 +202,7 @@ def test_the_end_of_the_outer_session_truncates_the_inner(running, there, author
 
 @pytest.mark.parametrize("how", ["close", "reset"])
 @pytest.mark.parametrize("step", ["connect", "half a hello", "a hello", "open", "in a response"])
-def test_a_client_gone_leaves_nothing(running, there, authority, pki, step, how):
+def test_a_client_that_disconnects_leaves_nothing(running, there, authority, pki, step, how):
     no_client_is_connected(running)
     descriptors = running.descriptors
     for _ in range(2):

@@ -129,7 +129,7 @@ class TestWhatIsNotTLS:
         assert running.metric("pinfold_interception_passed_total", cause="not_tls") == 0
         no_client_is_connected(running)
 
-    def test_tls_after_a_silence_is_intercepted_all_the_same(
+    def test_tls_after_a_silence_is_intercepted_nevertheless(
             self, configured, there, authority):
         """By then the server is connected to in clear, too, for it may have been the one to
         speak."""
@@ -161,7 +161,7 @@ class TestWhatIsNotTLS:
         assert there.application_bytes == b""
         no_client_is_connected(running)
 
-    def test_a_wrong_pin_is_not_gone_around_by_tls(self, configured, there, authority):
+    def test_a_wrong_pin_is_not_bypassed_by_tls(self, configured, there, authority):
         running = configured(PASS | {"pinsets": ["some"]})
         wire, answer = running.connect(f"{HOST}:{there.port}")
         with wire:
@@ -307,7 +307,7 @@ class TestRejections:
         assert running.metric("pinfold_interception_passed_total", cause="rejected") == 0
         assert "keeps rejecting" not in running.log()
 
-    def test_a_request_in_between_begins_the_count_anew(
+    def test_a_request_in_between_resets_the_count(
             self, configured, there, pki, authority):
         running = configured(PASS)
         for count in range(1, 6):
@@ -317,14 +317,14 @@ class TestRejections:
                 assert curl(running, authority, f"https://{HOST}:{there.port}/") == "here"
         assert curl(running, authority, f"https://{HOST}:{there.port}/") == "here"
 
-    def test_it_is_over_after_the_period(self, configured, there, pki, authority):
+    def test_it_ends_after_the_period(self, configured, there, pki, authority):
         running = configured(
             PASS, rejections={"alerts": 1, "period": "1ms"})
         rejects(running, there.port, pki)
         rejections(running, 1)
         assert curl(running, authority, f"https://{HOST}:{there.port}/") == "here"
 
-    def test_a_reload_that_changes_something_forgets_it(self, configured, there, pki, authority):
+    def test_a_reload_that_changes_something_resets_it(self, configured, there, pki, authority):
         running = configured(PASS, rejections={"alerts": 1})
         rejects(running, there.port, pki)
         rejections(running, 1)

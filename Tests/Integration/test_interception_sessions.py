@@ -135,7 +135,7 @@ def test_a_kept_connection_to_a_server_does_not_answer_for_a_tightened_policy(
 
 
 class TestMeanwhile:
-    """A reload in the middle of what is being judged, and of handshakes."""
+    """A reload in the middle of what is being verified, and of handshakes."""
 
     @pytest.fixture
     def slow(self, scripted_origin, pki):

@@ -42,7 +42,7 @@ BARE = {
 
 @pytest.mark.parametrize("how", ["whole", "byte by byte"])
 @pytest.mark.parametrize("name", BARE)
-def test_a_head_of_bare_lines_is_written_anew(shared_gateway, scripted_origin, name, how):
+def test_a_head_of_bare_lines_is_rewritten(shared_gateway, scripted_origin, name, how):
     sent, body = BARE[name]
     there = scripted_origin(in_pieces(*(split(sent) if how == "byte by byte" else [sent])))
     with shared_gateway.wire() as wire:

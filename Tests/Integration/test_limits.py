@@ -739,7 +739,7 @@ def test_a_probe_that_finds_no_place_says_nothing_about_the_host(gateway, script
 
 
 @pytest.mark.large
-def test_a_dead_zone_leaves_lookups_for_others(gateway, dns, origin):
+def test_an_unresponsive_zone_leaves_lookups_for_others(gateway, dns, origin):
     there = origin(lambda _: reply(b"x"))
     dns.silence_zone("dead.test")
     running = gateway({**NO_CACHE, "timeouts": {"connect": "20s"}})

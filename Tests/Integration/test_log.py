@@ -59,7 +59,7 @@ def stalled(workspace):
     os.close(reader)
 
 
-def test_a_log_that_nobody_reads_stops_neither_requests_nor_signals(stalled, origin):
+def test_a_log_without_a_reader_stops_neither_requests_nor_signals(stalled, origin):
     process, proxy, admin = stalled
     there = origin(lambda _: reply(b"served"))
     for _ in range(30):

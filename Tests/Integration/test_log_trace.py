@@ -225,7 +225,7 @@ def test_at_level_trace_a_place_that_is_handed_on_is_logged(gateway, scripted_or
     wait_event(running, "wait ended", id=waits["id"], end="connection")
 
 
-def test_at_level_trace_a_wait_in_vain_is_logged(gateway, scripted_origin):
+def test_at_level_trace_a_wait_that_fails_is_logged(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
     running = gateway({**TRACED_POOL, "limits": {"upstreamPerHost": 1}})

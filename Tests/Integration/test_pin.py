@@ -41,7 +41,7 @@ def test_a_trusted_server_is_shown_with_its_whole_chain(origin, pki):
     assert there.tls.names == [None] and there.application_bytes == b""
 
 
-def test_a_certificate_without_a_readable_end_is_shown_all_the_same(pki, workspace):
+def test_a_certificate_without_a_readable_end_is_shown_nevertheless(pki, workspace):
     file = workspace / "endless.pem"
     file.write_text(without_readable_end(pki.intermediate.issue("localhost").certificate))
     done = run_pinfold("pin", str(file))
@@ -51,7 +51,7 @@ def test_a_certificate_without_a_readable_end_is_shown_all_the_same(pki, workspa
 @pytest.mark.parametrize(("kind", "reason"), [
     ("self-signed", "tls-self-signed"), ("unknown root", "tls-incomplete-chain"),
     ("another name", "tls-host-mismatch"), ("expired", "tls-certificate-expired")])
-def test_a_refused_server_is_shown_all_the_same(origin, pki, kind, reason):
+def test_a_refused_server_is_shown_nevertheless(origin, pki, kind, reason):
     leaf = {
         "self-signed": lambda: pki.self_signed("127.0.0.1"),
         "unknown root": lambda: pki.intermediate.issue("127.0.0.1"),
@@ -78,7 +78,7 @@ def test_the_configuration_that_is_printed_pins_the_server(gateway, origin, pki,
     file.write_text(done.stdout[done.stdout.index("# The server's own key"):])
     checked = run_pinfold("check", "--config", str(file))
     assert (checked.returncode, checked.stderr) == (0, "")
-    # What it was judged by stands in the entry, too.
+    # The entry shows what it was verified by, too.
     assert printed["hosts"][0]["tls"] == {"roots": [str(pki.root.pem_file)]}
     running = gateway(printed)
     answer = running.ask(request(f"http://127.0.0.1:{there.port}/", Connection="close"))

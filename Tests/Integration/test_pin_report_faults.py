@@ -121,7 +121,7 @@ def test_a_few_interim_responses_are_passed_over(gateway, origin, pki, collector
     until(lambda: counted(running, "delivered") == 1, "it is delivered")
 
 
-def test_reports_of_before_are_dropped_when_nobody_wants_them(gateway, origin, pki):
+def test_old_reports_are_dropped_when_no_pinset_reports_any_more(gateway, origin, pki):
     config = dead(pki)
     running = gateway(config)
     assert ask(running, serve(origin, pki.intermediate.issue(HOST))).status == 502
@@ -143,7 +143,7 @@ def test_without_reports_there_is_no_folder(gateway, pki):
     assert not (running.folder / "cache" / "pin-reports").exists()
 
 
-def test_a_failure_is_reported_anew_when_the_pins_are_others(gateway, origin, pki, collector):
+def test_a_failure_is_reported_again_when_the_pins_have_changed(gateway, origin, pki, collector):
     there, taker, another = serve(origin, pki.intermediate.issue(HOST)), collector(), collector()
     config = configuration(pki, taker.url("/"))
     running = gateway(config)
@@ -367,7 +367,7 @@ def test_reports_in_memory_go_to_disk_when_there_is_a_folder(gateway, origin, pk
         assert len(it.wait(2)) == 2
 
 
-def test_a_server_that_passes_is_logged_anew_when_the_pins_are_others(gateway, origin, pki):
+def test_a_server_that_passes_is_logged_again_when_the_pins_have_changed(gateway, origin, pki):
     """Not only once in the hour after the first time."""
     config = configuration(pki, "", enforce=False)
     del config["pinsets"]["wanted"]["reportTo"]

@@ -352,7 +352,7 @@ def test_no_storm_of_different_failures_fills_the_queue(gateway, origin, pki):
     assert len(files(running)) == 30
 
 
-def test_check_knows_what_is_wrong_and_what_is_doubtful(workspace):
+def test_check_reports_what_is_wrong_and_what_is_doubtful(workspace):
     file = workspace / "pinfold.yaml"
     (workspace / "cache").mkdir()
     (workspace / "cache" / "pin-reports").write_text("")

@@ -87,7 +87,7 @@ def test_a_pin_that_nothing_has_matched_is_warned_of(gateway, origin, pki):
     assert (f"pin 2 of pinset payments has matched nothing since {since} (50 days), {BACKUP}"
             in lines[0])
 
-    # A key that is no longer used: the pinset judges servers, and none has it.
+    # A key that is no longer used: the pinset verifies servers, and none has it.
     next_leaf = pki.intermediate.issue(HOST)
     another = origin(lambda _: reply(b"genuine"), tls=next_leaf.server_context())
     running.config["pinsets"]["payments"]["pins"] = [leaf.pin, next_leaf.pin, BACKUP]
@@ -142,7 +142,7 @@ def test_a_path_that_is_no_file_is_logged(gateway, pki, kind):
 
 
 @pytest.mark.parametrize("since", [-2**63, -1, 2**63 - 1])
-def test_a_file_with_times_that_are_none_is_as_none(gateway, pki, since):
+def test_a_file_with_invalid_times_counts_as_absent(gateway, pki, since):
     running = gateway(configuration(pki, BACKUP), start=False)
     running.write_config(running.config)
     use_file(running).parent.mkdir()
@@ -150,12 +150,12 @@ def test_a_file_with_times_that_are_none_is_as_none(gateway, pki, since):
     assert "has matched nothing" not in check(running)
 
 
-def test_a_damaged_file_is_as_none(gateway, pki):
+def test_a_damaged_file_counts_as_absent(gateway, pki):
     running = gateway(configuration(pki, BACKUP), start=False)
     use_file(running).parent.mkdir()
     use_file(running).write_text("rubbish")
     running.start()
-    until(lambda: set(uses(running)) == {BACKUP}, "it is begun anew")
+    until(lambda: set(uses(running)) == {BACKUP}, "it is created again")
     running.stop()
     use_file(running).write_text(use_file(running).read_text() + "pin 0 - x\n")
     assert "has matched nothing" not in check(running)

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from support.origin import reply
 from support.revocation import (
-    DER, HOST, PEM, check, configuration, crl, judged, served, token, twin)
+    DER, HOST, PEM, check, configuration, crl, trust_result, served, token, twin)
 from support.secure_ways import WAYS, ask_by, prepare
 from support.wait import until
 from support.wire import request
@@ -56,7 +56,7 @@ def test_a_chain_is_held_to_the_lists(workspace, pki, lists, name):
     make, reason = CASES[name]
     leaf = pki.intermediate.issue(HOST)
     file = lists.hold("all", *make(pki, leaf))
-    answer = judged(workspace, configuration(pki, [file]), leaf)
+    answer = trust_result(workspace, configuration(pki, [file]), leaf)
     assert answer["reason"] == reason, answer
     assert answer["verdict"] == ("pass" if reason == "trusted" else "fail")
 
@@ -66,19 +66,19 @@ def test_lists_may_be_der_in_files_of_their_own(workspace, pki, lists):
     files = [lists.hold("root", crl(pki.root), encoding=DER),
              lists.hold("leaf", crl(pki.intermediate, leaf), encoding=DER)]
     config = configuration(pki, files)
-    assert judged(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
+    assert trust_result(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
     other = pki.intermediate.issue(HOST)
-    assert judged(workspace, config, other)["reason"] == "trusted"
+    assert trust_result(workspace, config, other)["reason"] == "trusted"
 
 
 def test_the_verdict_is_that_of_the_day_that_is_asked_for(workspace, pki, lists):
     leaf = pki.intermediate.issue(HOST)
     config = configuration(pki, [lists.hold("all", crl(pki.root), crl(pki.intermediate))])
     later = (datetime.now(timezone.utc) + timedelta(days=8)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert judged(workspace, config, leaf, "--at", later)["reason"] == "tls-crl-expired"
+    assert trust_result(workspace, config, leaf, "--at", later)["reason"] == "tls-crl-expired"
     # And the verdict of today ends with the lists, before the certificates do.
     end = datetime.now(timezone.utc) + timedelta(days=7)
-    assert end.strftime("%Y-%m-%d") in judged(workspace, config, leaf)["detail"]
+    assert end.strftime("%Y-%m-%d") in trust_result(workspace, config, leaf)["detail"]
 
 
 def test_the_verdict_ends_with_the_list_that_fits(workspace, pki, lists):
@@ -88,7 +88,7 @@ def test_the_verdict_ends_with_the_list_that_fits(workspace, pki, lists):
         "all", crl(pki.root, days=(-1, 20)), crl(pki.intermediate, days=(-1, 3)),
         crl(twin(pki, pki.intermediate), days=(-1, 9)),
         crl(pki.intermediate, days=(-9, -2), number=0))])
-    answer = judged(workspace, config, leaf)
+    answer = trust_result(workspace, config, leaf)
     end = datetime.now(timezone.utc) + timedelta(days=3)
     assert answer["reason"] == "trusted" and end.strftime("%Y-%m-%d") in answer["detail"], answer
 
@@ -99,9 +99,9 @@ def test_a_revoked_way_gives_way_to_another(workspace, pki, lists):
     leaf = authority.issue(HOST, append=[authority.cross_signed(pki.other_root)])
     file = lists.hold("all", crl(pki.root, authority), crl(authority), crl(pki.other_root))
     config = configuration(pki, [file])
-    assert judged(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
+    assert trust_result(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
     config["hosts"][0]["tls"]["roots"].append(str(pki.other_root.pem_file))
-    assert judged(workspace, config, leaf)["reason"] == "trusted"
+    assert trust_result(workspace, config, leaf)["reason"] == "trusted"
 
 
 @pytest.mark.parametrize("way", WAYS)

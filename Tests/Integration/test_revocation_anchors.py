@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from cryptography import x509
 from support import pki as certificates
-from support.revocation import HOST, check, configuration, crl, judged, served, token
+from support.revocation import HOST, check, configuration, crl, trust_result, served, token
 from support.wire import request
 
 
@@ -14,10 +14,10 @@ def test_an_anchor_needs_no_list_of_its_issuer(workspace, pki, lists):
     leaf = pki.intermediate.issue(HOST)
     config = configuration(pki, [lists.hold("one", crl(pki.intermediate))])
     config["hosts"][0]["tls"]["roots"] = [str(pki.intermediate.pem_file)]
-    assert judged(workspace, config, leaf)["reason"] == "trusted"
+    assert trust_result(workspace, config, leaf)["reason"] == "trusted"
     config = configuration(pki, [lists.hold("one", crl(pki.intermediate, leaf))])
     config["hosts"][0]["tls"]["roots"] = [str(pki.intermediate.pem_file)]
-    assert judged(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
+    assert trust_result(workspace, config, leaf)["reason"] == "tls-certificate-revoked"
 
 
 @pytest.mark.parametrize("keyed", [True, False])
@@ -28,7 +28,7 @@ def test_nothing_is_asked_above_an_anchor(workspace, pki, lists, keyed):
                   crl(pki.root, keyed=keyed, days=(-9, -2))):
         config = configuration(pki, [lists.hold("all", crl(pki.intermediate), above)])
         config["hosts"][0]["tls"]["roots"] = [str(pki.intermediate.pem_file)]
-        answer = judged(workspace, config, leaf)
+        answer = trust_result(workspace, config, leaf)
         assert answer["reason"] == "trusted", answer
 
 
@@ -49,7 +49,7 @@ def test_an_anchor_that_another_anchor_has_revoked_is_refused(
     roots = [str(pki.intermediate.pem_file), str(pki.root.pem_file)]
     for order in (roots, roots[::-1]):
         config["hosts"][0]["tls"]["roots"] = order
-        answer = judged(workspace, config, leaf)
+        answer = trust_result(workspace, config, leaf)
         wanted = "tls-certificate-revoked" if "intermediate" in above else "trusted"
         assert answer["reason"] == wanted, answer
 
@@ -69,7 +69,7 @@ def test_a_pinset_may_have_the_anchor_that_revokes_another(workspace, pki, lists
             "anchors": {"mode": "none", "anchors": files},
             "pins": {"mode": "certificate", "pins": files, "allowInvalidCertificates": True},
         }[held]}
-        answer = judged(workspace, config, leaf)
+        answer = trust_result(workspace, config, leaf)
         assert answer["reason"] == ("tls-certificate-revoked" if revoked else "trusted"), answer
 
 
@@ -78,7 +78,7 @@ def test_a_list_of_a_root_for_servers_only_is_enough(workspace, pki, lists):
     only = crl(pki.root, extensions=[(x509.IssuingDistributionPoint(
         None, None, True, False, None, False, False), True)])
     config = configuration(pki, [lists.hold("one", only)])
-    assert judged(workspace, config, leaf)["reason"] == "trusted"
+    assert trust_result(workspace, config, leaf)["reason"] == "trusted"
 
 
 ANCHORED = {
@@ -112,7 +112,7 @@ def test_a_leaf_that_is_the_anchor_is_looked_up(workspace, pki, lists, name, key
     config["hosts"][0]["tls"]["roots"] = [str(leaf.pem_file)]
     if not is_sent:
         leaf.chain.clear()
-    answer = judged(workspace, config, leaf)
+    answer = trust_result(workspace, config, leaf)
     assert answer["reason"] == reason, answer
     if name == "not revoked, its issuer left out":
         assert "cannot be verified" in answer["detail"]
@@ -122,7 +122,7 @@ def test_a_leaf_signed_by_itself_needs_no_list(workspace, pki, lists):
     leaf = certificates.self_signed(pki.folder, HOST)
     config = configuration(pki, [lists.hold("one", crl(pki.root))])
     config["hosts"][0]["tls"]["roots"] = [str(leaf.pem_file)]
-    assert judged(workspace, config, leaf)["reason"] == "trusted"
+    assert trust_result(workspace, config, leaf)["reason"] == "trusted"
 
 
 @pytest.mark.parametrize("revoked", [False, True])
@@ -136,7 +136,7 @@ def test_a_pinned_certificate_is_looked_up_in_the_list_of_its_root(
     for fields in ({}, {"allowInvalidCertificates": True}):
         config["pinsets"] = {"leaf": {
             "mode": "certificate", "pins": [str(leaf.pem_file)], **fields}}
-        answer = judged(workspace, config, leaf)
+        answer = trust_result(workspace, config, leaf)
         assert answer["reason"] == ("tls-certificate-revoked" if revoked else "trusted"), answer
 
 

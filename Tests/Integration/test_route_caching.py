@@ -374,7 +374,7 @@ def test_a_response_in_the_origins_form_is_cached_as_the_tables_say(
     (ROWS | ORIGIN_ROWS)[row](Table(gateway, origin, "origin"))
 
 
-def test_what_is_translated_anew_is_logged_and_counted_as_that(gateway, origin) -> None:
+def test_a_repeated_translation_is_logged_and_counted_as_such(gateway, origin) -> None:
     table = Table(gateway, origin, "origin")
     tag = table.get().get("etag")
     table.get()

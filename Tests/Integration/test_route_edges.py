@@ -137,7 +137,7 @@ def test_no_other_protocol_passes_rules_that_cannot_look_into_it(
     assert there.accepted == passes
 
 
-def test_asking_for_another_protocol_takes_no_content_past_the_rules(gateway, origin):
+def test_a_request_for_another_protocol_does_not_bypass_the_rules(gateway, origin):
     there = origin(lambda _: reply(b"ok"))
     running = gateway(rules(request={"body": {"from": "form", "to": "json"}}))
     response = running.ask(request(

@@ -111,8 +111,8 @@ def configuration(pki, **entry):
          "tls": {"roots": [str(pki.root.pem_file)], "ocspStapling": "required"}, **entry}]}
 
 
-def judged(folder, pki, leaf, staple, *arguments, config=None):
-    file = folder / "judged.yaml"
+def trust_result(folder, pki, leaf, staple, *arguments, config=None):
+    file = folder / "trust.yaml"
     file.write_text(yaml.safe_dump(config or configuration(pki)))
     if staple is not None:
         (folder / "staple.der").write_bytes(staple)
@@ -126,7 +126,7 @@ def judged(folder, pki, leaf, staple, *arguments, config=None):
 def test_a_required_response_is_checked(workspace, pki, name):
     make, reason = CASES[name]
     leaf = pki.intermediate.issue(HOST)
-    answer = judged(workspace, pki, leaf, make(pki, leaf))
+    answer = trust_result(workspace, pki, leaf, make(pki, leaf))
     assert answer["reason"] == reason, answer
     assert answer["verdict"] == ("pass" if reason == "trusted" else "fail")
 
@@ -160,7 +160,7 @@ def test_a_responder_may_itself_be_revoked(workspace, pki, lists, name):
     if revoked is not None:
         ones = [{"leaf": leaf, "responder": responder}[one] for one in revoked]
         tls["crls"] = [lists.hold("all", crl(pki.root), crl(issuer, *ones))]
-    answer = judged(workspace, pki, leaf, delegated(leaf, issuer, responder), config=config)
+    answer = trust_result(workspace, pki, leaf, delegated(leaf, issuer, responder), config=config)
     assert answer["reason"] == reason, answer
     if reason == "tls-ocsp-invalid":
         assert ("revoked" if revoked else "id-pkix-ocsp-nocheck") in answer["detail"]
@@ -172,7 +172,7 @@ def test_a_response_of_sha1_proves_nothing_by_pss_either(workspace, pki, digest,
     signer = delegate(issuer, key=rsa.generate_private_key(public_exponent=65537, key_size=2048))
     made = signed_by_openssl(workspace, leaf, issuer, signer, "-rmd", digest,
                              "-rsigopt", "rsa_padding_mode:pss")
-    answer = judged(workspace, pki, leaf, made)
+    answer = trust_result(workspace, pki, leaf, made)
     assert answer["reason"] == reason, answer
     assert reason == "trusted" or "SHA-1" in answer["detail"]
 
@@ -181,7 +181,7 @@ def test_a_response_of_sha1_proves_nothing_by_pss_either(workspace, pki, digest,
 def test_a_response_of_sha1_proves_nothing(workspace, pki, digest, reason):
     leaf, issuer = pki.intermediate.issue(HOST), pki.intermediate
     made = signed_by_openssl(workspace, leaf, issuer, issuer, "-rmd", digest)
-    answer = judged(workspace, pki, leaf, made)
+    answer = trust_result(workspace, pki, leaf, made)
     assert answer["reason"] == reason, answer
     assert reason == "trusted" or "SHA-1" in answer["detail"]
 
@@ -204,9 +204,9 @@ def test_the_verdict_holds_no_longer_than_the_response(workspace, pki):
     made = response(leaf, pki.intermediate)
     # Clocks may be five minutes apart.
     end = ocsp.load_der_ocsp_response(made).next_update_utc + timedelta(minutes=5)
-    assert end.strftime("%Y-%m-%dT%H:%M:%SZ") in judged(workspace, pki, leaf, made)["detail"]
+    assert end.strftime("%Y-%m-%dT%H:%M:%SZ") in trust_result(workspace, pki, leaf, made)["detail"]
     later = (datetime.now(timezone.utc) + timedelta(days=6)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert judged(workspace, pki, leaf, made, "--at", later)["reason"] == "tls-ocsp-expired"
+    assert trust_result(workspace, pki, leaf, made, "--at", later)["reason"] == "tls-ocsp-expired"
 
 
 def test_a_pinset_that_verifies_no_chain_leaves_nothing_to_judge_by(workspace, pki):
@@ -215,8 +215,8 @@ def test_a_pinset_that_verifies_no_chain_leaves_nothing_to_judge_by(workspace, p
     config["pinsets"] = {"p": {"mode": "publicKey", "pins": [leaf.pin],
                                "allowInvalidCertificates": True}}
     made = response(leaf, pki.intermediate)
-    assert judged(workspace, pki, leaf, made, config=config)["reason"] == "tls-ocsp-invalid"
-    done = run_pinfold("check", "--config", str(workspace / "judged.yaml"))
+    assert trust_result(workspace, pki, leaf, made, config=config)["reason"] == "tls-ocsp-invalid"
+    done = run_pinfold("check", "--config", str(workspace / "trust.yaml"))
     assert done.returncode == 0
     assert "refuses every server" in done.stderr
 

@@ -94,7 +94,7 @@ def test_a_host_entry_bounds_the_answer(gateway, scripted_origin, times, reason)
         assert running.wait_access()[-1]["reason"] == reason
 
 
-def test_tunnels_look_for_peers_that_are_gone(gateway, scripted_origin):
+def test_tunnels_detect_peers_that_have_disappeared(gateway, scripted_origin):
     """TCP keep-alive, on both sides."""
     there = scripted_origin(lambda connection: connection.read_to_end())
     running = gateway(NO_CACHE)

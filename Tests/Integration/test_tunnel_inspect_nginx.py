@@ -1,5 +1,5 @@
 """nginx behind `tunnel: inspect`, asked by curl, Python's requests and `openssl s_client`, in TLS 1.2,
-where its flight is read, and in TLS 1.3, where another connection is judged."""
+where its flight is read, and in TLS 1.3, where another connection is verified."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Sessions in inspected tunnels: no certificate comes with them, so they go on only where they began
-under the gateway's eyes; and what a reload does to tunnels that are being judged."""
+under the gateway's eyes; and what a reload does to tunnels that are being verified."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def visit(gate, port, client, session=None, host=HOST) -> tuple[ssl.SSLSession, 
     return found
 
 
-def test_a_session_that_was_verified_goes_on(gateway, pki, port):
+def test_a_session_that_was_verified_is_resumed(gateway, pki, port):
     gate = gateway(configured(pki))
     client = careless("1.2")
     session, reused = visit(gate, port, client)

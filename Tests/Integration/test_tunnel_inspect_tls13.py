@@ -182,7 +182,7 @@ def test_grease_is_let_through_where_no_server_reads_it(gateway, pki, there):
 
 
 def test_grease_is_refused_where_the_server_might_read_it(gateway, pki):
-    """The name inside would be one that the gateway has not judged the server for."""
+    """The name inside would be one for which the gateway has not verified the server."""
     leaf = pki.intermediate.issue(HOST)
     gate = gateway(configured(pki, "probe"))
     with contextlib.closing(EncryptedHelloServer(leaf.chain_file(), leaf.key_file)) as there:
@@ -308,7 +308,7 @@ def encrypted(key: bytes, payload: bytes, configuration: int = 42) -> bytes:
 @pytest.mark.parametrize(("second", "passes"), [
     (encrypted(b"", b"other"), True), (encrypted(b"key", b"first"), True),
     (encrypted(b"key", b"other"), False), (encrypted(b"", b"other", 43), False)])
-def test_a_second_hello_may_be_encrypted_anew_where_no_server_reads_it(
+def test_a_second_hello_may_be_encrypted_again_where_no_server_reads_it(
         gateway, pki, retrying, second, passes):
     """RFC 9849 §6.1.5. What OpenSSL makes of a hello that was changed on its way is no matter."""
     gate = gateway(with_secret(pki))
@@ -382,7 +382,7 @@ def test_a_server_that_is_not_trusted_is_not_spoken_for(gateway, pki, authority,
     no_client_is_connected(gate)
 
 
-def test_an_open_tunnel_goes_on_after_a_reload(gateway, pki, authority, there):
+def test_an_open_tunnel_continues_after_a_reload(gateway, pki, authority, there):
     gate = gateway(configured(pki, "intercept") | {"interception": authority.section})
     inside = Inside(authority.file, HOST)
     with opened(gate, HOST, there.port) as wire:

@@ -47,7 +47,7 @@ def test_the_time_in_the_queue_is_observed_and_nothing_else(gateway, scripted_or
     assert running.metric("pinfold_upstream_pool_waiting") == 0
 
 
-def test_a_wait_in_vain_is_observed_too(gateway, scripted_origin):
+def test_a_wait_that_fails_is_observed_too(gateway, scripted_origin):
     release, arrived = threading.Event(), threading.Event()
     there = scripted_origin(waiting(release, arrived))
     running = gateway({**POOL, "limits": {"upstreamPerHost": 1}, "timeouts": {"connect": "100ms"}})
@@ -121,7 +121,7 @@ def check_others(running: Gateway, url: str) -> None:
 
 
 @pytest.mark.parametrize("extra", [POISON, b"\r\n", b"x", POISON[:20]])
-def test_bytes_in_the_segment_of_a_response_are_nobodys(gateway, scripted_origin, extra):
+def test_extra_bytes_in_the_segment_of_a_response_reach_no_client(gateway, scripted_origin, extra):
     there = scripted_origin(Talker(reply(b"first") + extra))
     running = gateway(POOL)
     assert running.get(there.url("/")).body == b"first"
@@ -129,7 +129,7 @@ def test_bytes_in_the_segment_of_a_response_are_nobodys(gateway, scripted_origin
 
 
 @pytest.mark.parametrize("extra", [POISON, b"\r\n", b"x"])
-def test_bytes_in_a_later_segment_are_nobodys(gateway, scripted_origin, extra):
+def test_extra_bytes_in_a_later_segment_reach_no_client(gateway, scripted_origin, extra):
     talker = Talker(reply(b"first"), extra)
     there = scripted_origin(talker)
     running = gateway(POOL)
@@ -143,7 +143,7 @@ def test_bytes_in_a_later_segment_are_nobodys(gateway, scripted_origin, extra):
 
 
 @pytest.mark.parametrize("count", [1, 20])
-def test_bytes_that_come_with_the_next_request_are_nobodys(gateway, scripted_origin, count):
+def test_extra_bytes_that_arrive_with_the_next_request_reach_no_client(gateway, scripted_origin, count):
     """The request is ready before the origin's bytes, and the loop hears of both in one turn."""
     talker = Talker(reply(b"first"), POISON)
     there = scripted_origin(talker)
@@ -166,7 +166,7 @@ def test_bytes_that_come_with_the_next_request_are_nobodys(gateway, scripted_ori
             wire.close()
 
 
-def test_bytes_behind_a_response_that_the_client_had_to_take_first_are_nobodys(
+def test_extra_bytes_after_a_response_that_the_client_reads_slowly_reach_no_client(
     gateway, scripted_origin
 ):
     """The response ends by the client's taking it, while the origin's next bytes are there."""

@@ -61,9 +61,9 @@ def token(answer):
     return answer.proxy_status["details"].split(":")[0]
 
 
-def judged(folder, config, leaf, *arguments):
+def trust_result(folder, config, leaf, *arguments):
     """The reason by which `pinfold trust` decides under a configuration."""
-    file = folder / "judged.yaml"
+    file = folder / "trust.yaml"
     file.write_text(yaml.safe_dump(config))
     done = run_pinfold("trust", "--chain", str(leaf.chain_file()), "--host", HOST, "--json",
                        "--config", str(file), *arguments)

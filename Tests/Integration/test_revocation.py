@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from support.origin import reply
 from support.revocation import (
-    DER, HOST, PEM, check, configuration, crl, trust_result, served, token, twin)
+    DER, HOST, PEM, check, configuration, crl, served, token, trust_result, twin)
 from support.secure_ways import WAYS, ask_by, prepare
 from support.wait import until
 from support.wire import request

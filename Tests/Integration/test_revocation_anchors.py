@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from cryptography import x509
 from support import pki as certificates
-from support.revocation import HOST, check, configuration, crl, trust_result, served, token
+from support.revocation import HOST, check, configuration, crl, served, token, trust_result
 from support.wire import request
 
 

@@ -270,7 +270,7 @@ struct QueueTimeoutTests {
                 #expect(try await iterator.next()?.data == "a")
                 iterators.append(iterator)
             }
-            // Whoever reads them, and with whatever interface.
+            // With every interface that reads them.
             var plain: [StreamedResponse] = []
             for _ in 0..<4 { plain.append(try await response("/events", server, session)) }
             let next = try await session.data(for: try HTTPRequest(.get, "\(server.url)/next"))

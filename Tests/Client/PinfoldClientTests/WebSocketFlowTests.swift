@@ -14,7 +14,7 @@ struct WebSocketFlowTests {
             socket.echo()
         } _: { session, url, _ in
             let socket = try await session.webSocket(url, options: .patient)
-            // Nobody receives.
+            // No message is received.
             for await content in pongs {
                 #expect(content == [1, 2, 3])
                 break
@@ -111,7 +111,7 @@ struct WebSocketFlowTests {
             var options = WebSocketOptions.patient
             options.receiveBufferMessages = 1
             let socket = try await session.webSocket(url, options: options)
-            // Nobody receives: what does not fit is discarded.
+            // No message is received: what does not fit is discarded.
             #expect(try await socket.close().code == 1000)
             #expect(try await socket.receive() == .text("waits"))
         }

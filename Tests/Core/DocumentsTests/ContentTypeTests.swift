@@ -13,7 +13,7 @@ struct ContentTypeTests {
             ("a/b;", "a/b", nil), ("a/b ; ; ;", "a/b", nil),
             ("a/b; c=\"x, y; \\\" z\"", "a/b", nil),
             ("multipart/form-data; boundary=a=b/c?d:e", "multipart/form-data", nil),
-            // Malformed parameters that nobody reads as another type are ignored.
+            // Malformed parameters that no parser reads as another type are ignored.
             ("application/json; utf-8", "application/json", nil), ("a/b; c", "a/b", nil),
             ("a/b; c ; charset=x; d e", "a/b", "x"), ("a/b; =c", "a/b", nil),
             ("a/b; @", "a/b", nil),
@@ -50,7 +50,7 @@ struct ContentTypeTests {
             (" application/json; charset: utf-8", "application/json"),
             ("application/json; charset=\"utf-8", "application/json"),
             ("a/b; charset=utf 8", "a/b"), ("a/b;=", "a/b"),
-            // Nobody can tell which of two types is meant.
+            // Which of two types is meant is unknown.
             ("application/json, text/html", "malformed"),
             ("application/json;,text/html", "malformed"),
             ("application/json; utf-8, text/html", "malformed"),
@@ -64,7 +64,7 @@ struct ContentTypeTests {
         #expect(type?.charset == nil)
     }
 
-    /// They ignore what nobody reads differently, and nothing else.
+    /// They ignore what all parsers read alike, and nothing else.
     @Test(arguments: [
         ("application/json; utf-8", "application/json"), ("a/b;=", "a/b"),
         ("application/json charset=utf-8", "malformed"), ("a/b; charset=utf 8", "malformed"),

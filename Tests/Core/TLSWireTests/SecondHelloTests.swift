@@ -109,7 +109,7 @@ struct SecondHelloTests {
             try Retry.fault(first: Self.first, second: compression) == .changed("the compression"))
     }
 
-    /// Its contents change what the client asks for, even if nobody can read them.
+    /// Its contents change what the client asks for, even if no server can read them.
     @Test func `has the same encrypted ClientHello, to the byte`() throws {
         for index in 4..<Retry.encrypted.count {
             var other = Retry.encrypted
@@ -153,7 +153,7 @@ struct SecondHelloTests {
         ] {
             #expect(try fault(other) == .changed("the encrypted ClientHello"), "\(other)")
         }
-        // A first one without a key can be nobody's.
+        // A first one without a key cannot be decrypted by any server.
         var keyless = Self.first
         keyless[4] = encrypted([3])
         #expect(

@@ -272,7 +272,7 @@ struct OriginTableTests {
         let last = try table.named("one-more.test", under: policy)
         #expect(table.all.count == 6)
         #expect(unused == nil)
-        // Whoever holds it will ask for a connection, which others are to find.
+        // Its holder will request a connection, which others are to find.
         #expect(try table.named("held.test", under: policy) === held)
         #expect(try table.named("open.test", under: policy) === open)
         #expect(try table.named("connecting.test", under: policy) === connecting)

@@ -59,7 +59,7 @@ struct OwnListenersTests {
 
     @Test func `the system knows its own addresses`() throws {
         #expect(Sockets.isLocal(.loopbackV4))
-        // TEST-NET-3 is nobody's, RFC 5737.
+        // TEST-NET-3 is assigned to no host (RFC 5737).
         #expect(!Sockets.isLocal(try #require(IPAddress("203.0.113.77"))))
     }
 }

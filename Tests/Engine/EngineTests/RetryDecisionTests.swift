@@ -40,7 +40,7 @@ struct RetryDecisionTests {
         }
     }
 
-    /// RFC 9110 §9.2.2, and RFC 9112 §9.3.1: a connection that nobody used before did not die of
+    /// RFC 9110 §9.2.2, and RFC 9112 §9.3.1: a connection that was not used before did not die of
     /// having been idle, and what has begun to answer has acted on the request.
     @Test func `after a reused connection's death only idempotent requests are sent again`() {
         each { policy, ending, reason in

@@ -149,7 +149,7 @@ struct SecureRelayTests {
         #expect(joined.ended != nil)
     }
 
-    /// Without close_notify something may be missing, and nobody may take it for the end.
+    /// Without close_notify something may be missing, and it must not be taken for the end.
     @Test(arguments: [true, false])
     func `a session that is cut is no clean end for the other`(isClient: Bool) throws {
         let joined = try Joined(Sides(client: true, upstream: true))

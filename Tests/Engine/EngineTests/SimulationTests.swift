@@ -83,7 +83,7 @@ struct SimulationTests {
         ProcessInfo.processInfo.environment[name].flatMap { UInt64($0) }
     }
 
-    /// What was found by these seeds, each before it was mended: exchanges in the background that
+    /// The bugs that these seeds found, each before it was fixed: exchanges in the background that
     /// were forgotten when the server had confirmed what is stored; a change through a request that
     /// had waited over a reload, after which what was stored still answered; the end of an idle
     /// tunnel, which the simulation itself did not expect; chunks that stayed on disk when it

@@ -141,7 +141,7 @@ struct UpstreamConnectionTests {
             "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
             // Lines of heads that end in bare line feeds.
             "HTTP/1.1 200 OK\nContent-Length: 0\n\n",
-            // Bytes behind the response, which nobody has asked for.
+            // Unsolicited bytes after the response.
             "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi!",
             "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n\r\n",

@@ -160,7 +160,7 @@ struct ClientConnectionTests {
         still.turn(until: "it is gone") { still.clientCounts == ClientCounts() }
     }
 
-    // MARK: Content that nobody wants
+    // MARK: Content that is not read
 
     @Test
     func `lingers when the answer comes before the request's content, so that it is read`() throws {

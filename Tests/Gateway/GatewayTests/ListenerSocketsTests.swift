@@ -8,7 +8,7 @@ import Testing
 @testable import Gateway
 @testable import PinfoldEngine
 
-/// Loopback addresses that nobody else uses, so that ports of other tests do not matter.
+/// Loopback addresses that no other test uses, so that ports of other tests do not matter.
 private let host = "127.77.3.4"
 
 /// What a reload configures: names and ports, the administration's last.

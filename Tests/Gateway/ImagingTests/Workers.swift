@@ -60,7 +60,7 @@ extension ImageService {
     }
 }
 
-/// Whether this child process exists, including a dead one that nobody has waited for.
+/// Whether this child process exists, including one that has ended and was not waited for.
 func isThere(_ pid: pid_t) -> Bool { kill(pid, 0) == 0 }
 
 /// Waits until a condition holds; `false` after a minute.

@@ -174,7 +174,7 @@ private final class Taker: Sendable {
         _ = Array(text.utf8).withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
     }
 
-    /// Nobody is there any more.
+    /// Closes it: connections are refused from now on.
     func end() {
         shutdown(listener, Int32(SHUT_RDWR))
         thread.join()

@@ -76,7 +76,7 @@ struct PinUseTests {
             table.idlePins(of: "p", pins: pins, now: now).map(\.index)
         }
         table.note([:], since: [:], pins: ["p": pins], now: 0)
-        // It has judged nobody: nothing is known about its pins.
+        // It has verified no server: nothing is known about its pins.
         #expect(idle(100 * day) == [])
         table.note(
             ["p": Count(evaluations: 1, matches: ["a": 1])], since: [:], pins: ["p": pins], now: day
@@ -86,7 +86,7 @@ struct PinUseTests {
             table.idlePins(of: "p", pins: pins, now: 7 * day) == [
                 .init(index: 1, text: "b", since: 0, hasMatched: false)
             ])
-        // Nobody was judged since the first one matched.
+        // No server was verified since the first one matched.
         #expect(idle(100 * day) == [1])
         table.note(
             ["p": Count(evaluations: 1)], since: [:], pins: ["p": pins], now: 10 * day)

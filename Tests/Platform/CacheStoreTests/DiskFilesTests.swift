@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheStore
 
-/// The database's files: how large they become, and what happens when somebody removes them.
+/// The database's files: how large they become, and what happens when they are removed.
 @Suite("The database's files")
 struct DiskFilesTests {
     private let folder = TemporaryFolder()

@@ -136,7 +136,7 @@ import Testing
         let cross = try CertificateAuthority(
             certificatePEM: try #require(link.pem), keyPEM: try #require(second.key.pem))
         #expect(throws: AuthorityError.noSuccessor) { try cross.makeSuccessor(Self.profile) }
-        // It was issued by somebody else, so it is sent to clients.
+        // It was issued by another authority, so it is sent to clients.
         #expect(cross.intermediates.map(\.der) == [link.der])
     }
 }

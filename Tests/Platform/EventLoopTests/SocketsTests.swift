@@ -24,7 +24,7 @@ private func accepted(_ listener: Int32) throws -> (socket: OwnedDescriptor, pee
     return (OwnedDescriptor(fd), peer)
 }
 
-/// A socket that is bound to a port, so that nobody else gets it, but does not listen.
+/// A socket that is bound to a port, so that no other process gets it, but does not listen.
 private func boundOnly(_ endpoint: Endpoint) throws -> (socket: OwnedDescriptor, at: Endpoint) {
     var address = KernelAddress(endpoint)
     let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
@@ -75,7 +75,7 @@ struct SocketsTests {
         #expect(address.address == endpoint.address)
         #expect(address.port != 0)
         guard case .wouldBlock = Sockets.accept(listener.fd) else {
-            Issue.record("nobody has connected yet")
+            Issue.record("no client has connected yet")
             return
         }
         let client = OwnedDescriptor(try Sockets.connect(to: address))

@@ -154,7 +154,7 @@ struct SeveralChainsTests {
                 ([Self.byFirst], led, Self.second, true), ([Self.byFirst], led, across, true),
                 ([Self.byFirst], PKI.roots(Self.first, Self.second), Self.second, false),
             ] {
-                // The fingerprint of a certificate that nobody has is not a pin on its key.
+                // The fingerprint of a certificate that no server has is not a pin on its key.
                 if form == .fingerprint, mode == .publicKey, pinned === Self.bySecond { continue }
                 // A certificate configured in full is itself an anchor.
                 let isAnchor =

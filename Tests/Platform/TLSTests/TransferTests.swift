@@ -197,7 +197,7 @@ struct TransferTests {
     }
 
     /// The poller's edge for the late bytes arrived before the records that were read earlier are
-    /// consumed: if the socket were reported empty then, nobody would read it again.
+    /// consumed: if the socket were reported empty then, it would not be read again.
     @Test(arguments: [65, 100, 128, 129])
     func `an empty socket is one that was seen empty by this very read`(records: Int) throws {
         let pair = try Pair()

@@ -28,9 +28,9 @@ struct ManifestTests {
         #expect(count > 1000)
     }
 
-    /// An unneeded permission is a missing wall.
+    /// An unused permission would allow an import that no review has seen.
     @Test func `the manifest allows no import that is not used`() throws {
-        // A program that is started is imported by nobody.
+        // No target imports a program that is started.
         let programs: Set = ["ImageTestWorker"]
         for (base, entries) in try Package.imports() {
             let files = try Package.files(in: base)

@@ -20,7 +20,7 @@ final class SocketPair {
         closeNear()
     }
 
-    /// What the far end has sent and nobody has read makes this a reset.
+    /// Unread data from the far end makes this a reset.
     func closeNear() {
         guard near >= 0 else { return }
         close(near)

@@ -153,7 +153,7 @@ struct SecondHelloTests {
         ] {
             #expect(try fault(other) == .changed("the encrypted ClientHello"), "\(other)")
         }
-        // A first one without a key cannot be decrypted by any server.
+        // A first one without a key (an empty `enc`) cannot be a real one.
         var keyless = Self.first
         keyless[4] = encrypted([3])
         #expect(

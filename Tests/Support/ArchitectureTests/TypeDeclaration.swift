@@ -37,7 +37,8 @@ struct TypeDeclaration: Equatable {
             if keywords.contains(word) {
                 let name = rest.prefix { $0.isLetter || $0.isNumber || $0 == "_" || $0 == "." }
                 // `class func` and `class var` declare no type.
-                return name.first?.isUppercase == true ? (name, rest[name.endIndex...]) : nil
+                guard name.first?.isUppercase == true else { return nil }
+                return (name, rest[name.endIndex...])
             }
             guard word.hasPrefix("@") || word.allSatisfy(\.isLowercase), word != "import" else {
                 return nil

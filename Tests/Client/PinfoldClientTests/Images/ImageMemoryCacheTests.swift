@@ -109,12 +109,12 @@ struct ImageMemoryCacheTests {
         var waiting = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
         poll(&waiting, 1, -1)
         guard case .connection(let reading, _) = Sockets.accept(listener) else {
-            throw MemoryPressureError()
+            throw AcceptError()
         }
         return (reading, writing)
     }
 
-    private struct MemoryPressureError: Error {}
+    private struct AcceptError: Error {}
 
     @Test func `is cleared under memory pressure`() async throws {
         let (reading, writing) = try urgentPair()

@@ -111,7 +111,7 @@ struct EarlyResponseTests {
     }
 
     @Test(arguments: [Peer.End.closed, .reset])
-    func `ends well where the server closes before it has taken the rest`(_ end: Peer.End) throws {
+    func `ends normally if the server closes before it has read the rest`(_ end: Peer.End) throws {
         let (consumer, peer) = try begun()
         still.deliver(Self.welcome[0], from: peer)
         #expect(!consumer.isOver)

@@ -10,7 +10,7 @@ import Testing
 
 @Suite("An environment's clock")
 struct EnvironmentClockTests {
-    @Test func `gives everything in a turn the last reading of that turn`() throws {
+    @Test func `uses one reading of the clock for everything in a turn`() throws {
         let loop = try EventLoop()
         let resolver = try ScriptedResolver { 0 }
         let shared = SharedEnvironment(

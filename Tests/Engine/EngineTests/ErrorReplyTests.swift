@@ -127,7 +127,7 @@ struct ErrorReplyTests {
         }
     }
 
-    @Test func `what is quoted of content cannot be taken for lines of the reply`() {
+    @Test func `quoted content cannot be confused with lines of the reply`() {
         let excerpt = Array("a\nid: 1\r\n\u{85}\u{2028}\u{1B}[1m\"".utf8) + [0xFF, 0]
         let fault = ExchangeError.transformation(
             TransformationError(.responseBodyInvalid, "not JSON", excerpt: excerpt))

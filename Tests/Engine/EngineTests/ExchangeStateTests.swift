@@ -215,7 +215,7 @@ struct ExchangeStateTests {
         }
     }
 
-    @Test func `content goes where the state determines`() {
+    @Test func `content is handled as the state requires`() {
         var seen: [String: Set<String>] = [:]
         Table.each { state, event, _, reaction in
             guard event.name == "content" else { return }

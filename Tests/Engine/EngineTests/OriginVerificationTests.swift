@@ -144,7 +144,7 @@ struct OriginVerificationTests {
         #expect(begun.outcomes.isEmpty)
     }
 
-    @Test func `is sent back when its policy goes`() throws {
+    @Test func `is sent back when its policy is replaced`() throws {
         let still = try StillEngine.reachingLoopback("limits: { upstreamPerHost: 1 }")
         let (busy, peer) = try still.exchange(server)
         let begun = try Begun(still, server)

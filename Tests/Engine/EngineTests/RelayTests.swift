@@ -125,7 +125,7 @@ struct RelayTests {
     // MARK: Backpressure
 
     @Test(arguments: [true, false])
-    func `reads no more than its peers take, and loses nothing`(_ isFromClient: Bool) throws {
+    func `reads no more than its peers accept, and loses nothing`(_ isFromClient: Bool) throws {
         let relay = try ScriptedRelay(still)
         let (source, sink) =
             isFromClient ? (relay.client, relay.upstream) : (relay.upstream, relay.client)

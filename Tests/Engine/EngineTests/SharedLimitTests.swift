@@ -54,7 +54,7 @@ struct SharedLimitTests {
         #expect(limit.taken == 2)
     }
 
-    @Test func `unused permits are wanted while too many are taken`() {
+    @Test func `unused permits are requested while too many are taken`() {
         let limit = SharedLimit()
         for _ in 0..<2 { _ = limit.take(limit: 2) }
         limit.adapt(to: 1)

@@ -65,7 +65,7 @@ struct UpstreamConnectionTests {
     }
 
     @Test(arguments: messages.indices)
-    func `passes the same on when it comes byte by byte`(_ index: Int) throws {
+    func `passes the same on when it arrives byte by byte`(_ index: Int) throws {
         let message = Self.messages[index]
         let peer = try warmUp()
         let consumer = try still.acquire(server)

@@ -71,7 +71,7 @@ struct UpstreamFailureTests {
                 .malformedChunkSize
             ),
         ])
-    func `refuses a response that cannot be read in one way only`(
+    func `refuses an ambiguous response`(
         _ response: String, _ error: WireError
     ) throws {
         let (consumer, peer) = try still.exchange(server)

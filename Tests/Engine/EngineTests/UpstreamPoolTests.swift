@@ -12,7 +12,7 @@ struct UpstreamPoolTests {
 
     // MARK: Idle connections
 
-    @Test func `gives an idle connection to the next consumer, at once`() throws {
+    @Test func `hands an idle connection to the next consumer, at once`() throws {
         let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         still.answer(first, from: peer)
@@ -41,7 +41,8 @@ struct UpstreamPoolTests {
                 == PoolCounts(permits: 2, allPermits: 2, open: 2, idle: 1))
     }
 
-    @Test func `gives the most recently used connection, so that the others can expire`() throws {
+    @Test func `hands out the most recently used connection, so that the others can expire`() throws
+    {
         let still = try StillEngine.reachingLoopback()
         let (first, peer) = try still.exchange(server)
         let (second, other) = try still.exchange(server)
@@ -174,7 +175,7 @@ struct UpstreamPoolTests {
         #expect(second.isReady)
     }
 
-    @Test func `frees the queue position of a waiter that gives up`() throws {
+    @Test func `frees the queue position of a waiter that leaves`() throws {
         let still = try StillEngine.reachingLoopback(
             "limits: { upstreamPerHost: 1, pending: 2 }")
         let origin = try still.origin(server)

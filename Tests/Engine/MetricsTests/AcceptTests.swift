@@ -62,7 +62,7 @@ struct AcceptTests {
     ]
 
     @Test(arguments: weights)
-    func `the closest range gives the weight`(accept: String?, expected: Int) {
+    func `the closest range determines the weight`(accept: String?, expected: Int) {
         #expect(AcceptedMediaTypes(accept).weight(of: "text/plain") == expected)
     }
 

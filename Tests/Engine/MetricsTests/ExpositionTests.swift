@@ -212,7 +212,8 @@ struct ExpositionTests {
         #expect(parsed.value(name, ["listener": "l", "host": "b"]) == 1)
     }
 
-    @Test func `a host that a reload removes has no series, and goes on when it is back`() throws {
+    @Test func `a host that a reload removes has no series, and continues when it is back`() throws
+    {
         var hosts = LabelTable(["a", "b"])
         let worker = Sample.worker()
         let removed = Sample.index("a", in: hosts)

@@ -35,7 +35,7 @@ struct LabelTableTests {
         #expect(indexes[0] != indexes[2])
     }
 
-    @Test func `a name that is removed is in force no more, and goes on if it comes back`() {
+    @Test func `a name that is removed is no longer in force, and continues if it is back`() {
         var table = LabelTable(["a", "b"])
         let index = table.indexes(for: ["a"])[0]
         table.activate(["b"])
@@ -85,7 +85,7 @@ struct LabelTableTests {
         #expect(table[again] == "first")
     }
 
-    @Test func `no reload removes permanent names, nor gives away what is still wanted`() {
+    @Test func `no reload removes permanent names, nor reuses what is still needed`() {
         var table = LabelTable(["a"], permanent: ["none", "default"])
         let none = table.indexes(for: ["none"])[0]
         #expect(none == LabelIndex(slot: 1, use: 0))

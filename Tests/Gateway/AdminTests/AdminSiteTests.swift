@@ -228,8 +228,7 @@ struct AdminTokenTests {
     ]
 
     @Test(arguments: given)
-    func `only the token itself, as a bearer token, is let through`(given: String?, expected: Bool)
-    {
+    func `only the token itself, as a bearer token, is accepted`(given: String?, expected: Bool) {
         let token = AdminSecret(Array(Self.secret.utf8))
         #expect(token.authorizes(given) == expected)
     }

@@ -98,7 +98,7 @@ struct FieldStepTests {
         }
     }
 
-    @Test func `the reason is given`() {
+    @Test func `the reason is stated`() {
         #expect(
             errors(of: hosts("{ headers: { set: { Host: a } } }")) == [
                 "\(place).headers.set.Host: \"Host\" cannot be changed here: the route "

@@ -193,7 +193,7 @@ struct ShapeTests {
         #expect(try path("~x", file: "/gateway.yaml") == "/~x")
     }
 
-    @Test func `a file is read from the path that was given`() throws {
+    @Test func `a file is read from the configured path`() throws {
         try withTemporaryFolder { folder in
             try write("workers: 7\ncache: { path: here }", to: "gateway.yaml", in: folder)
             var environment = testEnvironment

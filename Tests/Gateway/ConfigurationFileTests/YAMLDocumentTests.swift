@@ -38,7 +38,7 @@ struct YAMLDocumentTests {
             ])
     }
 
-    @Test func `a duplicate key that is an alias is reported where it stands`() {
+    @Test func `a duplicate key that is an alias is reported at its line`() {
         #expect(
             errors(of: "workers: 0\n&x cache: {}\n*x : {}\n") == [
                 "gateway.yaml:1: workers: 0 is out of range; expected a whole number from 1 to 256",

@@ -40,7 +40,7 @@ struct AccessLogRingTests {
         String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test func `a record comes out as it went in, with its texts`() {
+    @Test func `a record is read as it was written, with its texts`() {
         let owned = Owned()
         let request = LoggedRequest(
             method: "PATCH", target: "/t", userAgent: "agent", referer: "ref")
@@ -70,7 +70,7 @@ struct AccessLogRingTests {
     }
 
     @Test(arguments: [0, 1, 13, 300, 4000])
-    func `records come out in order, many times around the ring`(targetBytes: Int) {
+    func `records are read in order, many times around the ring`(targetBytes: Int) {
         let owned = Owned()
         var next: UInt64 = 0
         var expected: UInt64 = 0
@@ -90,7 +90,7 @@ struct AccessLogRingTests {
         #expect(owned.ring.refused == 0)
     }
 
-    @Test func `a full ring refuses and counts, and takes again when there is room`() {
+    @Test func `a full ring refuses and counts, and accepts again when there is room`() {
         let owned = Owned()
         var queued: UInt64 = 0
         while owned.push(queued) != .refused { queued += 1 }

@@ -338,7 +338,7 @@ struct AccessLogPipeTests {
         #expect(UInt64(inPipe + lines.count) == log.metrics.written)
     }
 
-    @Test func `a reader that goes away is an error that drops lines, not a signal`() throws {
+    @Test func `a reader that disappears is an error that drops lines, not a signal`() throws {
         let folder = TemporaryFolder()
         let path = folder.file("pipe")
         try #require(mkfifo(path, 0o600) == 0)

@@ -30,7 +30,7 @@ struct AdminHostTests {
         #expect(!AdminHost.isOwn("a.example", port: 80, at: nil, named: named))
     }
 
-    @Test func `what only Unicode takes for the same letters is another host`() throws {
+    @Test func `letters that are equal only in Unicode are another host`() throws {
         let named = [try HostPattern("kiosk.example")]
         #expect(AdminHost.isOwn("KIOSK.example", port: 80, at: nil, named: named))
         #expect(!AdminHost.isOwn("\u{212A}iosk.example", port: 80, at: nil, named: named))

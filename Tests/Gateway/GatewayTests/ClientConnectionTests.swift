@@ -54,7 +54,7 @@ struct ClientConnectionTests {
         #expect(still.worker.metrics.value(.clientConnectionsAccepted) == 1)
     }
 
-    @Test func `reads a request that comes byte by byte`() throws {
+    @Test func `reads a request that arrives byte by byte`() throws {
         let wire = server.request(
             "POST", fields: "Transfer-Encoding: chunked\r\n",
             body: "3\r\nhel\r\n2;a=b\r\nlo\r\n0\r\nDigest: z\r\n\r\n")
@@ -92,7 +92,7 @@ struct ClientConnectionTests {
         #expect(answers.map { $0.hasSuffix("two") } == [false, false, true, false])
     }
 
-    @Test func `passes Expect and 100 on, and takes the content then (RFC 9110 §10.1.1)`() throws {
+    @Test func `forwards Expect and 100, and reads the content then (RFC 9110 §10.1.1)`() throws {
         let (client, peer) = try forward(
             server.request("PUT", fields: "Expect: 100-continue\r\nContent-Length: 5\r\n"))
         #expect(peer.text.contains("\r\nExpect: 100-continue\r\n"))
@@ -126,7 +126,7 @@ struct ClientConnectionTests {
             ),
             ("GET /only-for-servers HTTP/1.1\r\nHost: a.test\r\n\r\n", 400),
         ])
-    func `answers a head that cannot be read in one way only, and ends`(
+    func `answers an ambiguous head with an error, and closes`(
         _ request: String, _ status: Int
     ) throws {
         let client = try still.client()
@@ -163,7 +163,7 @@ struct ClientConnectionTests {
     // MARK: Content that is not read
 
     @Test
-    func `lingers when the answer comes before the request's content, so that it is read`() throws {
+    func `lingers when the response precedes the request's content, so that it is read`() throws {
         let (client, peer) = try forward(
             server.request("POST", fields: "Content-Length: 1000\r\n", body: "some"))
         still.await("some", at: peer)
@@ -191,7 +191,7 @@ struct ClientConnectionTests {
         #expect(still.clientCounts == ClientCounts())
     }
 
-    @Test func `lingers only for so many bytes`() throws {
+    @Test func `lingers only for a limited number of bytes`() throws {
         let client = try still.client()
         client.send("nonsense\r\n\r\n")
         var sent = 0

@@ -25,7 +25,7 @@ struct ClientLifeTests {
     // MARK: Time
 
     @Test(arguments: [false, true])
-    func `ends without a word when no request comes in time`(_ isSecond: Bool) throws {
+    func `closes without a reply when no request arrives in time`(_ isSecond: Bool) throws {
         let client = try still.client()
         if isSecond {
             client.send("OPTIONS * HTTP/1.1\r\nHost: a.test\r\n\r\n")
@@ -142,7 +142,7 @@ struct ClientLifeTests {
     }
 
     @Test(arguments: [true, false])
-    func `ends after the exchange under way when it is asked to`(_ hasArrived: Bool) throws {
+    func `ends after the current exchange if it is to end`(_ hasArrived: Bool) throws {
         let client = try still.client()
         let request = server.request()
         let half = request.prefix(20)

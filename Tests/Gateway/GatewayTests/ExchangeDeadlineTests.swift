@@ -14,7 +14,7 @@ struct ExchangeDeadlineTests {
     }
 
     @Test
-    func `that ends it does nothing to the pipelined request that takes over its object`() throws {
+    func `that ends it does not affect the pipelined request that reuses its object`() throws {
         let still = try StillWorker()
         let (client, far) = try still.connect()
         defer { close(far) }

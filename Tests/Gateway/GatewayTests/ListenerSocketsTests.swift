@@ -169,7 +169,7 @@ extension [ListenerSocket] {
     }
 
     @Test(arguments: [1, 2])
-    func `a listener named like the administration is not taken for it`(workers: Int) throws {
+    func `a listener named like the administration is not confused with it`(workers: Int) throws {
         let opened = Opened(workers: workers)
         let asked = try configuration([("admin", 0)])
         let first = try opened.open(asked)

@@ -142,7 +142,7 @@ struct OriginFormTests {
         }
     }
 
-    @Test func `stands in, translated, for a server that fails`() throws {
+    @Test func `is served, translated, in place of a server that fails`() throws {
         let (ruled, client, peer, first) = try stored(
             fields: "Cache-Control: max-age=0, stale-if-error=60\r\nETag: \"v1\"\r\n")
         client.send(request(ruled))
@@ -154,7 +154,7 @@ struct OriginFormTests {
         #expect(field("ETag", of: client.text) == field("ETag", of: first))
     }
 
-    @Test func `goes on as it was stored where the rules are not about it`() throws {
+    @Test func `is sent as it was stored where no rule applies to it`() throws {
         let ruled = try RuledWorker(Self.toPlist, caches: true)
         let (client, peer, _) = try ruled.forward(request(ruled))
         peer.send(response("{\"a\":1}", type: "text/plain"))
@@ -169,7 +169,7 @@ struct OriginFormTests {
         #expect(peer.read() == "")
     }
 
-    @Test func `goes on as it was stored where nothing in it changes`() throws {
+    @Test func `is sent as it was stored where nothing in it changes`() throws {
         let ruled = try RuledWorker(
             "cache: { form: origin }, response: { body: "
                 + "{ from: json, to: json, removesKeysWithNullValues: true } }", caches: true)
@@ -235,7 +235,7 @@ struct OriginFormTests {
         #expect(content(client.text) == content(first))
     }
 
-    @Test func `whose client goes meanwhile leaves nothing behind`() throws {
+    @Test func `whose client disconnects meanwhile leaves nothing behind`() throws {
         let (ruled, client, _, first) = try stored(Self.large, maximumHeldBytes: 50_000)
         for _ in 0..<3 {
             let gone = try ruled.still.client()

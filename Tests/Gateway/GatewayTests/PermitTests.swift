@@ -71,7 +71,7 @@ struct PermitTests {
         for end in ends + [fourth] { Descriptors.close(end) }
     }
 
-    @Test func `of requests that stand still one of the client that has the most makes room`()
+    @Test func `of stalled requests one of the client that has the most is closed to make room`()
         throws
     {
         let still = try StillWorker("limits: { connections: 3 }")

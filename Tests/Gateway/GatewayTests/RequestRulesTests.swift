@@ -57,7 +57,7 @@ struct RequestRulesTests {
             client, peer, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok", until: "\r\n\r\nok")
     }
 
-    @Test func `goes out again with its content when a reused connection has died`() throws {
+    @Test func `is sent again with its content when a reused connection has closed`() throws {
         let ruled = try RuledWorker("request: { headers: { set: { X-Gateway: pinfold } } }")
         let (client, first, _) = try ruled.forward(post(ruled, "one", method: "PUT"))
         ruled.answer(
@@ -96,7 +96,7 @@ struct RequestRulesTests {
 
     private static let toJSON = "request: { body: { from: form, to: json, maximum: 64KiB } }"
 
-    @Test func `is sent in the format that the server takes`() throws {
+    @Test func `is sent in the format that the server accepts`() throws {
         let ruled = try RuledWorker(Self.toJSON)
         let (client, peer, _) = try ruled.forward(post(ruled, "name=J%C3%B6rg&tags[]=a&tags[]=b"))
         ruled.still.await("]}", at: peer)
@@ -178,7 +178,7 @@ struct RequestRulesTests {
         #expect(ruled.server.accept() == nil)
     }
 
-    @Test func `is refused where its content is too large, and no more of it is taken`() throws {
+    @Test func `is refused where its content is too large, and no more of it is read`() throws {
         let ruled = try RuledWorker(Self.toJSON)
         let client = try ruled.still.client()
         client.send(post(ruled, "a=" + String(repeating: "x", count: 70_000)))

@@ -143,7 +143,7 @@ struct SecureClientTests {
         #expect(Int(client.responseBytes) == expected.count)
     }
 
-    @Test func `a head that is on its way in a record is not taken back`() throws {
+    @Test func `a head that is being sent in a record is not withdrawn`() throws {
         for isFull in [false, true] {
             let still = try StillWorker()
             let (client, far) = try still.connectSecurely(as: .forward)

@@ -32,7 +32,7 @@ struct TrimRuleTests {
         #expect(due([(31, 60, 20), (31, 60, 20), (31, 60, 20)]) == [false, false, false])
     }
 
-    @Test func `pages that the system has already are not given back again`() {
+    @Test func `pages that the system has already are not returned again`() {
         // 400 MiB are free by malloc's count, but the process has 10 beyond what is in use.
         #expect(due([(400, 30, 20), (400, 30, 20), (400, 30, 20)]) == [false, false, false])
     }

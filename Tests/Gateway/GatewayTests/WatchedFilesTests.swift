@@ -190,7 +190,7 @@ struct WatchedFilesTests {
         }
     }
 
-    @Test func `a file that is again as it was taken up is read once more`() throws {
+    @Test func `a file that is again as it was loaded is read once more`() throws {
         try Self.looking { sets, looks in
             let path = sets[1][0]
             let target = path + ".target"

@@ -45,7 +45,7 @@ struct WorkerFaultTests {
         #expect(!isThere(old.pid))
     }
 
-    @Test func `that stands still is killed`() throws {
+    @Test func `that hangs is killed`() throws {
         let service = try TestWorker.service { $0.longestWork = 200_000_000 }
         // Started, and stopped before its first question.
         var rules = ImageRules()
@@ -95,7 +95,7 @@ struct WorkerFaultTests {
         #expect(service.processes.isEmpty)
     }
 
-    @Test func `that never greets is given up`() throws {
+    @Test func `that never sends its greeting is given up`() throws {
         let service = try TestWorker.shell("exec cat >/dev/null") { $0.longestStart = 50_000_000 }
         #expect(service.refusal(of: image)?.reason == .overloaded)
         #expect(service.processes.isEmpty)

@@ -44,7 +44,8 @@ struct ReportGateTests {
         #expect(gate.decide(other, now: 0, time: 0) == .count)
     }
 
-    @Test func `lets a pinset report so many different failures at once and then one a minute`() {
+    @Test func `lets a pinset report a number of different failures at once and then one a minute`()
+    {
         var gate = ReportGate()
         var number = 0
         func decide(at now: Int64, pinset: String = "payments") -> ReportGate.Decision {
@@ -115,7 +116,7 @@ struct ReportGateTests {
         #expect(gate.takeAll().isEmpty == true)
     }
 
-    @Test func `keeps so many bytes for what is counted and no more`() {
+    @Test func `limits the bytes of what is counted`() {
         var gate = ReportGate()
         let chain = [[UInt8](repeating: 1, count: PinFailureReport.chainBytes)]
         let room = ReportGate.maximumBytes / PinFailureReport.chainBytes
@@ -137,7 +138,7 @@ struct ReportGateTests {
         #expect(gate.counted == 1)
     }
 
-    @Test func `gives out all that was counted at the end`() {
+    @Test func `returns all that was counted at the end`() {
         var gate = ReportGate()
         for host in ["a.example.com", "b.example.com"] {
             let one = subject(host: host)

@@ -138,7 +138,7 @@ struct ReportSpoolTests {
         second.close()
     }
 
-    @Test func `have no more room than they may take`() {
+    @Test func `have no more room than their limit`() {
         var made = spool()
         made.routes = ["p": "there"]
         let large = [UInt8](repeating: 0x20, count: 512 << 10)

@@ -112,7 +112,7 @@ struct EventSourceTests {
             ("500 No", "text/event-stream", .status), ("201 Made", "text/event-stream", .status),
             ("200 OK", "text/plain", .contentType("text/plain")),
         ])
-    func `is nothing else`(
+    func `is refused with another status or type`(
         status: String, type: String, reason: UnexpectedResponseError.Reason
     ) async throws {
         try await withServer { connection, _ in

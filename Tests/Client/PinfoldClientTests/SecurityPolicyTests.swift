@@ -79,7 +79,7 @@ struct SecurityPolicyTests {
         #expect(try await ask(policy, secure: false)?.reason == .clearTextRefused)
     }
 
-    @Test func `without pins lets clear text pass`() async throws {
+    @Test func `without pins allows clear text`() async throws {
         var policy = SecurityPolicy.default
         policy.validatesDomainName = false
         #expect(try await ask(policy, secure: false) == nil)

@@ -18,7 +18,7 @@ struct SingleFieldTests {
             ([], nil), (["/one"], "/one"), (["/one", "/one"], "/one"), ([""], ""),
             (["a, b", "a, b", "a, b"], "a, b"),
         ] as [([String], String?)])
-    func `is read once, however often its line comes`(values: [String], value: String?) throws {
+    func `is parsed once, however often its line arrives`(values: [String], value: String?) throws {
         #expect(try response(.location, values).headerFields.single(.location) == value)
     }
 

@@ -245,7 +245,7 @@ struct CacheDecisionTests {
         #expect(stored.decide(Request(), after: -1).asHit?.age == 0)
     }
 
-    @Test func `with nothing stored the request goes on, or gets 504 if only-if-cached`() {
+    @Test func `with nothing stored the request is forwarded, or gets 504 if only-if-cached`() {
         func decide(_ reason: ForwardReason, _ fields: [String]) -> String {
             let request = Request(fields)
             return CacheDecision.missing(

@@ -113,7 +113,7 @@ struct FreshenedResponseTests {
             ("Cache-Control: private", .responsePrivate), ("Vary: *", .varyAny),
             ("Cache-Control: max-age=5; x", .malformedCacheControl),
         ])
-    func `an update that forbids storing lets the response answer this once and then go`(
+    func `an update that forbids storing lets the response answer once, and removes it`(
         field: String, reason: NotStoredReason
     ) throws {
         let stored = Stored(["Cache-Control: max-age=10", "ETag: \"a\""])

@@ -100,7 +100,7 @@ struct StorabilityTests {
     }
 
     @Test
-    func `must-understand stands in for no-store where the status is understood (§5.2.2.3)`() {
+    func `must-understand overrides no-store where the status is understood (§5.2.2.3)`() {
         let fields = ["Cache-Control: max-age=60, must-understand, no-store"]
         #expect(refusal(fields) == nil)
         #expect(refusal(fields, status: 404) == nil)

@@ -140,7 +140,7 @@ struct ValidationTests {
             (500, 110, true), (502, 110, true), (503, 110, true), (504, 110, true),
             (503, 111, false), (501, 105, false), (404, 105, false),
         ])
-    func `stale-if-error lets the stored response stand in for a server error (RFC 5861 §4)`(
+    func `stale-if-error lets the stored response replace a server error (RFC 5861 §4)`(
         status: Int, offset: Int64, allowed: Bool
     ) {
         let stored = ["ETag: \"a\"", "Cache-Control: max-age=100, stale-if-error=10"]
@@ -163,7 +163,7 @@ struct ValidationTests {
     }
 
     @Test
-    func `an unreachable origin is a failure too, and the client may allow it by its own leave`() {
+    func `an unreachable origin is a failure too, and the client's stale-if-error counts`() {
         let allowed = "max-age=100, stale-if-error=10"
         #expect(failure(.unreachable, response: allowed) == .staleIfError)
         #expect(failure(.unreachable, response: allowed, after: 111) == nil)

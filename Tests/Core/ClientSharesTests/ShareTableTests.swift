@@ -148,7 +148,7 @@ struct ShareTableTests {
         #expect((1...3).map { table.weight(of: client($0)) } == [30, 30, 30])
     }
 
-    @Test func `where all hold as much, the longest unused goes`() {
+    @Test func `where all hold as much, the longest unused is dropped`() {
         var table = ShareTable<Int, Int>(limit: 3)
         for key in 1...3 { table.set(key, for: key, of: client(key)) }
         _ = table.use(1)
@@ -167,7 +167,7 @@ struct ShareTableTests {
         #expect((0...4).map { table.value(of: $0) } == [0, 1, nil, 3, 4])
     }
 
-    @Test func `what does not fit at all goes itself`() {
+    @Test func `what does not fit at all is dropped itself`() {
         var table = ShareTable<Int, Int>(limit: 10)
         table.set(1, for: 1, of: client(1), weight: 4)
         table.set(2, for: 2, of: client(2), weight: 11)

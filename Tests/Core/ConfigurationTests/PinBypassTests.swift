@@ -131,7 +131,7 @@ struct PinBypassTests {
             [Entry("a.test:80", pinsets: [0], upgrades: true), Entry("a.test:443", pinsets: [1])],
             "a.test:80", clearText: .clearText, tunnel: .tunnel),
     ])
-    func `what goes around pinsets is held back`(this: Case) throws {
+    func `what bypasses pinsets is refused`(this: Case) throws {
         var snapshot = testSnapshot()
         snapshot.hosts = HostTable(entries: try this.hosts.map { try $0.made() })
         snapshot.pinsets = [

@@ -60,7 +60,7 @@ struct SubjectPatternTests {
         #expect(tls.serves(subject: "CN=b"))
     }
 
-    @Test func `connections go on unless more is asked for`() {
+    @Test func `connections continue unless more is requested`() {
         var before = ListenerTLS()
         before.certificates = [.init(path: "/a", chain: [1], keyPath: "/b", key: [2])]
         var now = before

@@ -76,7 +76,7 @@ struct ForwardingTests {
         }
     }
 
-    @Test func `what the caller names goes too`() throws {
+    @Test func `what the caller names is dropped too`() throws {
         let fields = "Host: a\r\nVia: 1\r\nX: y\r\nVia: 2\r\nDate: z\r\n"
         #expect(
             try forwarded(fields, omitting: FieldIDSet([.via])) == "Host: a\r\nX: y\r\nDate: z\r\n")

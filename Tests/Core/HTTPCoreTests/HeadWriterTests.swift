@@ -100,7 +100,7 @@ struct HeadWriterTests {
         #expect(writer.overflowed && writer.count == 0)
     }
 
-    @Test func `a writer can go on behind what is there`() {
+    @Test func `a writer can append to existing text`() {
         var memory = latin1("abcdef")
         memory.withUnsafeMutableBytes { raw in
             var writer = HeadWriter(raw, after: 2)

@@ -39,7 +39,7 @@ struct LineRepairTests {
             ("A : b\r\n c\r\nD\t:\r\n", "A:  b   c\r\nD: \r\n", ["b   c", ""]),
             ("A : b:c : d\r\n", "A:  b:c : d\r\n", ["b:c : d"]),
         ] as [(String, String, [String])])
-    func `folding becomes spaces, and the space before a colon goes behind it`(
+    func `folding becomes spaces, and the space before a colon is moved after it`(
         fields: String, lines: String, values: [String]
     ) throws {
         let mended = try forwarded(fields)

@@ -192,7 +192,7 @@ struct FlightTests {
         ([], [9], [], true), ([1], [9], [1], true), ([1], [9], [], false), ([1], [9], [2], false),
     ]
 
-    @Test func `goes on with a session only where the client offered it`() throws {
+    @Test func `resumes a session only where the client offered it`() throws {
         for (session, ticket, echo, goesOn) in Self.offers {
             let hello = try Wire.hello(
                 session: session, extensions: [Wire.name("a.test"), Wire.ext(35, ticket)])

@@ -70,7 +70,7 @@ struct HelloTests {
         }
     }
 
-    @Test func `every beginning of a ClientHello is one that goes on`() throws {
+    @Test func `a truncated ClientHello is refused`() throws {
         let body = Wire.clientHello(extensions: [Wire.name("a.test"), Wire.ext(43, [2, 3, 4])])
         for end in body.indices where body[..<end] != Wire.clientHello(extensions: nil)[...] {
             #expect(throws: TLSWireError.self, "\(end)") { try ClientHello(Array(body[..<end])) }

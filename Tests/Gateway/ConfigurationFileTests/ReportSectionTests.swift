@@ -46,7 +46,7 @@ struct ReportSectionTests {
         "https://a.example:99999/", "\"https://a.example/a b\"", "https://*.example.com/",
         "https://a.example/ä", "\"https://a.example/\\r\\nX: y\"",
     ])
-    func `is nothing else`(url: String) {
+    func `is refused in any other form`(url: String) {
         let found = errors(of: text(url))
         #expect(found.count == 1)
         #expect(

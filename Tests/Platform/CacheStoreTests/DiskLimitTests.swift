@@ -49,7 +49,7 @@ struct DiskLimitTests {
         store.close()
     }
 
-    @Test func `the least recently used entry goes first, and a load is a use`() throws {
+    @Test func `the least recently used entry is removed first, and a load is a use`() throws {
         var options = options(32 << 20)
         options.diskEntries = 10
         let store = CacheStore(options: options).ready()

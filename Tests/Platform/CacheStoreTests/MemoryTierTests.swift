@@ -56,7 +56,7 @@ struct MemoryTierTests {
         #expect(store.statistics().queueBytes == 0)
     }
 
-    @Test func `a memory file is closed when the last reader lets go of it`() throws {
+    @Test func `a memory file is closed when the last reader releases it`() throws {
         let store = CacheStore(options: .small())
         store.put("http://a/", body(40_000))
         var response = store.inMemory("http://a/").first
@@ -168,7 +168,7 @@ struct MemoryTierTests {
         #expect(store.inMemory("http://a/").isEmpty)
     }
 
-    @Test func `of too many variants the oldest that was not looked up goes`() throws {
+    @Test func `of too many variants the oldest that was not looked up is removed`() throws {
         var options = CacheStoreOptions.small()
         options.variantsPerKey = 3
         let store = CacheStore(options: options)

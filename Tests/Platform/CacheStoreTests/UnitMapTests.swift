@@ -16,7 +16,7 @@ struct UnitMapTests {
     }
 
     @Test(arguments: [1, 8, 33, 63, 64, 65, 512, 4096])
-    func `blocks of one size lie side by side until there is no room`(size: Int) {
+    func `blocks of one size are adjacent until there is no room`(size: Int) {
         var map = UnitMap()
         for index in 0..<UnitMap.units / size { #expect(map.take(size) == index * size) }
         #expect(map.take(size) == nil)

@@ -52,7 +52,7 @@ struct VariantTests {
         store.close()
     }
 
-    @Test func `beyond the limit the least recently used variant of a key goes`() {
+    @Test func `beyond the limit the least recently used variant of a key is removed`() {
         let store = open { $0.variantsPerKey = 4 }
         for number in 0..<1000 { store.put("http://a/", body(10), vary: vary("\(number)")) }
         store.put("http://b/", body(10))

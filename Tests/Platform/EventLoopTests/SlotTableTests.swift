@@ -63,7 +63,7 @@ struct SlotTableTests {
         #expect(table.count == 1)
     }
 
-    @Test func `removing lets the handler go`() {
+    @Test func `removing releases the handler`() {
         var table = SlotTable()
         weak var weakHandler: Recorder?
         let token: Token

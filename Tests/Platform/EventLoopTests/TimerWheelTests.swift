@@ -135,7 +135,7 @@ struct TimerWheelTests {
         #expect(wheel.advance(to: 1000).map(\.time) == [8, 20, 21, 300, 500])
     }
 
-    @Test func `time that goes back or stands still hands out nothing twice`() {
+    @Test func `time that goes back or does not advance fires nothing twice`() {
         var wheel = TimerWheel(now: 80)
         _ = wheel.add(token(1), at: 88)
         #expect(wheel.advance(to: 88).count == 1)

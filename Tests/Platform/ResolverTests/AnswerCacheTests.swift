@@ -66,7 +66,9 @@ struct AnswerCacheTests {
     }
 
     @Test
-    func `at the limit everything is kept; one past it the least recently used one goes`() throws {
+    func `at the limit everything is kept; beyond it the least recently used one is dropped`()
+        throws
+    {
         var cache = AnswerCache(maximumEntries: 3)
         for number: UInt32 in 0..<3 {
             cache.insert(

@@ -78,7 +78,7 @@ struct HappyEyeballsTests {
         #expect(order([a4, b4, a6, b6], options: options) == [a4, a6, b4, b6])
     }
 
-    @Test func `an address is tried once, however often it comes`() {
+    @Test func `an address is tried once, however often it is in the answers`() {
         #expect(order([Self.a4, Self.a4, Self.a6, Self.a4, Self.a6]) == [Self.a6, Self.a4])
     }
 

@@ -66,7 +66,9 @@ import Testing
     }
 
     @Test
-    func `as many names are remembered as may be; the least recently used one goes`() async throws {
+    func `a limited number of names is cached; the least recently used one is dropped`()
+        async throws
+    {
         let server = try DNSServer { $0.address(v4: "192.0.2.1", v6: "2001:db8::1") }
         let fixture = try ResolverFixture(servers: [server]) { $0.maximumEntries = 2 }
         for name in ["a.example", "b.example"] { _ = await fixture.resolve(name) }
@@ -174,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `a resolver that is let go with lookups pending cancels them`() async throws {
+    @Test func `a resolver that is released with lookups pending cancels them`() async throws {
         let server = try held()
         let inbox = Inbox<ResolveResult>()
         var fixture: ResolverFixture? = try ResolverFixture(servers: [server])

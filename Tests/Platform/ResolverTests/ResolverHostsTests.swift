@@ -38,7 +38,7 @@ import Testing
         #expect(await fixture.resolve("db.example").answer?.source == .dns)
     }
 
-    @Test func `a name that comes into the file replaces the remembered DNS answer`() async throws {
+    @Test func `a name that is added to the file replaces the cached DNS answer`() async throws {
         let server = try server()
         let fixture = try ResolverFixture(servers: [server])
         #expect(await fixture.resolve("www.example").answer?.source == .dns)

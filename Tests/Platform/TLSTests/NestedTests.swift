@@ -177,7 +177,7 @@ struct NestedTests {
         #expect(pair.outer.server.failure == nil)
     }
 
-    @Test func `ends well by its own end alone`() throws {
+    @Test func `ends normally only by its own end`() throws {
         let pair = try NestedPair()
         #expect(pair.handshake() == .complete)
         pair.write(Array("last".utf8))
@@ -229,7 +229,7 @@ struct NestedTests {
         #expect(all.bytes.count > 4)
     }
 
-    @Test func `goes, and the outer one with it`() throws {
+    @Test func `is released, and the outer one with it`() throws {
         weak var inner: TLSServerConnection?
         weak var outer: TLSServerConnection?
         do {

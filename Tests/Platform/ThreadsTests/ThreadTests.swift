@@ -44,7 +44,7 @@ struct ThreadTests {
         #expect(found == shown + "\n")
     }
 
-    @Test func `a thread that stands back does so alone: the others keep their priority`() throws {
+    @Test func `a thread that lowers its priority leaves that of the others`() throws {
         func own() -> Int32 { getpriority(Int32(PRIO_PROCESS.rawValue), 0) }
         let before = own()
         let found = try onThread(niceness: 3) { getpriority(Int32(PRIO_PROCESS.rawValue), 0) }

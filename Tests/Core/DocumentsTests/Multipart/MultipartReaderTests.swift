@@ -201,7 +201,7 @@ struct MultipartReaderTests {
         #expect(reason(two, MultipartLimits(parts: 1)) == .tooManyValues(maximum: 1))
     }
 
-    @Test func `a reader that has refused a body goes on refusing it`() throws {
+    @Test func `a reader that has refused a body keeps refusing it`() throws {
         var reader = try MultipartReader(boundary: "b")
         var log = MultipartLog()
         let expected = DocumentError(

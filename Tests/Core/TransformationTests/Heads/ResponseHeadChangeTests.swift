@@ -71,7 +71,7 @@ struct ResponseHeadChangeTests {
             "Signature: s=:a:", "Signature-Input: s=()", "Accept-Ranges: bytes",
             "Transfer-Encoding: chunked", "Trailer: X", "accept-ranges:",
         ])
-    func `what is true of the origin's bytes only goes`(line: String) throws {
+    func `what describes only the origin's bytes is removed`(line: String) throws {
         #expect(
             try head(["HTTP/1.1 200 OK", "A: 1", line, "B: 2"])
                 == ["HTTP/1.1 200 OK", "A: 1", "B: 2", "Content-Length: 7"])
@@ -86,7 +86,7 @@ struct ResponseHeadChangeTests {
             (["ETag: \"a\"", "ETag: \"a\""], .identity, []), (["ETag: \"a"], .identity, []),
             (["ETag: \"a,b\u{FF}\""], .identity, ["ETag: \"a,b\u{FF}-00c0ffee\""]), ([], .gzip, []),
         ] as [([String], ContentCoding, [String])])
-    func `the entity tag is that of the change and its coding, or goes`(
+    func `the entity tag is that of the change and its coding, or is removed`(
         fields: [String], coding: ContentCoding, expected: [String]
     ) throws {
         let new = try head(["HTTP/1.1 200 OK"] + fields) {

@@ -49,14 +49,14 @@ def gzip_bomb() -> bytes:
     return gzip.compress(b" " * 200_000_000, 6)
 
 
-# A legacy client in front of a JSON API
+# A legacy client of a JSON API
 
 
 def legacy(gateway, dns, port: int) -> tuple[Gateway, list[str]]:
     """A gateway on the configuration that the page of examples prints, and the command that it prints
     with it, for a server at a port of loopback."""
     configuration, command = [block.text for block in blocks(PAGES["Examples"])
-                              if block.heading == "A legacy client in front of a JSON API"]
+                              if block.heading == "A legacy client of a JSON API"]
     assert len(configuration.splitlines()) <= 10
     dns.set("api.example.com", "127.0.0.1")
     running = gateway(yaml.safe_load(configuration))

@@ -96,8 +96,8 @@ struct DatabaseFiles {
         return target
     }
 
-    /// Removes the log's index that earlier releases kept in a file. The database is open, so
-    /// nobody else is using it.
+    /// Removes the write-ahead log's index that an earlier version of the program may have left in
+    /// a file. The database is open, so nobody else is using it.
     func removeSharedMemory() { unlink(database + "-shm") }
 
     /// Removes the database and its other files. Returns `false` if it is still there.

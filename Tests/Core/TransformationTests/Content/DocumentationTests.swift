@@ -101,7 +101,7 @@ struct DocumentationTests {
 
     @Test func `names tests that there are`() throws {
         var named = 0
-        let rows = try section("AFNetworking's rules in routes").split(separator: "\n")
+        let rows = try section("AFNetworking's rules in the gateway").split(separator: "\n")
         for row in rows where row.hasPrefix("| ") {
             var suite = ""
             let cell = row.components(separatedBy: " | ").last ?? ""

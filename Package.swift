@@ -5,25 +5,17 @@ import PackageDescription
 /// class properties is checked at run time where the tests run, in debug builds; a release build
 /// does without, for it is paid at every access on the hot path.
 ///
-/// The optimizer's object outliner stays off. For a function that is compiled in two modules, Swift
-/// 6.3.1 makes the function's array literals into constants of the same names in both, numbered in
-/// an order of its own in each; the linker keeps one, and the other module's code then reads
-/// another literal's elements (mended in swiftlang/swift#88178). It costs no instructions here.
+/// The optimizer's object outliner stays off. For a function that is compiled in two modules, as
+/// what is inlined across modules may be, Swift 6.3.1 makes the function's array literals into
+/// constants of the same names in both, numbered in an order of its own in each; the linker keeps
+/// one, and the other module's code then reads another literal's elements (mended in
+/// swiftlang/swift#88178). It costs no instructions here.
 let strict: [SwiftSetting] = [
     .swiftLanguageMode(.v6), .treatAllWarnings(as: .error),
     .unsafeFlags(
         ["-enforce-exclusivity=unchecked", "-Xllvm", "-sil-disable-pass=object-outliner"],
         .when(configuration: .release)),
 ]
-
-/// For the targets whose small functions are called for every message from other targets: by itself
-/// the compiler does not inline what has access level `package` across targets. A request that is
-/// passed on takes 17 % fewer instructions so.
-let inlined: [SwiftSetting] =
-    strict + [
-        .unsafeFlags(
-            ["-Xllvm", "-sil-cross-module-serialize-all"], .when(configuration: .release))
-    ]
 
 /// What each folder of `Sources` may import besides the standard library and `Synchronization`:
 /// modules of this package that stand above it, and products of others. A folder is a module, or one
@@ -231,12 +223,6 @@ let products: [String: Target.Dependency] = [
 /// Of the imports, what the toolchain provides.
 let toolchain: Set<String> = ["FoundationEssentials"]
 
-/// Modules with functions that are called for every message from other modules (see `inlined`).
-let hot: Set<String> = [
-    "HTTPCore", "CachePolicy", "Documents",
-    "PinfoldMetrics", "Clocks", "Locking", "EventLoop", "CacheStore", "PinfoldEngine",
-]
-
 /// The targets of a table: one for each module, `Base/Layer/Module`.
 func targets(
     in base: String, _ imports: KeyValuePairs<String, Set<String>>,
@@ -301,7 +287,7 @@ let package = Package(
     ],
     targets: libraries
         + targets(in: "Sources", imports) { name, dependencies, path in
-            var settings = hot.contains(name) ? inlined : strict
+            var settings = strict
             if name == "HTTPCore" { settings.append(.enableExperimentalFeature("Lifetimes")) }
             return name == "pinfold"
                 ? .executableTarget(

@@ -19,9 +19,9 @@ public final class CachedResponse: @unchecked Sendable {
     public let policy: UInt64
     public let body: CachedBody
 
-    private let block: BlockMemory
-    private let keyCount: Int
-    private let headCount: Int
+    @usableFromInline let block: BlockMemory
+    @usableFromInline let keyCount: Int
+    @usableFromInline let headCount: Int
     private let contiguousCount: Int
 
     /// The entry on disk. Set at most once, under the lock of its key's shard, which readers hold
@@ -85,7 +85,7 @@ public final class CachedResponse: @unchecked Sendable {
     }
 
     /// The stored head, valid while this object lives.
-    public var head: UnsafeRawBufferPointer {
+    @inlinable public var head: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: block.base + keyCount, count: headCount)
     }
 

@@ -6,13 +6,13 @@ import CLinux
 public enum Clock {
     /// Milliseconds since an arbitrary start; never goes back.
     @Sendable
-    public static func monotonicMilliseconds() -> Int64 {
+    @inlinable public static func monotonicMilliseconds() -> Int64 {
         let time = read(CLOCK_MONOTONIC)
         return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
     }
 
     /// Microseconds since an arbitrary start; never goes back.
-    public static func monotonicMicroseconds() -> Int64 {
+    @inlinable public static func monotonicMicroseconds() -> Int64 {
         let time = read(CLOCK_MONOTONIC)
         return Int64(time.tv_sec) * 1_000_000 + Int64(time.tv_nsec) / 1000
     }
@@ -47,7 +47,7 @@ public enum Clock {
     }
 
     /// Every kernel has the clocks used here; a failed read must not be mistaken for a time.
-    private static func read(_ clock: clockid_t) -> timespec {
+    @inlinable static func read(_ clock: clockid_t) -> timespec {
         var time = timespec()
         let code = clock_gettime(clock, &time)
         precondition(code == 0, "clock_gettime")

@@ -8,11 +8,11 @@ public final class Buffer {
     public let memory: UnsafeMutableRawBufferPointer
     /// The pool that the memory returns to. It never changes, so that no reference counting is
     /// needed each time a buffer is taken and returned.
-    private let pool: BufferPool
+    @usableFromInline let pool: BufferPool
     /// Whether it is in the pool, or has already left it for good.
-    fileprivate final var isFree = false
+    @usableFromInline final var isFree = false
     /// The next free buffer; the list owns a reference to it.
-    fileprivate final var next: Unmanaged<Buffer>?
+    @usableFromInline final var next: Unmanaged<Buffer>?
     /// Offset of the first byte not yet consumed.
     public final var start = 0
     /// Offset just past the last byte written.
@@ -28,7 +28,7 @@ public final class Buffer {
     /// Gives up a reference. If it was the last one, the pool keeps the object as it is, which
     /// costs a fraction of creating another around the same memory.
     @inline(__always)
-    public static func release(_ reference: inout Buffer?) {
+    @inlinable public static func release(_ reference: inout Buffer?) {
         guard reference != nil else { return }
         if isKnownUniquelyReferenced(&reference), let buffer = reference.take() {
             giveBack(Unmanaged.passRetained(buffer))
@@ -40,7 +40,7 @@ public final class Buffer {
     /// Offers a buffer's last reference to its pool. If the pool does not keep it, it is freed
     /// here, outside the pool, which may be freed with it.
     @inline(__always)
-    fileprivate static func giveBack(_ buffer: Unmanaged<Buffer>) {
+    @inlinable static func giveBack(_ buffer: Unmanaged<Buffer>) {
         let isKept = buffer._withUnsafeGuaranteedRef { $0.pool.keep($0, buffer) }
         if !isKept { buffer.release() }
     }
@@ -50,7 +50,7 @@ public final class Buffer {
     public var isEmpty: Bool { start == end }
 
     /// The bytes written and not yet consumed.
-    public var readable: UnsafeRawBufferPointer {
+    @inlinable public var readable: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: memory[start..<end])
     }
 
@@ -60,7 +60,7 @@ public final class Buffer {
     }
 
     /// The free space after them.
-    public var writable: UnsafeMutableRawBufferPointer {
+    @inlinable public var writable: UnsafeMutableRawBufferPointer {
         UnsafeMutableRawBufferPointer(rebasing: memory[end...])
     }
 
@@ -99,10 +99,11 @@ public final class BufferPool {
     /// For long bodies: fewer, larger transfers.
     public static let largeBytes = 128 * 1024
 
-    private var small: FreeList
-    private var large: FreeList
+    @usableFromInline var small: FreeList
+    @usableFromInline var large: FreeList
     /// Buffers handed out and not yet returned.
-    public private(set) var outstanding = 0
+    public var outstanding: Int { handedOut }
+    @usableFromInline var handedOut = 0
 
     public init(keptBuffers: Int = 64) {
         small = FreeList(limit: keptBuffers)
@@ -119,21 +120,21 @@ public final class BufferPool {
     public var free: (small: Int, large: Int) { (small.count, large.count) }
 
     /// An empty buffer of `smallBytes`.
-    public func takeSmall() -> Buffer { handOut(small.take() ?? make(Self.smallBytes)) }
+    @inlinable public func takeSmall() -> Buffer { handOut(small.take() ?? make(Self.smallBytes)) }
 
     /// An empty buffer of `largeBytes`.
-    public func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
+    @inlinable public func takeLarge() -> Buffer { handOut(large.take() ?? make(Self.largeBytes)) }
 
     /// An empty buffer of `smallBytes`, or of `largeBytes` if that is too small, or of another size
     /// if that is too small as well.
     @inline(__always)
-    public func take(atLeast bytes: Int) -> Buffer {
+    @inlinable public func take(atLeast bytes: Int) -> Buffer {
         if bytes <= Self.smallBytes { return takeSmall() }
         return bytes <= Self.largeBytes ? takeLarge() : take(bytes: bytes)
     }
 
     /// An empty buffer of another size, which is not kept afterwards.
-    public func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
+    @inlinable public func take(bytes: Int) -> Buffer { handOut(make(bytes)) }
 
     /// A new buffer that holds these bytes.
     public func holding(_ bytes: [UInt8]) -> Buffer {
@@ -175,13 +176,13 @@ public final class BufferPool {
     }
 
     @inline(__always)
-    private func handOut(_ buffer: consuming Buffer) -> Buffer {
-        outstanding += 1
+    @inlinable func handOut(_ buffer: consuming Buffer) -> Buffer {
+        handedOut += 1
         buffer.isFree = false
         return buffer
     }
 
-    private func make(_ bytes: Int) -> Buffer {
+    @usableFromInline func make(_ bytes: Int) -> Buffer {
         Buffer(memory: Self.allocate(bytes), pool: self)
     }
 
@@ -191,8 +192,8 @@ public final class BufferPool {
 
     /// Takes back a buffer to which `reference` is the only remaining reference.
     /// - Returns: whether it took over the reference as well.
-    fileprivate func keep(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
-        outstanding -= 1
+    @inlinable func keep(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
+        handedOut -= 1
         buffer.isFree = true
         buffer.clear()
         switch buffer.capacity {
@@ -231,10 +232,10 @@ public final class DetachedBytes: Sendable {
 /// Free buffers of one size, linked through themselves. The last one returned goes out first, while
 /// its memory is still in the processor's cache. The list's single reference to a buffer moves with
 /// it, so that no reference counting is needed.
-private struct FreeList {
-    private var limit: Int
-    private(set) var count = 0
-    private var first: Unmanaged<Buffer>?
+@usableFromInline struct FreeList {
+    @usableFromInline var limit: Int
+    @usableFromInline var count = 0
+    @usableFromInline var first: Unmanaged<Buffer>?
 
     init(limit: Int) { self.limit = limit }
 
@@ -243,7 +244,7 @@ private struct FreeList {
         while count > 0 { _ = take() }
     }
 
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func take() -> Buffer? {
         guard let buffer = first?.takeRetainedValue() else { return nil }
         first = buffer.next
@@ -252,7 +253,7 @@ private struct FreeList {
     }
 
     /// Keeps a buffer, and the reference to it, if there is space.
-    @inline(__always)
+    @inlinable @inline(__always)
     mutating func add(_ buffer: Buffer, _ reference: Unmanaged<Buffer>) -> Bool {
         guard count < limit else { return false }
         buffer.next = first

@@ -7,11 +7,11 @@ open class EventHandler {
     /// The registration, `.none` outside a loop.
     public internal(set) final var token = Token.none
     /// When `deadlineReached` is due, in the loop's milliseconds; `.max` if never.
-    public internal(set) final var deadline = Int64.max
+    public final var deadline = Int64.max
     /// The time of the wheel entry that will check `deadline`; `.max` if there is no entry.
-    final var wheelEntry = Int64.max
+    @usableFromInline final var wheelEntry = Int64.max
     /// See `EventLoop.setQuiet`.
-    final var isQuiet = false
+    @usableFromInline final var isQuiet = false
     /// See `EventLoop.requeue`.
     final var isQueued = false
 

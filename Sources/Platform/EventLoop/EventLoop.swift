@@ -14,7 +14,7 @@ public final class EventLoop {
     private var runQueue = ContiguousArray<Token>()
     /// Kept for its storage.
     private var servedQueue = ContiguousArray<Token>()
-    private var clock: LoopClock
+    @usableFromInline var clock: LoopClock
     /// The source of the time.
     public let time: TimeSource
     /// Called at the end of each turn.
@@ -23,7 +23,7 @@ public final class EventLoop {
     /// Capacity of the run queue that is kept while it is empty.
     private static let keptQueue = 256
     /// Registered handlers that expect no events.
-    private var quietHandlers = 0
+    @usableFromInline var quietHandlers = 0
     /// The number of turns so far: tells whether something happened in the current one.
     public private(set) final var turnNumber: UInt64 = 0
     /// Whether more descriptors may be ready than this turn was given.
@@ -43,7 +43,7 @@ public final class EventLoop {
     public private(set) final var now: Int64
     /// Milliseconds of the monotonic clock when `now` was read: for whatever ages even while the
     /// process does not run.
-    public final var monotonicNow: Int64 { clock.monotonic }
+    @inlinable public final var monotonicNow: Int64 { clock.monotonic }
     public let buffers = BufferPool()
 
     /// - Parameter eventsPerTurn: the maximum number of descriptors whose events one turn handles.
@@ -93,7 +93,7 @@ public final class EventLoop {
     /// there is delivered before all other events of its turn, so that none of those finds a
     /// handler that still looks idle.
     @inline(__always)
-    public func setQuiet(_ handler: EventHandler, _ isQuiet: Bool) {
+    @inlinable public func setQuiet(_ handler: EventHandler, _ isQuiet: Bool) {
         guard handler.isQuiet != isQuiet else { return }
         handler.isQuiet = isQuiet
         quietHandlers += isQuiet ? 1 : -1
@@ -101,7 +101,7 @@ public final class EventLoop {
 
     /// Sets when `handler.deadlineReached` is called: `milliseconds` from now, or never if `nil`.
     @inline(__always)
-    public func setDeadline(_ handler: EventHandler, after milliseconds: Int64?) {
+    @inlinable public func setDeadline(_ handler: EventHandler, after milliseconds: Int64?) {
         guard let milliseconds else {
             handler.deadline = .max
             return
@@ -111,7 +111,7 @@ public final class EventLoop {
         if time < handler.wheelEntry { schedule(handler, at: time) }
     }
 
-    private func schedule(_ handler: EventHandler, at time: Int64) {
+    @usableFromInline func schedule(_ handler: EventHandler, at time: Int64) {
         handler.wheelEntry = wheel.add(handler.token, at: time)
     }
 

@@ -9,39 +9,41 @@ public struct Token: Equatable, Sendable, Hashable {
         raw = UInt64(generation) << 32 | UInt64(UInt32(truncatingIfNeeded: slot))
     }
 
-    init(raw: UInt64) { self.raw = raw }
+    @inlinable init(raw: UInt64) { self.raw = raw }
 
     var slot: Int { Int(UInt32(truncatingIfNeeded: raw)) }
     var generation: UInt32 { UInt32(truncatingIfNeeded: raw >> 32) }
 
     /// Matches no handler.
-    public static let none = Token(raw: .max)
+    @inlinable public static var none: Token { Token(raw: .max) }
 }
 
 /// What a descriptor became ready for.
 public struct Readiness: OptionSet, Sendable {
     public let rawValue: UInt32
-    public init(rawValue: UInt32) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    public static let readable = Readiness(rawValue: EPOLLIN.rawValue)
-    public static let writable = Readiness(rawValue: EPOLLOUT.rawValue)
+    @inlinable public static var readable: Readiness { Readiness(rawValue: EPOLLIN.rawValue) }
+    @inlinable public static var writable: Readiness { Readiness(rawValue: EPOLLOUT.rawValue) }
     /// The peer has finished sending; earlier data may still be unread.
-    public static let peerFinished = Readiness(rawValue: EPOLLRDHUP.rawValue)
+    @inlinable public static var peerFinished: Readiness {
+        Readiness(rawValue: EPOLLRDHUP.rawValue)
+    }
     /// Both directions are over.
-    public static let hungUp = Readiness(rawValue: EPOLLHUP.rawValue)
-    public static let failed = Readiness(rawValue: EPOLLERR.rawValue)
+    @inlinable public static var hungUp: Readiness { Readiness(rawValue: EPOLLHUP.rawValue) }
+    @inlinable public static var failed: Readiness { Readiness(rawValue: EPOLLERR.rawValue) }
     /// Something out of the ordinary: an event of the kernel's own files, or urgent data.
-    public static let urgent = Readiness(rawValue: EPOLLPRI.rawValue)
+    @inlinable public static var urgent: Readiness { Readiness(rawValue: EPOLLPRI.rawValue) }
 
     /// Reading will return bytes, the end of the stream, or the error.
     @inline(__always)
-    public var mayRead: Bool {
+    @inlinable public var mayRead: Bool {
         !isDisjoint(with: [.readable, .peerFinished, .hungUp, .failed])
     }
 
     /// Writing will accept bytes or return the error.
     @inline(__always)
-    public var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
+    @inlinable public var mayWrite: Bool { !isDisjoint(with: [.writable, .hungUp, .failed]) }
 }
 
 /// How a registration reports.

@@ -123,8 +123,7 @@ public enum Sockets {
     }
 
     /// A listening socket that several workers may open on the same address (SO_REUSEPORT).
-    public static func listen(on endpoint: Endpoint, backlog: Int32 = 4096) throws(Errno) -> Int32
-    {
+    public static func listen(on endpoint: Endpoint, backlog: Int32 = 4096) throws(Errno) -> Int32 {
         let fd = socket(family(endpoint), stream | flags, 0)
         guard fd >= 0 else { throw Errno.last }
         sendUnpaced(fd, toOrFrom: endpoint)

@@ -4,7 +4,9 @@ import CLinux
 public enum Transfers {
     /// Reads once into `memory`, which must not be empty.
     @inline(__always)
-    public static func read(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer) -> IOResult {
+    @inlinable public static func read(_ fd: Int32, into memory: UnsafeMutableRawBufferPointer)
+        -> IOResult
+    {
         while true {
             let count = socket_receive(fd, memory.baseAddress, memory.count)
             if count > 0 { return .bytes(count) }

@@ -6,10 +6,10 @@ import HTTPCore
 /// (cache poisoning).
 public struct BypassFields: Sendable, Equatable {
     /// The names that have a ``FieldID``.
-    private var known = FieldIDSet()
+    @usableFromInline var known = FieldIDSet()
     /// All names, in lower case.
     private let names: [[UInt8]]
-    private var sketch = FieldNameSketch()
+    @usableFromInline var sketch = FieldNameSketch()
 
     /// - Parameters:
     ///   - names: in lower case.
@@ -37,14 +37,14 @@ public struct BypassFields: Sendable, Equatable {
     /// Whether a request has one of the fields and so bypasses the cache. Two operations for a
     /// request that has none.
     @inline(__always)
-    public func occur(in fields: FieldSection, of head: Span<UInt8>) -> Bool {
+    @inlinable public func occur(in fields: FieldSection, of head: Span<UInt8>) -> Bool {
         guard fields.present.intersects(known) || fields.unknownNames.intersects(sketch) else {
             return false
         }
         return search(fields, head)
     }
 
-    private func search(_ fields: FieldSection, _ head: Span<UInt8>) -> Bool {
+    @usableFromInline func search(_ fields: FieldSection, _ head: Span<UInt8>) -> Bool {
         for index in 0..<fields.endIndex {
             let field = fields[index]
             // Fields nominated by Connection end here: the origin never sees them.

@@ -3,7 +3,7 @@ import HTTPCore
 extension FieldIDSet {
     /// The request fields that can change the decision about a fresh stored response. A request
     /// with none of them takes the fast path.
-    static let consultedByCache = FieldIDSet([
+    @usableFromInline static let consultedByCache = FieldIDSet([
         .cacheControl, .pragma, .authorization, .ifMatch, .ifNoneMatch, .ifModifiedSince,
         .ifUnmodifiedSince, .range,
     ])
@@ -15,7 +15,7 @@ extension CacheDecision {
     /// Such a request is forwarded, and its response is not stored (`StoreDecision` gives the same
     /// reason). Only the request itself is examined; `bypass` and `keyTooLong` are determined by
     /// the caller.
-    public static func reasonAgainstLookup(
+    @inlinable public static func reasonAgainstLookup(
         of request: borrowing RequestHead
     ) -> ForwardReason? {
         switch request.method {
@@ -30,7 +30,7 @@ extension CacheDecision {
     ///
     /// - Parameter reason: `uriMiss`; `varyMiss` if something is stored for the URI but no
     ///   `VaryKey` matches; or a reason against lookup.
-    public static func missing(
+    @inlinable public static func missing(
         _ reason: ForwardReason, for request: borrowing RequestHead, in requestBytes: Span<UInt8>
     ) -> CacheDecision {
         guard request.fields.contains(.cacheControl) else { return .forward(reason) }
@@ -50,7 +50,7 @@ extension CacheDecision {
     ///   - method: the request's method.
     ///   - present: the fields that it has.
     ///   - reason: why it would be forwarded.
-    public static func mayCollapse(
+    @inlinable public static func mayCollapse(
         _ method: Method, with present: FieldIDSet, _ reason: ForwardReason
     ) -> Bool {
         switch reason {
@@ -83,7 +83,7 @@ extension CacheDecision {
     /// whose user knows what this means, and never for an intermediary's. Evaluated only where it
     /// matters.
     @inline(__always)
-    public static func decide(
+    @inlinable public static func decide(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: @autoclosure () -> PolicyOptions,
         acceptsAnyStored: @autoclosure () -> Bool = false
@@ -102,7 +102,7 @@ extension CacheDecision {
     }
 
     @inline(never)
-    static func decideInFull(
+    @usableFromInline static func decideInFull(
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>, stored: StoredMetadata,
         storedHead: Span<UInt8>, now: Int64, options: PolicyOptions, acceptsAnyStored: Bool
     ) -> CacheDecision {
@@ -141,7 +141,7 @@ extension CacheDecision {
     ///
     /// - Parameter request: the client's request as a GET, without the fields of
     ///   `clientPreferences`: it asks for what is stored, not for what this client is missing.
-    public static func inBackground(
+    @inlinable public static func inBackground(
         _ stored: StoredMetadata, storedHead: Span<UInt8>, for request: borrowing RequestHead,
         in requestBytes: Span<UInt8>
     ) -> CacheDecision {

@@ -30,7 +30,7 @@ public struct CacheKey: Sendable, Hashable {
     }
 
     /// Creates an owning copy of a view.
-    public init(_ view: CacheKeyView) {
+    @inlinable public init(_ view: CacheKeyView) {
         bytes = [UInt8](view.bytes)
         hash = view.hash
     }
@@ -42,7 +42,7 @@ public struct CacheKey: Sendable, Hashable {
     }
 
     /// Calls `body` with a view of this key, valid during the call.
-    public func withView<R>(_ body: (CacheKeyView) -> R) -> R {
+    @inlinable public func withView<R>(_ body: (CacheKeyView) -> R) -> R {
         bytes.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
     }
 
@@ -172,7 +172,7 @@ private struct KeyWriter {
 
 extension Span where Element == UInt8 {
     /// Whether the buffer contains the byte.
-    func contains(_ byte: UInt8) -> Bool {
+    @usableFromInline func contains(_ byte: UInt8) -> Bool {
         for index in indices where self[index] == byte { return true }
         return false
     }

@@ -127,7 +127,6 @@ public struct CacheKeyStart: Sendable {
     ///   - path: if empty or starting with `?`, the path is `/`.
     ///   - memory: `CacheKey.maximumBytes` bytes.
     /// - Returns: `nil` if the key would be too long.
-    @inline(__always)
     public func key(
         path: Span<UInt8>, into memory: UnsafeMutableRawBufferPointer
     ) -> CacheKeyView? {

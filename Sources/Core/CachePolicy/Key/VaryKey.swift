@@ -30,7 +30,7 @@ public struct VaryKey: Sendable, Hashable {
     }
 
     /// Whether every request matches.
-    public var isEmpty: Bool { bytes.isEmpty }
+    @inlinable public var isEmpty: Bool { bytes.isEmpty }
 
     /// Whether every nominated field has the same normalized value in this request as in the one
     /// that the stored response answered; a field that was absent there must be absent here.

@@ -51,7 +51,7 @@ public enum CacheStatus: Sendable, Equatable {
     /// Appends the field line with its CRLF, for example `Cache-Status: pinfold; hit; ttl=57`. Does
     /// not allocate: every response has this field, and a general serializer of structured fields,
     /// like the one that writes `Proxy-Status`, would first create a map and a string.
-    public func append(to writer: inout HeadWriter) {
+    @inlinable public func append(to writer: inout HeadWriter) {
         switch self {
         case .hit(let timeToLive, let stale):
             return Self.append(timeToLive, stale, to: &writer)
@@ -65,12 +65,13 @@ public enum CacheStatus: Sendable, Equatable {
     }
 
     /// Appends the field line of a hit.
-    @inline(__always)
+    @inlinable @inline(__always)
     public static func append(_ hit: CacheHit, to writer: inout HeadWriter) {
         append(hit.timeToLive, hit.stale, to: &writer)
     }
 
-    private static func append(
+    @inlinable @inline(__always)
+    static func append(
         _ timeToLive: Int64, _ stale: StaleUse?, to writer: inout HeadWriter
     ) {
         writer.append("Cache-Status: pinfold; hit; ttl=")
@@ -83,7 +84,8 @@ public enum CacheStatus: Sendable, Equatable {
         writer.appendLineEnd()
     }
 
-    private static func append(_ forwarded: Forwarded, to writer: inout HeadWriter) {
+    @inlinable @inline(__always)
+    static func append(_ forwarded: Forwarded, to writer: inout HeadWriter) {
         writer.append("Cache-Status: pinfold; fwd=")
         writer.append(forwarded.reason.cacheStatus)
         if let status = forwarded.status {
@@ -104,7 +106,7 @@ public enum CacheStatus: Sendable, Equatable {
 
 extension ForwardReason {
     /// Whether the `fwd` value is less specific than the reason.
-    var needsDetail: Bool {
+    @inlinable var needsDetail: Bool {
         switch self {
         case .uriMiss, .varyMiss, .method, .bypass, .stale: false
         case .policy, .bypassField, .requestContent, .keyTooLong, .upgrade, .requestNoCache,

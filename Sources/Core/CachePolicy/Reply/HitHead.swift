@@ -14,7 +14,7 @@ public enum HitHead {
 
     /// The status of the response, and the phrase if the stored one is used; `nil` for the standard
     /// phrase.
-    public static func status(
+    @inlinable public static func status(
         of hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>
     ) -> (code: UInt16, phrase: ByteRange?) {
         switch hit.form {
@@ -40,7 +40,7 @@ public enum HitHead {
     ///   - writer: must have room for the stored head and `maximumAddedBytes`; if it overflows, the
     /// head is unusable.
     @inline(__always)
-    public static func appendFields(
+    @inlinable public static func appendFields(
         _ hit: CacheHit, stored: StoredMetadata, storedHead: Span<UInt8>,
         cacheStatus: CacheStatus? = nil, to writer: inout HeadWriter
     ) {
@@ -68,7 +68,7 @@ public enum HitHead {
 
     /// The fields of a form that does not send the whole stored response.
     @inline(never)
-    private static func appendPart(
+    @usableFromInline static func appendPart(
         _ form: HitForm, _ storedHead: Span<UInt8>, _ writer: inout HeadWriter
     ) {
         switch form {
@@ -94,7 +94,7 @@ public enum HitHead {
     }
 
     /// Whether a response with this status has content, and so a length (RFC 9110 §8.6).
-    private static func allowsContent(_ status: UInt16) -> Bool { status != 204 }
+    @inlinable static func allowsContent(_ status: UInt16) -> Bool { status != 204 }
 
     private static func append(
         _ storedHead: Span<UInt8>, to writer: inout HeadWriter, where isKept: (FieldID) -> Bool

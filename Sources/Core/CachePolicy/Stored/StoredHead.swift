@@ -66,11 +66,11 @@ public enum StoredHead {
     }
 
     /// Where the reason phrase begins: after `HTTP/1.1 200 `.
-    private static let phraseStart = 13
+    @usableFromInline static let phraseStart = 13
 
     /// Whether a stored head begins as most do: `200 OK` and CRLF after the version.
-    @inline(__always)
-    private static func isUsual(_ head: Span<UInt8>) -> Bool {
+    @inlinable @inline(__always)
+    static func isUsual(_ head: Span<UInt8>) -> Bool {
         guard head.count >= usualBytes else { return false }
         return head.withUnsafeBytes {
             UInt64(littleEndian: $0.loadUnaligned(fromByteOffset: 9, as: UInt64.self))
@@ -78,9 +78,10 @@ public enum StoredHead {
         }
     }
 
-    private static let usualBytes = 17
+    @usableFromInline static let usualBytes = 17
 
     /// The reason phrase of a stored head; `nil` if it is known to be the standard one.
+    @inlinable @inline(__always)
     static func phrase(in head: Span<UInt8>) -> ByteRange? {
         if isUsual(head) { return nil }
         let end = statusLineBytes(of: head) - 2
@@ -88,6 +89,7 @@ public enum StoredHead {
     }
 
     /// The length of a stored head's status line in bytes.
+    @inlinable @inline(__always)
     static func statusLineBytes(of head: Span<UInt8>) -> Int {
         if isUsual(head) { return usualBytes }
         var index = phraseStart

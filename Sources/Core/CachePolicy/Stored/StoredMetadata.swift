@@ -31,25 +31,25 @@ public struct StoredFlags: OptionSet, Sendable {
     /// One bit for each flag.
     public let rawValue: UInt16
     /// Creates a set from its bits.
-    public init(rawValue: UInt16) { self.rawValue = rawValue }
+    @inlinable public init(rawValue: UInt16) { self.rawValue = rawValue }
 
     /// `no-cache`, in the plain or the qualified form: never used without successful validation.
-    public static let noCache = StoredFlags(rawValue: 1 << 0)
+    @inlinable public static var noCache: StoredFlags { StoredFlags(rawValue: 1 << 0) }
     /// `must-revalidate`, `proxy-revalidate` or `s-maxage`: never used stale.
-    public static let neverStale = StoredFlags(rawValue: 1 << 1)
+    @inlinable public static var neverStale: StoredFlags { StoredFlags(rawValue: 1 << 1) }
     /// `public`, `s-maxage` or `must-revalidate`, or the cache is private: may answer requests with
     /// Authorization.
-    public static let sharedWithAuthorized = StoredFlags(rawValue: 1 << 2)
+    @inlinable public static var sharedWithAuthorized: StoredFlags { StoredFlags(rawValue: 1 << 2) }
     /// `immutable` (RFC 8246).
-    public static let immutable = StoredFlags(rawValue: 1 << 3)
+    @inlinable public static var immutable: StoredFlags { StoredFlags(rawValue: 1 << 3) }
     /// The entity tag is weak.
-    public static let weakEntityTag = StoredFlags(rawValue: 1 << 4)
+    @inlinable public static var weakEntityTag: StoredFlags { StoredFlags(rawValue: 1 << 4) }
     /// Last-Modified is a strong validator here (RFC 9110 §8.8.2.2).
-    public static let strongLastModified = StoredFlags(rawValue: 1 << 5)
+    @inlinable public static var strongLastModified: StoredFlags { StoredFlags(rawValue: 1 << 5) }
     /// The stored head has a Content-Length field.
-    public static let hasContentLength = StoredFlags(rawValue: 1 << 6)
+    @inlinable public static var hasContentLength: StoredFlags { StoredFlags(rawValue: 1 << 6) }
     /// The stored head has a Vary field.
-    public static let hasVary = StoredFlags(rawValue: 1 << 7)
+    @inlinable public static var hasVary: StoredFlags { StoredFlags(rawValue: 1 << 7) }
 }
 
 /// Where a freshness lifetime comes from (RFC 9111 §4.2.1); the first that applies.

@@ -17,7 +17,7 @@ public struct ValidationRequest: Sendable, Equatable {
     /// own. Range and If-Range are forwarded as received.
     public static let replacedFields = FieldIDSet([.ifNoneMatch, .ifModifiedSince])
 
-    init(
+    @usableFromInline init(
         of stored: StoredMetadata, storedHead: Span<UInt8>, reason: ForwardReason,
         for request: borrowing RequestHead, in requestBytes: Span<UInt8>
     ) {

@@ -3,7 +3,7 @@ extension ResponseHead {
     /// long pauses are normal.
     /// - Parameter bytes: the head.
     @inline(__always)
-    public func isEventStream(in bytes: Span<UInt8>) -> Bool {
+    @inlinable public func isEventStream(in bytes: Span<UInt8>) -> Bool {
         switch framing {
         case .none, .length: false
         case .chunked, .untilClose: contentIsEventStream(bytes)
@@ -11,7 +11,7 @@ extension ResponseHead {
     }
 
     @inline(never)
-    private func contentIsEventStream(_ bytes: Span<UInt8>) -> Bool {
+    @usableFromInline func contentIsEventStream(_ bytes: Span<UInt8>) -> Bool {
         guard let field = fields.only(.contentType) else { return false }
         let name: StaticString = "text/event-stream"
         let value = bytes.extracting(field.value.indices)

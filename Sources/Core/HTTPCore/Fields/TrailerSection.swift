@@ -4,18 +4,23 @@ public struct TrailerSection: Sendable {
     public let bytes: ContiguousArray<UInt8>
     /// The fields, over ``bytes``. Those in ``FieldIDSet/forbiddenInTrailers`` are not forwarded.
     public let fields: FieldSection
+
+    @usableFromInline init(bytes: ContiguousArray<UInt8>, fields: FieldSection) {
+        self.bytes = bytes
+        self.fields = fields
+    }
 }
 
 extension ChunkedDecoder {
     /// The trailer section of a complete body; `nil` if it has none.
-    public var trailerSection: TrailerSection? {
+    @inlinable public var trailerSection: TrailerSection? {
         trailerBytes.isEmpty ? nil : TrailerSection(bytes: trailerBytes, fields: trailers)
     }
 }
 
 extension HeadWriter {
     /// Appends the trailer fields that may be forwarded (RFC 9110 §6.5.1), one per line.
-    public mutating func appendForwardedFields(_ trailers: TrailerSection) {
+    @inlinable public mutating func appendForwardedFields(_ trailers: TrailerSection) {
         appendFields(
             trailers.fields, of: trailers.bytes.span, omitting: .forbiddenInTrailers,
             dropsNominated: false)
@@ -36,7 +41,7 @@ extension HeadWriter {
 
     /// Appends Via with the protocol version of the received message (RFC 9110 §7.6.3).
     @inline(__always)
-    public mutating func appendVia(received version: HTTPVersion) {
+    @inlinable public mutating func appendVia(received version: HTTPVersion) {
         append(version == .http11 ? "Via: 1.1 pinfold\r\n" : "Via: 1.0 pinfold\r\n")
     }
 }

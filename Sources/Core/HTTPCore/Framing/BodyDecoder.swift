@@ -14,11 +14,11 @@ public enum BodyStep: Sendable, Equatable {
 /// If the end of a body is known with its last byte of content, ``isComplete`` is true at once; the
 /// next call returns `end` without consuming anything.
 public struct BodyDecoder: Sendable {
-    private enum Mode: UInt8 {
+    @usableFromInline enum Mode: UInt8, Sendable {
         case length, chunked, untilClose, ended
     }
 
-    private var mode: Mode
+    @usableFromInline var mode: Mode
     /// An error that gathering found and has yet to throw.
     var failure: WireError?
     private var remaining: UInt64 = 0
@@ -45,7 +45,7 @@ public struct BodyDecoder: Sendable {
     }
 
     /// Whether the end was reached. True from the start for `none` and for a length of 0.
-    public var isComplete: Bool { mode == .ended }
+    @inlinable public var isComplete: Bool { mode == .ended }
 
     /// Whether the content is chunked and has not ended.
     var isChunked: Bool { mode == .chunked }

@@ -26,7 +26,7 @@ extension HeadWriter {
     /// Appends the field lines that are forwarded to the next hop: all except hop-by-hop ones
     /// (``FieldIDSet/hopByHop``), those that Connection nominated, and `omitted`. The empty line is
     /// not appended.
-    public mutating func appendForwardedFields(
+    @inlinable public mutating func appendForwardedFields(
         _ fields: borrowing FieldSection, of bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
     ) {
         appendFields(
@@ -35,7 +35,7 @@ extension HeadWriter {
 
     /// The same for a request's fields. Takes the head so that the section is not copied, as it
     /// would be if an object's section were passed directly.
-    public mutating func appendForwardedFields(
+    @inlinable public mutating func appendForwardedFields(
         of head: borrowing RequestHead, in bytes: Span<UInt8>, omitting omitted: FieldIDSet = []
     ) {
         appendForwardedFields(head.fields, of: bytes, omitting: omitted)

@@ -62,11 +62,13 @@ public struct HeadWriter {
     }
 
     /// Appends bytes.
+    @inlinable @inline(__always)
     public mutating func append(_ bytes: Span<UInt8>) {
         bytes.withUnsafeBufferPointer { append(bytes: UnsafeRawBufferPointer($0)) }
     }
 
     /// Appends the part `range` of `bytes`.
+    @inlinable @inline(__always)
     public mutating func append(_ range: ByteRange, of bytes: Span<UInt8>) {
         append(bytes.extracting(range.indices))
     }

@@ -40,12 +40,12 @@ extension ResponseHead {
     ///
     /// - Parameter head: the head's bytes, from its first one on.
     @inline(__always)
-    public mutating func repair(in head: UnsafeMutableRawBufferPointer) {
+    @inlinable public mutating func repair(in head: UnsafeMutableRawBufferPointer) {
         if fields.isIrregular { repairLines(in: head) }
     }
 
     @inline(never)
-    private mutating func repairLines(in head: UnsafeMutableRawBufferPointer) {
+    @usableFromInline mutating func repairLines(in head: UnsafeMutableRawBufferPointer) {
         fields.isIrregular = false
         for index in 0..<fields.count {
             let end = lineEnd(index)

@@ -23,7 +23,9 @@ public struct MaxForwards: Sendable, Equatable {
 
     /// Whether Max-Forwards applies to a method; in requests with other methods the field is
     /// forwarded unchanged.
-    public static func counts(_ method: Method) -> Bool { method == .trace || method == .options }
+    @inlinable public static func counts(_ method: Method) -> Bool {
+        method == .trace || method == .options
+    }
 }
 
 extension RequestHead {

@@ -10,17 +10,17 @@
 /// An error is thrown at the first byte that shows it; Host, framing and Connection are checked
 /// when the head is complete.
 public struct RequestHeadParser: Sendable {
-    private enum State: UInt8 {
+    @usableFromInline enum State: UInt8, Sendable {
         case start, method, target, version, fields
     }
 
     /// The limits for heads.
     public let limits: HeadLimits
-    private var state = State.start
+    @usableFromInline var state = State.start
     /// The next byte to examine, up to the fields.
-    private var position = 0
+    @usableFromInline var position = 0
     /// Where the part that `state` names began.
-    private var mark = 0
+    @usableFromInline var mark = 0
     private var scanner = FieldScanner(from: 0)
     private var previousAuthority = PreviousAuthority()
 
@@ -29,7 +29,9 @@ public struct RequestHeadParser: Sendable {
 
     /// Whether an unfinished head has begun: distinguishes a clean end of the connection from a
     /// truncated head.
-    public var isWithinHead: Bool { state != .start && (state != .method || position > mark) }
+    @inlinable public var isWithinHead: Bool {
+        state != .start && (state != .method || position > mark)
+    }
 
     /// Parses the head that begins at the first of `bytes`.
     ///

@@ -88,7 +88,7 @@ extension Exchange {
     ) {
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
-            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+            response.fields, of: bytes, omitting: FieldIDSet(.contentLength))
         // Only an intermediary adds the Date that the server did not send.
         if isIntermediary, !response.fields.contains(.date) {
             head.fields.append(field: .date, date: environment.wallSeconds)

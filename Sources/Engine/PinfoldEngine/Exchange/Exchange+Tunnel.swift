@@ -90,7 +90,7 @@ extension Exchange {
         status = 101
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
-            response.fields, of: bytes, omitting: FieldIDSet([.contentLength]))
+            response.fields, of: bytes, omitting: FieldIDSet(.contentLength))
         if client.takesProtocols { return give(head, bytes, of: upstream, to: client) }
         for field in response.fields where field.id == .upgrade {
             head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))

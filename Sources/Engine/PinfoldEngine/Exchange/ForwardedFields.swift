@@ -19,6 +19,8 @@ struct ForwardedFields {
     /// The most bytes that are written in addition to the request's own fields and twice its host.
     static let reservedBytes = 256
 
+    private static let hostAndProtocol = FieldIDSet([.xForwardedHost, .xForwardedProto])
+
     /// Whether the response may depend on something that is not part of the cache key: a value that
     /// an untrusted client sent in a field whose trusted value is part of the key, an element of
     /// Forwarded that was trusted, or a host that differs from the Host field.
@@ -27,7 +29,7 @@ struct ForwardedFields {
         guard forwarding.trustsSomebody else { return false }
         return isTrusted
             ? request.fields.contains(.forwarded)
-            : request.fields.present.intersects(FieldIDSet([.xForwardedHost, .xForwardedProto]))
+            : request.fields.present.intersects(Self.hostAndProtocol)
     }
 
     /// Writes the fields that the mode asks for, each line with CRLF.

@@ -7,19 +7,19 @@ import HTTPCore
 ///
 /// Nothing is copied in between. A stream of a version without start lines begins with nothing, and
 /// encodes the field lines when it sends the head.
-package struct HeadDraft: ~Copyable {
-    private let buffer: Buffer
+public struct HeadDraft: ~Copyable {
+    @usableFromInline let buffer: Buffer
     /// The writer for field lines.
-    package var fields: HeadWriter
+    public var fields: HeadWriter
 
     /// - Parameter buffer: empty, with room for all of the head.
-    package init(_ buffer: consuming Buffer) {
+    @inlinable public init(_ buffer: consuming Buffer) {
         fields = HeadWriter(buffer.writable)
         self.buffer = buffer
     }
 
     /// Completes the head; returns `nil` if it did not fit.
-    package consuming func finished() -> Buffer? {
+    @inlinable public consuming func finished() -> Buffer? {
         guard !fields.overflowed else { return nil }
         buffer.end = fields.count
         return buffer

@@ -185,7 +185,7 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         if !isInIdleOrder { worker.idleClients.insert(self) }
     }
 
-    var timeouts: TimeoutsConfiguration { worker.policy.timeouts }
+    var timeouts: TimeoutsConfiguration { worker.policy.configuration.timeouts }
 
     var localAddress: IPAddress? { Sockets.localEndpoint(descriptor)?.address }
 

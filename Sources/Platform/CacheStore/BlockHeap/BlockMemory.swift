@@ -1,8 +1,8 @@
 import CLinux
 
 /// A block of memory, from a heap or malloc. Freed with its owner, on any thread.
-struct BlockMemory: ~Copyable, @unchecked Sendable {
-    private(set) var base: UnsafeMutableRawPointer
+@usableFromInline struct BlockMemory: ~Copyable, @unchecked Sendable {
+    @usableFromInline var base: UnsafeMutableRawPointer
     /// The number of bytes allocated.
     private(set) var capacity: Int
     /// Its location in `heap`, or `nil` if it was allocated with malloc.

@@ -55,7 +55,7 @@ public struct OutputQueue {
     }
 
     /// The result of a flush.
-    public enum Flush: Equatable {
+    public enum Flush: Sendable, Equatable {
         /// Everything was handed to the kernel.
         case drained
         /// The socket is full; its becoming writable will be reported.

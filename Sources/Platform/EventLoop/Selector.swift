@@ -47,7 +47,7 @@ public struct Readiness: OptionSet, Sendable {
 }
 
 /// How a registration reports.
-public enum Trigger {
+public enum Trigger: Sendable {
     /// Once per change, for both directions, and never re-armed: the handler remembers what it has
     /// not used up. No system call per request.
     case edge

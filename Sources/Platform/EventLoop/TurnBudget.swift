@@ -7,7 +7,7 @@
 /// the number of bytes that could have been copied in its time.
 public struct TurnBudget {
     /// What a connection does besides moving bytes.
-    public enum Work {
+    public enum Work: Sendable {
         /// One read from or write to a socket.
         case systemCall
         /// One chunk of a chunked body, or one interim response.

@@ -152,7 +152,7 @@ struct SecureRelayTests {
     /// Without close_notify something may be missing, and it must not be taken for the end.
     @Test(arguments: [true, false])
     func `a session that is cut is no clean end for the other`(isClient: Bool) throws {
-        let joined = try Joined(Sides(client: true, upstream: true))
+        let joined = try Joined(Sides(isClientTLS: true, isServerTLS: true))
         let (one, other) =
             isClient
             ? (joined.client, joined.upstream) : (joined.upstream, joined.client)

@@ -1,5 +1,5 @@
 /// A date and time of the proleptic Gregorian calendar in UTC, and its conversion to seconds.
-public struct CivilDate: Equatable {
+public struct CivilDate: Sendable, Equatable {
     /// The astronomical year; 0 is 1 BC.
     public var year: Int64
     /// 1 to 12.

@@ -1,5 +1,5 @@
 /// A JSON value (RFC 8259).
-public enum JSONValue: Equatable {
+public enum JSONValue: Sendable, Equatable {
     case null
     case boolean(Bool)
     /// The number as written: the only number that is used here is an `id`.

@@ -110,16 +110,14 @@ def test_files_are_shown_one_after_the_other(pki, tmp_path):
 
 def test_what_has_no_pins_is_an_error_and_the_rest_is_shown(pki, tmp_path):
     leaf = pki.intermediate.issue("file.test")
-    bad = tmp_path / "bad.pem"
-    bad.write_text("hello")
-    missing = tmp_path / "missing.pem"
-    done = run_pinfold("pin", str(missing), str(bad), str(leaf.pem_file))
+    (tmp_path / "bad.pem").write_text("hello")
+    done = run_pinfold("pin", "missing.pem", "bad.pem", str(leaf.pem_file), cwd=tmp_path)
     assert done.returncode == 1
     assert leaf.pin in done.stdout
     lines = done.stderr.splitlines()
     assert len(lines) == 2
-    assert lines[0] == f'Error: "{missing}" cannot be read: No such file or directory'
-    assert lines[1].startswith(f"Error: {bad}: ") and "not PEM" in lines[1]
+    assert lines[0] == 'Error: "missing.pem" cannot be read: No such file or directory'
+    assert lines[1].startswith("Error: bad.pem: ") and "not PEM" in lines[1]
 
 
 @pytest.mark.parametrize("name", [

@@ -70,8 +70,8 @@ struct AccessTests {
                 + "expected a network, an address or a host pattern"),
         Wrong(
             "access: { destinations: { allow: ['a*'] } }",
-            "1: access.destinations.allow[0]: \"a*\" is not a host pattern: a wildcard may "
-                + "stand only at the start, as '*.' (one label) or '**.' (any depth); expected a "
+            "1: access.destinations.allow[0]: \"a*\" is not a host pattern: a wildcard is "
+                + "allowed only at the start, as '*.' (one label) or '**.' (any depth); expected a "
                 + "host name, *.name for one more label, **.name for any depth, or an address, "
                 + "each optionally with a :port"),
     ])

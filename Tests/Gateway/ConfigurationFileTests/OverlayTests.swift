@@ -43,7 +43,7 @@ struct OverlayTests {
         #expect(replaced.listeners.map(\.name) == ["reverse", "reverse-2"])
     }
 
-    @Test func `--intercept uses the file's authority, or the one in the state folder`() {
+    @Test func `--intercept uses the file's CA, or the one in the state directory`() {
         let options = overlay { $0.intercept = ["a.test", "**.b.test"] }
         let authority = "interception: { certificate: x.pem, key: x.key }"
         let text = "hosts: [{ match: [c.test, a.test], intercept: false }]"
@@ -53,7 +53,8 @@ struct OverlayTests {
             let state = "/home/someone/.local/state/pinfold"
             let named = text.contains("x.pem") ? "x.pem" : state + "/ca.pem"
             #expect(found.count == 1, "\(found)")
-            #expect(found.first?.contains("interception.certificate: ") == true, "\(found)")
+            let source = text.contains("x.pem") ? "interception.certificate: " : "--intercept: "
+            #expect(found.first?.contains(source) == true, "\(found)")
             #expect(found.first?.contains(named) == true, "\(found)")
         }
     }

@@ -42,6 +42,14 @@ struct PathAccessTests {
         }
     }
 
+    @Test func `a long path is shown whole, a long value is not`() {
+        let path = "/missing/" + String(repeating: "x", count: 200) + "/ca.pem"
+        let found = errors(of: "hosts: [{ match: [a.test], tls: { roots: [\(path)] } }]")
+        #expect(found.count == 1)
+        #expect(found.first?.contains("\"\(path)\" cannot be read: ") == true, "\(found)")
+        #expect(quoted(String(repeating: "x", count: 81)).hasSuffix("x…\""))
+    }
+
     @Test func `a cache that cannot be written is a warning`() throws {
         try withTemporaryFolder { folder in
             func warnings(_ text: String) throws -> [String] {

@@ -36,7 +36,7 @@ struct ResponseContradictionTests {
                 "{ image: { accept: [image/jpeg], convert: { image/webp: image/png, "
                     + "image/gif: image/jpeg } } }"),
             "\(key).image.convert.\"image/webp\": converts to image/png, which accept does not "
-                + "have; expected one of the types in accept"),
+                + "list; expected one of the types in accept"),
         Wrong(
             hosts("{ image: { accept: [image/webp], scale: { width: 1, height: 1 } } }"),
             "\(key).image.scale: produces PNG or JPEG, but accept lists neither; "

@@ -62,12 +62,12 @@ struct YAMLDocumentTests {
         ("cache:\n\tmemory: 1MiB\n\tdisk: 0\n", ":2: not valid YAML at column 1: a tab in"),
         (
             "cache:\n  memory: 1\n disk: 2\n",
-            ":3: not valid YAML at column 2: the line does not fit"
+            ":3: not valid YAML at column 2: the indentation does not match"
         ),
         ("cache: {memory: 1MiB\nworkers: 2", "a mapping in braces is not closed; expected `,`"),
         ("workers: 1\nlog\n", ":3: not valid YAML at column 1: a key has no colon"),
         ("log: \"a", ":1: not valid YAML at column 8: a quoted text is not closed"),
-        ("log: @a", ":1: not valid YAML at column 6: a value begins with a character that means"),
+        ("log: @a", ":1: not valid YAML at column 6: a value begins with a character that has"),
         ("workers: *missing", ":1: not valid YAML"),
         ("workers: 1\n---\nworkers: 2", ": expected a single document"),
         ("x: \u{1}", "not valid YAML"),

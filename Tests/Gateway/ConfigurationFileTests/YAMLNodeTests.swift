@@ -146,10 +146,10 @@ struct YAMLNodeTests {
                 + "but found another document"
         ),
         // Aliases without anchors, also one that would be a part of itself.
-        ("a: *b", "f:1: not valid YAML at column 4: an alias (*name) without its anchor (&name)"),
+        ("a: *b", "f:1: not valid YAML at column 4: an alias (*name) has no anchor (&name)"),
         (
             "- &x a\n- &y [*y]",
-            "f:2: not valid YAML at column 7: an alias (*name) without its anchor "
+            "f:2: not valid YAML at column 7: an alias (*name) has no anchor "
                 + "(&name)"
         ),
         // Keys that are no text.

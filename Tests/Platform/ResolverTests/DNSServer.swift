@@ -4,7 +4,8 @@ import Locking
 
 @testable import PinfoldResolver
 
-/// A DNS server on a loopback port, UDP and TCP, that gives the answers that a test sets, and counts.
+/// A DNS server on a loopback port, UDP and TCP, that gives the answers that a test sets, and
+/// counts.
 final class DNSServer: Sendable {
     struct Query: Sendable {
         var id: UInt16

@@ -66,12 +66,13 @@ struct ErrorNameTests {
         #expect(found.first?.errorNameProblem == problem)
     }
 
-    @Test(
-        arguments: [
-            "class func wrong() throws(ParseError) {", "import struct Foundation.Failure",
-            "// struct Failure", "let text = \"struct Failure {\"", "/// The enum Failure",
-            "typealias Failure = ClientError", "for error: Error in errors {",
-        ])
+    static let linesWithoutTypes = [
+        "class func wrong() throws(ParseError) {", "import struct Foundation.Failure",
+        "// struct Failure", "let text = \"struct Failure {\"", "/// The enum Failure",
+        "typealias Failure = ClientError", "for error: Error in errors {",
+    ]
+
+    @Test(arguments: linesWithoutTypes)
     func `are not looked for where no type is declared`(line: String) {
         let file = SourceFile(path: "Sources/X.swift", lines: [line])
         #expect(TypeDeclaration.all(in: file).isEmpty)

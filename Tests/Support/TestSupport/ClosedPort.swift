@@ -1,7 +1,7 @@
 import Glibc
 
-/// A loopback port that refuses whatever is sent to it, and that no other process can take while this is
-/// alive.
+/// A loopback port that refuses whatever is sent to it, and that no other process can take while
+/// this is alive.
 ///
 /// The port of a server that has ended would not do: another test's server may be assigned it.
 package final class ClosedPort: Sendable {

@@ -257,8 +257,8 @@ private struct FileRefresh {
         if list.isOlder(than: file.list) {
             outdated.insert(file.path)
             return warnOnce(
-                "\(quoted(file.path)) holds an older list than the one in use, which stays in use "
-                    + "until the file has a newer one or the configuration is reloaded",
+                "\(quoted(path: file.path)) holds an older list than the one in use, which stays "
+                    + "in use until the file has a newer one or the configuration is reloaded",
                 "\(key).logs", of: file.path)
         }
         if let problem = list.shortage(of: section.minimumSCTs, at: now) {
@@ -311,7 +311,8 @@ private struct FileRefresh {
         } catch {
             throw FileRefreshError(
                 paths: paths,
-                description: "\(key): \(quoted(path)) \(error.text); expected a readable file")
+                description: "\(key): \(quoted(path: path)) \(error.text); expected a readable file"
+            )
         }
     }
 }

@@ -65,10 +65,10 @@ extension CertificateAuthority {
         do {
             content = try ConfigurationFiles.read(path)
         } catch {
-            throw .certificate("\(quoted(path)) \(error.text)")
+            throw .certificate("\(quoted(path: path)) \(error.text)")
         }
         guard let anchor = anchor(inPEM: content) else {
-            throw .certificate("\(quoted(path)): \(AuthorityError.noCertificate)")
+            throw .certificate("\(quoted(path: path)): \(AuthorityError.noCertificate)")
         }
         return anchor
     }

@@ -13,7 +13,7 @@ package enum CommandFiles {
         do {
             return try ConfigurationFiles.read(path)
         } catch {
-            throw ReadError(description: "\(quoted(path)) \(error.text)")
+            throw ReadError(description: "\(quoted(path: path)) \(error.text)")
         }
     }
 }

@@ -172,10 +172,10 @@ struct Field {
         do {
             guard isKey else { return try ConfigurationFiles.read(path) }
             let (content, exposure) = try ConfigurationFiles.readSecret(path, isForGroup: true)
-            if let exposure { warn("\(quoted(path)) \(exposure)") }
+            if let exposure { warn("\(quoted(path: path)) \(exposure)") }
             return content
         } catch {
-            fail("\(quoted(path)) \(error.text)", expected: "a readable file")
+            fail("\(quoted(path: path)) \(error.text)", expected: "a readable file")
             return nil
         }
     }

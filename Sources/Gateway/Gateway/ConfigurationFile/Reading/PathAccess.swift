@@ -8,14 +8,16 @@ enum PathAccess {
         var status = stat()
         guard stat(path, &status) == 0 else {
             let code = __errno_location().pointee
-            guard code == ENOENT else { return "\(quoted(path)) cannot be written: \(text(code))" }
+            guard code == ENOENT else {
+                return "\(quoted(path: path)) cannot be written: \(text(code))"
+            }
             return problem(inFolder: ConfigurationFiles.folder(of: path))
         }
         if Int32(status.st_mode) & S_IFMT == S_IFDIR {
-            return "\(quoted(path)) is a directory"
+            return "\(quoted(path: path)) is a directory"
         }
         return access(path, W_OK) == 0
-            ? nil : "\(quoted(path)) cannot be written: \(text(__errno_location().pointee))"
+            ? nil : "\(quoted(path: path)) cannot be written: \(text(__errno_location().pointee))"
     }
 
     /// Why a folder cannot be written, or created with the folders above it, or `nil` if it can.
@@ -24,7 +26,7 @@ enum PathAccess {
         if stat(path, &status) == 0 { return problem(inFolder: path) }
         let code = __errno_location().pointee
         guard code == ENOENT, path != "/" else {
-            return "\(quoted(path)) cannot be created: \(text(code))"
+            return "\(quoted(path: path)) cannot be created: \(text(code))"
         }
         return problemMaking(folder: ConfigurationFiles.folder(of: path))
     }
@@ -37,10 +39,11 @@ enum PathAccess {
             let path = folder + "/" + file
             guard stat(path, &status) == 0 else { continue }
             guard Int32(status.st_mode) & S_IFMT == S_IFREG else {
-                return "\(quoted(path)) is not a file"
+                return "\(quoted(path: path)) is not a file"
             }
             guard access(path, R_OK | W_OK) == 0 else {
-                return "\(quoted(path)) cannot be written: \(text(__errno_location().pointee))"
+                return
+                    "\(quoted(path: path)) cannot be written: \(text(__errno_location().pointee))"
             }
         }
         return nil
@@ -85,14 +88,14 @@ enum PathAccess {
         guard stat(folder, &status) == 0 else {
             let code = __errno_location().pointee
             return code == ENOENT
-                ? "\(quoted(folder)) does not exist"
-                : "\(quoted(folder)) cannot be read: \(text(code))"
+                ? "\(quoted(path: folder)) does not exist"
+                : "\(quoted(path: folder)) cannot be read: \(text(code))"
         }
         guard Int32(status.st_mode) & S_IFMT == S_IFDIR else {
-            return "\(quoted(folder)) is not a directory"
+            return "\(quoted(path: folder)) is not a directory"
         }
         return access(folder, W_OK | X_OK) == 0
-            ? nil : "\(quoted(folder)) cannot be written: \(text(__errno_location().pointee))"
+            ? nil : "\(quoted(path: folder)) cannot be written: \(text(__errno_location().pointee))"
     }
 
     private static func text(_ code: Int32) -> String {

@@ -1,13 +1,10 @@
-/// The maximum number of characters of a value that an error shows.
-private let maximumShown = 80
-
 /// A value as shown in errors: in quotes, on one line, with control characters escaped, and
-/// truncated if it is long.
-func quoted(_ text: String) -> String {
+/// truncated after `maximum` characters.
+func quoted(_ text: String, maximum: Int = 80) -> String {
     var shown = "\""
     var count = 0
     for scalar in text.unicodeScalars {
-        guard count < maximumShown else {
+        guard count < maximum else {
             shown += "…"
             break
         }
@@ -22,3 +19,7 @@ func quoted(_ text: String) -> String {
     }
     return shown + "\""
 }
+
+/// A file's path as shown in errors: whole, for its end is what names the file. No path is longer
+/// (path_resolution(7)).
+func quoted(path: String) -> String { quoted(path, maximum: 4096) }

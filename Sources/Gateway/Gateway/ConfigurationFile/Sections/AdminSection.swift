@@ -56,7 +56,7 @@ extension SnapshotReader {
         guard !bytes.isEmpty, bytes.count <= 4096, bytes.allSatisfy({ 0x21...0x7E ~= $0 }) else {
             field.fail(
                 bytes.isEmpty
-                    ? "\(quoted(path)) is empty" : "\(quoted(path)) has no valid token",
+                    ? "\(quoted(path: path)) is empty" : "\(quoted(path: path)) has no valid token",
                 expected: "a file with one token of visible ASCII characters")
             return nil
         }

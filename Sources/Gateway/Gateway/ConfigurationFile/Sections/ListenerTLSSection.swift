@@ -188,7 +188,7 @@ extension SnapshotReader {
                 let problem = identity.unusableStapleReason(at: now)
             else { continue }
             let staple = section["ocsp"]?.element(index) ?? field
-            let text = "\(quoted(path)) \(problem)"
+            let text = "\(quoted(path: path)) \(problem)"
             if problem.isError {
                 staple.fail(text, expected: "the OCSP response for \(certificate.path), in DER")
             } else {
@@ -202,11 +202,11 @@ extension SnapshotReader {
     ) {
         let days = CivilDate.days(from: now, to: identity.notAfter)
         if identity.notAfter < now {
-            field.warn("\(quoted(path)) has expired: clients will refuse it; renew it")
+            field.warn("\(quoted(path: path)) has expired: clients will refuse it; renew it")
         } else if days < Self.daysToEnd {
-            field.warn("\(quoted(path)) expires in \(days) days; renew it")
+            field.warn("\(quoted(path: path)) expires in \(days) days; renew it")
         }
-        if identity.notBefore > now { field.warn("\(quoted(path)) is not valid yet") }
+        if identity.notBefore > now { field.warn("\(quoted(path: path)) is not valid yet") }
     }
 }
 

@@ -202,7 +202,7 @@ extension SecretSource {
     /// The name of the source in errors.
     fileprivate var name: String {
         switch self {
-        case .file(let path): quoted(path)
+        case .file(let path): quoted(path: path)
         case .variable(let name): "the environment variable \(quoted(name))"
         }
     }

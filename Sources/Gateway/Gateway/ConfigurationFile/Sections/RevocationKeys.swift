@@ -98,12 +98,13 @@ extension CRLFile {
         do throws(RevocationListError) {
             lists = try RevocationListFile.decode(contents)
         } catch {
-            throw CRLFileError(text: "\(quoted(path)) is not a CRL file: \(error.problem)")
+            throw CRLFileError(text: "\(quoted(path: path)) is not a CRL file: \(error.problem)")
         }
         var warnings: [String] = []
         var digests: [SHA256Digest] = []
         for (index, der) in lists.enumerated() {
-            let place = lists.count == 1 ? quoted(path) : "\(quoted(path)), list \(index + 1),"
+            let place =
+                lists.count == 1 ? quoted(path: path) : "\(quoted(path: path)), list \(index + 1),"
             let list: RevocationList
             do throws(RevocationList.ParseError) {
                 list = try RevocationList(der: der)
@@ -151,8 +152,8 @@ extension CRLFile {
             file.lists[place] = der
             file.contents[place] = before.contents[index]
             warnings.append(
-                "\(quoted(path)) holds an older list of \(old.issuer) than the one in use, which "
-                    + "stays in use until the file has a newer one or the configuration is "
+                "\(quoted(path: path)) holds an older list of \(old.issuer) than the one in use, "
+                    + "which stays in use until the file has a newer one or the configuration is "
                     + "reloaded")
         }
         return (file, warnings)

@@ -15,7 +15,7 @@ extension SchemaFile {
             _ = try JSONSchema(text)
         } catch {
             throw SchemaFileError(
-                text: "\(quoted(path)) is not a JSON Schema: \(Self.onOneLine("\(error)"))")
+                text: "\(quoted(path: path)) is not a JSON Schema: \(Self.onOneLine("\(error)"))")
         }
         self.init(path: path, text: text)
     }

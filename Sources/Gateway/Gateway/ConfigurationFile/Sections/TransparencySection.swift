@@ -66,7 +66,7 @@ extension LogListError {
     /// What is wrong, for a line about a file.
     func text(ofFile path: String) -> String {
         let position = location.isEmpty ? "" : " at \(quoted(location))"
-        return "\(quoted(path)) is not a list of logs\(position): \(text)"
+        return "\(quoted(path: path)) is not a list of logs\(position): \(text)"
     }
 }
 

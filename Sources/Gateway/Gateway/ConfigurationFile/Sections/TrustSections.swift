@@ -156,7 +156,7 @@ extension SnapshotReader {
             case .file:
                 guard let path = field.filePath(), let contents = field.contents(ofFile: path)
                 else { return }
-                source = quoted(path)
+                source = quoted(path: path)
                 pins = try Pin.decode(file: contents)
                 entry.pinTexts.append(path)
             }
@@ -201,7 +201,7 @@ extension SnapshotReader {
             return .file(path: path, certificates: try Pin.decodeCertificates(file: contents))
         } catch {
             field.fail(
-                "\(quoted(path)) is not a certificate file: \(error.problem)", expected: "")
+                "\(quoted(path: path)) is not a certificate file: \(error.problem)", expected: "")
             return nil
         }
     }

@@ -29,7 +29,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Core/CachePolicy": ["COpenSSL", "HTTPCore"],
     "Core/Trust": ["HTTPCore"],
     "Core/PinfoldConfiguration": ["HTTPCore", "Trust"],
-    "Core/Documents": ["CExpat", "CRapidJSON", "HTTPCore"],
+    "Core/Documents": ["CExpat", "HTTPCore"],
     "Core/Transformation": [
         "HTTPCore", "ContentCoding", "CachePolicy", "PinfoldConfiguration", "Documents",
     ],
@@ -257,8 +257,6 @@ let libraries: [Target] = [
     system("CYAML", pkgConfig: "yaml-0.1", "libyaml-dev"),
     system("CZlib", pkgConfig: "zlib", "zlib1g-dev"),
     system("CBrotli", pkgConfig: "libbrotlienc", "libbrotli-dev"),
-    // RapidJSON's headers (rapidjson-dev) are C++: its events, as C.
-    .target(name: "CRapidJSON", path: "Sources/C/CRapidJSON"),
     // The image libraries leave their functions by longjmp, which Swift must not see. AVIF's is
     // loaded at run time.
     .target(

@@ -24,7 +24,6 @@ build_packages=(
     openssl
     pkg-config
     publicsuffix
-    rapidjson-dev
     zlib1g-dev
 )
 

@@ -8,7 +8,6 @@ let swift: [SwiftSetting] = [
     .swiftLanguageMode(.v6), .unsafeFlags(["-sanitize=fuzzer,address", "-D", "ADDRESS_SANITIZER"]),
 ]
 let instrumented = ["-fsanitize=fuzzer-no-link,address"]
-let cxx: [CXXSetting] = [.unsafeFlags(instrumented)]
 
 let package = Package(
     name: "pinfold",
@@ -18,8 +17,9 @@ let package = Package(
         .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1"),
-        .target(name: "CRapidJSON", cxxSettings: cxx),
-        .target(name: "CRE2", cxxSettings: cxx, linkerSettings: [.linkedLibrary("re2")]),
+        .target(
+            name: "CRE2", cxxSettings: [.unsafeFlags(instrumented)],
+            linkerSettings: [.linkedLibrary("re2")]),
         .target(
             name: "CImages", cSettings: [.unsafeFlags(instrumented)],
             linkerSettings: [
@@ -29,9 +29,7 @@ let package = Package(
         .target(
             name: "HTTPCore",
             swiftSettings: swift + [.enableExperimentalFeature("Lifetimes")]),
-        .target(
-            name: "Documents", dependencies: ["CExpat", "CRapidJSON", "HTTPCore"],
-            swiftSettings: swift),
+        .target(name: "Documents", dependencies: ["CExpat", "HTTPCore"], swiftSettings: swift),
         .target(
             name: "CachePolicy", dependencies: ["COpenSSL", "HTTPCore"], swiftSettings: swift),
         .target(name: "Trust", dependencies: ["HTTPCore"], swiftSettings: swift),

@@ -107,7 +107,7 @@ def test_the_files_that_answer_a_contributors_questions_exist() -> None:
 def system_packages(product: str, scratch: Path) -> set[str]:
     """The Debian packages of the system's libraries that a target links, directly or not."""
     # Libraries behind a header in C declare no packages.
-    behind = {"CRapidJSON": {"rapidjson-dev"}, "CRE2": {"libre2-dev"},
+    behind = {"CRE2": {"libre2-dev"},
               "CImages": {"libjpeg62-turbo-dev", "libpng-dev", "libwebp-dev", "libavif-dev"}}
     dumped = subprocess.run(
         ["swift", "package", "--scratch-path", scratch, "dump-package"], cwd=ROOT,

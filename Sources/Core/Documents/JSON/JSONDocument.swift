@@ -1,4 +1,4 @@
-/// Reads JSON (RFC 8259) with RapidJSON.
+/// Reads JSON (RFC 8259).
 ///
 /// The whole text is checked before the first event is passed on: its grammar, that it is UTF-8
 /// with nothing after the value, that no object has a duplicate name (compared byte for byte, with

@@ -113,6 +113,9 @@ let imports: KeyValuePairs<String, Set<String>> = [
 let testImports: KeyValuePairs<String, Set<String>> = [
     // What the tests of several modules need.
     "Support/TestSupport": [],
+    "Support/CacheTestSupport": [
+        "CLinux", "TestSupport", "CachePolicy", "Clocks", "Locking", "CacheStore",
+    ],
     "Support/EngineTestSupport": [
         "CLinux", "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "JSONSchema",
         "Activity", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
@@ -156,7 +159,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "CLinux", "COpenSSL", "HTTPCore", "Trust", "Clocks", "Locking", "PinfoldTLS",
     ],
     "Platform/CacheStoreTests": [
-        "CLinux", "CSQLite", "HTTPCore", "TestSupport", "CachePolicy", "Clocks", "Locking",
+        "CLinux", "TestSupport", "CacheTestSupport", "CachePolicy", "Clocks", "Locking",
         "CacheStore",
     ],
     "Platform/ResolverTests": [

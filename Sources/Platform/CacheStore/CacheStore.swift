@@ -2,24 +2,27 @@ import CachePolicy
 import HTTPCore
 import Locking
 
-/// The cache's store: a memory tier in front of SQLite.
+/// The cache's store: a memory tier, and levels below it (`CacheLevel`), of which the first is in
+/// SQLite.
 ///
-/// Any thread may call it, and none ever waits for the disk. An index in memory knows what is on
-/// the disk; reads are made by reader threads, and writes are queued for the writer thread.
+/// Any thread may call it, and none ever waits for a level. What memory does not have is read by
+/// the levels' own threads, from one level after the other; what they store is queued for them.
 ///
-/// **Consistency.** Every change of a key's entries, in both tiers, is made under one lock, that of
-/// the key's memory shard, with the index's lock inside. Therefore:
-/// - A store replaces the variant with the same Vary key in both tiers atomically.
+/// **Consistency.** Every change of a key's entries, in all levels, is made under one lock, that of
+/// the key's memory shard, with the levels' locks inside. Therefore:
+/// - A store replaces the variant with the same Vary key in all levels atomically.
 /// - An entry that was replaced, invalidated or purged does not come back: a load that had begun
-///   before finds its entry gone from the index when it is about to publish what it read; a queued
-///   write finds the same before it is carried out; and a store whose request was sent before an
-///   invalidation of its key (`StoreFlight`) is refused.
+///   before is told by its level, when it is about to publish what it read, that the entry is gone;
+///   a queued write finds the same before it is carried out; and a store whose request was sent
+///   before an invalidation of its key (`StoreFlight`) is refused.
 /// - Rows are written and removed in the order of these changes. After `kill -9` the database is in
 ///   the state of a moment ago: each transaction is there completely or not at all.
 public final class CacheStore: Sendable {
     let options: CacheStoreOptions
     let memory: MemoryTier
     let disk: DiskTier
+    /// The levels below memory, in the order in which they are asked.
+    let levels: [any CacheLevel]
     private let refusals = Locked([UInt64](repeating: 0, count: StoreRefusalReason.allCases.count))
 
     /// Opens the store. The database is opened in the background: until then, and whenever the disk
@@ -28,23 +31,28 @@ public final class CacheStore: Sendable {
     public convenience init(
         options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
     ) {
-        self.init(withoutThreads: options, onEvent: onEvent)
+        self.init(options: options, below: [], onEvent: onEvent)
+    }
+
+    /// The same with further levels, which are asked in this order for what neither memory nor the
+    /// disk has.
+    package convenience init(
+        options: CacheStoreOptions, below further: [any CacheLevel],
+        onEvent: @escaping @Sendable (StoreEvent) -> Void = { _ in }
+    ) {
+        self.init(withoutThreads: options, below: further, onEvent: onEvent)
         disk.start()
     }
 
     /// A store whose disk tier does nothing until somebody carries out what is queued for it.
     init(
-        withoutThreads options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void
+        withoutThreads options: CacheStoreOptions, below further: [any CacheLevel] = [],
+        onEvent: @escaping @Sendable (StoreEvent) -> Void
     ) {
         self.options = options
-        let index = DiskIndex(
-            phase: options.diskBytes > 0 ? .opening : .off(.disabled),
-            accessSeconds: options.accessFlushSeconds, variantLimit: options.variantsPerKey)
-        let intake = DiskIntake(options: options, index: index)
-        memory = MemoryTier(options: options, intake: intake)
-        disk = DiskTier(
-            memory: memory, intake: intake,
-            descriptors: DescriptorBudget(limit: options.memoryFiles), onEvent: onEvent)
+        disk = DiskTier(options: options, onEvent: onEvent)
+        levels = [disk] + further
+        memory = MemoryTier(options: options, below: levels)
     }
 
     deinit { close() }
@@ -61,27 +69,29 @@ public final class CacheStore: Sendable {
     /// What memory holds for a key. Allocates nothing unless there are several variants.
     public func lookup(_ key: CacheKeyView) -> MemoryMatch { memory.find(key) }
 
-    /// Whether the disk may hold the key, in any variant. No I/O.
-    func diskMayHold(_ key: CacheKeyView) -> Bool { disk.index.mayHold(key.bytes) }
-
-    /// What the disk may hold for a request: whether a `load` is worthwhile, and of which variants.
-    /// No I/O, and equally fast whatever the number and size of the variants.
+    /// What the levels below memory may hold for a request: whether a `load` is worthwhile, and of
+    /// which variants. No I/O, and equally fast whatever the number and size of the variants.
     /// - Parameter varyKey: returns the request's key for the names that a stored response
     ///   nominates (`VaryKey.init(names:for:in:)`); called once for each different list of names.
     public func diskVariants(
         _ key: CacheKeyView, _ varyKey: ([UInt8]) -> VaryKey?
     ) -> DiskVariants {
-        let names = disk.index.varyNames(key.bytes)
+        var names: [[UInt8]?] = []
+        for level in levels {
+            let more = level.varyNames(key)
+            if names.isEmpty { names = more } else { names += more }
+        }
         guard !names.isEmpty else { return .none }
         var variants: [VaryKey] = []
         for case let names? in names {
             if let variant = varyKey(names) { variants.append(variant) }
         }
-        return disk.index.mayHold(key.bytes, variants) ? .candidates(variants) : .others
+        return levels.contains { $0.mayHold(key, variants) } ? .candidates(variants) : .others
     }
 
-    /// Reads a key's variants from disk, on a reader thread, and calls `completion` there. Bodies
-    /// of up to `wholeBodyBytes` are read completely and put into the memory tier.
+    /// Reads a key's variants from the first level that has any, and calls `completion` on one of
+    /// the levels' threads. Bodies of up to `wholeBodyBytes` are read completely and put into the
+    /// memory tier.
     ///
     /// - Parameters:
     ///   - variants: which of them, as returned by `diskVariants`; `nil` for all.
@@ -94,25 +104,24 @@ public final class CacheStore: Sendable {
         _ key: CacheKeyView, _ variants: [VaryKey]? = nil, policy: PolicyOptions,
         wakes: Bool = true, completion: @escaping @Sendable (LoadResult) -> Void
     ) -> Bool {
-        disk.reads.append(
-            .load(
-                LoadRequest(
-                    key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
-                    completion: completion)), wakes: wakes)
+        let load = LevelLoad(
+            key: [UInt8](key.bytes), hash: key.hash, variants: variants, policy: policy,
+            memory: memory, completion: completion)
+        return load.begin(at: levels[...], wakes: wakes)
     }
 
     /// Makes sure that readers are awake for the loads that did not wake them.
-    public func wakeReaders() { disk.reads.wakeReaders() }
+    public func wakeReaders() { for level in levels { level.wakeReaders() } }
 
-    /// Reads one chunk of a large body, on a reader thread, and calls `completion` there. The
-    /// caller chooses how many chunks to request ahead.
+    /// Reads one chunk of a large body from the level that has it, and calls `completion` on one of
+    /// the level's threads. The caller chooses how many chunks to request ahead.
     ///
     /// - Parameter index: 0 ..< `body.chunkCount`.
     /// - Returns: `false` if too many reads are waiting; `completion` will not be called.
     public func readChunk(
         _ body: DiskBody, _ index: Int, completion: @escaping @Sendable (ChunkResult) -> Void
     ) -> Bool {
-        disk.reads.append(.chunk(body, index: index, completion))
+        body.source.readChunk(body, index, completion: completion)
     }
 
     // MARK: Storing
@@ -153,10 +162,22 @@ public final class CacheStore: Sendable {
         }
     }
 
-    /// Calls `completion` once, on any thread, when at most a quarter of `queueBytes` is on its way
-    /// to disk; at once if that is already so. For a caller that slows down on `isCongested`.
+    /// Calls `completion` once, on any thread, when the levels have caught up (the disk: at most a
+    /// quarter of `queueBytes` is on its way to it); at once if that is already so. For a caller
+    /// that slows down on `isCongested`.
     public func whenStoresDrain(_ completion: @escaping @Sendable () -> Void) {
-        disk.budget.whenMostlyFree(completion)
+        Self.eachInTurn(levels[...], completion) { $0.whenDrained($1) }
+    }
+
+    /// Calls `step` for each level, which completes before the next one is asked.
+    private static func eachInTurn(
+        _ levels: ArraySlice<any CacheLevel>, _ completion: @escaping @Sendable () -> Void,
+        _ step: @escaping @Sendable (any CacheLevel, @escaping @Sendable () -> Void) -> Void
+    ) {
+        guard let level = levels.first else { return completion() }
+        let rest = levels.dropFirst()
+        if rest.isEmpty { return step(level, completion) }
+        step(level) { eachInTurn(rest, completion, step) }
     }
 
     /// Replaces a response's head after a 304; the body is shared.
@@ -182,37 +203,39 @@ public final class CacheStore: Sendable {
 
     // MARK: Removing
 
-    /// Removes every variant of a key from both tiers, including what is queued and under way.
+    /// Removes every variant of a key from all levels, including what is queued and under way.
     public func invalidate(_ key: CacheKeyView) {
-        let removals = memory.withShard(key.hash) { shard, dropped in
+        memory.withShard(key.hash) { shard, dropped in
             shard.invalidate(key.hash, key.bytes, dropped: &dropped)
-            return disk.index.remove(key: key.bytes)
-        }
-        disk.remove(removals)
+            var work = LevelWork()
+            for level in levels { level.remove(key, &work) }
+            return work
+        }.perform()
     }
 
-    /// Removes one response from both tiers.
+    /// Removes one response from all levels.
     public func remove(_ response: CachedResponse) {
-        let removal = memory.withShard(response.keyHash) { shard, dropped in
+        memory.withShard(response.keyHash) { shard, dropped in
             shard.remove(response, dropped: &dropped)
-            return disk.index.remove(response.token)
-        }
-        if let removal { disk.remove([removal]) }
+            var work = LevelWork()
+            for level in levels { level.remove(response, &work) }
+            return work
+        }.perform()
     }
 
-    /// Removes everything from both tiers, including what is queued and under way.
+    /// Removes everything from all levels, including what is queued and under way.
     public func purgeAll() {
-        // Memory first, so that stores under way are void before the index is emptied; and again
-        // after it, for what loads have added in between.
+        // Memory first, so that stores under way are void before the levels are emptied; and again
+        // after that, for what loads have added in between.
         memory.removeAll()
-        if let lastID = disk.index.purge() { _ = disk.queue.append(.purge(through: lastID)) }
+        for level in levels { level.purge() }
         memory.removeAll()
     }
 
-    /// Calls `completion`, on the writer's thread, when everything queued until now has been
-    /// committed or given up; at once, and on this thread, if the disk tier is off.
+    /// Calls `completion`, on a level's thread, when everything queued until now has been carried
+    /// out or given up; at once, and on this thread, if the levels are off.
     public func flush(_ completion: @escaping @Sendable () -> Void) {
-        if !disk.queue.append(.barrier(completion)) { completion() }
+        Self.eachInTurn(levels[...], completion) { $0.flush($1) }
     }
 
     /// Returns idle memory between stored responses to the system, if there is much of it. Returns
@@ -233,34 +256,13 @@ public final class CacheStore: Sendable {
         statistics.memoryBytes = memoryStatistics.bytes
         statistics.memoryEvictions = memoryStatistics.evictions
         statistics.memoryHeapBytes = memory.heap?.residentBytes ?? 0
-        statistics.memoryFiles = disk.descriptors.count
-        let diskStatistics = disk.index.statistics()
-        statistics.diskState = diskStatistics.phase
-        statistics.diskEntries = diskStatistics.entries
-        statistics.diskBytes = diskStatistics.bytes
-        statistics.diskEvictions = diskStatistics.evictions
-        statistics.diskFileBytes = disk.counters.fileBytes.load(ordering: .relaxed)
-        statistics.diskLogBytes = disk.counters.logBytes.load(ordering: .relaxed)
-        statistics.diskRowsRead = disk.counters.rowsRead.load(ordering: .relaxed)
-        statistics.diskBytesRead = disk.counters.bytesRead.load(ordering: .relaxed)
-        statistics.diskRestarts = disk.counters.restarts.load(ordering: .relaxed)
-        statistics.diskHits = disk.counters.hits.load(ordering: .relaxed)
-        statistics.diskMisses = disk.counters.misses.load(ordering: .relaxed)
-        statistics.diskWrites = disk.counters.writes.load(ordering: .relaxed)
-        statistics.damagedEntries = disk.counters.damaged.load(ordering: .relaxed)
-        statistics.queueBytes = disk.budget.bytes
-        statistics.gatheringBytes = disk.gathering.bytes
-        statistics.stagingBytes = disk.staging.bytes
+        statistics.memoryFiles = memory.files.count
+        statistics.gatheringBytes = memory.gathering.bytes
+        statistics.stagingBytes = memory.staging.bytes
         statistics.flights = memory.flightCount
-        statistics.diskSkipped =
-            disk.intake.skipped.load(ordering: .relaxed)
-            + disk.counters.noRoom.load(ordering: .relaxed)
-        statistics.queueDepth = disk.queue.depth
-        statistics.pendingReads = disk.reads.count
         statistics.refusals = refusals.withLock { $0 }
-        if let index = StoreRefusalReason.allCases.firstIndex(of: .noRoom) {
-            statistics.refusals[index] += disk.counters.noRoom.load(ordering: .relaxed)
-        }
+        disk.describe(&statistics)
+        statistics.levels = levels.map { $0.statistics() }
         return statistics
     }
 
@@ -269,7 +271,7 @@ public final class CacheStore: Sendable {
         refusals.withLock { $0[index] += 1 }
     }
 
-    /// Writes what is queued to the disk, for at most `closeMilliseconds`, and ends the threads.
-    /// Memory continues to serve. Safe to call again.
-    public func close() { disk.close() }
+    /// Carries out what is queued for the levels, the disk for at most `closeMilliseconds`, and
+    /// ends their threads. Memory continues to serve. Safe to call again.
+    public func close() { for level in levels { level.close() } }
 }

@@ -137,10 +137,12 @@ public final class HeapBody: @unchecked Sendable {
     func trim() { memory?.trim(to: count) }
 }
 
-/// A body on disk. While it is held its chunks stay readable, even if the entry is replaced,
-/// invalidated or evicted in the meantime: a download in progress is not cut off.
+/// A body in a level below memory, in chunks. While it is held its chunks stay readable, even if
+/// the entry is replaced, invalidated or evicted in the meantime: a download in progress is not cut
+/// off.
 public final class DiskBody: Sendable {
-    let id: Int64
+    /// Its level's number for it.
+    package let id: Int64
     /// The number of bytes of the body.
     public let count: UInt64
     /// Bytes of every chunk except the last.
@@ -149,22 +151,22 @@ public final class DiskBody: Sendable {
     public var chunkCount: Int {
         Int((count + UInt64(chunkBytes) - 1) / UInt64(chunkBytes))
     }
-    private let onRelease: @Sendable (Int64) -> Void
+    /// The level that has it.
+    package let source: any ChunkSource
 
-    /// The chunks' rows must already be pinned; `onRelease` is called with the id when they no
-    /// longer need to be.
-    init(id: Int64, count: UInt64, chunkBytes: Int, onRelease: @escaping @Sendable (Int64) -> Void)
-    {
+    /// The level must already keep the chunks readable; it is told when it no longer needs to
+    /// (`ChunkSource.release`).
+    package init(id: Int64, count: UInt64, chunkBytes: Int, source: any ChunkSource) {
         self.id = id
         self.count = count
         self.chunkBytes = chunkBytes
-        self.onRelease = onRelease
+        self.source = source
     }
 
-    deinit { onRelease(id) }
+    deinit { source.release(body: id) }
 
     /// The number of bytes that chunk `index` must have.
-    func expectedCount(_ index: Int) -> Int {
+    package func expectedCount(_ index: Int) -> Int {
         let start = UInt64(index) * UInt64(chunkBytes)
         return start >= count ? 0 : Int(min(UInt64(chunkBytes), count - start))
     }
@@ -177,7 +179,7 @@ public final class ChunkBytes: @unchecked Sendable {
     private(set) var count = 0
 
     /// `nil` if there is no memory.
-    init?(capacity: Int) {
+    package init?(capacity: Int) {
         guard let memory = malloc(max(capacity, 1)) else { return nil }
         base = memory
         self.capacity = capacity
@@ -189,21 +191,12 @@ public final class ChunkBytes: @unchecked Sendable {
     public var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: base, count: count) }
 
     /// Appends as much of `bytes` as fits; returns how many.
-    func append(_ bytes: UnsafeRawBufferPointer) -> Int {
+    package func append(_ bytes: UnsafeRawBufferPointer) -> Int {
         let taken = min(bytes.count, capacity - count)
         if taken > 0, let source = bytes.baseAddress {
             memcpy(base + count, source, taken)
             count += taken
         }
         return taken
-    }
-
-    /// Lets `fill` write `count` bytes, replacing the contents; `false` if it fails or they do not
-    /// fit.
-    func fill(_ count: Int, _ fill: (UnsafeMutableRawBufferPointer) -> Bool) -> Bool {
-        guard count <= capacity, fill(UnsafeMutableRawBufferPointer(start: base, count: count))
-        else { return false }
-        self.count = count
-        return true
     }
 }

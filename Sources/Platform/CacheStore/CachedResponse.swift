@@ -24,8 +24,9 @@ public final class CachedResponse: @unchecked Sendable {
     @usableFromInline let headCount: Int
     private let contiguousCount: Int
 
-    /// The entry on disk. Set at most once, under the lock of its key's shard, which readers hold
-    /// as well: the entry may be written when the response leaves memory.
+    /// The entry of the disk tier, which alone uses it. Set at most once, under the lock of its
+    /// key's shard, which readers hold as well: the entry may be written when the response leaves
+    /// memory.
     var token = IndexToken.none
     /// Bytes of its chunks on disk, if it has any there.
     let chunkBytes: Int
@@ -87,6 +88,12 @@ public final class CachedResponse: @unchecked Sendable {
     /// The stored head, valid while this object lives.
     @inlinable public var head: UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(start: block.base + keyCount, count: headCount)
+    }
+
+    /// Whether the body can only be read from a level below memory.
+    public var isOnDiskOnly: Bool {
+        if case .disk = body { return true }
+        return false
     }
 
     /// The number of bytes of the body.

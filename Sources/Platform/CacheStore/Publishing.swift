@@ -1,81 +1,75 @@
 import CachePolicy
 
-/// Makes responses visible: the moments at which both tiers change together.
+/// Makes responses visible: the moments at which all levels change together.
 extension CacheStore {
+    /// What became of a response in the levels below memory.
+    private struct Published: Sendable {
+        var work = LevelWork()
+        /// Why no level below memory has it; `nil` if one has.
+        var refusal: StoreRefusalReason? = .tooLarge
+
+        mutating func note(_ answer: StoreRefusalReason?) {
+            if refusal != nil, answer != .tooLarge { refusal = answer }
+        }
+    }
+
     /// Publishes a response that is complete in memory. Returns `nil` on success. The flight is
     /// ended.
     ///
-    /// Memory accepts it whatever the state of the disk's queue.
+    /// Memory accepts it whatever the state of the other levels.
     func publish(_ response: CachedResponse, flight: StoreFlight) -> StoreRefusalReason? {
-        let intake = disk.intake
         let fits = memory.admits(response.memoryBytes)
-        let bytes = intake.bytes(of: response)
-        let reserved = bytes == nil ? nil : intake.reserve(response, isInMemory: fits)
-        let isChunked = intake.isChunked(response)
-        let admitted: Admitted? = memory.withShard(response.keyHash, adding: response) {
+        let published: Published? = memory.withShard(response.keyHash, adding: response) {
             shard, dropped in
             guard shard.flights.land(flight) else { return nil }
-            let (token, removals) = disk.index.admit(
-                response, bytes: reserved == nil ? nil : bytes, body: 0, isChunked: isChunked)
-            response.token = token
+            var published = Published()
+            for level in levels {
+                let answer = level.store(response, isInMemory: fits, &published.work)
+                published.note(answer)
+            }
             if fits {
                 shard.insert(response, dropped: &dropped)
             } else {
                 shard.removeVariant(of: response, dropped: &dropped)
             }
-            return Admitted(token: token, superseded: removals)
+            return published
         }
-        guard let admitted else {
-            disk.budget.release(reserved ?? 0)
-            return .invalidated
-        }
-        queue(response, admitted, reserved: reserved ?? 0)
-        if fits || admitted.token != .none { return nil }
-        guard bytes != nil else { return .tooLarge }
-        return reserved == nil ? .queueFull : .diskOff
+        return end(published, isInMemory: fits)
     }
 
-    /// What the index has done with a response.
-    private struct Admitted: Sendable {
-        let token: IndexToken
-        let superseded: [Removal]
-    }
-
-    /// Publishes a response whose body was streamed to disk, with its copy in memory if there is
-    /// one. The `reserved` bytes of the budget pass to the writer, or are returned.
+    /// Publishes a response whose body was streamed to levels below memory, at least one, with its
+    /// copy in memory if there is one.
     func publish(
-        row: CachedResponse, inMemory: CachedResponse?, body: DiskBody, flight: StoreFlight,
-        reserved: Int
+        _ rows: [StreamedRow], inMemory: CachedResponse?, flight: StoreFlight
     ) -> StoreRefusalReason? {
-        let bytes = disk.intake.bytes(of: row)
-        let fits = inMemory.map { memory.admits($0.memoryBytes) } ?? false
-        let admitted: Admitted? = memory.withShard(row.keyHash, adding: inMemory) {
+        let response = rows[0].response
+        let copy = inMemory.flatMap { memory.admits($0.memoryBytes) ? $0 : nil }
+        let published: Published? = memory.withShard(response.keyHash, adding: copy) {
             shard, dropped in
             guard shard.flights.land(flight) else { return nil }
-            let (token, removals) = disk.index.admit(
-                row, bytes: bytes, body: body.id, isChunked: true)
-            row.token = token
-            if fits, let inMemory {
-                inMemory.token = token
-                shard.insert(inMemory, dropped: &dropped)
-            } else {
-                shard.removeVariant(of: row, dropped: &dropped)
+            var published = Published()
+            for level in levels {
+                if let row = rows.first(where: { $0.level === level }) {
+                    let answer = row.stream.publish(row.response, copy: copy, &published.work)
+                    published.note(answer)
+                } else {
+                    level.forget(variantOf: response, &published.work)
+                }
             }
-            return Admitted(token: token, superseded: removals)
+            if let copy {
+                shard.insert(copy, dropped: &dropped)
+            } else {
+                shard.removeVariant(of: response, dropped: &dropped)
+            }
+            return published
         }
-        guard let admitted else {
-            disk.budget.release(reserved)
-            return .invalidated
-        }
-        queue(row, admitted, reserved: reserved)
-        return admitted.token != .none || fits ? nil : .diskOff
+        return end(published, isInMemory: copy != nil)
     }
 
-    /// Queues a published response for the disk, if it was admitted there.
-    private func queue(_ response: CachedResponse, _ admitted: Admitted, reserved: Int) {
-        let isQueued = disk.intake.enqueue(
-            response, admitted.token, superseded: admitted.superseded, reserved: reserved)
-        if !isQueued { disk.budget.release(reserved) }
+    private func end(_ published: Published?, isInMemory: Bool) -> StoreRefusalReason? {
+        guard let published else { return .invalidated }
+        published.work.perform()
+        return isInMemory ? nil : published.refusal
     }
 
     /// See `update`.
@@ -87,38 +81,21 @@ extension CacheStore {
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
         let made = old.withHead(head, varyKey: vary, metadata: metadata, policy: policy)
         guard let response = made else { throw .memory }
-        let intake = disk.intake
         let isKept = memory.admits(response.memoryBytes) && !response.isOnDiskOnly
-        let reserved = intake.reserve(response, isInMemory: isKept)
-        let bytes = reserved == nil ? nil : intake.bytes(of: response)
-        let isChunked = intake.isChunked(response)
-        let held = reserved ?? 0
-        let freshened: Freshened = memory.withShard(old.keyHash, adding: response) {
-            shard, dropped in
+        let (isDone, work) = memory.withShard(old.keyHash, adding: response) {
+            shard, dropped -> (Bool, LevelWork) in
+            var work = LevelWork()
             let isInMemory = shard.contains(old)
-            guard isInMemory || disk.index.isLive(old.token) else { return .superseded }
-            let freshened: Freshened
-            switch disk.index.succeed(old.token, with: response) {
-            case .takenOver(let token, let body, let removals):
-                response.token = token
-                // Queued under the lock: a body's rows must be written in the order in which they
-                // have taken it over.
-                if let row = rowOfHead(response, body: body) {
-                    freshened = .headOnly(
-                        isQueued: intake.enqueue(
-                            row, token, superseded: removals, reserved: held))
-                } else {
-                    freshened = .noMemory(removals)
-                }
-            case .rewrite:
-                guard !response.isOnDiskOnly else { return .superseded }
-                // With another Vary key it would not be replaced by itself.
-                let replaced = disk.index.remove(old.token)
-                let (token, removals) = disk.index.admit(
-                    response, bytes: bytes, body: 0, isChunked: isChunked)
-                response.token = token
-                freshened = .whole(
-                    Admitted(token: token, superseded: removals + (replaced.map { [$0] } ?? [])))
+            guard isInMemory || levels.contains(where: { $0.holds(old) }) else {
+                return (false, work)
+            }
+            // If the body is in a level, that one decides whether there still is a response.
+            let owner = levels.first { $0 === response.levelOfBody }
+            if let owner, !owner.freshen(old, with: response, isInMemory: isKept, &work) {
+                return (false, work)
+            }
+            for level in levels where level !== owner {
+                _ = level.freshen(old, with: response, isInMemory: isKept, &work)
             }
             shard.remove(old, dropped: &dropped)
             if isInMemory {
@@ -126,39 +103,32 @@ extension CacheStore {
             } else {
                 shard.removeVariant(of: response, dropped: &dropped)
             }
-            return freshened
+            return (true, work)
         }
-        switch freshened {
-        case .superseded:
-            disk.budget.release(held)
-            throw .superseded
-        case .whole(let admitted):
-            queue(response, admitted, reserved: held)
-        case .headOnly(let isQueued):
-            if !isQueued { disk.budget.release(held) }
-        case .noMemory(let removals):
-            disk.budget.release(held)
-            disk.remove(removals)
-            remove(response)
-            throw .memory
-        }
+        work.perform()
+        guard isDone else { throw .superseded }
         return response
     }
+}
 
-    private enum Freshened: Sendable {
-        case superseded
-        case whole(Admitted)
-        case headOnly(isQueued: Bool)
-        case noMemory([Removal])
+/// A response whose body has been streamed to a level below memory.
+struct StreamedRow {
+    let level: any CacheLevel
+    let stream: any LevelStream
+    /// With that body.
+    let response: CachedResponse
+
+    init(_ body: LevelStreams.Body, _ response: CachedResponse) {
+        level = body.level
+        stream = body.stream
+        self.response = response
     }
+}
 
-    /// What is written for a response whose chunks stay as they are. The chunks were pinned for it.
-    private func rowOfHead(_ response: CachedResponse, body: Int64) -> CachedResponse? {
-        let pinned = disk.body(
-            id: body, count: response.bodyCount, chunkBytes: response.chunkBytes)
-        guard !response.isOnDiskOnly else { return response }
-        guard let row = response.onDisk(pinned) else { return nil }
-        row.token = response.token
-        return row
+extension CachedResponse {
+    /// The level that has its body, if that is not in memory.
+    fileprivate var levelOfBody: (any ChunkSource)? {
+        if case .disk(let body) = body { return body.source }
+        return nil
     }
 }

@@ -34,12 +34,13 @@ public enum DiskState: Sendable, Equatable {
 
 /// Why a response was not stored, or not stored further.
 public enum StoreRefusalReason: String, Sendable, Equatable, CaseIterable, Error {
-    /// It is larger than both tiers accept.
+    /// It is larger than any level accepts.
     case tooLarge
     /// `gatheringBytes` or `stagingBytes` is already used up by responses being received; or only
-    /// the disk would accept it, and `queueBytes` is already used up.
+    /// a level below memory would accept it, whose queue (for the disk, `queueBytes`) is full.
     case queueFull
-    /// Too large for memory, and the disk tier is off or still opening.
+    /// Too large for memory, and the disk tier (or another level that would take it) is off or
+    /// still opening.
     case diskOff
     /// More bytes than announced, or fewer, or the ticket was already finished.
     case lengthMismatch
@@ -140,6 +141,8 @@ public struct StoreStatistics: Sendable, Equatable {
     public var queueDepth = 0
     /// Reads waiting for a reader.
     public var pendingReads = 0
+    /// Every level below memory, in the order in which they are asked; the first is the disk.
+    public var levels: [LevelStatistics] = []
     /// Stores refused, by reason, in the order of `StoreRefusalReason.allCases`.
     public var refusals = [UInt64](repeating: 0, count: StoreRefusalReason.allCases.count)
 }

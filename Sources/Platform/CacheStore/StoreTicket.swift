@@ -5,7 +5,7 @@ public enum StoreOutcome: Sendable {
     /// It can be looked up from now on; its rows, if it is kept on disk, are queued. Also returned
     /// if it is too large for the memory tier, to be served once.
     case stored(CachedResponse)
-    /// It can be loaded as soon as its rows are committed.
+    /// It can be loaded from a level below memory, as soon as that has carried it out.
     case storedOnDisk
     case refused(StoreRefusalReason)
 }
@@ -13,9 +13,9 @@ public enum StoreOutcome: Sendable {
 /// A response being stored while it is received. Used by one thread; abandoned if it is freed
 /// before `finish`.
 ///
-/// A copy is gathered in memory, whatever the state of the disk's queue: after the head while it is
-/// small, then in a memory file. A body larger than `wholeBodyBytes` also goes to disk chunk by
-/// chunk as it arrives; the copy is given up if the memory tier would not accept it.
+/// A copy is gathered in memory, whatever the state of the levels below: after the head while it is
+/// small, then in a memory file. A body larger than `wholeBodyBytes` also goes to them as it
+/// arrives; the copy is given up if the memory tier would not accept it.
 public final class StoreTicket {
     private let store: CacheStore
     private let hash: UInt64
@@ -33,9 +33,7 @@ public final class StoreTicket {
     private var large: LargeBody?
     /// Whether the body is being gathered in memory.
     private var hasCopy = true
-    private var stream: DiskStream?
-    /// Why the disk does not accept it, and is not asked again; `nil` if it may.
-    private var diskRefusal: StoreRefusalReason?
+    private var streams: LevelStreams
     private var received: UInt64 = 0
     /// Bytes of key, head and Vary key.
     private var textCount = 0
@@ -43,8 +41,6 @@ public final class StoreTicket {
     private var reserved = 0
     /// The part of them that the body has not used yet.
     private var prepaid = 0
-    /// Bytes taken from the queue's budget, for the row of a streamed body.
-    private var rowReserved = 0
     /// Bytes taken from the staging budget, for a larger body.
     private var staged = 0
     private var isOver = false
@@ -63,15 +59,15 @@ public final class StoreTicket {
         self.policy = policy
         self.expected = expected
         self.flight = flight
-        diskRefusal = store.disk.index.phase == .ready ? nil : .diskOff
+        streams = LevelStreams(store.levels)
         let text = key.bytes.count + head.count + varyKey.bytes.count
         guard text <= EntryRecord.maximumBytes else { throw .headTooLarge }
         guard store.memory.isValid(flight) else { throw .invalidated }
-        if let expected { try Self.check(expected, store, diskRefusal) }
+        if let expected { try check(expected) }
         let small = UInt64(store.options.memoryFileBytes)
         let room = expected.map { $0 < small ? Int($0) : 0 } ?? 0
         // Refused now if at all: a small response whose storing has begun is stored.
-        guard store.disk.gathering.reserve(text + room) else { throw .queueFull }
+        guard store.memory.gathering.reserve(text + room) else { throw .queueFull }
         reserved = text + room
         prepaid = room
         textCount = text
@@ -80,40 +76,37 @@ public final class StoreTicket {
         guard let block = made else { throw .memory }
         self.block = consume block
         guard let expected else { return }
-        if expected > UInt64(store.options.wholeBodyBytes) { startStream() }
+        if expected > UInt64(store.options.wholeBodyBytes) { startStreams() }
         if expected > UInt64(copyLimit) { dropCopy() }
-        guard hasCopy ? mayBeKept(Int(expected)) : stream != nil else {
-            throw diskRefusal ?? .queueFull
+        guard hasCopy ? mayBeKept(Int(expected)) : !streams.isEmpty else {
+            throw streams.refusal ?? .queueFull
         }
     }
 
-    /// Whether a gathered body will be kept, as things stand: the disk's queue matters for what
+    /// Whether a gathered body will be kept, as things stand: the levels' queues matter for what
     /// memory does not accept.
     private func mayBeKept(_ count: Int) -> Bool {
-        count <= store.memory.objectLimit || stream != nil
-            || store.disk.budget.bytes + textCount + count <= store.disk.budget.limit
+        count <= store.memory.objectLimit || !streams.isEmpty
+            || streams.hasRoom(for: textCount + count)
     }
 
     deinit { abandon() }
 
-    private static func check(
-        _ count: UInt64, _ store: CacheStore, _ diskRefusal: StoreRefusalReason?
-    ) throws(StoreRefusalReason) {
+    private func check(_ count: UInt64) throws(StoreRefusalReason) {
         if count <= UInt64(store.memory.objectLimit) { return }
-        guard count <= UInt64(clamping: store.options.diskBytes / 2) else { throw .tooLarge }
-        if let diskRefusal { throw diskRefusal }
+        if let refusal = streams.refusal(of: count) { throw refusal }
     }
 
     /// The largest body that is gathered in memory: for the memory tier, or to be written at once.
     private var copyLimit: Int {
-        max(store.memory.objectLimit, diskRefusal == nil ? store.options.wholeBodyBytes : 0)
+        max(store.memory.objectLimit, streams.mayAccept ? store.options.wholeBodyBytes : 0)
     }
 
-    /// Whether the disk's backlog exceeds half of what may wait for it. A caller that can slow its
+    /// Whether a level's backlog exceeds half of what may wait for it. A caller that can slow its
     /// source down may want to (see `CacheStore.whenStoresDrain`).
     public var isCongested: Bool {
-        (stream != nil || max(received, expected ?? 0) > UInt64(store.memory.objectLimit))
-            && store.disk.budget.isCongested
+        (max(received, expected ?? 0) > UInt64(store.memory.objectLimit) || !streams.isEmpty)
+            && streams.isCongested
     }
 
     /// Adds the next bytes of the body. Returns `false` if the store was refused (see `refusal`),
@@ -123,23 +116,21 @@ public final class StoreTicket {
         let total = received + UInt64(bytes.count)
         if let expected, total > expected { return refuse(.lengthMismatch) }
         do throws(StoreRefusalReason) {
-            try Self.check(total, store, diskRefusal)
+            try check(total)
         } catch {
             return refuse(error)
         }
-        if total > UInt64(store.options.wholeBodyBytes), stream == nil, diskRefusal == nil {
-            startStream()
-        }
+        if total > UInt64(store.options.wholeBodyBytes), streams.canBegin { startStreams() }
         if hasCopy, total > UInt64(copyLimit) { dropCopy() }
         if hasCopy, let failure = gather(bytes, total: total) {
-            guard stream != nil else { return refuse(failure) }
+            guard !streams.isEmpty else { return refuse(failure) }
             dropCopy()
         }
-        if let stream, !stream.append(bytes) {
-            giveUpDisk()
+        if !streams.isEmpty {
+            streams.append(bytes, total: total)
             if hasCopy, total > UInt64(copyLimit) { dropCopy() }
         }
-        guard hasCopy || stream != nil else { return refuse(diskRefusal ?? .tooLarge) }
+        guard hasCopy || !streams.isEmpty else { return refuse(streams.refusal ?? .tooLarge) }
         received = total
         return true
     }
@@ -153,7 +144,7 @@ public final class StoreTicket {
                 ? nil : .memory
         }
         if large == nil {
-            let body = LargeBody(store.disk.descriptors, store.memory.heap)
+            let body = LargeBody(store.memory.files, store.memory.heap)
             if let gathered = block?.body, !body.append(gathered) { return .memory }
             block?.dropBody()
             large = body
@@ -166,12 +157,12 @@ public final class StoreTicket {
     private func reserve(_ count: Int, total: UInt64) -> Bool {
         let owed = max(0, count - prepaid)
         if total > UInt64(store.options.wholeBodyBytes) {
-            guard store.disk.staging.reserve(reserved + owed) else { return false }
+            guard store.memory.staging.reserve(reserved + owed) else { return false }
             staged += reserved + owed
-            store.disk.gathering.release(reserved)
+            store.memory.gathering.release(reserved)
             reserved = 0
         } else {
-            guard store.disk.gathering.reserve(owed) else { return false }
+            guard store.memory.gathering.reserve(owed) else { return false }
             reserved += owed
         }
         prepaid -= count - owed
@@ -179,25 +170,10 @@ public final class StoreTicket {
     }
 
     private func releaseAll() {
-        store.disk.gathering.release(reserved)
-        store.disk.staging.release(staged)
-        store.disk.budget.release(rowReserved)
+        store.memory.gathering.release(reserved)
+        store.memory.staging.release(staged)
         reserved = 0
         staged = 0
-        rowReserved = 0
-    }
-
-    /// Called when the disk cannot keep up; it is not asked again.
-    private func giveUpDisk() {
-        stream = nil
-        if store.disk.index.phase == .ready {
-            diskRefusal = .queueFull
-            store.disk.intake.passOver()
-        } else {
-            diskRefusal = .diskOff
-        }
-        store.disk.budget.release(rowReserved)
-        rowReserved = 0
     }
 
     private func dropCopy() {
@@ -205,32 +181,22 @@ public final class StoreTicket {
         hasCopy = false
         large = nil
         block?.dropBody()
-        store.disk.gathering.release(reserved)
-        store.disk.staging.release(staged)
+        store.memory.gathering.release(reserved)
+        store.memory.staging.release(staged)
         reserved = 0
         staged = 0
     }
 
-    /// Starts sending the body to disk, beginning with what has been gathered so far.
-    private func startStream() {
-        guard store.disk.budget.reserve(textCount) else { return giveUpDisk() }
-        rowReserved = textCount
-        guard let stream = DiskStream(store.disk) else {
-            store.disk.budget.release(rowReserved)
-            rowReserved = 0
-            diskRefusal = .diskOff
-            return
+    /// Starts sending the body to the levels below, beginning with what has been gathered so far.
+    private func startStreams() {
+        streams.begin(textBytes: textCount) { stream throws(StoreRefusalReason) in
+            try sendGathered(to: stream)
         }
+    }
+
+    private func sendGathered(to stream: any LevelStream) throws(StoreRefusalReason) {
         guard let large else {
-            guard block?.body.isEmpty == false else {
-                self.stream = stream
-                return
-            }
-            if let gathered = block?.body, stream.append(gathered) {
-                self.stream = stream
-            } else {
-                giveUpDisk()
-            }
+            if let gathered = block?.body, !gathered.isEmpty { try stream.append(gathered) }
             return
         }
         var offset = 0
@@ -240,12 +206,10 @@ public final class StoreTicket {
         while offset < large.count {
             let count = min(piece.count, large.count - offset)
             let part = UnsafeMutableRawBufferPointer(rebasing: piece[..<count])
-            guard large.read(into: part, at: offset),
-                stream.append(UnsafeRawBufferPointer(part))
-            else { return giveUpDisk() }
+            guard large.read(into: part, at: offset) else { throw .memory }
+            try stream.append(UnsafeRawBufferPointer(part))
             offset += count
         }
-        self.stream = stream
     }
 
     private func refuse(_ reason: StoreRefusalReason) -> Bool {
@@ -259,8 +223,7 @@ public final class StoreTicket {
     public func abandon() {
         guard !isOver else { return }
         isOver = true
-        stream?.abandon()
-        stream = nil
+        streams.abandon()
         large = nil
         block = nil
         releaseAll()
@@ -275,7 +238,7 @@ public final class StoreTicket {
             _ = refuse(.lengthMismatch)
             return .refused(.lengthMismatch)
         }
-        let outcome = stream == nil ? finishWhole() : finishStream()
+        let outcome = streams.isEmpty ? finishWhole() : finishStreams()
         if case .refused(let reason) = outcome {
             _ = refuse(reason)
         } else {
@@ -303,31 +266,32 @@ public final class StoreTicket {
         return refused.map { .refused($0) } ?? .stored(response)
     }
 
-    private func finishStream() -> StoreOutcome {
-        guard let stream else { return .refused(.memory) }
-        guard let body = stream.finish() else {
-            giveUpDisk()
+    private func finishStreams() -> StoreOutcome {
+        let bodies = streams.finish()
+        guard let first = bodies.first else {
             let fits = hasCopy && received <= UInt64(store.memory.objectLimit)
-            return fits ? finishWhole() : .refused(diskRefusal ?? .queueFull)
+            return fits ? finishWhole() : .refused(streams.refusal ?? .queueFull)
         }
-        guard let block = block.take() else { return .refused(.memory) }
-        let copy = hasCopy ? large : nil
-        var memoryBlock: ResponseBlock?
-        if copy != nil { memoryBlock = block.copyOfText() }
-        let row = makeResponse(block, .disk(body))
+        // Whatever of them is not published is removed.
+        defer { for body in bodies { body.stream.abandon() } }
+        guard let block = block.take(), let flight = flight.take() else {
+            return .refused(.memory)
+        }
         var inMemory: CachedResponse?
-        if let copy, let taken = memoryBlock.take() {
-            inMemory = makeResponse(taken, copy.complete())
+        if hasCopy, let large {
+            var text = block.copyOfText()
+            if let taken = text.take() { inMemory = makeResponse(taken, large.complete()) }
         }
-        guard let flight = flight.take() else { return .refused(.invalidated) }
-        let reserved = rowReserved
-        rowReserved = 0
-        self.stream = nil
-        let refused = store.publish(
-            row: row, inMemory: inMemory, body: body, flight: flight, reserved: reserved)
-        // Its rows will not be written.
-        if row.token == .none { stream.discard() }
-        if let refused { return .refused(refused) }
+        var rows: [StreamedRow] = []
+        for body in bodies.dropFirst() {
+            var text = block.copyOfText()
+            guard let taken = text.take() else { continue }
+            rows.append(StreamedRow(body, makeResponse(taken, .disk(body.body))))
+        }
+        rows.append(StreamedRow(first, makeResponse(block, .disk(first.body))))
+        if let refused = store.publish(rows, inMemory: inMemory, flight: flight) {
+            return .refused(refused)
+        }
         return inMemory.map { .stored($0) } ?? .storedOnDisk
     }
 }

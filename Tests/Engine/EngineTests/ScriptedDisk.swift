@@ -149,18 +149,14 @@ final class ScriptedDisk: @unchecked Sendable {
         let request = asked.remove(at: world.random.below(asked.count))
         hadFate = false
         switch request {
-        case .load(var load):
+        case .load(var load, let waited):
             let completion = load.completion
-            let waited = load.isSecondTry
-            load = LoadRequest(
-                key: load.key, hash: load.hash, variants: load.variants, policy: load.policy,
-                isSecondTry: waited,
-                completion: { [unowned self] result in
-                    if case .found = result { note(.loaded) } else { note(.notFound) }
-                    if waited { note(.waitedForWriter) }
-                    completion(result)
-                })
-            reader.answer(.load(load))
+            load.completion = { [unowned self] result in
+                if case .found = result { note(.loaded) } else { note(.notFound) }
+                if waited { note(.waitedForWriter) }
+                completion(result)
+            }
+            reader.answer(.load(load, hasWaited: waited))
         case .chunk(let body, let index, let completion):
             reader.answer(
                 .chunk(body, index: index) { [unowned self] result in

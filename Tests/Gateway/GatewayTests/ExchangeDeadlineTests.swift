@@ -30,7 +30,8 @@ struct ExchangeDeadlineTests {
         client.sendHead(head, framing: .lengthInFields(10), closing: false)
         exchange.serving = StoredBodyReader(
             exchange: exchange,
-            source: .disk(DiskBody(id: 1, count: 10, chunkBytes: 10) { _ in }), content: 0..<10)
+            source: .disk(DiskBody(id: 1, count: 10, chunkBytes: 10, source: FullLevel())),
+            content: 0..<10)
         let first = exchange.id
         for _ in 0..<1000 where exchange.id == first { exchange.deadlineReached() }
 

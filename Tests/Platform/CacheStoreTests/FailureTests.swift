@@ -1,5 +1,6 @@
 import CLinux
 import CachePolicy
+import CacheTestSupport
 import Foundation
 import TestSupport
 import Testing

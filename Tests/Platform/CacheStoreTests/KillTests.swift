@@ -1,5 +1,6 @@
 import CLinux
 import CachePolicy
+import CacheTestSupport
 import Clocks
 import Foundation
 import TestSupport

@@ -1,3 +1,4 @@
+import CacheTestSupport
 import TestSupport
 import Testing
 

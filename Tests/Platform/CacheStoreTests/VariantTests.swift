@@ -1,4 +1,5 @@
 import CachePolicy
+import CacheTestSupport
 import TestSupport
 import Testing
 

@@ -1,30 +1,24 @@
-import CLinux
-import CachePolicy
 import Clocks
-import HTTPCore
 import Locking
 import Synchronization
 import Threads
 
-/// The disk tier: the index, the writer's and the readers' queues, and their threads.
+/// The disk tier, the level below memory that is in SQLite: its index, the writer's and the
+/// readers' queues, and their threads.
 ///
 /// The caller's threads touch only the index and the queues. The writer thread owns the writing
 /// connection and turns the tier on and off; each reader thread owns a connection that the writer
 /// closes when the database is closed.
+///
+/// What it does as a `CacheLevel` is in `DiskLevel.swift`, which responses it accepts in
+/// `DiskIntake.swift`.
 final class DiskTier: Sendable {
     let options: CacheStoreOptions
-    let memory: MemoryTier
-    let intake: DiskIntake
     let index: DiskIndex
     let queue: DiskQueue
     let reads: ReadQueue
     /// Bytes of responses queued for the disk, and of bodies that are streamed to it.
     let budget: StoreBudget
-    /// Bytes of responses being received, small enough to be written to disk at once.
-    let gathering: StoreBudget
-    /// Bytes of larger bodies being gathered for the memory tier.
-    let staging: StoreBudget
-    let descriptors: DescriptorBudget
     let counters = DiskCounters()
     let onEvent: @Sendable (StoreEvent) -> Void
     /// The readers' connections. A reader holds its lock while it uses it.
@@ -34,27 +28,24 @@ final class DiskTier: Sendable {
     /// Opened once the first attempt to open the database has succeeded or failed.
     let settled = Latch()
 
-    init(
-        memory: MemoryTier, intake: DiskIntake, descriptors: DescriptorBudget,
-        onEvent: @escaping @Sendable (StoreEvent) -> Void
-    ) {
-        options = intake.options
-        self.memory = memory
-        self.intake = intake
-        index = intake.index
-        queue = intake.queue
-        budget = intake.budget
-        self.descriptors = descriptors
+    init(options: CacheStoreOptions, onEvent: @escaping @Sendable (StoreEvent) -> Void) {
+        self.options = options
         self.onEvent = onEvent
+        index = DiskIndex(
+            phase: options.diskBytes > 0 ? .opening : .off(.disabled),
+            accessSeconds: options.accessFlushSeconds, variantLimit: options.variantsPerKey)
+        queue = DiskQueue(options: options)
+        budget = StoreBudget(limit: options.queueBytes)
         reads = ReadQueue(limit: options.pendingReads)
-        gathering = StoreBudget(limit: options.gatheringBytes)
-        staging = StoreBudget(limit: options.stagingBytes)
         connections = (0..<max(1, options.readers)).map { _ in ReaderSlot() }
     }
 
     /// Starts the threads.
     func start() {
-        guard index.phase == .opening else { return settled.open() }
+        guard index.phase == .opening else {
+            reads.close()
+            return settled.open()
+        }
         threads.withLock { threads in
             // When cores are scarce it gets a worker's share, and no less: otherwise it would write
             // next to nothing beside busy workers, and most of what is stored would never reach the
@@ -66,6 +57,7 @@ final class DiskTier: Sendable {
             }
             guard let writer else {
                 index.turnOff(.other)
+                reads.close()
                 settled.open()
                 return
             }
@@ -87,7 +79,7 @@ final class DiskTier: Sendable {
 
     /// A handle on a body whose chunks have been pinned.
     func body(id: Int64, count: UInt64, chunkBytes: Int) -> DiskBody {
-        DiskBody(id: id, count: count, chunkBytes: chunkBytes) { [self] id in release(body: id) }
+        DiskBody(id: id, count: count, chunkBytes: chunkBytes, source: self)
     }
 
     /// Drops the entry of a body with a damaged chunk.
@@ -96,26 +88,6 @@ final class DiskTier: Sendable {
         remove([removal])
         counters.damaged.wrappingAdd(1, ordering: .relaxed)
         onEvent(.damagedEntry(id: removal.id))
-    }
-
-    /// Ends a pin.
-    func release(body id: Int64) {
-        if index.unpin(id) { _ = queue.append(.dropBody(id)) }
-    }
-
-    /// Makes a loaded entry available in memory; `nil` if it was replaced or invalidated while it
-    /// was being read. Returns what memory now has for it, which may be another reader's copy.
-    func promote(_ response: CachedResponse) -> CachedResponse? {
-        let fits = memory.admits(response.memoryBytes) && !response.isOnDiskOnly
-        return memory.withShard(response.keyHash, adding: response) { shard, dropped in
-            guard index.promote(response.token, resident: fits) else { return nil }
-            guard fits else { return response }
-            if let existing = shard.existing(response.token, hash: response.keyHash) {
-                return existing
-            }
-            shard.insert(response, dropped: &dropped)
-            return response
-        }
     }
 
     /// Writes what is queued to the disk, within the options' time limit, and ends the threads.
@@ -156,6 +128,8 @@ final class DiskCounters: Sendable {
     let bytesRead = Atomic<UInt64>(0)
     let restarts = Atomic<UInt64>(0)
     let noRoom = Atomic<UInt64>(0)
+    /// How often a response was not written because the queue was full.
+    let skipped = Atomic<UInt64>(0)
 
     /// Counts a row of this many bytes.
     func read(bytes: Int) {
@@ -169,13 +143,5 @@ final class DiskCounters: Sendable {
         } else {
             misses.wrappingAdd(1, ordering: .relaxed)
         }
-    }
-}
-
-extension CachedResponse {
-    /// Whether the body can only be read from disk.
-    public var isOnDiskOnly: Bool {
-        if case .disk = body { return true }
-        return false
     }
 }

@@ -105,7 +105,7 @@ struct DiskReader<Source: RowSource> {
     /// Performs a request, and calls its completion.
     func answer(_ request: ReadRequest) {
         switch request {
-        case .load(let load): answer(load)
+        case .load(let load, let hasWaited): answer(load, hasWaited: hasWaited)
         case .chunk(let body, let index, let completion):
             completion(chunk(body, index))
         }
@@ -129,7 +129,7 @@ struct DiskReader<Source: RowSource> {
 
     // MARK: Loads
 
-    private func answer(_ load: LoadRequest) {
+    private func answer(_ load: LevelLoad, hasWaited: Bool) {
         let candidates = load.key.withUnsafeBytes {
             tier.index.candidates($0, load.variants, now: LastUse.now())
         }
@@ -137,26 +137,32 @@ struct DiskReader<Source: RowSource> {
         var isBeingWritten = false
         for candidate in candidates {
             if case .beingWritten = candidate.place { isBeingWritten = true }
-            if let response = response(candidate, load), let current = tier.promote(response) {
+            if let response = response(candidate, load), let current = promote(response, load) {
                 found.append(current)
             }
         }
-        if found.isEmpty, isBeingWritten, !load.isSecondTry, waitForWriter(load) { return }
+        if found.isEmpty, isBeingWritten, !hasWaited, waitForWriter(load) { return }
         tier.counters.loaded(isHit: !found.isEmpty)
         load.completion(found.isEmpty ? .nothing : .found(found))
     }
 
+    /// Makes a loaded entry available in memory; `nil` if it was replaced or invalidated while it
+    /// was being read.
+    private func promote(_ response: CachedResponse, _ load: LevelLoad) -> CachedResponse? {
+        load.memory.promote(response) { [index = tier.index] isInMemory in
+            index.promote(response.token, resident: isInMemory)
+        }
+    }
+
     /// Performs a load again once what is queued has been written. Returns `false` if it cannot
     /// wait.
-    private func waitForWriter(_ load: LoadRequest) -> Bool {
-        var again = load
-        again.isSecondTry = true
-        let request = ReadRequest.load(again)
+    private func waitForWriter(_ load: LevelLoad) -> Bool {
+        let request = ReadRequest.load(load, hasWaited: true)
         return tier.queue.append(
             .barrier { [tier] in if !tier.reads.append(request) { request.giveUp() } })
     }
 
-    private func response(_ candidate: IndexCandidate, _ load: LoadRequest) -> CachedResponse? {
+    private func response(_ candidate: IndexCandidate, _ load: LevelLoad) -> CachedResponse? {
         switch candidate.place {
         case .waiting(let response):
             return load.key.withUnsafeBytes { response.isOf(load.hash, $0) } ? response : nil
@@ -170,7 +176,7 @@ struct DiskReader<Source: RowSource> {
         }
     }
 
-    private func read(_ token: IndexToken, body: Int64, _ load: LoadRequest) -> CachedResponse? {
+    private func read(_ token: IndexToken, body: Int64, _ load: LevelLoad) -> CachedResponse? {
         let loaded = withRows { rows throws(DatabaseError) in
             try rows.content(token.id) { record, inline in
                 build(record, inline, token, body: body, load)
@@ -184,7 +190,7 @@ struct DiskReader<Source: RowSource> {
         case .intact(.complete(let response)):
             return response
         case .intact(.chunked(let unfinished)):
-            return finish(unfinished, token)
+            return finish(unfinished, token, load)
         }
     }
 
@@ -209,8 +215,6 @@ struct DiskReader<Source: RowSource> {
     /// A response whose chunks are still to be read.
     private struct Unfinished: Sendable {
         let head: [UInt8]
-        let key: [UInt8]
-        let hash: UInt64
         let vary: VaryKey
         let metadata: StoredMetadata
         let record: EntryRecord
@@ -218,7 +222,7 @@ struct DiskReader<Source: RowSource> {
 
     private func build(
         _ record: UnsafeRawBufferPointer, _ body: UnsafeRawBufferPointer, _ token: IndexToken,
-        body bodyID: Int64, _ load: LoadRequest
+        body bodyID: Int64, _ load: LevelLoad
     ) -> Built {
         let key = load.key
         guard let fields = EntryRecord(record, inlineBytes: body.count),
@@ -238,32 +242,20 @@ struct DiskReader<Source: RowSource> {
         if fields.bodyID > 0 {
             return .chunked(
                 Unfinished(
-                    head: [UInt8](head), key: key, hash: load.hash, vary: vary, metadata: metadata,
-                    record: fields))
+                    head: [UInt8](head), vary: vary, metadata: metadata, record: fields))
         }
-        let isFile = body.count >= tier.options.memoryFileBytes
-        guard
-            var block = ResponseBlock(
-                key: keyBytes, head: head, bodyCapacity: isFile ? 0 : body.count,
-                heap: tier.memory.heap)
-        else { return .notTaken }
-        var storage = BodyStorage.contiguous
-        if isFile {
-            let large = LargeBody(tier.descriptors, tier.memory.heap)
-            guard large.append(body) else { return .notTaken }
-            storage = large.complete()
-        } else {
-            guard block.append(body, limit: body.count) else { return .notTaken }
+        let found = LoadedHead(vary: vary, metadata: metadata, policy: fields.policy, head: head)
+        guard let response = load.memory.makeResponse(found, for: load, body: body) else {
+            return .notTaken
         }
-        let response = CachedResponse(
-            keyHash: load.hash, varyKey: vary, metadata: metadata, policy: fields.policy,
-            block: block, body: storage, chunkBytes: tier.options.chunkBytes)
         response.token = token
         return .complete(response)
     }
 
     /// Reads the chunks of a body that is read in one piece, or makes it a `.disk` body.
-    private func finish(_ unfinished: Unfinished, _ token: IndexToken) -> CachedResponse? {
+    private func finish(
+        _ unfinished: Unfinished, _ token: IndexToken, _ load: LevelLoad
+    ) -> CachedResponse? {
         let record = unfinished.record
         let storage: BodyStorage
         if record.bodyCount > UInt64(tier.options.wholeBodyBytes) {
@@ -272,26 +264,24 @@ struct DiskReader<Source: RowSource> {
                 tier.body(
                     id: record.bodyID, count: record.bodyCount, chunkBytes: record.chunkBytes))
         } else {
-            guard let whole = wholeBody(record, token) else { return nil }
+            guard let whole = wholeBody(record, token, load) else { return nil }
             storage = whole
         }
-        var made: ResponseBlock?
-        unfinished.key.withUnsafeBytes { key in
-            unfinished.head.withUnsafeBytes { head in
-                made = ResponseBlock(
-                    key: key, head: head, bodyCapacity: 0, heap: tier.memory.heap)
-            }
+        let response = unfinished.head.withUnsafeBytes { head in
+            load.memory.makeResponse(
+                LoadedHead(
+                    vary: unfinished.vary, metadata: unfinished.metadata, policy: record.policy,
+                    head: head),
+                for: load, storage: storage, chunkBytes: record.chunkBytes)
         }
-        guard let block = made.take() else { return nil }
-        let response = CachedResponse(
-            keyHash: unfinished.hash, varyKey: unfinished.vary, metadata: unfinished.metadata,
-            policy: record.policy, block: block, body: storage, chunkBytes: record.chunkBytes)
-        response.token = token
+        response?.token = token
         return response
     }
 
-    private func wholeBody(_ record: EntryRecord, _ token: IndexToken) -> BodyStorage? {
-        let body = LargeBody(tier.descriptors, tier.memory.heap)
+    private func wholeBody(
+        _ record: EntryRecord, _ token: IndexToken, _ load: LevelLoad
+    ) -> BodyStorage? {
+        let body = LargeBody(load.memory.files, load.memory.heap)
         var left = Int(record.bodyCount)
         for index in 0..<record.chunkCount {
             let count = min(left, record.chunkBytes)

@@ -9,12 +9,13 @@ public struct StoreFlight: Sendable, Equatable {
 }
 
 /// The requests under way for the keys of one shard, by the keys' hashes, so that an invalidation
-/// voids the stores of exactly its key. A value without locks.
+/// voids the stores of exactly its key. A level without an index keeps another one, of its loads
+/// under way. A value without locks.
 ///
 /// It has as many slots as there ever were requests under way at the same time: beginning and
 /// ending one allocates only when a new maximum is reached. Keys are distinguished by their hash
 /// alone: 64 bits under the process's secret seed.
-struct StoreFlights {
+package struct StoreFlights {
     private struct Slot {
         var hash: UInt64 = 0
         var serial: UInt32 = 0
@@ -30,7 +31,9 @@ struct StoreFlights {
     private var slots: ContiguousArray<Slot> = []
     private var buckets = ContiguousArray<Int32>(repeating: -1, count: 16)
     private var free: Int32 = -1
-    private(set) var count = 0
+    package private(set) var count = 0
+
+    package init() {}
 
     @inline(__always)
     private func bucket(_ hash: UInt64) -> Int {
@@ -39,7 +42,7 @@ struct StoreFlights {
 
     /// Called when a request for a key is about to be sent.
     @inline(__always)
-    mutating func begin(_ hash: UInt64) -> StoreFlight {
+    package mutating func begin(_ hash: UInt64) -> StoreFlight {
         if free < 0 { grow() }
         let slot = free
         let index = Int(slot)
@@ -55,7 +58,7 @@ struct StoreFlights {
     }
 
     /// Whether the flight is under way and its key was not invalidated since it began.
-    func isValid(_ flight: StoreFlight) -> Bool {
+    package func isValid(_ flight: StoreFlight) -> Bool {
         guard isUnderWay(flight) else { return false }
         return !slots[Int(flight.slot)].isVoid
     }
@@ -68,7 +71,7 @@ struct StoreFlights {
 
     /// Ends the flight without storing anything. Safe to call again.
     @inline(__always)
-    mutating func end(_ flight: StoreFlight) {
+    package mutating func end(_ flight: StoreFlight) {
         guard isUnderWay(flight) else { return }
         let index = Int(flight.slot)
         let (next, previous) = (slots[index].chain, slots[index].previous)
@@ -85,13 +88,13 @@ struct StoreFlights {
     }
 
     /// Ends the flight; returns whether its response may be stored.
-    mutating func land(_ flight: StoreFlight) -> Bool {
+    package mutating func land(_ flight: StoreFlight) -> Bool {
         defer { end(flight) }
         return isValid(flight)
     }
 
     /// Voids what is under way for a key.
-    mutating func void(_ hash: UInt64) {
+    package mutating func void(_ hash: UInt64) {
         var slot = buckets[bucket(hash)]
         while slot >= 0 {
             if slots[Int(slot)].hash == hash { slots[Int(slot)].isVoid = true }
@@ -100,7 +103,7 @@ struct StoreFlights {
     }
 
     /// Voids everything under way.
-    mutating func voidAll() {
+    package mutating func voidAll() {
         for index in slots.indices { slots[index].isVoid = true }
     }
 

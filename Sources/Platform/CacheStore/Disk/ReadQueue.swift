@@ -1,56 +1,16 @@
-import CachePolicy
 import Clocks
 import Locking
 
-/// What the disk may hold for a request.
-public enum DiskVariants: Sendable, Equatable {
-    /// It does not have the key.
-    case none
-    /// It has the key, for other requests.
-    case others
-    /// One of these variants of the key may be there.
-    case candidates([VaryKey])
-}
-
-/// The result of a load.
-public enum LoadResult: Sendable {
-    /// Every variant found, at least one. Small bodies are in memory (and in the memory tier, if
-    /// they fit); large ones are `.disk`.
-    case found([CachedResponse])
-    /// The disk does not have the key, or no longer has it.
-    case nothing
-}
-
-/// A chunk, or why there is none.
-public enum ChunkResult: Sendable {
-    case chunk(ChunkBytes)
-    /// The rows are no longer there: the tier was turned off or emptied.
-    case gone
-    /// The rows are not what was written. The entry has been dropped.
-    case damaged
-}
-
-/// A key to load.
-struct LoadRequest: Sendable {
-    let key: [UInt8]
-    let hash: UInt64
-    /// Which variants; `nil` for all.
-    let variants: [VaryKey]?
-    let policy: PolicyOptions
-    /// Whether it has already waited for the writer once.
-    var isSecondTry = false
-    let completion: @Sendable (LoadResult) -> Void
-}
-
 /// A request to a reader.
 enum ReadRequest: Sendable {
-    case load(LoadRequest)
+    /// - Parameter hasWaited: whether it has already waited for the writer once.
+    case load(LevelLoad, hasWaited: Bool = false)
     case chunk(DiskBody, index: Int, @Sendable (ChunkResult) -> Void)
 
     /// Completes it without having read anything.
     func giveUp() {
         switch self {
-        case .load(let load): load.completion(.nothing)
+        case .load(let load, _): load.completion(.nothing)
         case .chunk(_, _, let completion): completion(.gone)
         }
     }

@@ -89,12 +89,14 @@ struct MemoryShard {
         return response
     }
 
-    /// The response kept for this disk entry, or `nil` if there is none.
-    func existing(_ token: IndexToken, hash: UInt64) -> CachedResponse? {
-        var slot = buckets[bucket(hash)]
+    /// The response kept for the same variant of the same key, or `nil` if there is none.
+    func variant(of response: CachedResponse) -> CachedResponse? {
+        var slot = buckets[bucket(response.keyHash)]
         while slot >= 0 {
-            if let response = slots[Int(slot)].response, response.token == token {
-                return response
+            if let other = match(slot, response.keyHash, response.key),
+                other.varyKey == response.varyKey
+            {
+                return other
             }
             slot = slots[Int(slot)].chain
         }

@@ -1,0 +1,69 @@
+import CachePolicy
+
+/// What the disk may hold for a request.
+public enum DiskVariants: Sendable, Equatable {
+    /// It does not have the key.
+    case none
+    /// It has the key, for other requests.
+    case others
+    /// One of these variants of the key may be there.
+    case candidates([VaryKey])
+}
+
+/// The result of a load.
+public enum LoadResult: Sendable {
+    /// Every variant found, at least one. Small bodies are in memory (and in the memory tier, if
+    /// they fit); large ones are `.disk`.
+    case found([CachedResponse])
+    /// No level below memory has the key, or has it any longer.
+    case nothing
+}
+
+/// A chunk, or why there is none.
+public enum ChunkResult: Sendable {
+    case chunk(ChunkBytes)
+    /// It is no longer there: the level was turned off or emptied.
+    case gone
+    /// It is not what was written. The entry has been dropped.
+    case damaged
+}
+
+/// A key to load from a level.
+package struct LevelLoad: Sendable {
+    package let key: [UInt8]
+    package let hash: UInt64
+    /// Which variants; `nil` for all.
+    package let variants: [VaryKey]?
+    /// The policy for the metadata of the stored heads.
+    package let policy: PolicyOptions
+    /// Makes the responses, and keeps those that fit.
+    package let memory: MemoryTier
+    package var completion: @Sendable (LoadResult) -> Void
+
+    /// Runs `body` with a view of the key.
+    package func withKey<Result>(_ body: (CacheKeyView) -> Result) -> Result {
+        key.withUnsafeBytes { body(CacheKeyView(bytes: $0, hash: hash)) }
+    }
+}
+
+extension LevelLoad {
+    /// Asks one level after the other, until one has found something; without any thread between
+    /// them. Returns `false` if none accepts it.
+    func begin(at levels: ArraySlice<any CacheLevel>, wakes: Bool) -> Bool {
+        guard let level = levels.first else { return false }
+        let rest = levels.dropFirst()
+        guard !rest.isEmpty else { return level.load(self, wakes: wakes) }
+        guard mayBeFound(in: level) else { return begin(at: rest, wakes: wakes) }
+        var first = self
+        first.completion = { result in
+            if case .nothing = result, begin(at: rest, wakes: true) { return }
+            completion(result)
+        }
+        return level.load(first, wakes: wakes) || begin(at: rest, wakes: wakes)
+    }
+
+    private func mayBeFound(in level: any CacheLevel) -> Bool {
+        guard let variants else { return true }
+        return withKey { level.mayHold($0, variants) }
+    }
+}

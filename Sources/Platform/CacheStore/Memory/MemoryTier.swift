@@ -1,0 +1,235 @@
+import CachePolicy
+import Locking
+import Synchronization
+
+/// The memory tier, the first level of the cache: shards, each under its own lock, and one limit on
+/// their total bytes. It also has the memory of responses that are being received or loaded.
+///
+/// It is called directly, not through `CacheLevel`. The lock of a key's shard is the lock under
+/// which all levels change the key together.
+///
+/// When the limit is exceeded, room is made in one shard after the other; with keys spread evenly
+/// by their hashes that comes close to a single list.
+package final class MemoryTier: Sendable {
+    private let parts: [Locked<MemoryShard>]
+    private let shift: UInt64
+    /// The maximum number of bytes kept.
+    let limit: Int
+    /// The largest response that is kept.
+    let objectLimit: Int
+    /// Where the responses are allocated; `nil` to use malloc.
+    let heap: BlockHeap?
+    private let bytes = Atomic<Int>(0)
+    private let cursor = Atomic<Int>(0)
+    /// The open memory files.
+    let files: DescriptorBudget
+    /// Bytes of responses being received, small enough to be written at once.
+    let gathering: StoreBudget
+    /// Bytes of larger bodies being gathered.
+    let staging: StoreBudget
+    private let options: CacheStoreOptions
+    /// Notified of evictions.
+    private let levels: [any CacheLevel]
+
+    /// - Parameter levels: the levels below.
+    init(options: CacheStoreOptions, below levels: [any CacheLevel]) {
+        var count = 1
+        while count < options.memoryShards, count < 1024 { count *= 2 }
+        parts = (0..<count).map { _ in
+            Locked(MemoryShard(variantLimit: options.variantsPerKey))
+        }
+        shift = UInt64(64 - count.trailingZeroBitCount)
+        limit = max(0, options.memoryBytes)
+        heap = BlockHeap.suitable(limit: limit)
+        objectLimit = min(options.memoryObjectBytes, limit / 8)
+        files = DescriptorBudget(limit: options.memoryFiles)
+        gathering = StoreBudget(limit: options.gatheringBytes)
+        staging = StoreBudget(limit: options.stagingBytes)
+        self.options = options
+        self.levels = levels
+    }
+
+    /// Whether a response of this size is kept in memory.
+    func admits(_ memoryBytes: Int) -> Bool { memoryBytes <= objectLimit }
+
+    @inline(__always)
+    private func part(_ hash: UInt64) -> Locked<MemoryShard> {
+        // The upper half of the product: every bit of the hash contributes. With one shard, shift
+        // is 64, for which Swift's smart shift returns 0.
+        parts[Int(truncatingIfNeeded: (hash &* 0x9E37_79B9_7F4A_7C15) >> shift)]
+    }
+
+    /// See `CacheStore.lookup`.
+    @inline(__always)
+    func find(_ key: CacheKeyView) -> MemoryMatch {
+        part(key.hash).withLock { $0.find(key.hash, key.bytes) }
+    }
+
+    /// See `CacheStore.beginFlight`.
+    @inline(__always)
+    func beginFlight(_ hash: UInt64) -> StoreFlight {
+        part(hash).withLock { $0.flights.begin(hash) }
+    }
+
+    /// See `CacheStore.endFlight`.
+    @inline(__always)
+    func endFlight(_ flight: StoreFlight) {
+        part(flight.hash).withLock { $0.flights.end(flight) }
+    }
+
+    /// Whether the flight's response may currently be stored.
+    func isValid(_ flight: StoreFlight) -> Bool {
+        part(flight.hash).withLock { $0.flights.isValid(flight) }
+    }
+
+    /// Flights under way.
+    var flightCount: Int { parts.reduce(0) { $0 + $1.withLock { $0.flights.count } } }
+
+    /// Runs `body` under the lock of the key's shard. What it drops is freed afterwards, and room
+    /// is made if it added something.
+    func withShard<Result: Sendable>(
+        _ hash: UInt64, adding: CachedResponse? = nil,
+        _ body: (inout MemoryShard, inout [CachedResponse]) -> Result
+    ) -> Result {
+        var dropped: [CachedResponse] = []
+        let (result, change) = part(hash).withLock { shard in
+            let before = shard.bytes
+            let result = body(&shard, &dropped)
+            return (result, shard.bytes - before)
+        }
+        if change != 0 { bytes.wrappingAdd(change, ordering: .relaxed) }
+        if change > 0 { makeRoom(for: adding) }
+        return result
+    }
+
+    private func makeRoom(for kept: CachedResponse?) {
+        var misses = 0
+        while bytes.load(ordering: .relaxed) > limit, misses < parts.count {
+            let turn = cursor.wrappingAdd(1, ordering: .relaxed).oldValue
+            let part = parts[turn & (parts.count - 1)]
+            let (evicted, work, change) = part.withLock { shard in
+                let before = shard.bytes
+                var work = LevelWork()
+                let evicted = shard.evict(except: kept)
+                // Under the lock, so that an invalidation finds it where it has gone to.
+                if let evicted { for level in levels { level.leaveMemory(evicted, &work) } }
+                return (evicted, work, before - shard.bytes)
+            }
+            // What was evicted is freed here, without the lock.
+            guard evicted != nil else {
+                misses += 1
+                continue
+            }
+            misses = 0
+            bytes.wrappingSubtract(change, ordering: .relaxed)
+            work.perform()
+        }
+    }
+
+    // MARK: For the levels below
+
+    /// A response that a level has read; `nil` if there is no memory for it.
+    /// - Parameter body: complete; copied.
+    package func makeResponse(
+        _ loaded: LoadedHead, for load: LevelLoad, body: UnsafeRawBufferPointer
+    ) -> CachedResponse? {
+        guard body.count >= options.memoryFileBytes else {
+            return makeResponse(
+                loaded, for: load, inline: body, storage: .contiguous,
+                chunkBytes: options.chunkBytes)
+        }
+        let large = LargeBody(files, heap)
+        guard large.append(body) else { return nil }
+        return makeResponse(
+            loaded, for: load, storage: large.complete(), chunkBytes: options.chunkBytes)
+    }
+
+    /// The same with a body that stays in the level.
+    package func makeResponse(
+        _ loaded: LoadedHead, for load: LevelLoad, body: DiskBody
+    ) -> CachedResponse? {
+        makeResponse(loaded, for: load, storage: .disk(body), chunkBytes: body.chunkBytes)
+    }
+
+    /// - Parameters:
+    ///   - inline: the body if `storage` is `.contiguous`.
+    ///   - chunkBytes: bytes of its chunks in the level, if it has any there.
+    func makeResponse(
+        _ loaded: LoadedHead, for load: LevelLoad,
+        inline: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0),
+        storage: BodyStorage, chunkBytes: Int
+    ) -> CachedResponse? {
+        var made: ResponseBlock?
+        load.key.withUnsafeBytes { key in
+            made = ResponseBlock(
+                key: key, head: loaded.head, bodyCapacity: inline.count, heap: heap)
+        }
+        guard var block = made.take() else { return nil }
+        guard block.append(inline, limit: inline.count) else { return nil }
+        return CachedResponse(
+            keyHash: load.hash, varyKey: loaded.vary, metadata: loaded.metadata,
+            policy: loaded.policy, block: block, body: storage, chunkBytes: chunkBytes)
+    }
+
+    /// Makes available what a level has read, and keeps it if it fits.
+    /// - Parameter isCurrent: called under the lock of the key, with whether memory keeps the
+    ///   response. Returns whether the level still has it.
+    /// - Returns: what memory has for it, which may be another load's copy; `nil` if it was
+    ///   replaced, invalidated or evicted while it was being read.
+    package func promote(
+        _ response: CachedResponse, _ isCurrent: (_ isInMemory: Bool) -> Bool
+    ) -> CachedResponse? {
+        let fits = admits(response.memoryBytes) && !response.isOnDiskOnly
+        return withShard(response.keyHash, adding: response) { shard, dropped in
+            guard isCurrent(fits) else { return nil }
+            guard fits else { return response }
+            if let existing = shard.variant(of: response) { return existing }
+            shard.insert(response, dropped: &dropped)
+            return response
+        }
+    }
+
+    /// Removes everything.
+    func removeAll() {
+        for part in parts {
+            var dropped: [CachedResponse] = []
+            let change = part.withLock { shard in
+                let before = shard.bytes
+                shard.removeAll(dropped: &dropped)
+                return before - shard.bytes
+            }
+            bytes.wrappingSubtract(change, ordering: .relaxed)
+        }
+    }
+
+    /// Entries, bytes and evictions so far.
+    func statistics() -> (entries: Int, bytes: Int, evictions: UInt64) {
+        var entries = 0
+        var evictions: UInt64 = 0
+        for part in parts {
+            part.withLock { shard in
+                entries += shard.count
+                evictions += shard.evictions
+            }
+        }
+        return (entries, bytes.load(ordering: .relaxed), evictions)
+    }
+}
+
+/// What a level has read of a response, besides its body.
+package struct LoadedHead {
+    package let vary: VaryKey
+    package let metadata: StoredMetadata
+    package let policy: UInt64
+    /// The stored head; copied when a response is made of it.
+    package let head: UnsafeRawBufferPointer
+
+    package init(
+        vary: VaryKey, metadata: StoredMetadata, policy: UInt64, head: UnsafeRawBufferPointer
+    ) {
+        self.vary = vary
+        self.metadata = metadata
+        self.policy = policy
+        self.head = head
+    }
+}

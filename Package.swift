@@ -64,7 +64,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "CInternationalNames", "CLinux", "HTTPCore", "ContentCoding", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
         "DurableFiles", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
-        "PinfoldMetrics", "PinfoldEngine", "HTTPTypes", "Logging",
+        "PinfoldMetrics", "PinfoldEngine", "HTTPTypes",
     ],
     "Client/PinfoldClient/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
     "Client/PinfoldClient/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
@@ -103,9 +103,8 @@ let imports: KeyValuePairs<String, Set<String>> = [
     // CommandLine: the program.
     "CommandLine/pinfold": [
         "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "Transformation",
-        "JSONSchema", "Clocks", "Locking", "DurableFiles", "EventLoop", "PinfoldTLS",
-        "PinfoldResolver", "PinfoldEngine", "PinfoldClient", "Imaging", "PinReporting", "Gateway",
-        "ArgumentParser", "HTTPTypes",
+        "JSONSchema", "Clocks", "Locking", "DurableFiles", "PinfoldTLS", "PinfoldEngine",
+        "PinfoldClient", "Imaging", "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
 ]
 
@@ -189,8 +188,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "PinfoldClient", "PinfoldImages", "FoundationEssentials", "HTTPTypes",
     ],
     "Gateway/PinReportingTests": [
-        "CLinux", "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "Locking", "Threads",
-        "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinReporting",
+        "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust", "PinfoldConfiguration",
+        "Locking", "Threads", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
+        "PinReporting",
     ],
     "Gateway/ImagingTests": [
         "CLinux", "TestSupport", "ImageTestWorker", "PinfoldConfiguration", "Transformation",

@@ -106,11 +106,10 @@ struct Explain: ParsableCommand {
         guard let way = route.verifiedWay else {
             return .notChecked("the gateway would not use TLS")
         }
-        let peer = PeerAddress(host: route.host, port: way.port)
         do throws(ServerProbeError) {
             let context = policy.context(entry: route.entry)
             let shown = try ServerProbe(context: context, milliseconds: Self.milliseconds)
-                .look(at: peer, addresses: way.addresses)
+                .look(at: route.host, port: way.port, addresses: way.addresses)
             let address = shown.endpoint.address
             if let failure = shown.failure { return .refused(address, .tlsFailed(failure)) }
             let reported = (shown.facts?.outcomes ?? []).compactMap { outcome in

@@ -8,7 +8,7 @@ import Synchronization
 import Threads
 
 /// Sends reports of pin failures to the configured destinations (`pinsets.*.reportTo`), on a
-/// dedicated thread named `pin-reports`, and one named `pin-delivery` for each delivery under way.
+/// dedicated thread named `pin-reports`.
 ///
 /// Whoever has judged a server calls ``admits(_:time:now:)``, and only if that returns `true`
 /// assembles a report for ``submit(_:for:)``: in a storm of failures each costs a dictionary
@@ -86,16 +86,20 @@ package final class PinReporter: Sendable {
         onEvent: @escaping @Sendable (ReportEvent) -> Void
     ) throws(StartError) {
         self.use = use
-        do {
-            core = ReporterCore(
-                settings: settings, wake: try SharedEvent(), end: try SharedEvent(),
-                onEvent: onEvent)
+        let loop: ReporterLoop
+        do throws(Errno) {
+            core = ReporterCore(settings: settings, wakes: try Mailbox(), onEvent: onEvent)
+            loop = try ReporterLoop(wokenBy: core.wakes)
         } catch {
             throw .descriptor(error)
         }
-        do {
+        do throws(Thread.StartError) {
+            // Handed over to the thread, and used by nothing else after that.
+            nonisolated(unsafe) let loop = loop
             thread = try Thread(name: "pin-reports", niceness: 5) { [core] in
-                ReportDelivery(core: core, folder: folder, resolver: resolver, use: use).run()
+                ReportDelivery(
+                    core: core, loop: loop, folder: folder, resolver: resolver, use: use
+                ).run()
             }
         } catch {
             throw .thread(error)
@@ -121,7 +125,7 @@ package final class PinReporter: Sendable {
             }
             state.settings = settings
         }
-        core.wake.signal()
+        core.wakes.post(())
     }
 
     /// Counts a failure, and returns whether to submit a report of it.
@@ -146,7 +150,7 @@ package final class PinReporter: Sendable {
             return state.accept(report)
         }
         if !hasRoom { core.add(.full) }
-        core.wake.signal()
+        core.wakes.post(())
     }
 
     /// The counts so far.
@@ -161,13 +165,12 @@ package final class PinReporter: Sendable {
         return statistics
     }
 
-    /// Writes what was not delivered to the folder and ends the threads; deliveries under way are
+    /// Writes what was not delivered to the folder and ends the thread; deliveries under way are
     /// abandoned, and repeated by the next process. Waits no longer than the given time: reports
     /// that are not in a file by then are lost.
     package func close(withinMilliseconds milliseconds: Int64) {
         core.state.withLock { $0.isEnding = true }
-        core.wake.signal()
-        core.end.signal()
+        core.wakes.post(())
         let end = ReporterCore.nanoseconds(after: milliseconds)
         let hasEnded: Bool = core.ended.wait { ended in
             if ended { return .done(true) }

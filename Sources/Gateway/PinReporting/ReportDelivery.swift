@@ -1,19 +1,21 @@
-import CLinux
 import Clocks
 import EventLoop
 import PinfoldConfiguration
+import PinfoldEngine
 import PinfoldResolver
-import Threads
 
-/// The work of the reporter's thread: accepts reports, keeps them in the spool, and has each
-/// delivered by a separate thread. Belongs to that thread.
+/// The work of the reporter's thread: accepts reports, keeps them in the spool, and has the engine
+/// deliver them. Belongs to that thread.
 final class ReportDelivery {
     private let core: ReporterCore
+    private let loop: ReporterLoop
     private let resolver: Resolver
+    /// What carries the deliveries out; `nil` before the first one.
+    private var environment: Environment?
     private var spool: ReportSpool
     private var schedule = ReportSchedule()
-    /// The delivering threads, by the names of the reports' files.
-    private var threads: [String: Thread] = [:]
+    /// Deliveries under way, by the names of the reports' files.
+    private var posters: [String: ReportPoster] = [:]
     private var settings: PinReporter.Settings
     /// `nil` if it is not recorded when each pin matched.
     private var recorder: PinUseRecorder?
@@ -25,9 +27,11 @@ final class ReportDelivery {
     private static let idleMilliseconds: Int64 = 60_000
 
     init(
-        core: ReporterCore, folder: String, resolver: Resolver, use: PinReporter.UseWatch?
+        core: ReporterCore, loop: ReporterLoop, folder: String, resolver: Resolver,
+        use: PinReporter.UseWatch?
     ) {
         self.core = core
+        self.loop = loop
         self.resolver = resolver
         settings = core.state.withLock { $0.settings }
         let onEvent = core.onEvent
@@ -51,11 +55,8 @@ final class ReportDelivery {
     func run() {
         while true {
             openSpool()
-            // First, so that an end signalled after the check is not lost.
-            Descriptors.drain(core.wake.descriptor)
             if core.isEnding { break }
             takeIn()
-            takeEnded()
             prune()
             look()
             let now = Clock.monotonicMilliseconds()
@@ -158,7 +159,7 @@ final class ReportDelivery {
         publish()
     }
 
-    /// Waits for the next thing to do.
+    /// Lets the deliveries proceed until there is something else to do.
     ///
     /// - Parameter now: when deliveries were last checked for being due.
     private func rest(after now: Int64) {
@@ -167,7 +168,7 @@ final class ReportDelivery {
         if let next { until = min(until, next) }
         let due = core.state.withLock { $0.gate.nextDue }
         if let due { until = min(until, due * 1000 + 1000) }
-        core.rest(milliseconds: max(1, until - Clock.monotonicMilliseconds()))
+        loop.run(until: until)
     }
 
     // MARK: Delivering
@@ -180,26 +181,21 @@ final class ReportDelivery {
     }
 
     private func begin(_ item: ReportSpool.Item, to destination: String) {
-        let delivery = ReporterCore.Delivery(
-            name: item.name, pinset: item.pinset, destination: destination, result: .interrupted)
         guard let url = settings.destinations[item.pinset], let body = body(of: item) else {
             return schedule.end(destination)
         }
         spool.set(item.name, isUnderWay: true)
         do {
-            threads[item.name] = try Thread(name: "pin-delivery", niceness: 5) {
-                [core, resolver, context = settings.context] in
-                var delivery = delivery
-                delivery.result = ReportPoster(
-                    resolver: resolver, context: context,
-                    wait: { core.wait($0, $1, milliseconds: $2) }, isRunning: { !core.isEnding }
-                ).post(body, to: url)
-                core.note(delivery)
+            let environment =
+                try environment ?? ReportPoster.makeEnvironment(on: loop.loop, resolver: resolver)
+            self.environment = environment
+            let poster = ReportPoster(body, to: url, context: settings.context, in: environment) {
+                [unowned self] in end(item, destination, $0)
             }
+            posters[item.name] = poster
+            poster.start()
         } catch {
-            var delivery = delivery
-            delivery.result = .failed("\(error)", answered: false, retryAfter: nil)
-            end(delivery)
+            end(item, destination, .failed("\(error)", answered: false, retryAfter: nil))
         }
     }
 
@@ -217,33 +213,26 @@ final class ReportDelivery {
         return nil
     }
 
-    /// Processes deliveries that have ended.
-    private func takeEnded() {
-        let ended = core.state.withLock { state in
-            defer { state.ended = [] }
-            return state.ended
-        }
-        for delivery in ended { end(delivery) }
-    }
-
-    private func end(_ delivery: ReporterCore.Delivery) {
-        let (name, destination) = (delivery.name, delivery.destination)
-        threads.removeValue(forKey: name)?.join()
+    /// Processes a delivery that has ended.
+    private func end(_ item: ReportSpool.Item, _ destination: String, _ result: PostResult) {
+        let (name, pinset) = (item.name, item.pinset)
+        posters[name] = nil
         schedule.end(destination)
         spool.set(name, isUnderWay: false)
-        switch delivery.result {
+        loop.wake()
+        switch result {
         case .interrupted: return
         case .delivered:
             if schedule.answered(destination) { core.onEvent(.recovered(destination: destination)) }
             spool.remove(name)
             core.add(.delivered)
-            core.onEvent(.delivered(destination: destination, pinset: delivery.pinset))
+            core.onEvent(.delivered(destination: destination, pinset: pinset))
         case .rejected(let status):
             _ = schedule.answered(destination)
             spool.remove(name)
             core.add(.rejected)
             core.onEvent(
-                .rejected(destination: destination, pinset: delivery.pinset, status: status))
+                .rejected(destination: destination, pinset: pinset, status: status))
         case .failed(let problem, let answered, let retryAfter):
             core.add(.retried)
             if answered { spool.setBack(name) }
@@ -261,10 +250,11 @@ final class ReportDelivery {
     /// slow, and the process does not wait for long, so everything is first written to files, then
     /// synced.
     private func finish() {
-        Descriptors.drain(core.wake.descriptor)
         takeIn(areLast: true) { $0.gate.takeAll() }
-        for thread in threads.values { thread.join() }
-        takeEnded()
+        for poster in Array(posters.values) { poster.cancel() }
+        environment?.closeConnections()
+        environment?.close()
+        loop.loop.forgetDeferred()
         // It may have to wait for another process; the reports are in files by now.
         recorder?.begin(wall: Clock.coarseWallSeconds())
         spool.settle()

@@ -1,9 +1,7 @@
-import CLinux
-import Clocks
 import EventLoop
 import HTTPCore
-import Locking
 import PinfoldConfiguration
+import PinfoldEngine
 import PinfoldResolver
 import PinfoldTLS
 
@@ -20,79 +18,106 @@ enum PostResult: Equatable {
     case interrupted
 }
 
-/// Sends a report over a dedicated connection (RFC 9112). Blocks, for a limited time.
+/// Uploads a report to its destination through the engine, on a connection that carries nothing
+/// else.
 ///
 /// TLS is verified by the given context, which has no pinsets, and no error here counts as a pin
 /// failure: no report is ever made about a report.
-struct ReportPoster {
-    /// Resolves the destinations' names.
-    let resolver: Resolver
-    let context: TLSClientContext
-    /// Waits for a descriptor; `false` if it was not ready in time, or the process is ending.
-    let wait: (_ descriptor: Int32, _ events: Int16, _ milliseconds: Int64) -> Bool
-    /// Returns `false` if the process is ending.
-    let isRunning: () -> Bool
-    private let deadline: Int64
-
+final class ReportPoster: EventHandler, UpstreamConsumer {
     /// The maximum duration of a delivery, in milliseconds.
-    static let milliseconds: Int64 = 15_000
-    /// The maximum size of a response head.
-    private static let headBytes = 16 << 10
+    private static let milliseconds: Int64 = 15_000
     /// The maximum number of interim responses before the final one.
     private static let interimResponses = 16
+    /// The fields besides Host and Content-Length.
+    private static let fields: StaticString =
+        "User-Agent: pinfold\r\nContent-Type: application/json\r\nConnection: close\r\n"
 
-    /// An error of a delivery.
-    private struct DeliveryError: Error {
-        var text: String
-        init(_ text: String) { self.text = text }
-    }
+    private let environment: Environment
+    private let destination: ReportDestination
+    private let body: [UInt8]
+    private let origin: Origin
+    private var completion: ((PostResult) -> Void)?
+    private var upstream: (any UpstreamStream)?
+    private var interim = 0
+    var response = ResponseHead()
+    /// A report may arrive twice.
+    var mayBeRepeated: Bool { true }
+    var clientNetwork: IPNetwork? { nil }
 
+    /// - Parameters:
+    ///   - body: JSON.
+    ///   - context: how the destination is verified, if it uses TLS.
+    ///   - environment: one of ``makeEnvironment(on:resolver:)``.
+    ///   - completion: called once, within `start()`, `cancel()` or later.
     init(
-        resolver: Resolver, context: TLSClientContext,
-        wait: @escaping (Int32, Int16, Int64) -> Bool, isRunning: @escaping () -> Bool
+        _ body: [UInt8], to destination: ReportDestination, context: TLSClientContext,
+        in environment: Environment, completion: @escaping (PostResult) -> Void
     ) {
-        self.resolver = resolver
-        self.context = context
-        self.wait = wait
-        self.isRunning = isRunning
-        deadline = Clock.monotonicMilliseconds() + Self.milliseconds
+        self.environment = environment
+        self.destination = destination
+        self.body = body
+        self.completion = completion
+        origin = Origin(named: destination.origin, context: context, policy: environment.policy)
     }
 
-    private var remaining: Int64 { max(0, deadline - Clock.monotonicMilliseconds()) }
+    /// What deliveries need of the engine.
+    static func makeEnvironment(
+        on loop: EventLoop, resolver: Resolver
+    ) throws -> Environment {
+        var timeouts = TimeoutsConfiguration()
+        // Two steps, TCP and TLS. What follows has the rest of the time.
+        timeouts.connectMilliseconds = milliseconds / 2
+        timeouts.firstByteMilliseconds = milliseconds
+        timeouts.bodyMilliseconds = milliseconds
+        var limits = LimitsConfiguration()
+        limits.headBytes = 16 << 10
+        return try Environment(
+            standaloneOn: loop, resolver: resolver,
+            policy: try PolicySnapshot(forOwnConnections: timeouts, limits))
+    }
 
-    /// Whether there is time for another pass. A server may send so much that a descriptor is never
-    /// waited for.
-    private var hasTime: Bool { remaining > 0 && isRunning() }
-
-    /// Sends JSON to a destination, and reads its response.
-    func post(_ body: [UInt8], to destination: ReportDestination) -> PostResult {
-        var isSent = false
-        do throws(DeliveryError) {
-            let descriptor = try connect(destination.origin)
-            defer { Descriptors.close(descriptor) }
-            var channel = Channel(descriptor: descriptor)
-            if destination.origin.scheme == .https {
-                channel.tls = try performHandshake(descriptor, destination.origin)
-            }
-            try send(Self.request(body, to: destination), over: channel)
-            isSent = true
-            let answer = try receive(over: channel)
-            _ = channel.tls?.shutdown()
-            return Self.result(answer)
+    /// Starts the delivery; the loop keeps it alive until it has ended.
+    func start() {
+        do throws(Errno) {
+            try environment.loop.add(self)
         } catch {
-            if !isRunning() { return .interrupted }
-            // A server that is lost over one report must not delay the ones after it.
-            return .failed(error.text, answered: isSent, retryAfter: nil)
+            return fail("\(error)", answered: false)
         }
+        environment.loop.setDeadline(self, after: Self.milliseconds)
+        environment.upstreams.acquire(origin, for: self, fresh: true)
     }
 
-    static func request(_ body: [UInt8], to destination: ReportDestination) -> [UInt8] {
-        let head =
-            "POST \(destination.path) HTTP/1.1\r\nHost: \(destination.authority)\r\n"
-            + "User-Agent: pinfold\r\nContent-Type: application/json\r\n"
-            + "Content-Length: \(body.count)\r\nConnection: close\r\n\r\n"
-        return Array(head.utf8) + body
+    /// The process is ending.
+    func cancel() { end(.interrupted) }
+
+    // MARK: The request
+
+    func upstreamReady(_ upstream: any UpstreamStream) {
+        self.upstream = upstream
+        guard sendHead(on: upstream) else { return fail("its URL is too long", answered: false) }
+        let content = environment.loop.buffers.holding(body)
+        upstream.send(content.readable, owner: content)
+        _ = upstream.finish(trailers: nil)
     }
+
+    private func sendHead(on upstream: any UpstreamStream) -> Bool {
+        let text = "POST \(destination.path) HTTP/1.1\r\nHost: \(destination.authority)\r\n\r\n"
+        let (bytes, authority) = (Array(text.utf8), origin.authority)
+        var parser = RequestHeadParser(limits: HeadLimits())
+        var request = RequestHead()
+        guard case .complete = try? parser.parse(bytes.span, into: &request) else { return false }
+        var head = upstream.makeHead(
+            for: request, in: bytes.span, host: authority.span,
+            room: Self.fields.utf8CodeUnitCount)
+        head.fields.append(Self.fields)
+        return upstream.sendHead(
+            head, of: OutgoingRequest(framing: .length(UInt64(body.count)), method: .post),
+            upgrade: [])
+    }
+
+    func upstreamDrained() {}
+
+    // MARK: The answer
 
     /// A server's response to a report.
     struct Answer: Equatable {
@@ -101,225 +126,44 @@ struct ReportPoster {
         var retryAfter: Int64?
     }
 
+    /// The final head decides; the content is not read.
+    func upstreamHead(_ head: UnsafeRawBufferPointer) {
+        guard !response.isInterim else {
+            interim += 1
+            if interim > Self.interimResponses { fail("its answer does not end", answered: true) }
+            return
+        }
+        var answer = Answer(status: response.status)
+        if let field = response.fields.only(.retryAfter) {
+            answer.retryAfter = Self.retryAfter(
+                Array(head[Int(field.value.start)..<Int(field.value.end)]),
+                now: environment.wallSeconds)
+        }
+        if let transport = upstream?.handOver().transport {
+            upstream = nil
+            _ = transport.finishSending()
+            transport.close()
+        }
+        end(Self.result(answer))
+    }
+
+    func upstreamHeadWithoutBody() {}
+
+    func upstreamBody(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool { true }
+
+    func upstreamEnded(trailers: TrailerSection?) {}
+
     /// 2xx means delivered. 4xx means never, except 408, 425 and 429. Everything else, including
     /// redirects, which are not followed, means not now.
     static func result(_ answer: Answer) -> PostResult {
         switch answer.status {
         case 200..<300: .delivered
-        case 408, 425, 429:
-            .failed(
-                "it answered \(answer.status)", answered: true, retryAfter: answer.retryAfter)
-        case 400..<500: .rejected(status: answer.status)
+        case 400..<500 where ![408, 425, 429].contains(answer.status):
+            .rejected(status: answer.status)
         default:
             .failed(
                 "it answered \(answer.status)", answered: true, retryAfter: answer.retryAfter)
         }
-    }
-
-    // MARK: Connecting
-
-    private func connect(_ origin: UpstreamOrigin) throws(DeliveryError) -> Int32 {
-        let addresses = try resolve(origin.host)
-        var last = DeliveryError("it has no address")
-        for (index, address) in addresses.enumerated() {
-            // Each address gets its share of the time, so that one that does not respond cannot use
-            // it all.
-            let share = remaining / 2 / Int64(addresses.count - index)
-            do throws(DeliveryError) {
-                return try connect(Endpoint(address: address, port: origin.port), share)
-            } catch {
-                last = error
-            }
-        }
-        throw last
-    }
-
-    private func connect(_ endpoint: Endpoint, _ milliseconds: Int64) throws(DeliveryError) -> Int32
-    {
-        let descriptor: Int32
-        do throws(Errno) {
-            descriptor = try Sockets.connect(to: endpoint)
-        } catch {
-            throw DeliveryError("cannot connect to \(endpoint): \(error)")
-        }
-        let isReady = wait(descriptor, Int16(POLLOUT), milliseconds)
-        if let error = isReady ? Sockets.connectionError(descriptor) : Errno.timedOut {
-            Descriptors.close(descriptor)
-            throw DeliveryError("cannot connect to \(endpoint): \(error)")
-        }
-        return descriptor
-    }
-
-    private func resolve(_ host: String) throws(DeliveryError) -> [IPAddress] {
-        // Written by the resolver's thread, possibly after everyone has stopped waiting.
-        let answer = Locked<ResolveResult?>(nil)
-        let answered: SharedEvent
-        do throws(Errno) {
-            answered = try SharedEvent()
-        } catch {
-            throw DeliveryError("\(error)")
-        }
-        resolver.resolve(name: host) { result in
-            answer.withLock { $0 = result }
-            answered.signal()
-        }
-        _ = wait(answered.descriptor, Int16(POLLIN), remaining)
-        switch answer.withLock({ $0 }) {
-        case .resolved(let answer): return answer.addresses
-        case .failed(let failure):
-            throw DeliveryError("\(host) has no address (\(failure.rawValue))")
-        case nil: throw DeliveryError("\(host) was not resolved in time")
-        }
-    }
-
-    private func performHandshake(
-        _ descriptor: Int32, _ origin: UpstreamOrigin
-    ) throws(DeliveryError) -> TLSClientConnection {
-        do throws(TLSError) {
-            let tls = try TLSClientConnection(
-                context: context, fileDescriptor: descriptor, host: origin.host,
-                port: origin.port, now: Clock.coarseWallSeconds())
-            while hasTime {
-                var events = Int16(POLLIN)
-                switch tls.handshake() {
-                case .complete: return tls
-                case .failed(let error): throw error
-                case .turnIsOver: continue
-                case .wantWrite: events = Int16(POLLOUT)
-                case .wantRead, .wantIdentity: break
-                }
-                guard wait(descriptor, events, remaining) else { break }
-            }
-        } catch {
-            throw DeliveryError("TLS: \(error)")
-        }
-        throw DeliveryError("TLS: the handshake did not complete in time")
-    }
-
-    // MARK: The exchange
-
-    /// A connection, in clear text or TLS.
-    private struct Channel {
-        let descriptor: Int32
-        var tls: TLSClientConnection?
-
-        /// The number of bytes moved; 0 to wait for `events`; `nil` at the end, or if broken.
-        func write(_ bytes: UnsafeRawBufferPointer) -> (count: Int, events: Int16)? {
-            guard let tls else {
-                switch Transfers.write(descriptor, bytes) {
-                case .bytes(let count): return (count, 0)
-                case .wouldBlock: return (0, Int16(POLLOUT))
-                case .endOfStream, .failed: return nil
-                }
-            }
-            switch tls.write(bytes) {
-            case .bytes(let count): return (count, Int16(POLLOUT))
-            case .wantRead: return (0, Int16(POLLIN))
-            case .wantWrite: return (0, Int16(POLLOUT))
-            case .failed: return nil
-            }
-        }
-
-        func read(_ buffer: UnsafeMutableRawBufferPointer) -> (count: Int, events: Int16)? {
-            guard let tls else {
-                switch Transfers.read(descriptor, into: buffer) {
-                case .bytes(let count): return (count, 0)
-                case .wouldBlock: return (0, Int16(POLLIN))
-                case .endOfStream, .failed: return nil
-                }
-            }
-            switch tls.read(into: buffer) {
-            case .bytes(let count, _): return (count, 0)
-            case .wantRead: return (0, Int16(POLLIN))
-            case .wantWrite: return (0, Int16(POLLOUT))
-            case .turnIsOver: return (0, 0)
-            case .endOfStream, .truncated, .failed: return nil
-            }
-        }
-    }
-
-    private func send(_ bytes: [UInt8], over channel: Channel) throws(DeliveryError) {
-        var sent = 0
-        while sent < bytes.count {
-            guard hasTime else { throw DeliveryError("it accepted the report too slowly") }
-            let moved = bytes.withUnsafeBytes {
-                channel.write(UnsafeRawBufferPointer(rebasing: $0[sent...]))
-            }
-            // An answer may have arrived before the end of the request: it is read.
-            guard let moved else { return }
-            sent += moved.count
-            if moved.count == 0, !wait(channel.descriptor, moved.events, remaining) {
-                throw DeliveryError("it accepted the report too slowly")
-            }
-        }
-    }
-
-    private func receive(over channel: Channel) throws(DeliveryError) -> Answer {
-        var parser = ResponseHeadParser(limits: HeadLimits())
-        var head = ResponseHead()
-        var bytes: [UInt8] = []
-        var part = [UInt8](repeating: 0, count: 4096)
-        var interim = 0
-        while true {
-            guard hasTime else { throw DeliveryError("it did not answer in time") }
-            guard let moved = part.withUnsafeMutableBytes({ channel.read($0) }) else {
-                throw DeliveryError("it closed the connection without an answer")
-            }
-            if moved.count == 0 {
-                if moved.events != 0, !wait(channel.descriptor, moved.events, remaining) {
-                    throw DeliveryError("it did not answer in time")
-                }
-                continue
-            }
-            bytes += part[..<moved.count]
-            guard bytes.count <= Self.headBytes else {
-                throw DeliveryError("its answer is too long")
-            }
-            while true {
-                let progress: ParseProgress
-                do throws(WireError) {
-                    progress = try parser.parse(
-                        bytes.span, answering: ResponseContext(method: .post), into: &head)
-                } catch {
-                    throw DeliveryError("its answer is not HTTP: \(error)")
-                }
-                switch progress {
-                case .complete(let count) where head.isInterim:
-                    interim += 1
-                    guard interim <= Self.interimResponses else {
-                        throw DeliveryError("its answer does not end")
-                    }
-                    bytes.removeFirst(count)
-                    head = ResponseHead()
-                    continue
-                case .complete:
-                    bytes.withUnsafeMutableBytes { head.repair(in: $0) }
-                    return Self.answer(head, bytes)
-                case .bareLines:
-                    guard let status = Self.statusOfBareHead(bytes) else {
-                        throw DeliveryError("its answer is not HTTP")
-                    }
-                    return Answer(status: status)
-                case .needMore: break
-                }
-                break
-            }
-        }
-    }
-
-    /// The status of a head whose lines end in a bare line feed, from its beginning, `HTTP/1.1
-    /// 204`.
-    static func statusOfBareHead(_ bytes: [UInt8]) -> UInt16? {
-        UInt16(String(decoding: bytes.dropFirst(9).prefix(3), as: UTF8.self))
-    }
-
-    private static func answer(_ head: ResponseHead, _ bytes: [UInt8]) -> Answer {
-        var answer = Answer(status: head.status)
-        guard let field = head.fields.only(.retryAfter) else { return answer }
-        answer.retryAfter = retryAfter(
-            Array(bytes[Int(field.value.start)..<Int(field.value.end)]),
-            now: Clock.coarseWallSeconds())
-        return answer
     }
 
     /// Retry-After (RFC 9110 §10.2.3) in milliseconds, or `nil` if it is invalid.
@@ -328,12 +172,60 @@ struct ReportPoster {
             min($0, ReportBackoff.longestAskedMilliseconds)
         }
     }
-}
 
-/// An event descriptor that stays open as long as any owner may signal it.
-final class SharedEvent: Sendable {
-    let descriptor: Int32
-    init() throws(Errno) { descriptor = try Descriptors.event() }
-    deinit { Descriptors.close(descriptor) }
-    func signal() { Descriptors.signal(descriptor) }
+    // MARK: Failures
+
+    override func deadlineReached() {
+        guard let upstream else { return fail(Self.slowHandshake, answered: false) }
+        let isSent = upstream.requestIsSent
+        fail(
+            isSent ? "it did not answer in time" : "it accepted the report too slowly",
+            answered: isSent)
+    }
+
+    func upstreamFailed(_ failure: StreamError) {
+        // A server that is lost over one report must not delay the ones after it.
+        let isLost = upstream != nil
+        upstream = nil
+        fail(Self.text(failure, destination.origin.host), answered: isLost)
+    }
+
+    private static let slowHandshake = "TLS: the handshake did not complete in time"
+
+    /// What is logged about a connection that failed.
+    static func text(_ failure: StreamError, _ host: String) -> String {
+        switch failure.error {
+        case .nameNotResolved(let error): return "\(host) has no address (\(error.rawValue))"
+        case .connectFailed, .connectTimeout, .descriptorsExhausted:
+            guard let last = failure.attempts?.lastFailure else {
+                return "\(host) was not resolved in time"
+            }
+            return "cannot connect to \(last.endpoint): \(last.error)"
+        case .tlsFailed(let error): return "TLS: \(error)"
+        case .tlsTimeout: return slowHandshake
+        case .response(.truncatedHead), .upstreamClosed, .upstreamReset, .upstreamUnanswered:
+            return "it closed the connection without an answer"
+        case .response(.headTooLarge): return "its answer is too long"
+        case .response(let error): return "its answer is not HTTP: \(error)"
+        case .upstreamSpeaksTLS: return "its answer is not HTTP"
+        default: return failure.error.explanation
+        }
+    }
+
+    private func fail(_ text: String, answered: Bool) {
+        end(.failed(text, answered: answered, retryAfter: nil))
+    }
+
+    private func end(_ result: PostResult) {
+        guard let completion else { return }
+        self.completion = nil
+        environment.loop.remove(self)
+        if let upstream {
+            self.upstream = nil
+            upstream.cancel()
+        } else {
+            environment.upstreams.abandon(origin, self)
+        }
+        completion(result)
+    }
 }

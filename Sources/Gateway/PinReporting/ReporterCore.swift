@@ -1,5 +1,5 @@
-import CLinux
 import Clocks
+import EventLoop
 import Locking
 import Synchronization
 
@@ -16,8 +16,6 @@ final class ReporterCore: Sendable {
         var unkept = 0
         /// Reports waiting in memory because they could not be written.
         var inMemory = 0
-        /// Deliveries that have ended, but that the thread has not processed yet.
-        var ended: [Delivery] = []
         /// Reports for which the inbox had no space, and that have not been reported yet.
         var refused = 0
         /// Reports that were submitted, made from counts, or left by an earlier process.
@@ -44,15 +42,6 @@ final class ReporterCore: Sendable {
         }
     }
 
-    /// A delivery that has ended.
-    struct Delivery: Sendable {
-        /// The report's file, its pinset, and its destination.
-        var name: String
-        var pinset: String
-        var destination: String
-        var result: PostResult
-    }
-
     /// A change of the pins in force.
     struct PinChange: Sendable {
         /// The counts until then.
@@ -67,10 +56,8 @@ final class ReporterCore: Sendable {
     static let inboxCapacity = 64
 
     let state: Locked<State>
-    /// Signalled when the thread has something to do.
-    let wake: SharedEvent
-    /// Signalled when the process ends, and from then on.
-    let end: SharedEvent
+    /// Tells the thread that it has something to do.
+    let wakes: Mailbox<Void>
     let onEvent: @Sendable (ReportEvent) -> Void
     /// Whether the thread is done.
     let ended = Monitor(false)
@@ -79,12 +66,11 @@ final class ReporterCore: Sendable {
     private let counts = Locked([UInt64](repeating: 0, count: ReportResult.allCases.count))
 
     init(
-        settings: PinReporter.Settings, wake: SharedEvent, end: SharedEvent,
+        settings: PinReporter.Settings, wakes: Mailbox<Void>,
         onEvent: @escaping @Sendable (ReportEvent) -> Void
     ) {
         state = Locked(State(settings: settings))
-        self.wake = wake
-        self.end = end
+        self.wakes = wakes
         self.onEvent = onEvent
     }
 
@@ -102,29 +88,6 @@ final class ReporterCore: Sendable {
         Clock.monotonicNanoseconds() + milliseconds * 1_000_000
     }
 
-    /// Waits until the thread is woken.
-    func rest(milliseconds: Int64) {
-        var wanted = pollfd(fd: wake.descriptor, events: Int16(POLLIN), revents: 0)
-        _ = poll(&wanted, 1, Int32(clamping: max(0, milliseconds)))
-    }
-
-    /// Waits for the descriptor of a delivery; `false` if it was not ready in time, or the process
-    /// is ending.
-    func wait(_ descriptor: Int32, _ events: Int16, milliseconds: Int64) -> Bool {
-        var wanted = [
-            pollfd(fd: descriptor, events: events, revents: 0),
-            pollfd(fd: end.descriptor, events: Int16(POLLIN), revents: 0),
-        ]
-        let until = Clock.monotonicMilliseconds() + milliseconds
-        var remainingTime = milliseconds
-        while remainingTime > 0 {
-            let count = poll(&wanted, 2, Int32(clamping: remainingTime))
-            guard count < 0 else { return wanted[0].revents != 0 && wanted[1].revents == 0 }
-            remainingTime = until - Clock.monotonicMilliseconds()
-        }
-        return false
-    }
-
     /// Stops accepting anything: counts and reports what is lost, once.
     ///
     /// - Parameter others: returns the number of reports in no file, beyond those not processed
@@ -140,11 +103,5 @@ final class ReporterCore: Sendable {
             return lost
         }
         if lost > 0 { onEvent(.notKept(lost)) }
-    }
-
-    /// Records that a delivery has ended.
-    func note(_ delivery: Delivery) {
-        state.withLock { $0.ended.append(delivery) }
-        wake.signal()
     }
 }

@@ -408,9 +408,4 @@ struct PostResultTests {
     func `ignores anything that is not a time`(value: String) {
         #expect(ReportPoster.retryAfter(Array(value.utf8), now: 0) == nil)
     }
-
-    @Test(arguments: [("HTTP/1.1 204 \n\n", 204), ("HTTP/1.0 500 Oops\n\n", 500)])
-    func `is read where its lines end in a bare line feed`(head: String, status: UInt16) {
-        #expect(ReportPoster.statusOfBareHead(Array(head.utf8)) == status)
-    }
 }

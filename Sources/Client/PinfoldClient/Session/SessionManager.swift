@@ -1,8 +1,6 @@
-internal import Activity
 import EventLoop
 import HTTPTypes
 import Locking
-import Logging
 import PinfoldEngine
 import PinfoldMetrics
 import PinfoldTLS
@@ -110,11 +108,7 @@ public final class SessionManager: Sendable {
         }
         let shared = SharedEnvironment(
             mailboxes: [mailbox], resolver: runtime.resolver, store: cache?.store,
-            logger: Logger(label: "pinfold.client") { _ in SwiftLogNoOpLogHandler() },
-            labels: labels,
-            activity: ActivityMonitor(
-                delays: ActivityDelays(activationMilliseconds: 0, completionMilliseconds: 0)),
-            reviewer: configuration.challenges.map { ServerTrust.reviewer($0) })
+            labels: labels, reviewer: configuration.challenges.map { ServerTrust.reviewer($0) })
         // Nobody reads these counters, but the engine's code writes them.
         let dimensions = MetricsDimensions(reasons: Reason.tokens.count)
         return SessionParts(

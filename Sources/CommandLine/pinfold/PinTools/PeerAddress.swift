@@ -34,14 +34,6 @@ package struct PeerAddress: Hashable, Sendable, CustomStringConvertible {
         self.port = port
     }
 
-    /// Creates a server from its parts.
-    ///
-    /// - Parameter host: A name in lower case, or an IP address without brackets.
-    package init(host: String, port: UInt16) {
-        self.host = host
-        self.port = port
-    }
-
     private static func isName(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= 253
             && text.split(separator: ".", omittingEmptySubsequences: false).allSatisfy { label in

@@ -123,7 +123,7 @@ struct PinShow: ParsableCommand {
 
     private func report(on peer: PeerAddress, _ anchors: TrustRoots) throws -> ChainReport {
         let shown = try ServerProbe(roots: anchors, milliseconds: Int64(timeout) * 1000)
-            .look(at: peer)
+            .look(at: peer.host, port: peer.port)
         var version = ""
         if let agreed = shown.version { version = ", TLS \(agreed.text)" }
         return ChainReport(

@@ -13,7 +13,11 @@ package final class ActivityMonitor: Sendable {
     private let state = Atomic<UInt8>(ActivityState.notActive.rawValue)
     private let indicator: Locked<ActivityTracker>
 
-    package init(delays: ActivityDelays) {
+    /// By default it shows every change at once.
+    package init(
+        delays: ActivityDelays = ActivityDelays(
+            activationMilliseconds: 0, completionMilliseconds: 0)
+    ) {
         indicator = Locked(ActivityTracker(delays: delays))
     }
 

@@ -276,11 +276,7 @@ extension ProxyTunnel: EnvironmentPart {
     func closeWithEnvironment() { cancel() }
 }
 
-extension UndecidedTunnel: EnvironmentPart {
-    func closeWithEnvironment() { close(nil) }
-}
-
-extension InspectedTunnel: EnvironmentPart {
+extension AnsweredTunnel: EnvironmentPart {
     func closeWithEnvironment() { close(nil) }
 }
 

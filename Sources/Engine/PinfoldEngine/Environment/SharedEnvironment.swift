@@ -35,9 +35,13 @@ package final class SharedEnvironment: Sendable {
     /// Each environment's mailbox, for requests between environments.
     package let mailboxes: [Mailbox<EngineMessage>]
 
+    /// - Parameters:
+    ///   - logger: by default one that logs nothing.
+    ///   - activity: by default one that nobody watches.
     package init(
-        mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore?,
-        logger: Logger, labels: RouteLabels, activity: ActivityMonitor,
+        mailboxes: [Mailbox<EngineMessage>], resolver: Resolver, store: CacheStore? = nil,
+        logger: Logger = Logger(label: "pinfold") { _ in SwiftLogNoOpLogHandler() },
+        labels: RouteLabels = RouteLabels(), activity: ActivityMonitor = ActivityMonitor(),
         pinFailures: (any PinFailureSink)? = nil, transformationWork: TransformationWork = .none,
         reviewer: ServerReviewer? = nil
     ) {

@@ -227,8 +227,7 @@ protocol TunnelCarrier: AnyObject {
 }
 
 extension Relay: TunnelCarrier {}
-extension InspectedTunnel: TunnelCarrier {}
-extension UndecidedTunnel: TunnelCarrier {}
+extension AnsweredTunnel: TunnelCarrier {}
 
 extension Span where Element == UInt8 {
     /// Whether all members of a list of tokens (validated by the head's parser) satisfy a

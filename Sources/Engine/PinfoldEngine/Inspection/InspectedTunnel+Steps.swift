@@ -9,7 +9,7 @@ extension InspectedTunnel {
         if let input, input.count > seen {
             let fresh = UnsafeRawBufferPointer(rebasing: input.readable[seen...])
             do throws(TLSWireError) {
-                guard let found = try opening.take(fresh) else {
+                guard let found = try clientOpening.take(fresh) else {
                     seen += fresh.count
                     return true
                 }

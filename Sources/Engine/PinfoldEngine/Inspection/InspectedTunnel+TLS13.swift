@@ -30,30 +30,55 @@ extension InspectedTunnel {
         {
             return trusted(trust)
         }
-        go(to: .probing, within: 2 * policy.timeouts(entryIndex: entry).connectMilliseconds)
-        let probe = TunnelProbe(
-            environment: environment, server: probed, policy: policy, entryIndex: entry,
-            client: clientNetwork
-        ) { [weak self] result in
-            guard let self, step == .probing else { return }
-            opened = nil
-            switch result {
-            case .success(let trust):
-                ledger.note(
-                    trust, of: probed, for: clientNetwork, at: environment.loop.monotonicNow)
-                // There may have been a reload meanwhile: the result must be valid under it.
-                guard ledger === environment.policy.inspections else {
-                    _ = handleTLS13()
-                    return
-                }
-                if trusted(trust) { proceed() }
-            case .failure(let fault):
-                refuse(fault, .accessDenied)
+        let milliseconds = policy.timeouts(entryIndex: entry).connectMilliseconds
+        go(to: .probing, within: 2 * milliseconds)
+        let judged = EvaluatedServer(authority, policy, entryIndex: entry, at: endpoint)
+        let probe = HandshakeProbe(
+            environment: environment,
+            subject: HandshakeProbe.Subject(
+                authority: authority, addresses: [endpoint.address],
+                context: policy.probeTLS(entryIndex: entry),
+                applicationProtocols: hello.applicationProtocols, client: clientNetwork,
+                rules: policy.destinationRules,
+                match: policy.destinationMatch(host: authority.host, port: authority.port),
+                stepMilliseconds: milliseconds)
+        ) { [weak self, environment] finding in
+            switch finding {
+            case .trusted(let tls, _):
+                environment.metrics.add(.tlsHandshakesFull)
+                environment.countTrusted(judged, tls)
+                let trust = ProbedTrust(
+                    readsEncryptedHello: tls.peerReadsEncryptedHello, expires: tls.facts?.expires)
+                self?.probed(probed, ledger, trust)
+            case .refused(let error, let tls, _):
+                environment.countHandshakeFailure(error, judged, tls)
+                self?.probeFailed(.tlsFailed(error))
+            case .failed(let failure): self?.probeFailed(failure.error)
             }
         }
-        opened = probe
+        opening = probe
         probe.start()
         return false
+    }
+
+    private func probed(
+        _ server: ProbedServer, _ ledger: InspectionLedger, _ trust: ProbedTrust
+    ) {
+        guard step == .probing else { return }
+        opening = nil
+        ledger.note(trust, of: server, for: clientNetwork, at: environment.loop.monotonicNow)
+        // There may have been a reload meanwhile: the result must be valid under it.
+        guard ledger === environment.policy.inspections else {
+            _ = handleTLS13()
+            return
+        }
+        if trusted(trust) { proceed() }
+    }
+
+    private func probeFailed(_ error: ExchangeError) {
+        guard step == .probing else { return }
+        opening = nil
+        refuse(error, .accessDenied)
     }
 
     /// The server at the address is the right one. An encrypted ClientHello might still ask it for
@@ -141,7 +166,7 @@ extension InspectedTunnel {
             environment: environment, origin: origin, client: clientNetwork
         ) { [weak self] result in
             guard let self, step == .verifying else { return }
-            opened = nil
+            opening = nil
             switch result {
             case .success(let verified):
                 // What the client is shown may have changed without a change to trust.
@@ -152,7 +177,7 @@ extension InspectedTunnel {
             case .failure(let failure): refuse(failure.error, .handshakeFailure)
             }
         }
-        opened = verification
+        opening = verification
         verification.start()
         return false
     }

@@ -23,7 +23,7 @@ import Trust
 /// an alert. A second ClientHello that the server asks for is passed on if it agrees with the first
 /// (``HelloRetry``). Both sides are observed while they complete the handshake
 /// (``HandshakeEnding``); from the first encrypted byte on, it is a tunnel like any other.
-final class InspectedTunnel: EventHandler, UnfinishedInput {
+final class InspectedTunnel: AnsweredTunnel {
     /// How the tunnel continues.
     enum Outcome {
         /// Relay what both sides send.
@@ -39,56 +39,23 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         case greeting, answering, probing, verifying, retrying, finishing, refusing, over
     }
 
-    /// The server's connection.
-    final class Server: EventHandler {
-        let transport: Transport
-        /// Output that must still be sent.
-        var output = OutputQueue()
-        var mayRead = true
-        private unowned let tunnel: InspectedTunnel
-
-        init(_ transport: Transport, of tunnel: InspectedTunnel) {
-            self.transport = transport
-            self.tunnel = tunnel
-        }
-
-        override func ready(_ readiness: Readiness) {
-            if readiness.mayRead { mayRead = true }
-            tunnel.proceed()
-        }
-    }
-
     /// How long a refused client may take to read the alert, and how much is read from it
     /// meanwhile, so that the alert is not lost by a reset.
     private static let lingerMilliseconds: Int64 = 2000
     private static let lingerBytes = 1 << 20
 
-    let environment: Environment
-    let authority: BoundAuthority
-    let account: ClientAccount?
-    var clientNetwork: IPNetwork? { account?.network }
-    var unfinishedBytes = 0
-    var stalledSince: Int64 = 0
     let endpoint: Endpoint
-    /// The client's connection, and the function to call when it is closed.
-    private let transport: Transport
-    private let closed: () -> Void
+    private let connected: EstablishedConnection
     private var ended: ((Outcome) -> Void)?
     var step = Step.greeting
     /// The policy under which its server was connected to, or was last verified.
     var policy: PolicySnapshot
-    var server: Server?
 
     // The client's side.
-    var input: Buffer?
-    var output: OutputQueue
-    private var budget = TurnBudget()
-    private var mayRead = true
-    private var readWantsWrite = false
     private var lingered = 0
     private var hasFinishedSending = false
-    var opening = ClientOpening()
-    /// How many bytes of `input` `opening` has consumed, or belong to the ClientHello.
+    var clientOpening = ClientOpening()
+    /// How many bytes of `input` `clientOpening` has consumed, or belong to the ClientHello.
     var seen = 0
     var hello: ClientHello?
 
@@ -102,9 +69,6 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
     /// What is recorded about the session when the handshake has ended; `nil` for nothing.
     var session: SessionNote?
 
-    /// What the tunnel waits for in addition to its two connections.
-    var opened: (any TunnelOpening)?
-    private var fault: ExchangeError?
     /// The result so far, for the log and the metrics.
     var inspection = TunnelInspection.refused
 
@@ -118,21 +82,13 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         handover: DownstreamHandover, server: EstablishedConnection,
         policy: PolicySnapshot, ended: @escaping (Outcome) -> Void
     ) {
-        self.environment = environment
-        self.authority = authority
-        self.account = account
+        connected = server
         endpoint = server.endpoint
-        transport = handover.transport
-        closed = handover.closed
         self.policy = policy
         self.ended = ended
-        input = handover.leftover
-        output = handover.pending
-        super.init()
-        self.server = Server(server.transport, of: self)
+        super.init(
+            environment: environment, authority: authority, account: account, handover: handover)
     }
-
-    private var descriptor: Int32 { transport.descriptor }
 
     var isForAddress: Bool { IPAddress(literal: authority.host.utf8.span) != nil }
 
@@ -143,33 +99,10 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     /// Starts the tunnel; the loop keeps it alive until it has ended.
     func start() {
-        guard let server else { return }
-        do throws(Errno) {
-            try environment.loop.add(server, descriptor: server.transport.descriptor)
-        } catch {
-            server.transport.close()
-            self.server = nil
-            return close(.connectFailed(error))
-        }
-        do throws(Errno) {
-            try environment.loop.add(self, descriptor: descriptor)
-        } catch {
-            return close(.connectFailed(error))
-        }
-        environment.loop.setDeadline(self, after: policy.timeouts.headMilliseconds)
-        environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
-        environment.loop.afterTurn { [self] in proceed() }
+        if adopt(connected) { begin(within: policy.timeouts.headMilliseconds) }
     }
 
     // MARK: Events
-
-    override func ready(_ readiness: Readiness) {
-        if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayRead = true }
-        if !readiness.isDisjoint(with: [.hungUp, .failed]) { return close(fault) }
-        proceed()
-    }
-
-    override func continueWork() { proceed() }
 
     override func deadlineReached() {
         switch step {
@@ -186,11 +119,10 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     // MARK: Moving bytes
 
-    /// Proceeds as far as both connections allow.
-    func proceed() {
+    override func proceed() {
         guard step != .over else { return }
         budget.renew(environment.loop)
-        guard sendToClient(), sendToServer() else { return }
+        guard flush(), sendToServer() else { return }
         while step != .over {
             let goesOn: Bool
             switch step {
@@ -203,21 +135,11 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
             case .probing, .verifying, .over: return
             }
             guard goesOn else { return }
-            guard sendToClient(), sendToServer() else { return }
+            guard flush(), sendToServer() else { return }
         }
     }
 
     /// Returns false if nothing more can be done now.
-    private func sendToClient() -> Bool {
-        switch transport.flush(&output, on: environment.loop, spending: &budget) {
-        case .drained: return true
-        case .blocked: break
-        case .turnIsOver: environment.loop.requeue(self)
-        case .failed: close(fault)
-        }
-        return false
-    }
-
     private func sendToServer() -> Bool {
         guard let server, !server.output.isEmpty else { return step != .over }
         switch server.transport.flush(&server.output, on: environment.loop, spending: &budget) {
@@ -227,25 +149,6 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         case .failed(let error): refuse(.upstreamReset(error), .internalError)
         }
         return false
-    }
-
-    /// Reads once from the client; returns `nil` if nothing was read.
-    func readClient() -> UnsafeRawBufferPointer? {
-        guard mayRead else { return nil }
-        let room = environment.loop.buffers.makeRoom(in: &input)
-        switch transport.read(into: room, spending: &budget) {
-        case .bytes(let count, _):
-            let fresh = UnsafeRawBufferPointer(rebasing: room.prefix(count))
-            input?.end += count
-            environment.metrics.add(.clientBytesReceived, UInt64(count))
-            return fresh
-        case .wouldBlock(let wantsWrite):
-            mayRead = false
-            readWantsWrite = wantsWrite
-        case .turnIsOver: environment.loop.requeue(self)
-        case .endOfStream, .truncated, .failed: close(fault)
-        }
-        return nil
     }
 
     /// Reads once from the server; returns `nil` if nothing was read.
@@ -295,9 +198,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     /// Hands both connections to a relay; from now on the bytes are not examined.
     func relay() -> Bool {
-        guard let server else { return false }
-        self.server = nil
-        environment.loop.remove(server, keepingOpen: server.transport.descriptor)
+        guard let server = releaseServer() else { return false }
         countInspection()
         end(.relayed(handOver(), to: server.transport))
         return false
@@ -311,12 +212,6 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         inspection = .intercepted
         countInspection()
         end(.intercepted(handOver(), interception, name, verified))
-    }
-
-    private func handOver() -> DownstreamHandover {
-        environment.loop.remove(self, keepingOpen: descriptor)
-        return DownstreamHandover(
-            transport: transport, leftover: input, pending: output, closed: closed)
     }
 
     /// Does the same as ``refuse(_:_:)``, as a step after which none follows.
@@ -347,7 +242,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     /// Gives the client time to read the alert.
     private func linger() -> Bool {
-        if !hasFinishedSending { hasFinishedSending = transport.finishSending() }
+        if !hasFinishedSending { hasFinishedSending = finishSending() }
         input?.clear()
         while lingered < Self.lingerBytes, let bytes = readClient() {
             lingered += bytes.count
@@ -362,29 +257,7 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
         environment.loop.setDeadline(self, after: milliseconds)
     }
 
-    func dropServer() {
-        // A cancelled operation does not complete.
-        opened?.cancel()
-        opened = nil
-        guard let server else { return }
-        self.server = nil
-        server.output.discard()
-        environment.loop.remove(server)
-        server.transport.close()
-    }
-
-    func cut() { close(nil) }
-
-    func giveUp() { close(.headBuffersFull) }
-
-    /// Closes both connections.
-    func close(_ fault: ExchangeError?) {
-        guard step != .over else { return }
-        dropServer()
-        environment.loop.remove(self)
-        transport.close()
-        output.discard()
-        closed()
+    override func hasClosed(_ fault: ExchangeError?, _ attempts: FailedAttempts?) {
         if fault != nil { countInspection() }
         end(.ended(fault))
     }
@@ -397,8 +270,6 @@ final class InspectedTunnel: EventHandler, UnfinishedInput {
 
     private func end(_ outcome: Outcome) {
         step = .over
-        input = nil
-        environment.release(self)
         let ended = ended
         self.ended = nil
         ended?(outcome)

@@ -1,7 +1,6 @@
 import EventLoop
 import HTTPCore
 import PinfoldConfiguration
-import PinfoldTLS
 
 /// A tunnel that may be relayed although its host is intercepted: it has been answered, and what
 /// happens to it depends on which side sends first, and what.
@@ -17,7 +16,7 @@ import PinfoldTLS
 ///
 /// The server is not contacted until the protocol is known: one that does not speak TLS would take
 /// a handshake for an attack.
-final class UndecidedTunnel: EventHandler, UnfinishedInput {
+final class UndecidedTunnel: AnsweredTunnel {
     /// How the tunnel continues.
     enum Outcome {
         /// The server is the right one.
@@ -33,52 +32,17 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
 
     private enum Step { case listening, verifying, joining, over }
 
-    /// The server's connection while the client is silent.
-    private final class Server: EventHandler {
-        let transport: Transport
-        let endpoint: Endpoint
-        /// The generation of the rules under which it was connected.
-        let trustGeneration: UInt64
-        private unowned let tunnel: UndecidedTunnel
-
-        init(
-            _ made: EstablishedConnection, of tunnel: UndecidedTunnel, under trustGeneration: UInt64
-        ) {
-            transport = made.transport
-            endpoint = made.endpoint
-            self.tunnel = tunnel
-            self.trustGeneration = trustGeneration
-        }
-
-        override func ready(_ readiness: Readiness) {
-            let hasEnded = !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed])
-            if readiness.mayRead || hasEnded { tunnel.serverSentData() }
-        }
-    }
-
     /// After how many milliseconds of silence from the client the server is connected to, which may
     /// be the side that sends first. A client that speaks TLS after that is still intercepted.
     static let silenceMilliseconds: Int64 = 500
 
-    let environment: Environment
-    private let authority: BoundAuthority
-    let account: ClientAccount?
-    private var clientNetwork: IPNetwork? { account?.network }
-    var unfinishedBytes = 0
-    var stalledSince: Int64 = 0
-    private let handover: DownstreamHandover
     private var ended: ((Outcome) -> Void)?
     private var step = Step.listening
-    private var input: Buffer?
-    private var output: OutputQueue
-    private var budget = TurnBudget()
-    private var mayRead = true
-    private var readWantsWrite = false
     /// When a silent client is given up, in the loop's milliseconds.
     private var givesUpAt: Int64 = 0
-    private var opening: (any TunnelOpening)?
-    private var server: Server?
-    private var isConnecting = false
+    /// The generation of the rules under which the server was connected to while the client is
+    /// silent.
+    private var trustGeneration: UInt64 = 0
     /// The timeouts of the configuration under which the server is contacted in clear text.
     private var timeouts: TimeoutsConfiguration
 
@@ -89,41 +53,26 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         environment: Environment, authority: BoundAuthority, account: ClientAccount?,
         handover: DownstreamHandover, ended: @escaping (Outcome) -> Void
     ) {
-        self.environment = environment
-        self.authority = authority
-        self.account = account
-        self.handover = handover
         self.ended = ended
-        input = handover.leftover
-        output = handover.pending
         timeouts = environment.policy.timeouts
+        super.init(
+            environment: environment, authority: authority, account: account, handover: handover)
     }
-
-    private var descriptor: Int32 { handover.transport.descriptor }
 
     /// Starts the tunnel; the loop keeps it alive until it has ended.
     func start() {
-        do throws(Errno) {
-            try environment.loop.add(self, descriptor: descriptor)
-        } catch {
-            return close(.connectFailed(error))
-        }
         let time = environment.policy.timeouts.headMilliseconds
         givesUpAt = environment.loop.now + time
-        environment.loop.setDeadline(self, after: min(time, Self.silenceMilliseconds))
-        environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
-        environment.loop.afterTurn { [self] in proceed() }
+        begin(within: min(time, Self.silenceMilliseconds))
     }
 
     // MARK: Events
 
-    override func ready(_ readiness: Readiness) {
-        if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayRead = true }
-        if !readiness.isDisjoint(with: [.hungUp, .failed]) { return close(nil) }
-        proceed()
+    override func serverReady(_ readiness: Readiness) {
+        let hasEnded = !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed])
+        guard step == .listening, readiness.mayRead || hasEnded else { return }
+        connect()
     }
-
-    override func continueWork() { proceed() }
 
     override func deadlineReached() {
         switch step {
@@ -145,42 +94,19 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
     }
 
     /// Writes the response, and reads until the client's protocol is known.
-    private func proceed() {
+    override func proceed() {
         guard step == .listening else { return }
         budget.renew(environment.loop)
-        switch handover.transport.flush(&output, on: environment.loop, spending: &budget) {
-        case .drained: break
-        case .blocked: return
-        case .turnIsOver: return environment.loop.requeue(self)
-        case .failed: return close(nil)
-        }
+        guard flush() else { return }
         while step == .listening {
             switch FirstBytes(input?.readable) {
-            case .unknown: guard read() else { return }
+            case .unknown: guard readClient() != nil else { return }
             case .tls: verify()
             case .other:
                 step = .joining
                 connect()
             }
         }
-    }
-
-    /// Reads once; returns false if nothing was read.
-    private func read() -> Bool {
-        guard mayRead else { return false }
-        let room = environment.loop.buffers.makeRoom(in: &input)
-        switch handover.transport.read(into: room, spending: &budget) {
-        case .bytes(let count, _):
-            input?.end += count
-            environment.metrics.add(.clientBytesReceived, UInt64(count))
-            return true
-        case .wouldBlock(let wantsWrite):
-            mayRead = false
-            readWantsWrite = wantsWrite
-        case .turnIsOver: environment.loop.requeue(self)
-        case .endOfStream, .truncated, .failed: close(nil)
-        }
-        return false
     }
 
     // MARK: TLS
@@ -206,7 +132,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
                 guard let interception = environment.policy.interception(for: authority) else {
                     return close(.superseded)
                 }
-                end(.intercepted(release(), interception, server))
+                end(.intercepted(handOver(), interception, server))
             case .failure(let failure):
                 // There was a reload meanwhile.
                 if case .superseded = failure.error { return verify() }
@@ -225,7 +151,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         }
         opening?.cancel()
         opening = nil
-        end(.refused(release(), interception, StreamError(fault, attempts)))
+        end(.refused(handOver(), interception, StreamError(fault, attempts)))
     }
 
     // MARK: Anything else
@@ -237,13 +163,14 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         guard policy.mayPass(authority) else { return close(.tunnelRefused) }
         let target = policy.target(host: authority.host, port: authority.port, by: .tunnel)
         if let refusal = target.refusal { return close(refusal) }
-        if let server, server.trustGeneration == policy.trustGeneration {
-            return pass(to: server, step == .joining ? .notTLS : .serverFirst)
+        if server != nil {
+            if trustGeneration == policy.trustGeneration {
+                return pass(step == .joining ? .notTLS : .serverFirst)
+            }
+            dropServer()
         }
-        if server != nil { dropServer() }
-        guard !isConnecting else { return }
-        isConnecting = true
-        let trustGeneration = policy.trustGeneration
+        guard opening == nil else { return }
+        trustGeneration = policy.trustGeneration
         timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let reachability = policy.reachability(host: authority.host, port: authority.port)
         let operation = ConnectOperation(
@@ -258,7 +185,7 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
             switch result {
             case .success(let made):
                 environment.note(reachability, nil, for: clientNetwork)
-                connected(Server(made, of: self, under: trustGeneration))
+                if adopt(made), step == .joining { connect() }
             case .failure(let failure):
                 environment.note(reachability, failure.error, for: clientNetwork)
                 close(failure.error, failure.attempts)
@@ -268,74 +195,19 @@ final class UndecidedTunnel: EventHandler, UnfinishedInput {
         operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
     }
 
-    private func connected(_ made: Server) {
-        isConnecting = false
-        do throws(Errno) {
-            try environment.loop.add(made, descriptor: made.transport.descriptor)
-        } catch {
-            made.transport.close()
-            return close(.connectFailed(error))
-        }
-        server = made
-        if step == .joining { connect() }
-    }
-
-    private func serverSentData() {
-        guard step == .listening, server != nil else { return }
-        connect()
-    }
-
-    private func pass(to server: Server, _ pass: InterceptionPass) {
-        if server.token != .none {
-            environment.loop.remove(server, keepingOpen: server.transport.descriptor)
-        }
-        self.server = nil
-        let timeouts = timeouts
-        end(
-            .passed(
-                release(), to: server.transport, server.endpoint, timeouts, pass))
+    private func pass(_ pass: InterceptionPass) {
+        guard let server = releaseServer() else { return }
+        end(.passed(handOver(), to: server.transport, server.endpoint, timeouts, pass))
     }
 
     // MARK: The end
 
-    /// The client's connection, for another owner.
-    private func release() -> DownstreamHandover {
-        environment.loop.remove(self, keepingOpen: descriptor)
-        return DownstreamHandover(
-            transport: handover.transport, leftover: input, pending: output,
-            closed: handover.closed)
-    }
-
-    private func dropServer() {
-        // A cancelled operation does not complete.
-        opening?.cancel()
-        opening = nil
-        isConnecting = false
-        guard let server else { return }
-        self.server = nil
-        environment.loop.remove(server)
-        server.transport.close()
-    }
-
-    func cut() { close(nil) }
-
-    func giveUp() { close(.headBuffersFull) }
-
-    /// Closes both connections.
-    func close(_ fault: ExchangeError?, _ attempts: FailedAttempts? = nil) {
-        guard step != .over else { return }
-        dropServer()
-        environment.loop.remove(self)
-        handover.transport.close()
-        output.discard()
-        handover.closed()
+    override func hasClosed(_ fault: ExchangeError?, _ attempts: FailedAttempts?) {
         end(.ended(fault.map { StreamError($0, attempts) }))
     }
 
     private func end(_ outcome: Outcome) {
         step = .over
-        input = nil
-        environment.release(self)
         let ended = ended
         self.ended = nil
         ended?(outcome)

@@ -292,12 +292,14 @@ extension RouteExplanation.Handling {
 extension PolicySnapshot {
     /// Creates a snapshot for queries, not for serving: nothing is issued, resumed or counted under
     /// it.
+    ///
+    /// - Parameter preparesTLS: whether the system's trust anchors are read now.
     package convenience init(
-        forQueries configuration: ConfigurationSnapshot
+        forQueries configuration: ConfigurationSnapshot, preparesTLS: Bool = true
     ) throws(TLSContextError) {
         try self.init(
-            configuration, generation: 1, sessions: TLSSessionCache(), labels: RouteLabels(),
-            reachability: { EntryReachability(label: $0) })
+            configuration, generation: 1, sessions: TLSSessionCache(), preparesTLS: preparesTLS,
+            labels: RouteLabels(), reachability: { EntryReachability(label: $0) })
     }
 
     /// The TLS context for servers of a host entry; `nil` for hosts that no entry matches.

@@ -39,6 +39,8 @@ final class ConnectOperation: EventHandler {
     let environment: Environment
     private let host: String
     private let port: UInt16
+    /// The addresses to connect to; `nil` for those that the name has.
+    private let addresses: [IPAddress]?
     /// The client for which it connects; `nil` if for none in particular.
     private let client: IPNetwork?
     private let destinationCheck: DestinationCheck
@@ -65,14 +67,16 @@ final class ConnectOperation: EventHandler {
     ///   - client: the client in whose share of the lookups it counts.
     ///   - rules: which addresses may be connected to; `nil` allows all.
     ///   - hostMatch: which patterns of the configuration match the name.
+    ///   - addresses: the addresses to connect to; `nil` for those that the name has.
     init(
         environment: Environment, host: String, port: UInt16, client: IPNetwork?,
-        rules: DestinationRules?,
-        hostMatch: DestinationRules.HostMatch, completion: @escaping Completion
+        rules: DestinationRules?, hostMatch: DestinationRules.HostMatch,
+        addresses: [IPAddress]? = nil, completion: @escaping Completion
     ) {
         self.environment = environment
         self.host = host
         self.port = port
+        self.addresses = addresses
         self.client = client
         destinationCheck = DestinationCheck(rules: rules, match: hostMatch, port: port)
         self.completion = completion
@@ -89,6 +93,9 @@ final class ConnectOperation: EventHandler {
         }
         overallDeadline = environment.loop.now + timeoutMilliseconds
         updateDeadline()
+        if let addresses {
+            return environment.loop.afterTurn { self.arrived(addresses, isComplete: true) }
+        }
         if let known = environment.shared.resolver.cached(
             name: host, nowMilliseconds: environment.loop.monotonicNow)
         {
@@ -144,8 +151,12 @@ final class ConnectOperation: EventHandler {
 
     /// Handles more addresses of the same name, or its first ones.
     func arrived(_ answer: ResolvedAnswer) {
+        arrived(answer.addresses, isComplete: answer.isComplete)
+    }
+
+    private func arrived(_ addresses: [IPAddress], isComplete: Bool) {
         guard !finished else { return }
-        let allowed = answer.addresses.filter { address in
+        let allowed = addresses.filter { address in
             guard let refusal = refusal(of: address) else { return true }
             lastRefusal = refusal
             if refused.count < Self.reportedRefusals { refused.append(address) }
@@ -154,7 +165,7 @@ final class ConnectOperation: EventHandler {
         perform(
             plan.handle(
                 .answersArrived(
-                    allowed, isComplete: answer.isComplete, nowMilliseconds: environment.loop.now)))
+                    allowed, isComplete: isComplete, nowMilliseconds: environment.loop.now)))
     }
 
     /// Why an address may not be connected to.

@@ -35,6 +35,18 @@ package struct FailedAttempts: Sendable {
     /// The address tried last; `nil` if none was.
     var lastTried: Endpoint? { tried.last?.endpoint }
 
+    /// The address tried last that could not be connected to, and why; `nil` if there is none.
+    package var lastFailure: (endpoint: Endpoint, error: Errno)? {
+        for (endpoint, outcome) in entries.reversed() {
+            switch outcome {
+            case .failed(let error): return (endpoint, error)
+            case .unanswered: return (endpoint, .timedOut)
+            case .connected, .refused: continue
+            }
+        }
+        return nil
+    }
+
     private var tried: [(endpoint: Endpoint, outcome: Outcome)] {
         entries.filter { if case .refused = $0.outcome { false } else { true } }
     }

@@ -98,9 +98,11 @@ package final class Origin {
     /// Whether this worker is queued for a permit of the limit.
     var isQueued = false
 
+    /// - Parameter context: the context for TLS; `nil` for the one of its host entry.
     init(
         key: Key, policy: PolicySnapshot, entryIndex: Int?, refusal: ExchangeError?,
-        match: DestinationRules.HostMatch, carrier: Origin? = nil
+        match: DestinationRules.HostMatch, carrier: Origin? = nil,
+        context: TLSClientContext? = nil
     ) {
         self.key = key
         self.carrier = carrier
@@ -112,7 +114,7 @@ package final class Origin {
         self.refusal = refusal
         self.match = match
         route = policy.route(entryIndex: entryIndex)
-        tls = key.isSecure ? policy.tls(entryIndex: entryIndex) : nil
+        tls = key.isSecure ? context ?? policy.tls(entryIndex: entryIndex) : nil
         trust = policy.fingerprint(entryIndex: entryIndex, isFixed: key.isFixed)
         fingerprint = trust.prefix
         let bracketed = HostText.bracketed(key.host)

@@ -1,0 +1,204 @@
+import EventLoop
+import HTTPCore
+import PinfoldTLS
+
+/// A tunnel that has been answered and is not relayed yet: something about its client or its server
+/// has to be found out first. It owns the client's connection, and the server's once there is one.
+///
+/// The subclass decides what happens (``proceed()``) and how the tunnel continues, which ends it.
+class AnsweredTunnel: EventHandler, UnfinishedInput {
+    /// The server's connection.
+    final class Server: EventHandler {
+        let transport: Transport
+        let endpoint: Endpoint
+        /// Output that must still be sent.
+        var output = OutputQueue()
+        var mayRead = true
+        /// Unowned because the tunnel removes it from the loop before it ends.
+        private unowned let tunnel: AnsweredTunnel
+
+        init(_ made: EstablishedConnection, of tunnel: AnsweredTunnel) {
+            transport = made.transport
+            endpoint = made.endpoint
+            self.tunnel = tunnel
+        }
+
+        override func ready(_ readiness: Readiness) {
+            if readiness.mayRead { mayRead = true }
+            tunnel.serverReady(readiness)
+        }
+    }
+
+    final let environment: Environment
+    final let authority: BoundAuthority
+    final let account: ClientAccount?
+    final var clientNetwork: IPNetwork? { account?.network }
+    final var unfinishedBytes = 0
+    final var stalledSince: Int64 = 0
+    /// The client's connection, and the function to call when it is closed.
+    private final let transport: Transport
+    private final let closed: () -> Void
+    /// What the client has sent, and what it must still be sent.
+    final var input: Buffer?
+    final var output: OutputQueue
+    final var budget = TurnBudget()
+    private final var mayRead = true
+    private final var readWantsWrite = false
+    /// What the tunnel waits for in addition to its two connections.
+    final var opening: (any TunnelOpening)?
+    final var server: Server?
+    /// Why it ends, if that has been decided before the client has gone.
+    final var fault: ExchangeError?
+    private final var isOver = false
+
+    /// - Parameter handover: the client's connection, with the response to CONNECT queued.
+    init(
+        environment: Environment, authority: BoundAuthority, account: ClientAccount?,
+        handover: DownstreamHandover
+    ) {
+        self.environment = environment
+        self.authority = authority
+        self.account = account
+        transport = handover.transport
+        closed = handover.closed
+        input = handover.leftover
+        output = handover.pending
+    }
+
+    /// Registers the client's connection; the loop keeps the tunnel alive until it has ended.
+    final func begin(within milliseconds: Int64) {
+        do throws(Errno) {
+            try environment.loop.add(self, descriptor: transport.descriptor)
+        } catch {
+            return close(.connectFailed(error))
+        }
+        environment.loop.setDeadline(self, after: milliseconds)
+        environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
+        environment.loop.afterTurn { [self] in proceed() }
+    }
+
+    /// Makes a server's connection the tunnel's own; returns false if that has ended it.
+    final func adopt(_ made: EstablishedConnection) -> Bool {
+        let server = Server(made, of: self)
+        do throws(Errno) {
+            try environment.loop.add(server, descriptor: server.transport.descriptor)
+        } catch {
+            server.transport.close()
+            close(.connectFailed(error))
+            return false
+        }
+        self.server = server
+        return true
+    }
+
+    // MARK: What the subclass does
+
+    /// Proceeds as far as both connections allow.
+    func proceed() {}
+
+    /// Something happened to the server's connection.
+    func serverReady(_ readiness: Readiness) { proceed() }
+
+    /// Both connections have been closed: tells whoever waits for the tunnel.
+    func hasClosed(_ fault: ExchangeError?, _ attempts: FailedAttempts?) {}
+
+    // MARK: Events
+
+    final override func ready(_ readiness: Readiness) {
+        if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayRead = true }
+        if !readiness.isDisjoint(with: [.hungUp, .failed]) { return close(fault) }
+        proceed()
+    }
+
+    final override func continueWork() { proceed() }
+
+    // MARK: The client's connection
+
+    /// Sends what is queued for the client; returns false if that is not all done.
+    final func flush() -> Bool {
+        switch transport.flush(&output, on: environment.loop, spending: &budget) {
+        case .drained: return true
+        case .blocked: break
+        case .turnIsOver: environment.loop.requeue(self)
+        case .failed: close(fault)
+        }
+        return false
+    }
+
+    /// Reads once from the client; returns `nil` if nothing was read.
+    final func readClient() -> UnsafeRawBufferPointer? {
+        guard mayRead else { return nil }
+        let room = environment.loop.buffers.makeRoom(in: &input)
+        switch transport.read(into: room, spending: &budget) {
+        case .bytes(let count, _):
+            let fresh = UnsafeRawBufferPointer(rebasing: room.prefix(count))
+            input?.end += count
+            environment.metrics.add(.clientBytesReceived, UInt64(count))
+            return fresh
+        case .wouldBlock(let wantsWrite):
+            mayRead = false
+            readWantsWrite = wantsWrite
+        case .turnIsOver: environment.loop.requeue(self)
+        case .endOfStream, .truncated, .failed: close(fault)
+        }
+        return nil
+    }
+
+    /// Ends the sending direction to the client; returns false if the socket is full.
+    final func finishSending() -> Bool { transport.finishSending() }
+
+    /// Gives the client's connection to another owner, which ends the tunnel.
+    final func handOver() -> DownstreamHandover {
+        environment.loop.remove(self, keepingOpen: transport.descriptor)
+        let handover = DownstreamHandover(
+            transport: transport, leftover: input, pending: output, closed: closed)
+        conclude()
+        return handover
+    }
+
+    // MARK: The server's connection
+
+    /// Gives the server's connection to another owner.
+    final func releaseServer() -> Server? {
+        guard let server else { return nil }
+        self.server = nil
+        environment.loop.remove(server, keepingOpen: server.transport.descriptor)
+        return server
+    }
+
+    /// Closes the server's connection, or gives up connecting.
+    final func dropServer() {
+        // A cancelled operation does not complete.
+        opening?.cancel()
+        opening = nil
+        guard let server else { return }
+        self.server = nil
+        server.output.discard()
+        environment.loop.remove(server)
+        server.transport.close()
+    }
+
+    // MARK: The end
+
+    final func cut() { close(nil) }
+
+    final func giveUp() { close(.headBuffersFull) }
+
+    /// Closes both connections.
+    final func close(_ fault: ExchangeError?, _ attempts: FailedAttempts? = nil) {
+        guard !isOver else { return }
+        dropServer()
+        environment.loop.remove(self)
+        transport.close()
+        output.discard()
+        closed()
+        conclude()
+        hasClosed(fault, attempts)
+    }
+
+    private func conclude() {
+        isOver = true
+        input = nil
+        environment.release(self)
+    }
+}

@@ -1,0 +1,29 @@
+import Clocks
+import EventLoop
+
+/// The event loop of the reporter's thread: deliveries proceed in its turns.
+final class ReporterLoop {
+    let loop: EventLoop
+    private var isWoken = false
+
+    /// - Parameter wakes: where any thread says that there is something else to do.
+    init(wokenBy wakes: Mailbox<Void>) throws(Errno) {
+        loop = try EventLoop()
+        let receiver = MailboxReceiver(wakes) { [unowned self] in wake() }
+        try loop.add(receiver, descriptor: receiver.descriptor, trigger: .levelReadable)
+    }
+
+    /// Runs turns until there is something else to do.
+    ///
+    /// - Parameter end: the latest time, in milliseconds of the monotonic clock.
+    func run(until end: Int64) {
+        isWoken = false
+        repeat {
+            let remaining = max(1, end - Clock.monotonicMilliseconds())
+            loop.turn(waitingAtMost: Int32(clamping: remaining))
+        } while !isWoken && Clock.monotonicMilliseconds() < end
+    }
+
+    /// Ends ``run(until:)`` after the current turn, from within it.
+    func wake() { isWoken = true }
+}

@@ -284,14 +284,16 @@ struct UpstreamConnectionTests {
     }
 
     @Test func `leaves HTTP with the bytes that came behind the head`() throws {
-        let (consumer, peer) = try still.exchange(server)
-        consumer.takesContent = false
-        still.deliver("HTTP/1.1 200 OK\r\n\r\n", from: peer)
-        still.deliver("early", from: peer)
+        let consumer = ScriptedConsumer()
+        consumer.asksForUpgrade = true
+        let (_, peer) = try still.exchange(server, for: consumer)
         let upstream = try #require(consumer.connection)
-        let (transport, leftover) = upstream.handOver()
+        var handedOver: (transport: Transport, leftover: Buffer?)?
+        consumer.atHead = { handedOver = upstream.handOver() }
+        still.deliver("HTTP/1.1 101 Switching Protocols\r\n\r\nearly", from: peer)
+        let (transport, leftover) = try #require(handedOver)
         defer { Descriptors.close(transport.descriptor) }
-        #expect(leftover != nil)
+        #expect(leftover.map { String(decoding: $0.readable, as: UTF8.self) } == "early")
         #expect(upstream.isClosed)
         peer.send("later")
         still.settle()

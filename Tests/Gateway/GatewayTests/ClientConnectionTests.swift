@@ -177,7 +177,7 @@ struct ClientConnectionTests {
         }
         #expect(client.hasEnded)
         #expect(client.end == .closed, "no reset, which could overtake the answer")
-        #expect(still.clientConnections.map(\.state) == [.lingering])
+        #expect(still.clientConnections.map(\.http.phase) == [.lingering])
         #expect(still.clientCounts.exchanges == 0)
         client.close()
         still.turn(until: "it is gone") { still.clientCounts == ClientCounts() }
@@ -186,7 +186,7 @@ struct ClientConnectionTests {
     @Test func `lingers only for a time`() throws {
         let client = try still.client()
         client.send("nonsense\r\n\r\n")
-        still.turn(until: "it lingers") { still.clientConnections.first?.state == .lingering }
+        still.turn(until: "it lingers") { still.clientConnections.first?.http.phase == .lingering }
         try #require(still.clientConnections.first).deadlineReached()
         #expect(still.clientCounts == ClientCounts())
     }

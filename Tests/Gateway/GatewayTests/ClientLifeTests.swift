@@ -128,7 +128,7 @@ struct ClientLifeTests {
         }
         still.turn(until: "it is over") { still.clientCounts.exchanges == 0 }
         #expect(still.counts(try still.origin(server)).idle == 1)
-        #expect(try connection(still).state == .head)
+        #expect(try connection(still).http.phase == .idle)
     }
 
     // MARK: Draining

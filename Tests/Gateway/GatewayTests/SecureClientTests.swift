@@ -14,11 +14,11 @@ struct SecureClientTests {
     @Test func `the administration's answer arrives`() throws {
         let still = try StillWorker()
         let (client, far) = try still.connectSecurely()
-        #expect(client.state == .handshaking)
+        #expect(client.http.phase == .opening)
         far.send(Self.request)
         #expect(still.run(far) { far.text.contains("\r\n\r\n") })
         #expect(far.text.hasPrefix("HTTP/1.1 404 "))
-        #expect(client.state == .head)
+        #expect(client.http.phase == .idle)
         #expect(far.end == nil)
     }
 
@@ -29,9 +29,9 @@ struct SecureClientTests {
         #expect(still.run(far) { far.end != nil })
         #expect(far.text.hasPrefix("HTTP/1.1 400 "))
         #expect(far.end == .clean)
-        #expect(client.state == .lingering)
+        #expect(client.http.phase == .lingering)
         far.finish()
-        #expect(still.run(far) { client.state == .closed })
+        #expect(still.run(far) { client.http.phase == .closed })
     }
 
     @Test func `pipelined requests are answered, however they lie in records`() throws {
@@ -81,7 +81,7 @@ struct SecureClientTests {
             }, as: .admin)
         Descriptors.close(ends[0])
         #expect(still.run(far) { far.text.hasPrefix("HTTP/1.1 404 ") })
-        #expect(client.state == .head)
+        #expect(client.http.phase == .idle)
         Descriptors.close(other)
     }
 
@@ -90,8 +90,8 @@ struct SecureClientTests {
         let (client, far) = try still.connect({ try .server($0) }, as: .admin)
         defer { Descriptors.close(far) }
         write(Self.request, to: far)
-        for _ in 0..<10 where client.state != .closed { still.worker.loop.turn(waitingAtMost: 0) }
-        #expect(client.state == .closed)
+        for _ in 0..<10 where !client.isClosed { still.worker.loop.turn(waitingAtMost: 0) }
+        #expect(client.http.phase == .closed)
         #expect(!readable(far).contains("HTTP"))
     }
 
@@ -101,7 +101,7 @@ struct SecureClientTests {
         #expect(client.deadline == still.worker.loop.now + 7000)
         #expect(client.isIdle, "it makes room for others")
         client.deadlineReached()
-        #expect(client.state == .closed)
+        #expect(client.http.phase == .closed)
         #expect(still.run(far) { far.end != nil })
         #expect(far.end == .failed || far.end == .truncated)
     }
@@ -111,14 +111,14 @@ struct SecureClientTests {
             let still = try StillWorker()
             let (client, far) = try still.connectSecurely(as: isIdle ? .admin : .forward)
             if isIdle {
-                #expect(still.run(far) { client.state == .head })
+                #expect(still.run(far) { client.http.phase == .idle })
                 client.drain()
             } else {
                 far.send("GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n")
                 #expect(still.run(far) { client.exchange?.state.name == "connecting" })
                 client.cutOff()
             }
-            #expect(client.state == .closed)
+            #expect(client.http.phase == .closed)
             #expect(still.run(far) { far.end != nil })
             #expect(far.end == (isIdle ? .clean : .truncated))
         }

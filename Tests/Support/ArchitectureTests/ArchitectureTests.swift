@@ -41,6 +41,16 @@ struct ArchitectureTests {
         }
     }
 
+    /// A comparison would count a version that is added later as its opposite.
+    @Test func `what follows from a version of HTTP is asked of the version`() throws {
+        let comparison = /[=!]= \.http\d|case \.http\d+ =/
+        for file in try Package.files(in: "Sources") {
+            for (index, line) in file.lines.enumerated() {
+                #expect(line.matches(of: comparison).isEmpty, "\(file.path):\(index + 1)")
+            }
+        }
+    }
+
     @Test func `the client joins the lines of no field but lists`() throws {
         // A subscript getter joins lines, except those of values and of fields.
         let reading = /[fF]ields\[(?!values:|fields:|\d|\.\.)([^\]]*)\](?!\s*=[^=])/

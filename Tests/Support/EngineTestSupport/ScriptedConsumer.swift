@@ -19,9 +19,12 @@ package final class ScriptedConsumer: UpstreamConsumer {
     package var request = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n"
     package var endsRequest = true
     package var expectsContinue = false
+    package var asksForUpgrade = false
     package var method = Method.get
     /// Whether it accepts content; if not, it asks for a pause at each part.
     package var takesContent = true
+    /// What it does when a head has arrived.
+    package var atHead: () -> Void = {}
     package var mayBeRepeated = true
     package var clientNetwork: IPNetwork? { nil }
     package var response = ResponseHead()
@@ -97,7 +100,8 @@ package final class ScriptedConsumer: UpstreamConsumer {
         return upstream.sendHead(
             head,
             of: OutgoingRequest(
-                framing: .none, method: method, expectsContinue: expectsContinue),
+                framing: .none, method: method, asksForUpgrade: asksForUpgrade,
+                expectsContinue: expectsContinue),
             upgrade: [])
     }
 
@@ -110,6 +114,7 @@ package final class ScriptedConsumer: UpstreamConsumer {
     package func upstreamHead(_ head: UnsafeRawBufferPointer) {
         heads.append(String(decoding: head, as: UTF8.self))
         events.append(.head(response.status))
+        atHead()
     }
 
     package func upstreamHeadWithoutBody() { events.append(.headWithoutBody) }

@@ -68,6 +68,6 @@ struct ConnectionOptions {
     /// Whether the connection persists (RFC 9112 §9.3): by default in HTTP/1.1, on request in
     /// HTTP/1.0, never with close.
     func persists(_ version: HTTPVersion) -> Bool {
-        !close && (version == .http11 || keepAlive)
+        !close && (version.persistsByDefault || keepAlive)
     }
 }

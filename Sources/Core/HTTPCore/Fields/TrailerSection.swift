@@ -42,6 +42,6 @@ extension HeadWriter {
     /// Appends Via with the protocol version of the received message (RFC 9110 §7.6.3).
     @inline(__always)
     @inlinable public mutating func appendVia(received version: HTTPVersion) {
-        append(version == .http11 ? "Via: 1.1 pinfold\r\n" : "Via: 1.0 pinfold\r\n")
+        append(version.viaLine)
     }
 }

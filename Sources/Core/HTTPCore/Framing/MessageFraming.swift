@@ -10,7 +10,7 @@ enum MessageFraming {
         _ fields: borrowing FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes
     ) throws(WireError) -> BodyFraming? {
         if fields.contains(.transferEncoding) {
-            guard version != .http10 else { throw .transferEncodingInHTTP10 }
+            guard version.hasTransferCodings else { throw .transferEncodingInHTTP10 }
             guard !fields.contains(.contentLength) else {
                 throw .contentLengthWithTransferEncoding
             }

@@ -53,7 +53,7 @@ extension HeadWriter {
         if let method { append(method) } else { appendMethod(of: head, in: bytes) }
         append(byte: 0x20)
         append(head.target, of: bytes)
-        append(head.version == .http11 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n")
+        append(head.version.requestLineEnd)
     }
 
     /// Appends path and query in origin-form: with a leading `/` if absolute-form omitted it, and

@@ -41,11 +41,6 @@ public enum Method: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// The version in a start line (RFC 9112 §2.3). All others are refused.
-public enum HTTPVersion: UInt8, Sendable, CaseIterable {
-    case http10, http11
-}
-
 /// The four forms of a request target (RFC 9112 §3.2).
 public enum TargetForm: UInt8, Sendable, CaseIterable {
     /// `/path?query`

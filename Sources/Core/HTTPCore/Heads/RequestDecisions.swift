@@ -11,7 +11,7 @@ extension RequestHead {
     mutating func decide(_ bytes: HeadBytes, _ limits: HeadLimits) throws(WireError) {
         try decideHost(bytes)
         framing = .none
-        keepAlive = version == .http11
+        keepAlive = version.persistsByDefault
         wantsUpgrade = false
         expectsContinue = false
         acceptsTrailers = false
@@ -29,7 +29,7 @@ extension RequestHead {
     @inline(__always)
     private mutating func decideHost(_ bytes: HeadBytes) throws(WireError) {
         guard let field = fields.first(.host) else {
-            guard version == .http10 else { throw .hostMissing }
+            guard !version.requiresHost else { throw .hostMissing }
             if form == .origin || form == .asterisk {
                 authority = ByteRange()
                 adopt(Authority(host: ByteRange(), kind: .none, port: nil), port: 80)
@@ -85,10 +85,10 @@ extension RequestHead {
                 fields, bytes, limit: limits.connectionOptions)
             if options.nominates { ConnectionOptions.markNominated(&fields, bytes) }
             keepAlive = options.persists(version)
-            if options.upgrade, version == .http11, fields.contains(.upgrade) {
+            if options.upgrade, version.hasUpgrade, fields.contains(.upgrade) {
                 wantsUpgrade = UpgradeProtocols.areForwarded(of: fields, in: bytes)
             }
-        } else if version == .http10, let field = fields.only(.proxyConnection) {
+        } else if !version.persistsByDefault, let field = fields.only(.proxyConnection) {
             keepAlive = bytes.holds(lowercase: "keep-alive", at: field.value)
         }
     }
@@ -104,7 +104,7 @@ extension RequestHead {
                 guard bytes.holds(lowercase: "100-continue", at: expectation) else {
                     throw .unknownExpectation
                 }
-                expectsContinue = version == .http11
+                expectsContinue = version.hasInterimResponses
             }
         }
     }

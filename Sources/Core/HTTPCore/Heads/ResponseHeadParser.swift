@@ -202,7 +202,7 @@ extension ResponseHead {
     fileprivate mutating func decide(
         _ bytes: HeadBytes, _ context: ResponseContext, _ limits: HeadLimits
     ) throws(WireError) {
-        keepAlive = version == .http11
+        keepAlive = version.persistsByDefault
         if fields.contains(.connection) {
             let options = try ConnectionOptions.read(
                 fields, bytes, limit: limits.connectionOptions)

@@ -13,7 +13,7 @@ extension MessageFraming {
         _ fields: borrowing FieldSection, _ version: HTTPVersion, _ bytes: HeadBytes,
         persists: inout Bool
     ) throws(WireError) -> BodyFraming? {
-        guard version != .http10 else { throw .transferEncodingInHTTP10 }
+        guard version.hasTransferCodings else { throw .transferEncodingInHTTP10 }
         let isChunked = try checkTransferEncoding(fields, bytes, passesOverIdentity: true)
         if !isChunked || fields.contains(.contentLength) { persists = false }
         return isChunked ? .chunked : try length(fields, bytes)

@@ -35,6 +35,21 @@ extension Environment {
             ])
     }
 
+    /// A bug in the program: a connection was passed an event that is impossible in its phase.
+    /// Debug builds trap; otherwise it is logged and counted, and the caller ends the connection.
+    @inline(never)
+    package func reportIllegal(
+        _ event: HTTP1Connection.Event, on connection: HTTP1Connection
+    ) {
+        metrics.add(.illegalTransitions)
+        shared.logger.critical(
+            "an event is impossible in the connection's phase; please report this",
+            metadata: [
+                "role": "\(connection.role)", "phase": "\(connection.phase)", "event": "\(event)",
+            ])
+        assertionFailure("\(event) in \(connection.phase)")
+    }
+
     /// Counts the pin evaluations of a handshake with a trusted server, and records when its
     /// certificates expire. A resumed session counts like the handshake that created it.
     func countTrusted(_ server: EvaluatedServer, _ tls: TLSClientConnection) {

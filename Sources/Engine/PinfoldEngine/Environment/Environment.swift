@@ -114,7 +114,7 @@ package final class Environment {
         case .storesDrained(let token):
             (loop.handler(for: token) as? Exchange)?.storeWaitEnded(hasDrained: true)
         case .reviewed(let token, let answer):
-            (loop.handler(for: token) as? UpstreamConnection)?.reviewed(answer)
+            (loop.handler(for: token) as? any PooledConnection)?.reviewed(answer)
         case .transformed(let token, let outcome): deliver(outcome, to: token)
         case .permitGranted(let limit): pool?.permitGranted(limit)
         case .connectionWanted(let request): pool?.connectionWanted(request)
@@ -264,7 +264,7 @@ protocol EnvironmentPart: EventHandler {
     func closeWithEnvironment()
 }
 
-extension UpstreamConnection: EnvironmentPart {
+extension PooledConnection {
     func closeWithEnvironment() { close() }
 }
 

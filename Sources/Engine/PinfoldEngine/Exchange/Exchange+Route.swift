@@ -82,7 +82,7 @@ extension Exchange {
         var port: UInt16?
         if request.hasExplicitPort || request.form == .absolute {
             port = request.port
-        } else if request.version == .http10 {
+        } else if !request.version.requiresHost {
             port = authority.port
         }
         return withRequestHead {

@@ -1,14 +1,14 @@
 import EventLoop
 
 /// What `IdleOrder` needs of a connection, and stores in it.
-package protocol IdleOrdered: AnyObject {
+package protocol IdleOrdered {
     var isIdle: Bool { get }
     var isClosed: Bool { get }
     /// When it became idle: in the loop's milliseconds, which several connections may share, or in
     /// a count that increases each time.
-    var idleSince: Int64 { get set }
+    var idleSince: Int64 { get nonmutating set }
     /// The time by which it is queued; `nil` if it is not.
-    var queuedAt: Int64? { get set }
+    var queuedAt: Int64? { get nonmutating set }
 }
 
 /// The idle connections of all origins, roughly in the order in which they became idle, to find the

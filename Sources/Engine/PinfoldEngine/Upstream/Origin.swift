@@ -83,7 +83,7 @@ package final class Origin {
     /// ends without a byte then does not suggest that the port is for the other.
     var portIsProven = false
 
-    var idle = ContiguousArray<UpstreamConnection>()
+    var idle = ContiguousArray<any PooledConnection>()
     let waiters = WaiterQueue()
     /// Connections being established.
     var connecting = 0

@@ -8,14 +8,14 @@ extension UpstreamConnection {
         isDriving = true
         defer { isDriving = false }
         budget.renew(environment.loop)
-        if part == .ended, requestIsSent { return conclude() }
-        while state == .active, !paused {
+        if http.phase == .finishing, output.isEmpty { return settle() }
+        while http.isInExchange, delivery != .paused {
             guard !budget.isSpent else { return environment.loop.requeue(self) }
             if !(input?.isEmpty ?? true) {
                 guard advance() else { continue }
-                if state != .active || paused { return }
+                if !http.isInExchange || delivery == .paused { return }
             }
-            guard state == .active, mayHaveInput else { return }
+            guard http.isInExchange, inputReadiness == .ready else { return }
             guard read() else { return }
         }
     }
@@ -32,19 +32,23 @@ extension UpstreamConnection {
     }
 
     private func advance(_ input: Buffer) -> Bool {
-        switch part {
+        switch http.responsePart {
         case .head: return advanceHead(input)
-        case .body: return advanceBody(input)
+        case .content: return advanceBody(input)
         case .ended:
             // Nothing may follow the response before the next request.
-            conclude()
+            settle()
             return false
         }
     }
 
     private func advanceHead(_ input: Buffer) -> Bool {
         guard let consumer else { return true }
-        if emptyLineMayFollow, !passEmptyLine(input) { return true }
+        guard http.phase != .starting else {
+            fail(.upstreamSpokeUnasked)
+            return false
+        }
+        if http.emptyLineMayFollow, !passEmptyLine(input) { return true }
         let bytes = input.mutableReadable
         let parsed: ParsedHead?
         var rewritten: Buffer?
@@ -63,22 +67,24 @@ extension UpstreamConnection {
             rewritten?.readable
             ?? UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[0..<parsed.bytes])
         if parsed.isInterim {
-            emptyLineMayFollow = true
+            handle(.interimHead(persists: parsed.keepAlive))
             budget.spend(.systemCall)
             consumer.upstreamHead(head)
             return false
         }
-        part = .body
+        handle(
+            .responseHead(
+                HTTP1Connection.Response(
+                    persists: parsed.keepAlive, isSuccess: parsed.isSuccess)))
         decoder = BodyDecoder(parsed.framing, isUserAgent: context.isUserAgent)
-        keepAlive = parsed.keepAlive && !sendsBareLines
         if parsed.isEventStream {
             waits.insert(.eventStream)
             Sockets.probePeer(transport.descriptor)
         }
         armBodyDeadline()
         consumer.upstreamHead(head)
-        guard state == .active else { return false }
-        headIsUnflushed = true
+        guard http.isInExchange else { return false }
+        delivery = .headIsUnflushed
         if decoder.isComplete {
             end()
         } else if input.isEmpty {
@@ -91,7 +97,10 @@ extension UpstreamConnection {
     private struct ParsedHead {
         var bytes: Int
         var isInterim: Bool
+        var isSuccess: Bool
         var framing: BodyFraming
+        /// As far as the head says: a server that ends its lines in bare line feeds is not trusted
+        /// with another request.
         var keepAlive: Bool
         var isEventStream: Bool
     }
@@ -104,6 +113,7 @@ extension UpstreamConnection {
         rewriting rewritten: inout Buffer?
     ) throws(WireError) -> ParsedHead? {
         let received: Int
+        var hasBareLines = false
         let octets = UnsafeRawBufferPointer(bytes).octets
         switch try parser.parse(octets, answering: context, into: &head) {
         case .needMore: return nil
@@ -112,15 +122,17 @@ extension UpstreamConnection {
             head.repair(in: bytes)
         case .bareLines(let count):
             received = count
-            sendsBareLines = true
+            hasBareLines = true
             rewritten = try parser.parseRewritten(
                 UnsafeRawBufferPointer(rebasing: UnsafeRawBufferPointer(bytes)[0..<count]),
                 answering: context,
                 into: &head, buffers: environment.loop.buffers)
         }
         return ParsedHead(
-            bytes: received, isInterim: head.isInterim, framing: head.framing,
-            keepAlive: head.keepAlive,
+            bytes: received, isInterim: head.isInterim, isSuccess: 200..<300 ~= head.status,
+            framing: head.framing,
+            // Connection has no meaning in an interim response.
+            keepAlive: (head.keepAlive || head.isInterim) && !hasBareLines,
             isEventStream: head.isEventStream(
                 in: (rewritten?.readable ?? UnsafeRawBufferPointer(bytes)).octets))
     }
@@ -136,14 +148,14 @@ extension UpstreamConnection {
             guard bytes.count > 1 else { return false }
             if bytes[1] == UInt8(ascii: "\n") { input.start += 2 }
         }
-        emptyLineMayFollow = false
+        handle(.emptyLinePassed)
         return true
     }
 
     /// Sends a head with which no content arrived.
     private func flushHead() {
-        guard headIsUnflushed else { return }
-        headIsUnflushed = false
+        guard delivery == .headIsUnflushed else { return }
+        delivery = .flowing
         consumer?.upstreamHeadWithoutBody()
     }
 
@@ -163,16 +175,16 @@ extension UpstreamConnection {
             input.start += consumed
             let content = UnsafeRawBufferPointer(
                 rebasing: UnsafeRawBufferPointer(bytes)[offset..<(offset + count)])
-            headIsUnflushed = false
-            let isLast = decoder.isComplete && !takesRestOfRequest
+            delivery = .flowing
+            let isLast = decoder.isComplete && !http.finishesRequest(rest)
             let goesOn =
                 consumer?.upstreamBody(content, owner: input, isLast: isLast) ?? false
-            guard state == .active else { return false }
+            guard http.isInExchange else { return false }
             if decoder.isComplete {
                 end()
             } else if !goesOn {
                 // The client is the slow side; its own deadline applies.
-                paused = true
+                delivery = .paused
                 environment.loop.setDeadline(self, after: nil)
             }
             return false
@@ -190,20 +202,22 @@ extension UpstreamConnection {
     /// Reads once; returns false if nothing more can be read now.
     private func read() -> Bool {
         let room = roomForReading()
-        switch transport.read(into: room, trustsShortRead: !peerFinished, spending: &budget) {
+        let peerHasFinished = http.peerHasFinished
+        switch transport.read(
+            into: room, trustsShortRead: !peerHasFinished, spending: &budget)
+        {
         case .bytes(let count, let drained):
             input?.end += count
-            mayHaveInput = !drained || peerFinished
+            inputReadiness = drained && !peerHasFinished ? .empty : .ready
             wantsLargeBuffer = count == room.count
-            if !responseStarted { responseStarted = true }
+            handle(.responseBegan)
             environment.metrics.add(.upstreamBytesReceived, UInt64(count))
-            if part == .body {
+            if http.responsePart == .content {
                 armBodyDeadline()
             }
             return true
         case .wouldBlock(let wantsWrite):
-            mayHaveInput = false
-            readWantsWrite = wantsWrite
+            inputReadiness.foundNothing(wantsWrite: wantsWrite)
             return false
         case .turnIsOver:
             budget.exhaust()
@@ -214,7 +228,7 @@ extension UpstreamConnection {
         case .truncated:
             inputEnded(cleanly: false)
             return false
-        case .failed where part == .ended:
+        case .failed where http.responsePart == .ended:
             inputEnded(cleanly: false)
             return false
         case .failed(let error):
@@ -236,69 +250,56 @@ extension UpstreamConnection {
     }
 
     private func inputEnded(cleanly: Bool) {
-        switch part {
+        switch http.responsePart {
         case .ended:
-            keepAlive = false
-            consumer == nil ? close() : conclude()
+            handle(.inputEnded(completing: false))
+            consumer == nil ? close() : settle()
         case .head:
-            fail(parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
-        case .body:
-            guard cleanly else { return fail(.response(.truncatedBody)) }
-            do throws(WireError) {
-                try decoder.endOfInput()
-                keepAlive = false
-                end()
-            } catch {
-                fail(.response(error))
-            }
+            handle(
+                .inputEnded(completing: false),
+                orFail: parser.isWithinHead ? .response(.truncatedHead) : .upstreamClosed)
+        case .content:
+            let isComplete = cleanly && (try? decoder.endOfInput()) != nil
+            handle(
+                .inputEnded(completing: isComplete), orFail: .response(.truncatedBody))
+            if isComplete { end() }
         }
-    }
-
-    /// Whether the rest of the request is sent after an early response: a server that responds with
-    /// success and keeps the connection open continues to read the request, and relies on getting
-    /// all of it (RFC 9110 §7.5).
-    private var takesRestOfRequest: Bool {
-        if requestEnded, output.isEmpty { return false }
-        guard keepAlive, !peerFinished, !mayHoldContentBack, input?.isEmpty ?? true,
-            let status = consumer?.response.status
-        else { return false }
-        return 200..<300 ~= status
     }
 
     /// The response is complete. Its end is reported once the request is complete, too.
     private func end() {
-        guard takesRestOfRequest else { return conclude() }
-        part = .ended
+        let event = HTTP1Connection.Event.responseEnded(rest)
+        let reaction = http.handle(event)
+        guard reaction == .finishRequest else { return conclude(reaction, after: event) }
         flushHead()
         // Output that waits for the server has its timeout; while there is none, the client's own
         // deadline applies.
         if output.isEmpty { environment.loop.setDeadline(self, after: nil) }
     }
 
+    /// The response is complete, and the rest of the request has been written or will not be.
+    private func settle() {
+        guard consumer != nil else { return }
+        let event = HTTP1Connection.Event.settled(rest)
+        conclude(http.handle(event), after: event)
+    }
+
     /// The exchange is over: returns the connection before the consumer is notified.
-    private func conclude() {
-        guard let consumer else { return }
-        part = .ended
+    @inline(__always)
+    private func conclude(
+        _ reaction: HTTP1Connection.Reaction, after event: HTTP1Connection.Event
+    ) {
+        guard let consumer else { return close() }
         uses += 1
-        hasCarriedRequest = true
         let trailers = decoder.chunked.trailerSection
-        let isClean = (input?.isEmpty ?? true) && requestEnded && output.isEmpty && keepAlive
         self.consumer = nil
         Buffer.release(&input)
-        if isClean {
-            state = .idle
-            // Edges seen while active are lost: unread input must be checked now. The same applies
-            // to an event that has not been handled yet, if a client's event led here.
-            if readyTurn != environment.loop.turnNumber { mayHaveInput = true }
-            pool.returned(self, mayHaveInput: mayHaveInput)
-        } else {
-            close()
-        }
+        perform(reaction, after: event)
         consumer.upstreamEnded(trailers: trailers)
     }
 
     func fail(_ fault: ExchangeError) {
-        let (consumer, started) = (consumer, responseStarted)
+        let (consumer, started) = (consumer, http.responseHasBegun)
         let mayBeWrongPort = isNewInClearText && !origin.portIsProven && !started
         let fault = mayBeWrongPort ? fault.ofUnanswered : fault
         self.consumer = nil
@@ -311,10 +312,11 @@ extension UpstreamConnection {
         uses == 0 && !transport.isSecure && origin.forwards == nil
     }
 
-    /// Called by the pool on an idle connection whose last exchange left an unread edge behind.
+    var isQuiet: Bool { transport.isQuiet }
+
     func recheck() {
-        guard state == .idle, mayHaveInput else { return }
-        mayHaveInput = false
+        guard isIdle, inputReadiness == .ready else { return }
+        inputReadiness = .empty
         checkIdleBytes()
     }
 

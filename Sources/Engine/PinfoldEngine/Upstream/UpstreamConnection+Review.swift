@@ -41,29 +41,30 @@ extension UpstreamConnection {
     /// - Parameter asksForIdentity: whether the handshake waits for the client's certificate.
     func beginReview(of tls: TLSClientConnection, asksForIdentity: Bool = false) -> Bool {
         // A proxy is not the server that requests are for.
-        guard !isReviewed, let reviewer = environment.shared.reviewer, origin.forwards == nil
+        guard case .due = review, let reviewer = environment.shared.reviewer,
+            origin.forwards == nil
         else { return false }
-        isReviewed = true
         let certificates =
             tls.verified.isEmpty ? tls.certificateDER.map { [$0] } ?? [] : tls.verified
         let (token, mailbox) = (token, environment.mailbox)
         // The review may take as long as the handshake.
         environment.loop.setDeadline(self, after: origin.timeouts.connectMilliseconds)
         reviewStarted = Clock.monotonicMicroseconds()
-        endReview = reviewer(
+        let cancel = reviewer(
             ReviewedServer(
                 host: origin.key.host, port: origin.key.port, certificates: certificates,
                 acceptedAuthorities: asksForIdentity ? tls.acceptedAuthorities : nil)
         ) { mailbox.post(.reviewed(token, $0)) }
+        review = .underWay(cancel: cancel)
         return true
     }
 
     /// Handles the reviewer's answer.
     func reviewed(_ answer: ReviewAnswer) {
-        guard state == .handshaking, endReview != nil,
+        guard http.phase == .opening, case .underWay = review,
             let tls = transport.tls as? TLSClientConnection
         else { return }
-        endReview = nil
+        review = .over
         switch answer {
         case .refused:
             close()

@@ -73,7 +73,7 @@ extension UpstreamConnection: UpstreamStream {
         } else if request.acceptsTrailers {
             head.fields.append("TE: trailers\r\nConnection: TE\r\n")
         }
-        isChunked = false
+        var isChunked = false
         switch request.framing {
         case .none, .untilClose: break
         case .length(let length): head.fields.append(field: .contentLength, decimal: length)
@@ -86,7 +86,14 @@ extension UpstreamConnection: UpstreamStream {
         context = ResponseContext(
             method: request.method, allowsSwitch: request.asksForUpgrade,
             isUserAgent: request.isUserAgents)
-        mayHoldContentBack = request.expectsContinue
+        let event = HTTP1Connection.Event.requestHead(
+            HTTP1Connection.Request(
+                hasContent: true, maySwitch: request.asksForUpgrade,
+                expectsContinue: request.expectsContinue, isChunked: isChunked))
+        guard http.handle(event) == .nothing else {
+            environment.reportIllegal(event, on: http)
+            return false
+        }
         environment.metrics.add(.upstreamBytesSent, UInt64(head.count))
         output.append(head.readable, owner: head)
         return true
@@ -104,10 +111,12 @@ extension UpstreamConnection: UpstreamStream {
     }
 
     package func finish(trailers: TrailerSection?) -> Bool {
-        requestEnded = true
         if isChunked { queueLastChunk(trailers) }
+        handle(.requestEnded)
         return flush()
     }
+
+    private var isChunked: Bool { http.sentFraming == .chunked }
 
     private func queueLastChunk(_ trailers: TrailerSection?) {
         guard let trailers else { return queue("0\r\n\r\n") }
@@ -120,7 +129,7 @@ extension UpstreamConnection: UpstreamStream {
 
     private func queue(_ bytes: UnsafeRawBufferPointer, owner: Buffer) {
         waits.insert(.sending)
-        mayHoldContentBack = false
+        handle(.contentQueued)
         environment.metrics.add(.upstreamBytesSent, UInt64(bytes.count))
         output.append(bytes, owner: owner)
     }
@@ -134,11 +143,7 @@ extension UpstreamConnection: UpstreamStream {
         let before = output.pendingBytes
         switch transport.flush(&output, on: environment.loop, spending: &budget) {
         case .drained:
-            if requestEnded {
-                if part == .ended { environment.loop.requeue(self) } else { armResponseDeadline() }
-            } else if part != .body {
-                environment.loop.setDeadline(self, after: nil)  // the client's own deadline applies
-            }
+            drained()
             return true
         case .blocked:
             if output.pendingBytes < before || deadline == .max { armSendDeadline() }
@@ -148,16 +153,27 @@ extension UpstreamConnection: UpstreamStream {
             environment.loop.requeue(self)
             return false
         case .failed:
-            keepAlive = false
-            // The response may have arrived already: reading shows that, or reports the failure.
+            handle(.sendingFailed)
             output.discard()
-            mayHaveInput = true
+            inputReadiness = .ready
             environment.loop.requeue(self)
             return false
         }
     }
 
-    package var requestIsSent: Bool { requestEnded && output.isEmpty }
+    /// Everything queued has been handed to the kernel.
+    private func drained() {
+        switch http.phase {
+        case .finishing: environment.loop.requeue(self)
+        case .awaiting: armResponseDeadline()
+        // The client's own deadline applies.
+        case .starting, .requesting, .answered: environment.loop.setDeadline(self, after: nil)
+        case .answering, .responding: break
+        case .opening, .idle, .lingering, .detached, .closed: break
+        }
+    }
+
+    package var requestIsSent: Bool { http.requestIsComplete && output.isEmpty }
 
     func armBodyDeadline() {
         environment.loop.setDeadline(
@@ -181,7 +197,6 @@ extension UpstreamConnection: UpstreamStream {
 
     /// The request has been handed to the kernel.
     private func armResponseDeadline() {
-        guard state == .active, part == .head else { return }
         if waits.contains(.sending) { return armSendDeadline() }
         environment.loop.setDeadline(self, after: origin.timeouts.firstByteMilliseconds)
     }
@@ -197,9 +212,9 @@ extension UpstreamConnection: UpstreamStream {
     }
 
     package func resume() {
-        guard paused else { return }
-        paused = false
-        if state == .active, part == .body { armBodyDeadline() }
+        guard delivery == .paused else { return }
+        delivery = .flowing
+        if http.responsePart == .content { armBodyDeadline() }
         drive()
     }
 
@@ -214,13 +229,12 @@ extension UpstreamConnection: UpstreamStream {
         consumer = nil
         // Later, because the pool may be handing out this connection's streams right now.
         environment.loop.afterTurn { [self] in
-            guard state == .active, consumer == nil else { return }
-            guard output.isEmpty, input?.isEmpty ?? true, !responseStarted else { return close() }
+            guard http.isInExchange, consumer == nil else { return }
+            let event = HTTP1Connection.Event.givenBack(rest)
+            let reaction = http.handle(event)
+            guard reaction == .reuse else { return perform(reaction, after: event) }
             Buffer.release(&input)
             uses += 1
-            part = .ended
-            requestEnded = true
-            state = .idle
             pool.returned(self, mayHaveInput: true)
         }
     }
@@ -239,7 +253,11 @@ extension UpstreamConnection: UpstreamStream {
         input = nil
         consumer = nil
         output.discard()
-        state = .closed
+        let event = HTTP1Connection.Event.detached
+        if http.handle(event) != .nothing {
+            environment.reportIllegal(event, on: http)
+            handle(.closed)
+        }
         environment.loop.remove(self, keepingOpen: transport.descriptor)
         pool.removed(self)
         return (transport, leftover)

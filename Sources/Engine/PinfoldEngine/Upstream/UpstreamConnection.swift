@@ -5,18 +5,30 @@ import PinfoldTLS
 
 /// One connection to an origin, speaking HTTP/1.1 for one consumer after another.
 ///
-///     handshaking ──► idle ◄──► active ──► closed
-///          └────────────┴─────────────────────┘
-///
-/// While active, the request is sent through `output`, and the response is read as the consumer
-/// accepts it: a paused connection reads nothing and holds at most one buffer.
-final class UpstreamConnection: EventHandler, IdleOrdered {
-    enum State { case handshaking, idle, active, closed }
-    package var isIdle: Bool { state == .idle }
-    package var isClosed: Bool { state == .closed }
+/// Whose turn it is, and whether it may be used again, is decided by `http` as a value; this class
+/// carries that out. During an exchange, the request is sent through `output`, and the response is
+/// read as the consumer accepts it: a paused connection reads nothing and holds at most one buffer.
+final class UpstreamConnection: EventHandler, PooledConnection {
+    package var isIdle: Bool { http.phase == .idle }
+    package var isClosed: Bool { !http.isOpen }
     /// Room for a request's head in addition to its fields, method, path and host.
     static let reservedBytes = 256
-    enum Part { case head, body, ended }
+    /// How the response reaches the consumer.
+    enum Delivery {
+        case flowing
+        /// The head was passed to the consumer, and nothing has been flushed since.
+        case headIsUnflushed
+        /// The consumer accepts no more content for now.
+        case paused
+    }
+    /// The review of the server (`UpstreamConnection+Review`).
+    enum Review {
+        /// There has been none.
+        case due
+        /// It is in progress, and can be cancelled.
+        case underWay(cancel: @Sendable () -> Void)
+        case over
+    }
     /// What is special about waiting for the server in the current exchange.
     struct WaitConditions: OptionSet {
         let rawValue: UInt8
@@ -32,28 +44,16 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The address it is connected to.
     package let endpoint: Endpoint
     let transport: Transport
-    var state: State
+    var http: HTTP1Connection
     var consumer: (any UpstreamConsumer)?
 
     var output = OutputQueue()
     var input: Buffer?
     var parser: ResponseHeadParser
     var decoder = BodyDecoder(.none)
-    var part = Part.head
     var context = ResponseContext(method: .get)
-    var keepAlive = true
-    var requestEnded = true
-    /// Whether the request's content may never come. Applies as long as none has.
-    var mayHoldContentBack = false
-    var isChunked = false
-    var paused = false
-    /// Whether TLS must write before it can read more.
-    var readWantsWrite = false
-    /// Whether the head was passed to the consumer and nothing has been flushed since.
-    var headIsUnflushed = false
-    var mayHaveInput = false
-    /// Whether an edge showed that the peer has finished: a short read then proves nothing.
-    var peerFinished = false
+    var delivery = Delivery.flowing
+    var inputReadiness = InputReadiness.empty
     var isDriving = false
     /// What it may still do in this turn of the loop.
     var budget = TurnBudget()
@@ -62,26 +62,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     var idleTime = IdleTime()
     var waits: WaitConditions = []
     package var isEventStream: Bool { waits.contains(.eventStream) }
-    /// Whether some byte of the current response was received.
-    var responseStarted = false
-    /// Whether an interim response has just ended, which an empty line may follow.
-    var emptyLineMayFollow = false
-    /// Whether the server ends lines of heads in bare line feeds: its connection is not reused.
-    var sendsBareLines = false
     /// The permits that it holds.
     var permits: Permits = [.origin, .total]
     /// How many exchanges it carried before the current one.
     var uses = 0
     /// Whether a request was sent on it and answered.
-    var hasCarriedRequest = false
+    var hasCarriedRequest: Bool { http.hasCarriedExchange }
     /// The client for whose request or CONNECT it was made; `nil` if for no client, or for one that
     /// has left.
     var client: IPNetwork?
     var handshakeStarted: Int64 = 0
-    /// Cancels the review of the server; `nil` if there is none in progress.
-    var endReview: (@Sendable () -> Void)?
-    /// Whether the server has been reviewed or is being reviewed, and since when.
-    var isReviewed = false
+    var review = Review.due
+    /// When the review began.
     var reviewStarted: Int64 = 0
     package var connectionTimes: ConnectionTimes? { times }
     /// How long it took to establish.
@@ -106,7 +98,7 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         self.endpoint = endpoint
         self.origin = origin
         transport = Transport(descriptor: descriptor, tls: tls)
-        state = tls == nil || isOpen ? .idle : .handshaking
+        http = HTTP1Connection(.client, isOpen: tls == nil || isOpen)
         parser = ResponseHeadParser(limits: origin.policy.headLimits)
     }
 
@@ -123,7 +115,8 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     }
 
     func continueHandshake() {
-        guard endReview == nil, let tls = transport.tls as? TLSClientConnection else { return }
+        if case .underWay = review { return }
+        guard let tls = transport.tls as? TLSClientConnection else { return }
         switch tls.handshake() {
         case .wantRead, .wantWrite: return
         case .wantIdentity:
@@ -153,13 +146,11 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     /// The connection is ready for requests.
     func established(_ tls: TLSClientConnection) {
         environment.loop.setDeadline(self, after: nil)
-        state = .idle
+        handle(.opened)
         trustEnds = tls.facts?.expires
         pool.handshakeEnded(self, nil)
     }
 
-    /// Whether the server has sent anything on a connection that has just been established.
-    ///
     /// This also processes TLS's own messages: session tickets often follow the handshake.
     func hasUnsolicitedData() -> Bool {
         guard transport.isSecure else { return transport.hasUnreadBytes }
@@ -173,63 +164,99 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
 
     // MARK: One exchange
 
-    /// The number of concurrent streams: in HTTP/1.1 a request follows the previous response (RFC
-    /// 9112 §9.3).
-    var capacity: Int { 1 }
-    private var streamCount: Int { state == .active ? 1 : 0 }
-    /// Whether it is established and another stream can be opened on it.
-    var hasRoom: Bool {
-        (state == .idle || state == .active) && streamCount < capacity
-    }
+    /// One stream at a time: in HTTP/1.1 a request follows the previous response (RFC 9112 §9.3).
+    var hasRoom: Bool { isIdle }
 
-    /// Opens a stream for a consumer, which has it until the response has ended or one side gives
-    /// up.
     func open(for consumer: any UpstreamConsumer) -> any UpstreamStream {
         self.consumer = consumer
-        state = .active
-        part = .head
-        responseStarted = false
-        emptyLineMayFollow = false
+        handle(.headBegan)
+        delivery = .flowing
         waits = []
-        requestEnded = false
-        paused = false
-        keepAlive = true
         wantsLargeBuffer = false
-        headIsUnflushed = false
         environment.loop.setDeadline(self, after: nil)
         environment.loop.setQuiet(self, false)
         return self
     }
 
+    /// What is left when a message is complete.
+    var rest: HTTP1Connection.Rest {
+        HTTP1Connection.Rest(isFlushed: output.isEmpty, hasInput: !(input?.isEmpty ?? true))
+    }
+
     // MARK: Events
+
+    /// Passes an event to the state machine and carries out its reaction.
+    /// - Parameter fault: why the exchange is given up, if it is.
+    @inline(__always)
+    func handle(
+        _ event: HTTP1Connection.Event,
+        orFail fault: @autoclosure () -> ExchangeError = .upstreamClosed
+    ) {
+        perform(http.handle(event), after: event, orFail: fault())
+    }
+
+    @inline(__always)
+    func perform(
+        _ reaction: HTTP1Connection.Reaction, after event: HTTP1Connection.Event,
+        orFail fault: @autoclosure () -> ExchangeError = .upstreamClosed
+    ) {
+        switch reaction {
+        case .nothing, .finishRequest: break
+        case .reuse: becameIdle()
+        case .close: close()
+        case .abandon: fail(fault())
+        // The last three are a server's.
+        case .illegal, .reset, .linger, .refuse: reportIllegal(event)
+        }
+    }
+
+    /// A bug in the program: ends the connection and its exchange.
+    @inline(never)
+    func reportIllegal(_ event: HTTP1Connection.Event) {
+        environment.reportIllegal(event, on: http)
+        fail(.upstreamClosed)
+    }
+
+    /// The exchange has left the connection as the next one needs it.
+    private func becameIdle() {
+        // Edges seen during the exchange are lost: unread input must be checked now. The same
+        // applies to an event that has not been handled yet, if a client's event led here.
+        if readyTurn != environment.loop.turnNumber { inputReadiness = .ready }
+        pool.returned(self, mayHaveInput: inputReadiness == .ready)
+    }
 
     package override func ready(_ readiness: Readiness) {
         readyTurn = environment.loop.turnNumber
-        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) { peerFinished = true }
-        switch state {
-        case .closed: return
-        case .handshaking: continueHandshake()
+        guard http.isOpen else { return }
+        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
+            handle(.peerFinished)
+        }
+        switch http.phase {
+        case .detached, .closed: return
+        case .opening: continueHandshake()
         case .idle:
             if readiness.mayRead { checkIdle() }
-        case .active:
-            if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayHaveInput = true }
+        case .starting, .requesting, .awaiting, .answering, .responding, .answered, .finishing,
+            .lingering:
+            inputReadiness.note(readiness)
             if readiness.mayWrite { continueSending() }
-            if state == .active { drive() }
+            if http.isInExchange { drive() }
         }
     }
 
     package override func continueWork() {
-        switch state {
-        case .closed, .idle: return
-        case .handshaking: continueHandshake()
-        case .active:
+        switch http.phase {
+        case .idle, .detached, .closed: return
+        case .opening: continueHandshake()
+        case .starting, .requesting, .awaiting, .answering, .responding, .answered, .finishing,
+            .lingering:
             continueSending()
-            if state == .active { drive() }
+            if http.isInExchange { drive() }
         }
     }
 
     private func continueSending() {
-        guard !output.isEmpty, flush(), state == .active else { return }
+        guard !output.isEmpty, flush(), http.isInExchange else { return }
         consumer?.upstreamDrained()
     }
 
@@ -246,17 +273,18 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
     }
 
     package override func deadlineReached() {
-        switch state {
-        case .closed: return
+        switch http.phase {
+        case .detached, .closed: return
         case .idle: pool.discardIdle(self, .idleTimeout)
-        case .handshaking:
+        case .opening:
             environment.metrics.add(.tlsHandshakesTimeout)
             if environment.traces { traceHandshakeFailure(.tlsTimeout) }
             close()
             pool.handshakeEnded(self, .tlsTimeout)
-        case .active:
+        case .starting, .requesting, .awaiting, .answering, .responding, .answered, .finishing,
+            .lingering:
             // The client is the slow side; its own deadline applies.
-            if paused, output.isEmpty { return }
+            if delivery == .paused, output.isEmpty { return }
             if let next = nextCheck() {
                 environment.loop.setDeadline(self, after: next)
             } else {
@@ -277,31 +305,34 @@ final class UpstreamConnection: EventHandler, IdleOrdered {
         if isSending { return idleTime.nextCheck(of: streamMilliseconds, at: now) }
         // The time for the first byte begins when the end of the request was accepted.
         return idleTime.remaining(
-            of: part == .head ? times.firstByteMilliseconds : streamMilliseconds, at: now)
+            of: http.responsePart == .head ? times.firstByteMilliseconds : streamMilliseconds,
+            at: now)
     }
 
     /// Whether output waits for the server, here or in the kernel.
     private var isSending: Bool {
         !output.isEmpty
-            || part == .head && (Sockets.unsentBytes(transport.descriptor) ?? 0) > 0
+            || http.responsePart == .head && (Sockets.unsentBytes(transport.descriptor) ?? 0) > 0
     }
 
     /// Which timeout was exceeded while waiting for the server.
     private var timeoutFault: ExchangeError {
-        switch part {
+        switch http.responsePart {
         case .head:
             waits.contains(.sending) && isSending ? .upstreamSendTimeout : .firstByteTimeout
-        case .body: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
+        case .content: isEventStream ? .eventStreamTimeout : .upstreamBodyTimeout
         case .ended: .upstreamSendTimeout
         }
     }
 
     func close() {
-        guard state != .closed else { return }
-        let wasEstablished = state != .handshaking
+        guard http.isOpen else { return }
+        let wasEstablished = http.phase != .opening
         if environment.traces { traceEnd() }
-        state = .closed
-        endReview.take()?()
+        handle(.closed)
+        let review = review
+        self.review = .over
+        if case .underWay(let cancel) = review { cancel() }
         // The consumer refers to the connection, too.
         consumer = nil
         input = nil

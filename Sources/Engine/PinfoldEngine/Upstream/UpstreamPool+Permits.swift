@@ -49,7 +49,7 @@ extension UpstreamPool {
             }
         }
         if !held.contains(.total), !total.take(limit: limits.connections) {
-            if let victim = idleOrder.longestIdle() {
+            if let victim = idleOrder.longestIdle()?.connection {
                 takeOver(.total, of: victim)
                 return true
             }
@@ -62,7 +62,7 @@ extension UpstreamPool {
     }
 
     /// Closes an idle connection, whose permits go to the new one.
-    private func takeOver(_ permits: Permits, of victim: UpstreamConnection) {
+    private func takeOver(_ permits: Permits, of victim: any PooledConnection) {
         isMakingRoom = true
         victim.permits.subtract(permits)
         discardIdle(victim, .makesRoom)
@@ -148,7 +148,9 @@ extension UpstreamPool {
     /// they do not. Those in use are closed when they are returned.
     func limitsChanged(_ origins: [Origin]) {
         total.adapt(to: limits.connections)
-        while total.isOver, let idle = idleOrder.longestIdle() { discardIdle(idle, .overLimit) }
+        while total.isOver, let idle = idleOrder.longestIdle()?.connection {
+            discardIdle(idle, .overLimit)
+        }
         for origin in origins {
             if let limit = origin.limit {
                 limit.adapt(to: limits.upstreamPerHost)
@@ -220,7 +222,7 @@ extension UpstreamPool {
         if limit.isWaitedFor {
             let idle =
                 limit === total
-                ? idleOrder.longestIdle() : byLimit[ObjectIdentifier(limit)]?.idle.first
+                ? idleOrder.longestIdle()?.connection : byLimit[ObjectIdentifier(limit)]?.idle.first
             if let idle { discardIdle(idle, .waitedForElsewhere) }
         }
         if request.answer() {

@@ -12,7 +12,7 @@ extension UpstreamPool {
     static let unusedMilliseconds: Int64 = 5000
 
     /// Keeps a connection that has become idle.
-    func keepUnused(_ connection: UpstreamConnection, atMost milliseconds: Int64) {
+    func keepUnused(_ connection: any PooledConnection, atMost milliseconds: Int64) {
         let client = connection.client
         unused.insert(connection, for: ObjectIdentifier(connection), of: client)
         environment.loop.setDeadline(
@@ -28,7 +28,7 @@ extension UpstreamPool {
     }
 
     /// A connection is no longer idle.
-    func isNoLongerUnused(_ connection: UpstreamConnection) {
+    func isNoLongerUnused(_ connection: any PooledConnection) {
         unused.remove(ObjectIdentifier(connection))
     }
 }

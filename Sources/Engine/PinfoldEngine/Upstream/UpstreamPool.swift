@@ -14,9 +14,9 @@ final class UpstreamPool: UpstreamSource {
     /// Origins that wait for a permit of the limit on all connections, first come, first served.
     var starved = FIFO<Origin>()
     private(set) var open = 0
-    var idleOrder = IdleOrder<UpstreamConnection>()
+    var idleOrder = IdleOrder<IdlePooledConnection>()
     /// The idle connections that have not carried a request (`UpstreamPool+Unused`).
-    var unused = ShareTable<ObjectIdentifier, UpstreamConnection>(limit: unusedLimit)
+    var unused = ShareTable<ObjectIdentifier, any PooledConnection>(limit: unusedLimit)
     /// Origins with connections, or with exchanges that wait for one, by their limits.
     var byLimit: [ObjectIdentifier: Origin] = [:]
     /// The open requests to the other workers, by the limit that they concern.
@@ -106,7 +106,7 @@ final class UpstreamPool: UpstreamSource {
     ///
     /// - Parameter checked: always checks the socket, so that a request that must not be sent twice
     ///   is not risked on a connection that the server has just closed.
-    private func takeIdle(_ origin: Origin, checked: Bool) -> UpstreamConnection? {
+    private func takeIdle(_ origin: Origin, checked: Bool) -> (any PooledConnection)? {
         let checked = checked || environment.loop.mayHaveMoreEvents
         while let connection = origin.idle.popLast() {
             countIdle(-1, origin)
@@ -116,7 +116,7 @@ final class UpstreamPool: UpstreamSource {
                 endTrust(connection)
                 continue
             }
-            if !checked || connection.transport.isQuiet {
+            if !checked || connection.isQuiet {
                 return connection
             }
             if environment.traces { traceEvicted(connection, .serverEndedOrSpoke) }
@@ -127,11 +127,11 @@ final class UpstreamPool: UpstreamSource {
 
     /// Whether the verdict on the server is still valid: its chain has not expired, nor has a
     /// pinset that would then refuse it.
-    private func isTrusted(_ connection: UpstreamConnection) -> Bool {
+    private func isTrusted(_ connection: any PooledConnection) -> Bool {
         connection.trustEnds.map { environment.wallSeconds < $0 } ?? true
     }
 
-    private func endTrust(_ connection: UpstreamConnection) {
+    private func endTrust(_ connection: any PooledConnection) {
         environment.metrics.add(.upstreamConnectionsOutdated)
         if environment.traces { traceNotKept(connection, .trustEnded) }
         connection.close()
@@ -219,7 +219,7 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// Handles the result of a handshake.
-    func handshakeEnded(_ connection: UpstreamConnection, _ fault: ExchangeError?) {
+    func handshakeEnded(_ connection: any PooledConnection, _ fault: ExchangeError?) {
         if let fault {
             failed(
                 connection.origin,
@@ -229,7 +229,7 @@ final class UpstreamPool: UpstreamSource {
         }
     }
 
-    private func ready(_ connection: UpstreamConnection) {
+    private func ready(_ connection: any PooledConnection) {
         let origin = connection.origin
         origin.connecting -= 1
         establishing -= 1
@@ -243,7 +243,7 @@ final class UpstreamPool: UpstreamSource {
 
     /// A server that sends data before a request is not an HTTP server, or the data is not from it:
     /// it must not be taken for the response to the first request.
-    private func refuse(_ connection: UpstreamConnection) {
+    private func refuse(_ connection: any PooledConnection) {
         let consumer = takeWaiter(connection.origin, isFresh: true, .failed)
         if environment.traces { traceNotKept(connection, .serverEndedOrSpoke) }
         connection.close()
@@ -268,7 +268,7 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// Hands the streams of a connection to waiting exchanges, or keeps it.
-    private func assign(_ connection: UpstreamConnection, isFresh: Bool) {
+    private func assign(_ connection: any PooledConnection, isFresh: Bool) {
         let origin = connection.origin
         guard origin.policy.trustGeneration == environment.policy.trustGeneration else {
             environment.metrics.add(.upstreamConnectionsOutdated)
@@ -300,7 +300,7 @@ final class UpstreamPool: UpstreamSource {
         }
         origin.idle.append(connection)
         countIdle(1, origin)
-        idleOrder.becameIdle(connection, at: environment.loop.now)
+        idleOrder.becameIdle(IdlePooledConnection(connection: connection), at: environment.loop.now)
         environment.loop.setQuiet(connection, true)
         if environment.traces { traceKept(connection) }
         let milliseconds = origin.policy.configuration.timeouts.idleMilliseconds
@@ -311,17 +311,17 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// A connection's exchange has ended, and it can carry another.
-    func returned(_ connection: UpstreamConnection, mayHaveInput: Bool) {
+    func returned(_ connection: any PooledConnection, mayHaveInput: Bool) {
         if mayHaveInput {
             connection.recheck()
-            guard connection.state == .idle else { return }
+            guard connection.isIdle else { return }
         }
         assign(connection, isFresh: false)
     }
 
     /// Closes an idle connection; by default because of what the connection itself has noticed.
     func discardIdle(
-        _ connection: UpstreamConnection, _ reason: PoolClosing = .serverEndedOrSpoke
+        _ connection: any PooledConnection, _ reason: PoolClosing = .serverEndedOrSpoke
     ) {
         let index = connection.origin.idle.firstIndex { $0 === connection }
         if environment.traces {
@@ -335,9 +335,9 @@ final class UpstreamPool: UpstreamSource {
     }
 
     /// An established connection is gone, or no longer belongs to the pool.
-    func removed(_ connection: UpstreamConnection) {
+    func removed(_ connection: any PooledConnection) {
         let origin = connection.origin
-        idleOrder.closed(connection)
+        idleOrder.closed(IdlePooledConnection(connection: connection))
         if !connection.hasCarriedRequest { isNoLongerUnused(connection) }
         origin.open -= 1
         open -= 1

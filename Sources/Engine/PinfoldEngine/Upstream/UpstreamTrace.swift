@@ -62,7 +62,8 @@ extension UpstreamPool {
     /// - Parameter idleSince: `nil` if it goes directly from one exchange to the next in the queue.
     @inline(never)
     func traceReuse(
-        _ connection: UpstreamConnection, _ consumer: any UpstreamConsumer, idleSince: Int64? = nil
+        _ connection: any PooledConnection, _ consumer: any UpstreamConsumer,
+        idleSince: Int64? = nil
     ) {
         var metadata = connection.traced
         metadata["id"] = consumer.tracedID
@@ -71,21 +72,21 @@ extension UpstreamPool {
     }
 
     @inline(never)
-    func traceKept(_ connection: UpstreamConnection) {
+    func traceKept(_ connection: any PooledConnection) {
         var metadata = connection.traced
         metadata["idle_connections"] = "\(connection.origin.idle.count)"
         write("connection kept", metadata)
     }
 
     @inline(never)
-    func traceNotKept(_ connection: UpstreamConnection, _ reason: PoolClosing) {
+    func traceNotKept(_ connection: any PooledConnection, _ reason: PoolClosing) {
         var metadata = connection.traced
         metadata["reason"] = "\(reason.rawValue)"
         write("connection not kept", metadata)
     }
 
     @inline(never)
-    func traceEvicted(_ connection: UpstreamConnection, _ reason: PoolClosing) {
+    func traceEvicted(_ connection: any PooledConnection, _ reason: PoolClosing) {
         var metadata = connection.traced
         metadata["reason"] = "\(reason.rawValue)"
         metadata["idle"] = "\(environment.loop.now - connection.idleSince)ms"
@@ -139,15 +140,15 @@ extension UpstreamConnection {
     /// exchange.
     @inline(never)
     func traceEnd() {
-        if state == .active, part == .ended {
+        if http.isInExchange, http.responsePart == .ended {
             pool.traceNotKept(self, notKeptReason)
         }
         environment.trace("closed", traced)
     }
 
     private var notKeptReason: PoolClosing {
-        guard keepAlive else { return .notPersistent }
-        return requestEnded && output.isEmpty ? .unreadBytes : .requestUnfinished
+        guard http.persists else { return .notPersistent }
+        return requestIsSent ? .unreadBytes : .requestUnfinished
     }
 
     @inline(never)
@@ -191,7 +192,9 @@ extension UpstreamConnection {
         }
         environment.trace("tls handshake failed", metadata)
     }
+}
 
+extension PooledConnection {
     /// The fields that identify a connection in every line.
     fileprivate var traced: Logger.Metadata {
         var metadata = origin.traced

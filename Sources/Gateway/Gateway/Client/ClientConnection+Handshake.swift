@@ -18,12 +18,13 @@ extension ClientConnection {
             return true
         case .failed(let error):
             handshakeFailed(error)
-            return state != .closed
+            return http.isOpen
         }
     }
 
     private func handshakeEnded() {
-        state = .head
+        opening = .done
+        handle(.opened)
         environment.release(self)
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         // Others go first: a handshake costs as much as many exchanges.
@@ -64,8 +65,8 @@ extension ClientConnection {
         }
         guard let error, error.leavesSocketUsable, account != nil else { return close() }
         environment.release(self)
-        isRaw = true
-        startLingering()
+        opening = .failed
+        handle(.lingers)
     }
 
     /// Ends the sending direction, as soon as the socket accepts the end of the TLS session.

@@ -10,16 +10,26 @@ extension ClientConnection {
         defer { isDriving = false }
         budget.renew(loop)
         while !budget.isSpent {
-            switch state {
-            case .closed: return
-            case .greeting: guard continueGreeting() else { return }
-            case .handshaking: guard continueHandshake() else { return }
-            case .head: guard readHead() else { return }
-            case .exchange: guard readBody() else { return }
+            switch http.phase {
+            case .opening: guard continueOpening() else { return }
+            case .idle, .starting: guard readHead() else { return }
+            case .requesting, .awaiting, .answering, .responding:
+                guard readBody() else { return }
             case .lingering: return linger()
+            // Two of these are a client's.
+            case .answered, .finishing, .detached, .closed: return
             }
         }
-        if state != .closed { loop.requeue(self) }
+        if http.isOpen { loop.requeue(self) }
+    }
+
+    /// Takes one step towards the first request; returns `false` if that needs an event.
+    private func continueOpening() -> Bool {
+        switch opening {
+        case .greeting: continueGreeting()
+        case .handshaking: continueHandshake()
+        case .done, .failed: false
+        }
     }
 
     /// Takes one step towards the next request; returns `false` if that needs an event.
@@ -29,7 +39,7 @@ extension ClientConnection {
             case .complete: return true
             case .needMore, .bareLines:
                 headIsIncomplete()
-                guard state == .head else { return true }
+                guard awaitsHead else { return true }
             case nil: break
             }
         } catch {
@@ -37,7 +47,7 @@ extension ClientConnection {
             return true
         }
         if readInput() { return true }
-        if state == .head { becomeIdle() }
+        if awaitsHead { becomeIdle() }
         return false
     }
 
@@ -58,8 +68,9 @@ extension ClientConnection {
     }
 
     private func headIsIncomplete() {
-        if !headIsTimed {
-            headIsTimed = true
+        // The deadline counts from the head's first byte.
+        if http.phase == .idle {
+            handle(.headBegan)
             loop.setDeadline(self, after: timeouts.headMilliseconds)
         }
         guard let input else { return }
@@ -67,7 +78,7 @@ extension ClientConnection {
     }
 
     private func becomeIdle() {
-        guard input?.isEmpty ?? true, !parser.isWithinHead else { return }
+        guard input?.isEmpty ?? true, http.phase == .idle else { return }
         Buffer.release(&input)
         if let exchange = exchange.take() { environment.recycle(exchange) }
     }
@@ -75,29 +86,31 @@ extension ClientConnection {
     /// Reads once. Returns `false` if nothing was read: nothing there, or the connection has
     /// changed state.
     func readInput() -> Bool {
-        guard mayHaveInput else { return false }
+        guard inputReadiness == .ready else { return false }
         let room = roomForReading()
-        switch transport.read(into: room, trustsShortRead: !peerFinished, spending: &budget) {
+        switch transport.read(
+            into: room, trustsShortRead: !http.peerHasFinished, spending: &budget)
+        {
         case .bytes(let count, let drained):
-            mayHaveInput = !drained
+            if drained { inputReadiness = .empty }
             input?.end += count
             if ingress.isCounted { worker.metrics.add(.clientBytesReceived, UInt64(count)) }
             return true
         case .wouldBlock(let wantsWrite):
-            mayHaveInput = false
-            readWantsWrite = wantsWrite
+            inputReadiness.foundNothing(wantsWrite: wantsWrite)
             return false
         case .turnIsOver:
             budget.exhaust()
             return true
         case .endOfStream:
             if isUntried { endedUntried() }
-            inputEnded()
+            inputReadiness = .empty
+            handle(.inputEnded(completing: false))
             return false
         case .truncated, .failed:
             if isUntried { endedUntried() }
-            mayHaveInput = false
-            state == .exchange ? abandonExchange() : close()
+            inputReadiness = .empty
+            cutOff()
             return false
         }
     }
@@ -105,30 +118,12 @@ extension ClientConnection {
     /// A buffer with free space. The one that holds the exchange's head stays unchanged; a body's
     /// bytes go into another.
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
-        if state == .exchange, let current = input, exchange?.holds(current) ?? false {
+        if http.isInExchange, let current = input, exchange?.holds(current) ?? false {
             let next = buffers.takeLarge()
             next.copyUnread(of: current)
             input = next
         }
         return buffers.makeRoom(in: &input)
-    }
-
-    private func inputEnded() {
-        mayHaveInput = false
-        peerFinished = true
-        switch state {
-        case .head:
-            if parser.isWithinHead || !(input?.isEmpty ?? true) {
-                refuse(.request(.truncatedHead))
-            } else {
-                close()
-            }
-        case .exchange:
-            // The client may have finished sending and still be waiting for the response.
-            if body != nil { abandonExchange() }
-        case .greeting, .lingering: close()
-        case .handshaking, .closed: return
-        }
     }
 
     /// Begins the exchange whose head has been parsed.
@@ -145,17 +140,22 @@ extension ClientConnection {
         let head = input?.start ?? 0
         input?.start = head + headBytes
         budget.spend(ingress.isCounted ? .exchange : .report)
-        state = .exchange
-        headIsTimed = false
-        environment.release(self)
-        if isUntried { certificateAccepted() }
-        forgetResponse()
-        loop.setDeadline(self, after: nil)
         assert(body == nil)
         switch exchange.request.framing {
         case .none, .length(0): break
         case .length, .chunked, .untilClose: body = RequestBody(exchange.request.framing)
         }
+        handle(
+            .requestHead(
+                HTTP1Connection.Request(
+                    version: exchange.request.version, hasContent: body != nil,
+                    persists: exchange.request.keepAlive,
+                    maySwitch: exchange.request.wantsUpgrade
+                        || exchange.request.method == .connect)))
+        environment.release(self)
+        if isUntried { certificateAccepted() }
+        forgetResponse()
+        loop.setDeadline(self, after: nil)
         exchange.begin(
             client: self, ingress: secureIngress ?? ingress, peer: peer, buffer: input,
             headStart: head, hasBody: body != nil, isServed: isServed)
@@ -165,17 +165,13 @@ extension ClientConnection {
     private func forgetResponse() {
         responseBytes = 0
         contentBytes = 0
-        endsWithConnection = false
-        isChunked = false
     }
 
     /// Answers a request that cannot be read, and closes.
     func refuse(_ fault: ExchangeError) {
         let exchange = self.exchange ?? takeExchange()
         environment.release(self)
-        state = .exchange
-        keepsAlive = false
-        body = nil
+        handle(.refused)
         forgetResponse()
         exchange.refuse(
             fault, seen: input, client: self, ingress: secureIngress ?? ingress, peer: peer)
@@ -213,7 +209,7 @@ extension ClientConnection {
             }
             return true
         } catch {
-            keepsAlive = false
+            handle(.refused)
             self.body = nil
             exchange.contentFailed(error)
             return true
@@ -222,6 +218,7 @@ extension ClientConnection {
 
     private func bodyEnded(_ body: RequestBody, _ exchange: Exchange) {
         self.body = nil
+        handle(.requestEnded)
         updateExchangeDeadline(progress: true)
         exchange.contentEnded(trailers: body.decoder.chunked.trailerSection)
     }

@@ -7,7 +7,8 @@ import PinfoldEngine
 
 extension ClientConnection: DownstreamStream {
     package var sentBytes: (total: UInt64, content: UInt64) { (responseBytes, contentBytes) }
-    var takesInterimResponses: Bool { exchange?.request.version == .http11 }
+    var takesInterimResponses: Bool { http.version.hasInterimResponses }
+    private var isChunked: Bool { http.sentFraming == .chunked }
 
     func makeHead(status: UInt16, phrase: Span<UInt8>?, room: Int) -> HeadDraft {
         let needed = room + (phrase?.count ?? 0) + Self.reservedBytes
@@ -21,30 +22,28 @@ extension ClientConnection: DownstreamStream {
     }
 
     func sendInterim(_ head: consuming HeadDraft) {
+        handle(.interimHead(persists: true))
+        queue(head)
+    }
+
+    private func queue(_ head: consuming HeadDraft) {
         head.fields.appendLineEnd()
         if let head = head.finished() { output.append(head.readable, owner: head) }
     }
 
     func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
-        let isHTTP11 = takesInterimResponses
-        if closing || !(exchange?.request.keepAlive ?? false) || worker.isDraining {
-            keepsAlive = false
+        handle(
+            .responseHead(
+                HTTP1Connection.Response(
+                    persists: !closing && !worker.isDraining, isStreamed: framing == .streamed)))
+        if case .length(let count) = framing {
+            head.fields.append(field: .contentLength, decimal: count)
         }
-        switch framing {
-        case .none, .lengthInFields: break
-        case .length(let count): head.fields.append(field: .contentLength, decimal: count)
-        case .streamed where isHTTP11:
-            isChunked = true
-            head.fields.append("Transfer-Encoding: chunked\r\n")
-        case .streamed:
-            endsWithConnection = true
-            keepsAlive = false
-        }
-        if body != nil { keepsAlive = false }
-        if !keepsAlive {
-            head.fields.append("Connection: close\r\n")
-        } else if !isHTTP11 {
-            head.fields.append("Connection: keep-alive\r\n")
+        if isChunked { head.fields.append("Transfer-Encoding: chunked\r\n") }
+        switch http.connectionOption {
+        case .none: break
+        case .close: head.fields.append("Connection: close\r\n")
+        case .keepAlive: head.fields.append("Connection: keep-alive\r\n")
         }
         head.fields.appendLineEnd()
         bytesBeforeHead = output.isEmpty ? responseBytes : nil
@@ -59,8 +58,7 @@ extension ClientConnection: DownstreamStream {
         output.discard()
         bytesBeforeHead = nil
         contentBytes = 0
-        isChunked = false
-        endsWithConnection = false
+        handle(.headWithdrawn)
         return true
     }
 
@@ -145,10 +143,12 @@ extension ClientConnection: DownstreamStream {
     /// Nothing more can be sent: the connection ends at the end of the turn.
     private func outputFailed() {
         output.discard()
-        peerFinished = true
-        loop.afterTurn { [self] in
-            if state == .exchange { abandonExchange() } else { close() }
-        }
+        guard http.isOpen else { return }
+        handle(.peerFinished)
+        // Not before the end of the turn, because the exchange may be about to send more.
+        let reaction = http.handle(.sendingFailed)
+        assert(reaction == .abandon || reaction == .close)
+        loop.afterTurn { [self] in cutOff() }
     }
 
     func resumeContent() {
@@ -168,37 +168,28 @@ extension ClientConnection: DownstreamStream {
     var isFlushed: Bool { output.isEmpty }
 
     func exchangeEnded(cut: Bool) {
-        guard state == .exchange, exchange != nil else { return }
+        guard http.isInExchange, exchange != nil else { return }
         if let exchange = exchange.take() { environment.recycle(consume exchange) }
         Buffer.release(&chunkHeads)
         output.discard()
-        if cut {
-            // Without a length or chunks the client could take the end of the connection for the
-            // end of the content.
-            if endsWithConnection { Sockets.resetOnClose(descriptor) }
-            return close()
-        }
-        guard keepsAlive, body == nil else {
-            body = nil
-            return startLingering()
-        }
-        state = .head
-        loop.setDeadline(self, after: timeouts.idleMilliseconds)
-        if input?.isEmpty ?? true { Buffer.release(&input) }
-        noteIdle()
-        drive()
+        if cut { return handle(.cut) }
+        handle(.responseEnded(HTTP1Connection.Rest(isFlushed: true, hasInput: false)))
     }
 
     func handOver(after head: consuming HeadDraft, isUpgrade: Bool) -> DownstreamHandover? {
-        guard state == .exchange else { return nil }
+        guard http.isInExchange else { return nil }
+        let event = HTTP1Connection.Event.detached
+        guard http.handle(event) == .nothing else {
+            environment.reportIllegal(event, on: http)
+            return nil
+        }
         // RFC 9110 §7.8.
         if isUpgrade { head.fields.append("Connection: Upgrade\r\n") }
-        sendInterim(head)
+        queue(head)
         let (leftover, pending) = (input, output)
         input = nil
         output = OutputQueue()
         exchange = nil
-        state = .closed
         worker.idleClients.removed(self)
         loop.remove(self, keepingOpen: descriptor)
         return DownstreamHandover(
@@ -209,7 +200,7 @@ extension ClientConnection: DownstreamStream {
     /// While an exchange is under way the deadline runs exactly while the gateway waits for the
     /// client: to accept what is queued, or to send more of its body.
     func updateExchangeDeadline(progress: Bool) {
-        guard state == .exchange else { return }
+        guard http.isInExchange else { return }
         let waits = !output.isEmpty || body.map { !$0.isPaused } ?? false
         if !waits {
             loop.setDeadline(self, after: nil)

@@ -7,21 +7,10 @@ import PinfoldTLS
 /// A client's HTTP/1 connection: reads request heads and bodies, writes responses, one exchange at
 /// a time; pipelined requests wait in the input.
 ///
-///     ┌──────────┐ TLS ┌─────────────┐
-///     │ greeting │ ──► │ handshaking │ ── failure, time-out ──► closed
-///     └──────────┘     └─────────────┘
-///
-///     handshaking (greeting: in an intercepted tunnel)
-///        │ done; without TLS it begins here
-///        ▼     request head              response and request body complete
-///     ┌──────┐ ────────────► ┌──────────┐ ─────────────────────────────────► (head)
-///     │ head │               │ exchange │ ── CONNECT, 101 ──► detached
-///     └──────┘               └──────────┘ ── must not go on ─► lingering ──► closed
-///        │ bad head: error reply through an exchange ──────────────┘
-///        │ end of stream, idle time-out ──► closed
-///
-/// An idle connection holds no buffer and no exchange.
-final class ClientConnection: EventHandler, IdleOrdered, QueueMember, UnfinishedInput {
+/// Whose turn it is, and whether another request may follow, is decided by `http` as a value; this
+/// class carries that out. A head that cannot be read is answered through an exchange, too. An idle
+/// connection holds no buffer and no exchange.
+final class ClientConnection: EventHandler, AdmittedConnection {
     /// Room that the start line and what `sendHead` writes take up, besides the reason phrase.
     static let reservedBytes = 160
     /// The number of bytes that a closing connection still reads, so that a reset does not destroy
@@ -29,7 +18,17 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     private static let lingerBytes = 1 << 20
     private static let lingerMilliseconds: Int64 = 2000
 
-    enum State { case greeting, handshaking, head, exchange, lingering, closed }
+    /// How far the connection has been secured.
+    enum Opening {
+        /// In an intercepted tunnel, below its TLS: the response to CONNECT is being sent, and the
+        /// client's first bytes are waited for.
+        case greeting
+        case handshaking
+        /// It is complete, or there is nothing to secure.
+        case done
+        /// TLS has failed to begin, and what the client still sends is only to be discarded.
+        case failed
+    }
 
     let worker: Worker
     let environment: Environment
@@ -37,47 +36,34 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     let buffers: BufferPool
     /// Carries all its bytes.
     let transport: Transport
-    /// For operations on the socket itself.
     var descriptor: Int32 { transport.descriptor }
     let ingress: Ingress
     /// The ingress with the results of its TLS handshake; `nil` for clear text, and before. It is
     /// separate because a property that never changes costs clear text less.
     var secureIngress: Ingress?
-    /// Whether TLS has failed to begin, and what the client still sends is only to be discarded.
-    var isRaw = false
     let peer: Endpoint
-    /// The intercepted tunnel that it is the inside of, or `nil` for most.
     let tunnel: InterceptedTunnel?
     /// Whether it is the inside of a tunnel in which nothing has been requested yet, so that it is
     /// unknown whether its client accepts the certificate.
     var isUntried: Bool
-    /// The ingress from outside: that of its tunnel, if it is inside one.
     var outerIngress: Ingress { tunnel?.ingress ?? ingress }
     /// What its client has open; `nil` on the administrative listener.
     let account: ClientAccount?
 
-    var state: State
-    var mayHaveInput = true
-    /// Whether TLS must send something before it can continue reading.
-    var readWantsWrite = false
-    var peerFinished = false
+    var http: HTTP1Connection
+    var opening: Opening
+    var inputReadiness = InputReadiness.ready
     var isDriving = false
-    /// Whether the response is delimited by the end of the connection.
-    var endsWithConnection = false
-    var isChunked = false
-    var keepsAlive = true
     var hasFinishedSending = false
     var lingered = 0
     private var servedGeneration: UInt64 = 0
     private var mayBeServed = false
     /// The memory of an unfinished head's buffer, or of an unfinished handshake.
     var unfinishedBytes = 0
-    /// Since when its head is unfinished, or it lingers, and its neighbours among such connections.
+    /// Since when its head is unfinished, or it lingers.
     var stalledSince: Int64 = 0
-    var nextInQueue: ClientConnection?
-    var previousInQueue: ClientConnection?
-    /// The deadline of an incomplete head runs: it counts from the head's first byte.
-    var headIsTimed = false
+    /// Its entry among the lingering connections; `nil` if it is not one that could make room.
+    private var lingering: LingeringConnection?
 
     var input: Buffer?
     var output = OutputQueue()
@@ -113,7 +99,8 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         loop = worker.loop
         buffers = worker.loop.buffers
         self.transport = transport
-        state = transport.isSecure ? .handshaking : .head
+        http = HTTP1Connection(.server, isOpen: !transport.isSecure)
+        opening = transport.isSecure ? .handshaking : .done
         self.ingress = ingress
         self.peer = peer
         self.account = account
@@ -146,17 +133,16 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         hasServedAddress ? .clientSubjectNotAllowed : .clientNotAllowed
     }
 
-    /// Begins to serve; the connection must be registered.
     func start() {
         loop.setDeadline(self, after: timeouts.headMilliseconds)
         noteIdle()
-        if state == .handshaking || state == .greeting {
+        if http.phase == .opening {
             environment.hold(self, bytes: TLSServerConnection.handshakeBytes)
         }
     }
 
     func giveUp() {
-        if state == .handshaking || state == .greeting { close() } else { refuse(.headBuffersFull) }
+        if http.phase == .opening { close() } else { refuse(.headBuffersFull) }
     }
 
     // MARK: Idleness
@@ -165,19 +151,18 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     var queuedAt: Int64? {
         didSet { if queuedAt == nil { isInIdleOrder = false } }
     }
-    /// Whether it is in the orders of idle connections, or need not be.
     var isInIdleOrder = false
-    /// Its entry among its client's connections here; `nil` for the administration's.
     var share: ClientShareMember?
     /// Which of its permits are handed over to another connection when it is closed.
     private var handedOver: ClientPermits = []
-    var isClosed: Bool { state == .closed }
+    var isClosed: Bool { !http.isOpen }
+    var isLingering: Bool { http.phase == .lingering }
     /// Whether nothing of a request has arrived: it may be closed to make room for another
     /// connection.
-    var isIdle: Bool {
-        state == .head && !parser.isWithinHead && input?.isEmpty ?? true
-            || state == .handshaking || state == .greeting
-    }
+    var isIdle: Bool { http.phase == .idle && !hasUnusedInput || http.phase == .opening }
+    /// Whether it waits for a request, or for the rest of its head.
+    var awaitsHead: Bool { http.phase == .idle || http.phase == .starting }
+    private var hasUnusedInput: Bool { !(input?.isEmpty ?? true) }
 
     /// Records that nothing is expected of the client for now.
     func noteIdle() {
@@ -192,9 +177,11 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
     // MARK: Events
 
     override func ready(_ readiness: Readiness) {
-        if readiness.mayRead || readWantsWrite && readiness.mayWrite { mayHaveInput = true }
-        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) { peerFinished = true }
-        if readiness.contains(.failed) || readiness.contains(.hungUp), state == .exchange {
+        inputReadiness.note(readiness)
+        if !readiness.isDisjoint(with: [.peerFinished, .hungUp, .failed]) {
+            handle(.peerFinished)
+        }
+        if readiness.contains(.failed) || readiness.contains(.hungUp), http.isInExchange {
             return abandonExchange()
         }
         if readiness.mayWrite, !output.isEmpty { writable() }
@@ -208,23 +195,23 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
 
     private func writable() {
         // The beginning of a tunnel is sent below its TLS.
-        guard state != .greeting, flush() else { return }
+        guard opening != .greeting, flush() else { return }
         exchange?.clientDrained()
     }
 
     override func deadlineReached() {
-        switch state {
-        case .closed: return
-        case .greeting, .handshaking: handshakeFailed(nil)
+        switch http.phase {
+        case .detached, .closed: return
+        case .opening: handshakeFailed(nil)
         case .lingering: close()
-        case .head:
+        case .idle, .starting:
             if parser.isWithinHead {
                 refuse(.requestTimeout)
             } else {
                 if isUntried { endedUntried() }
                 close()
             }
-        case .exchange:
+        case .requesting, .awaiting, .answering, .responding, .answered, .finishing:
             if let next = nextCheck() {
                 loop.setDeadline(self, after: next)
             } else {
@@ -233,17 +220,47 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         }
     }
 
-    /// Asks it to end: at once if idle, otherwise after the current exchange.
     func drain() {
-        keepsAlive = false
-        if isIdle { close() }
+        guard http.isOpen else { return }
+        handle(.drain(hasInput: hasUnusedInput))
+    }
+
+    /// Passes an event to the state machine and carries out its reaction.
+    @inline(__always)
+    func handle(_ event: HTTP1Connection.Event) {
+        switch http.handle(event) {
+        case .nothing: break
+        case .reuse: awaitNextHead()
+        case .close: close()
+        case .reset:
+            Sockets.resetOnClose(descriptor)
+            close()
+        case .linger: startLingering()
+        case .abandon: abandonExchange()
+        case .refuse: refuse(.request(.truncatedHead))
+        // The second is a client's.
+        case .illegal, .finishRequest: reportIllegal(event)
+        }
+    }
+
+    /// A bug in the program: ends the connection.
+    @inline(never)
+    private func reportIllegal(_ event: HTTP1Connection.Event) {
+        environment.reportIllegal(event, on: http)
+        cutOff()
+    }
+
+    private func awaitNextHead() {
+        loop.setDeadline(self, after: timeouts.idleMilliseconds)
+        if input?.isEmpty ?? true { Buffer.release(&input) }
+        noteIdle()
+        drive()
     }
 
     // MARK: The end
 
     func abandonExchange() {
         output.discard()
-        keepsAlive = false
         let exchange = self.exchange
         self.exchange = nil
         body = nil
@@ -251,20 +268,18 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         exchange?.clientGone()
     }
 
-    /// Ends at once, whatever is in progress.
-    func cutOff() { state == .exchange ? abandonExchange() : close() }
+    func cutOff() { http.isInExchange ? abandonExchange() : close() }
 
     func linger() {
         finishSending()
         let scratch = buffers.takeSmall()
-        let transport = isRaw ? Transport(descriptor: descriptor) : self.transport
-        while mayHaveInput, lingered < Self.lingerBytes {
+        let transport =
+            opening == .failed ? Transport(descriptor: descriptor) : self.transport
+        while inputReadiness == .ready, lingered < Self.lingerBytes {
             switch transport.read(into: scratch.writable, spending: &budget) {
             case .bytes(let count, _): lingered += count
             case .wouldBlock(let wantsWrite):
-                mayHaveInput = false
-                readWantsWrite = wantsWrite
-                return
+                return inputReadiness.foundNothing(wantsWrite: wantsWrite)
             case .turnIsOver: return loop.requeue(self)
             case .endOfStream, .truncated, .failed: return close()
             }
@@ -272,34 +287,34 @@ final class ClientConnection: EventHandler, IdleOrdered, QueueMember, Unfinished
         if lingered >= Self.lingerBytes { close() }
     }
 
-    func startLingering() {
+    private func startLingering() {
         input = nil
-        state = .lingering
+        body = nil
         if account != nil {
             stalledSince = loop.now
-            worker.lingeringClients.append(self)
+            let member = LingeringConnection(self)
+            worker.lingeringClients.append(member)
+            lingering = member
         }
         finishSending()
         loop.setDeadline(self, after: Self.lingerMilliseconds)
-        mayHaveInput = true
+        inputReadiness = .ready
         // The edge for what is unread may have been consumed already.
         drive()
     }
 
-    /// Ends at once for another connection, which takes over its permits. A request that was
-    /// arriving receives the reason, as far as the socket accepts it.
     func makeRoom(handingOver permits: ClientPermits) {
         handedOver = permits
-        if state == .head, !isIdle { refuse(.connectionsFull) }
+        if awaitsHead, !isIdle { refuse(.connectionsFull) }
         cutOff()
     }
 
     func close() {
-        guard state != .closed else { return }
-        if state == .lingering, account != nil { worker.lingeringClients.remove(self) }
+        guard http.isOpen else { return }
+        if let member = lingering.take() { worker.lingeringClients.remove(member) }
         // Only between responses: within one the client must notice the truncation.
-        if state == .head, transport.isSecure { _ = transport.finishSending() }
-        state = .closed
+        if awaitsHead, transport.isSecure { _ = transport.finishSending() }
+        handle(.closed)
         environment.release(self)
         if let exchange = exchange.take() { environment.recycle(exchange) }
         input = nil

@@ -23,7 +23,7 @@ extension ClientConnection {
                 name: outer.name, label: outer.label, endpoint: outer.endpoint,
                 role: .bound(tunnel.authority)),
             peer: tunnel.peer, account: tunnel.account, tunnel: tunnel)
-        state = .greeting
+        opening = .greeting
         output = handover.pending
         input = handover.leftover
     }
@@ -36,12 +36,12 @@ extension ClientConnection {
         guard let input, firstBytes != .unknown else { return readGreeting() }
         guard firstBytes == .tls, let session = transport.tls else {
             handshakeFailed(.notTLS)
-            return state != .closed
+            return http.isOpen
         }
         session.setEarly(input.readable)
         Buffer.release(&self.input)
-        state = .handshaking
-        mayHaveInput = true
+        opening = .handshaking
+        inputReadiness = .ready
         return true
     }
 
@@ -58,7 +58,7 @@ extension ClientConnection {
 
     /// Reads once; returns `false` if nothing was read.
     private func readGreeting() -> Bool {
-        guard mayHaveInput else { return false }
+        guard inputReadiness == .ready else { return false }
         let room = buffers.makeRoom(in: &input)
         switch transport.carrier.read(into: room, spending: &budget) {
         case .bytes(let count, _):
@@ -66,8 +66,7 @@ extension ClientConnection {
             worker.metrics.add(.clientBytesReceived, UInt64(count))
             return true
         case .wouldBlock(let wantsWrite):
-            mayHaveInput = false
-            readWantsWrite = wantsWrite
+            inputReadiness.foundNothing(wantsWrite: wantsWrite)
         case .turnIsOver:
             budget.exhaust()
             return true
@@ -76,11 +75,11 @@ extension ClientConnection {
         return false
     }
 
-    /// Receives the issuer's result, on the worker's thread.
     func certificateIssued(_ result: Result<TLSServerIdentity, IssuanceError>) {
-        guard state == .handshaking, let tls = transport.tls as? TLSServerConnection else { return }
+        guard http.phase == .opening, let tls = transport.tls as? TLSServerConnection
+        else { return }
         // A client that has left by now will not have seen the certificate.
-        if peerFinished { isUntried = false }
+        if http.peerHasFinished { isUntried = false }
         switch result {
         case .success(let identity): tls.answer(.present(identity))
         case .failure(let failure):

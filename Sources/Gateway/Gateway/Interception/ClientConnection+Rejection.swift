@@ -36,7 +36,7 @@ extension ClientConnection {
     /// handshake. In TLS 1.3 it may notice a problem with the certificate after the gateway
     /// considers the handshake complete.
     func endedUntried() {
-        guard state == .head, !parser.isWithinHead, input?.isEmpty ?? true else { return }
+        guard http.phase == .idle, input?.isEmpty ?? true else { return }
         if case .alertReceived(let code, _)? = transport.tls?.failure {
             return gaveUp(.alert(TLSAlert(code: code)))
         }

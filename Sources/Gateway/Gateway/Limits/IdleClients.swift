@@ -7,7 +7,7 @@ import PinfoldEngine
 /// A connection keeps its position while it is used and gets its true one when it is examined
 /// (`IdleOrder`): an exchange pays for one comparison.
 struct IdleClients {
-    private var all = IdleOrder<ClientConnection>()
+    private var all = IdleOrder<IdleAdmittedConnection>()
     private var clients: [ObjectIdentifier: ClientShare] = [:]
     /// The clients by the number of their connections here.
     private var accountsBySize = ShareTable<ObjectIdentifier, ClientAccount>(limit: .max)
@@ -22,7 +22,7 @@ struct IdleClients {
     }
 
     /// Called when a connection of a client was accepted.
-    mutating func joined(_ connection: ClientConnection, of account: ClientAccount) {
+    mutating func joined(_ connection: any AdmittedConnection, of account: ClientAccount) {
         let key = ObjectIdentifier(account)
         let share = clients[key] ?? ClientShare(account)
         if share.connections == 0 {
@@ -35,9 +35,9 @@ struct IdleClients {
     }
 
     /// Called when a connection is gone, or is no longer an HTTP client's.
-    mutating func removed(_ connection: ClientConnection) {
+    mutating func removed(_ connection: any AdmittedConnection) {
         guard let member = connection.share else { return }
-        all.closed(connection)
+        all.closed(IdleAdmittedConnection(connection: connection))
         member.share.idle.closed(member)
         member.share.connections -= 1
         let key = ObjectIdentifier(member.share.account)
@@ -53,16 +53,17 @@ struct IdleClients {
     }
 
     /// Adds a connection that has become idle to the orders in which it is missing.
-    mutating func insert(_ connection: ClientConnection) {
+    mutating func insert(_ connection: any AdmittedConnection) {
         guard let member = connection.share else { return }
-        all.becameIdle(connection, at: connection.idleSince)
+        all.becameIdle(
+            IdleAdmittedConnection(connection: connection), at: connection.idleSince)
         member.share.idle.becameIdle(member, at: connection.idleSince)
         connection.isInIdleOrder = true
     }
 
     /// The connection that has been idle the longest: of a client, or of all.
-    mutating func longestIdle(of client: ClientAccount?) -> ClientConnection? {
-        guard let client else { return all.longestIdle() }
+    mutating func longestIdle(of client: ClientAccount?) -> (any AdmittedConnection)? {
+        guard let client else { return all.longestIdle()?.connection }
         return clients[ObjectIdentifier(client)]?.idle.longestIdle()?.connection
     }
 
@@ -84,11 +85,11 @@ final class ClientShare {
 
 /// A connection as one of its client's: its position among the idle ones of that client.
 final class ClientShareMember: IdleOrdered {
-    fileprivate let connection: ClientConnection
+    fileprivate let connection: any AdmittedConnection
     fileprivate let share: ClientShare
 
     /// The connection refers to it until it is closed.
-    fileprivate init(_ connection: ClientConnection, _ share: ClientShare) {
+    fileprivate init(_ connection: any AdmittedConnection, _ share: ClientShare) {
         self.connection = connection
         self.share = share
     }

@@ -45,7 +45,7 @@ extension Worker {
                 of: client, handingOver: client == nil ? .process : [.process, .client])
         case .stalled:
             guard let stalled = stalled() else { return false }
-            guard let client = stalled as? ClientConnection else {
+            guard let client = stalled as? any AdmittedConnection else {
                 metrics.add(.slowHeadsEvicted)
                 environment.release(stalled)
                 stalled.giveUp()
@@ -53,11 +53,11 @@ extension Worker {
                 // answered, and lingers.
                 if takePermit() { return true }
                 guard let lingering = lingeringClients.first else { return false }
-                lingering.makeRoom(handingOver: .process)
+                lingering.connection.makeRoom(handingOver: .process)
                 return true
             }
             metrics.add(
-                client.state == .lingering ? .lingeringClientsEvicted : .slowHeadsEvicted)
+                client.isLingering ? .lingeringClientsEvicted : .slowHeadsEvicted)
             client.makeRoom(handingOver: .process)
         }
         return true
@@ -94,7 +94,7 @@ extension Worker {
 
     /// The connection of a client that has been idle the longest; with `nil`, that of the client
     /// that has the most connections here or, if none of those is idle, of all.
-    private func longestIdle(of client: ClientAccount?) -> ClientConnection? {
+    private func longestIdle(of client: ClientAccount?) -> (any AdmittedConnection)? {
         if client == nil, let largest = idleClients.largest, let idle = looksIdle(of: largest) {
             return idle
         }
@@ -103,7 +103,7 @@ extension Worker {
 
     /// The connection that has been idle the longest, of a client or of all. One for which a
     /// request has arrived in this turn that was not read yet is no longer idle.
-    private func looksIdle(of client: ClientAccount?) -> ClientConnection? {
+    private func looksIdle(of client: ClientAccount?) -> (any AdmittedConnection)? {
         for _ in 0..<Self.looksForIdle {
             guard let idle = idleClients.longestIdle(of: client) else { return nil }
             guard Transfers.hasUnreadBytes(idle.descriptor) else { return idle }
@@ -117,7 +117,7 @@ extension Worker {
     /// does not arrive, or the oldest of all whose last response has been given; of the two, the
     /// one stalled for longer.
     private func stalled() -> (any UnfinishedInput)? {
-        let lingering = lingeringClients.first
+        let lingering = lingeringClients.first?.connection
         // The administration's take no client's permit.
         guard let head = environment.oldestUnfinished,
             loop.now - head.stalledSince > Self.slowHeadMilliseconds

@@ -29,7 +29,7 @@ final class Worker {
     private var clients = 0
     var idleClients = IdleClients()
     /// Connections that are answered and not yet closed, oldest first.
-    let lingeringClients = LinkedQueue<ClientConnection>()
+    let lingeringClients = LinkedQueue<LingeringConnection>()
     /// Accepted at a limit, while other workers are asked for permits: of a client or, under `nil`,
     /// of the process. Whenever there is a queue, a request is under way.
     var pendingConnections: [ObjectIdentifier?: FIFO<PendingConnection>] = [:]
@@ -75,7 +75,7 @@ final class Worker {
         case .permitsGranted(let request): permitsGranted(request)
         case .descriptorsWanted: closeIdleForDescriptors()
         case .certificateIssued(let token, let result):
-            (loop.handler(for: token) as? ClientConnection)?.certificateIssued(result)
+            (loop.handler(for: token) as? any AdmittedConnection)?.certificateIssued(result)
         case .drain: drain()
         case .stop: loop.stop()
         }
@@ -194,7 +194,7 @@ final class Worker {
     /// exchange, and so does the inside of a tunnel that would no longer be intercepted.
     private func drainClientsOfFormerListeners() {
         for handler in loop.handlers {
-            guard let client = handler as? ClientConnection else { continue }
+            guard let client = handler as? any AdmittedConnection else { continue }
             let former = client.outerIngress
             let isIntercepted =
                 client.tunnel.map { tunnel in
@@ -242,7 +242,7 @@ final class Worker {
         for listener in listeners where listener.ingress.isCounted { listener.close() }
         listeners.removeAll { $0.ingress.isCounted }
         for handler in loop.handlers {
-            if let client = handler as? ClientConnection, client.ingress.isCounted {
+            if let client = handler as? any AdmittedConnection, client.ingress.isCounted {
                 client.drain()
             }
         }
@@ -261,7 +261,7 @@ final class Worker {
     func close() {
         for listener in listeners { listener.close() }
         turnPendingAway()
-        for handler in loop.handlers { (handler as? ClientConnection)?.cutOff() }
+        for handler in loop.handlers { (handler as? any AdmittedConnection)?.cutOff() }
         environment.closeConnections()
         for handler in loop.handlers { loop.remove(handler) }
         listeners = []

@@ -121,8 +121,9 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "PinfoldEngine", "Gateway", "Logging",
     ],
     "Support/FuzzTargets": [
-        "HTTPCore", "ContentCoding", "PinfoldConfiguration", "Documents", "Transformation",
-        "JSONSchema", "ImageCodecs", "Gateway",
+        "COpenSSL", "HTTPCore", "ContentCoding", "Trust", "PinfoldConfiguration", "Documents",
+        "Transformation", "JSONSchema", "ImageCodecs", "PinfoldTLS", "PinfoldResolver",
+        "PinfoldClient", "Gateway",
     ],
     "Support/ImageTestWorker": ["CLinux", "Imaging"],
     "Support/ArchitectureTests": ["TestSupport"],

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by deploy/test and deploy/sanitize: runs the tests, keeps their output in a folder, and shows
-# one line of it per suite.
+# Sourced by deploy/test and deploy/sanitize: runs the tests and measurements, keeps their output in a
+# folder, and shows one line of it per suite.
 
 # start_results FOLDER: empties the folder for this run, and sets `results` to its absolute path.
 start_results() {
@@ -42,6 +42,17 @@ integration_tests() {
     PINFOLD_TEST_RESULTS="$results" .build-venv/bin/python -m pytest Tests/Integration -q \
         -n "$processes" --dist worksteal --junitxml "$results/integration.xml" "$@" 2>&1 \
         | tee "$results/integration.log" || status=1
+}
+
+# instructions: counts the instructions of PINFOLD_BINARY for each load, and compares them with the
+# ceilings. These are those of one architecture.
+instructions() {
+    if [ "$(uname -m)" != x86_64 ]; then
+        say "not compared: deploy/bench/ceilings is for x86_64, and this is $(uname -m)"
+        return
+    fi
+    deploy/bench/instructions --junitxml "$results/instructions.xml" 2>&1 \
+        | tee "$results/instructions.log" || status=1
 }
 
 # sum_up: lists the failed tests and the total. The exit code is 0 only if nothing failed.

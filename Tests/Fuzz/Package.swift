@@ -17,6 +17,8 @@ let package = Package(
         .systemLibrary(name: "CBrotli", pkgConfig: "libbrotlienc"),
         .systemLibrary(name: "COpenSSL", pkgConfig: "openssl"),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1"),
+        .systemLibrary(name: "CLinux"),
+        .systemLibrary(name: "CPublicSuffix", pkgConfig: "libpsl"),
         .target(
             name: "CRE2", cxxSettings: [.unsafeFlags(instrumented)],
             linkerSettings: [.linkedLibrary("re2")]),
@@ -49,6 +51,33 @@ let package = Package(
             dependencies: ["CRE2", "HTTPCore", "Documents", "Transformation"],
             swiftSettings: swift),
         .target(name: "ImageCodecs", dependencies: ["CImages"], swiftSettings: swift),
+        .target(name: "Clocks", dependencies: ["CLinux"], swiftSettings: swift),
+        .target(name: "Locking", dependencies: ["CLinux"], swiftSettings: swift),
+        .target(name: "Threads", dependencies: ["CLinux", "Locking"], swiftSettings: swift),
+        .target(
+            name: "PinfoldTLS",
+            dependencies: [
+                "CLinux", "COpenSSL", "CPublicSuffix", "HTTPCore", "Trust", "Clocks", "Locking",
+                "Threads",
+            ], swiftSettings: swift),
+        // Of the resolver only what reads answers: the rest needs c-ares and its thread.
+        .target(
+            name: "PinfoldResolver", dependencies: ["HTTPCore", "Clocks"],
+            sources: ["DNSMessage.swift", "DomainName.swift", "Resolution.swift"],
+            swiftSettings: swift),
+        // Of the client only what reads fields and streams: a session needs nearly every module.
+        .target(
+            name: "PinfoldClient",
+            dependencies: [
+                "CLinux", "COpenSSL", "CZlib", "HTTPCore", "DurableFiles", "PinfoldTLS",
+            ],
+            exclude: ["PinfoldClient.docc"],
+            sources: [
+                "Cookies/Cookie.swift", "Cookies/CookieDate.swift", "Cookies/CookieFile.swift",
+                "Cookies/CookieJar.swift", "Cookies/DiskFile.swift", "Cookies/HostName.swift",
+                "Cookies/SetCookie.swift", "EventStreams", "HTTPAuthentication",
+            ], swiftSettings: swift),
+        .target(name: "DurableFiles", dependencies: ["CLinux"], swiftSettings: swift),
         // Of the gateway only what reads YAML: a configuration needs nearly every module.
         .target(
             name: "Gateway", dependencies: ["CYAML"], path: "Sources/Gateway/ConfigurationFile",
@@ -60,8 +89,9 @@ let package = Package(
         .target(
             name: "FuzzTargets",
             dependencies: [
-                "Documents", "ContentCoding", "JSONSchema", "PinfoldConfiguration", "HTTPCore",
-                "Transformation", "ImageCodecs", "Gateway",
+                "COpenSSL", "HTTPCore", "ContentCoding", "Trust", "PinfoldConfiguration",
+                "Documents", "Transformation", "JSONSchema", "ImageCodecs", "PinfoldTLS",
+                "PinfoldResolver", "PinfoldClient", "Gateway",
             ], swiftSettings: swift),
         .systemLibrary(name: "CFuzzer"),
         .executableTarget(

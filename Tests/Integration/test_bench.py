@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 from support.gateway import BINARY, ROOT
@@ -96,6 +99,34 @@ def test_a_new_ceiling_is_neither_too_low_nor_too_high() -> None:
 
 def test_a_load_that_became_cheaper_asks_for_a_lower_ceiling() -> None:
     assert "lower it to 930" in costs.hint("hit", 900, 1000)
+
+
+def test_a_report_names_each_load_and_what_is_wrong_with_it() -> None:
+    suite = ElementTree.fromstring(costs.report({"hit": None, "pass": "5 < 6 & \"more\""}))
+    cases = list(suite.iter("testcase"))
+    assert [case.get("name") for case in cases] == ["hit", "pass"]
+    assert [[one.get("message") for one in case.iter("failure")] for case in cases] == [
+        [], ['5 < 6 & "more"']]
+
+
+def test_a_load_that_could_not_be_measured_has_failed(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_binary: Path, name: str, _profiles: Path | None, ceiling: int) -> int:
+        if name == "hit":
+            raise costs.Failure("the gateway ended")
+        return ceiling + (name == "pass")
+
+    monkeypatch.setattr(instructions, "run", run)
+    monkeypatch.setattr(instructions, "stripped", contextlib.nullcontext)
+    file = tmp_path / "report.xml"
+    monkeypatch.setattr(
+        sys, "argv", ["", "binary", "--loads", "hit,lone,pass", "--junitxml", str(file)])
+    assert instructions.main() == 1
+    cases = {case.get("name"): [one.get("message") for one in case]
+             for case in ElementTree.parse(file).iter("testcase")}
+    assert cases["hit"] == ["hit: the gateway ended"]
+    assert cases["lone"] == []
+    assert "above its ceiling" in cases["pass"][0]
 
 
 def test_a_profile_is_divided_by_object_and_counts_each_cost_once() -> None:

@@ -1,9 +1,11 @@
-"""The measurements of instructions.py: reads callgrind's profiles, and checks the ceilings."""
+"""The measurements of instructions.py: reads callgrind's profiles, checks the ceilings, and reports
+the results."""
 
 from __future__ import annotations
 
 import collections
 import re
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -49,6 +51,17 @@ def hint(load: str, measured: int, ceiling: int) -> str | None:
     if with_margin(measured) >= ceiling * (1 - MARGIN):
         return None
     return f"{load} is well below its ceiling: lower it to {with_margin(measured)}."
+
+
+def report(problems: dict[str, str | None]) -> str:
+    """A JUnit report in which each load is a test, which failed if there is a problem with it."""
+    suite = ElementTree.Element("testsuite", name="instructions")
+    for load, problem in problems.items():
+        case = ElementTree.SubElement(
+            suite, "testcase", classname="deploy/bench/instructions", name=load)
+        if problem:
+            ElementTree.SubElement(case, "failure", message=problem)
+    return ElementTree.tostring(suite, encoding="unicode")
 
 
 def with_margin(measured: int) -> int:

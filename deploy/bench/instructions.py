@@ -47,7 +47,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from costs import Failure, by_object, ceilings, complaint, hint
+from costs import Failure, by_object, ceilings, complaint, hint, report
 
 HERE = Path(__file__).resolve().parent
 CEILINGS = HERE / "ceilings"
@@ -346,23 +346,34 @@ def main() -> int:
     parser.add_argument("--loads", default=",".join(LOADS), help="a comma-separated list")
     parser.add_argument("--profiles", type=Path, metavar="FOLDER",
                         help="keep the profiles here, for callgrind_annotate FOLDER/LOAD-THREAD")
+    parser.add_argument("--junitxml", type=Path, metavar="FILE",
+                        help="write a report in which each load is a test")
     options = parser.parse_args()
     names = options.loads.split(",")
     if unknown := [name for name in names if name not in LOADS]:
         parser.error(f"unknown load {unknown[0]}; expected one of {', '.join(LOADS)}")
-    problems = []
+    problems: dict[str, str | None] = {}
     try:
         allowed = ceilings(CEILINGS.read_text(), LOADS)
         print(f"{'load':8}  {'instructions':>12}  {'ceiling':>8}  of these OpenSSL", flush=True)
         with stripped(options.binary) as binary:
             for name in names:
-                measured = run(binary, name, options.profiles, allowed[name])
-                problems.append(complaint(name, measured, allowed[name]))
+                problems[name] = check(binary, name, options.profiles, allowed[name])
     except Failure as problem:
-        problems.append(str(problem))
-    for problem in filter(None, problems):
+        problems = dict.fromkeys(names, str(problem))
+    for problem in dict.fromkeys(filter(None, problems.values())):
         print(f"error: {problem}", file=sys.stderr)
-    return 1 if any(problems) else 0
+    if options.junitxml:
+        options.junitxml.write_text(report(problems))
+    return 1 if any(problems.values()) else 0
+
+
+def check(binary: Path, name: str, profiles: Path | None, ceiling: int) -> str | None:
+    """Measures a load; returns what is wrong with the measurement."""
+    try:
+        return complaint(name, run(binary, name, profiles, ceiling), ceiling)
+    except Failure as problem:
+        return f"{name}: {problem}"
 
 
 def run(binary: Path, name: str, profiles: Path | None, ceiling: int) -> int:

@@ -1,7 +1,7 @@
 import HTTPCore
 
 /// The outcome of one question (A or AAAA).
-enum FamilyOutcome: Sendable, Hashable {
+package enum FamilyOutcome: Sendable, Hashable {
     /// At least one address, in the answer's order, and the lowest TTL on the way to them.
     case addresses([IPAddress], ttlSeconds: Int64)
     /// The name does not exist, and for how long that is valid if the server said so (RFC 2308 §5).
@@ -14,22 +14,24 @@ enum FamilyOutcome: Sendable, Hashable {
 
 /// A DNS response (RFC 1035 §4). Every offset is checked, pointers must go backwards, and the walk
 /// over records and aliases is bounded: the bytes are not trusted.
-struct DNSMessage {
+package struct DNSMessage {
     /// The maximum number of records; a message with more in its answer and authority sections is
     /// invalid.
     static let maximumRecords = 512
     /// The maximum number of aliases followed from the name to its addresses.
     static let maximumAliases = 16
     /// The maximum number of addresses taken from one answer; the rest are ignored.
-    static let maximumAddresses = 64
+    package static let maximumAddresses = 64
 
+    /// The maximum size of a name in its encoded form (RFC 1035 §3.1), wherever its labels are.
+    private static let maximumNameBytes = 255
     private static let headerBytes = 12
     private static let classInternet: UInt16 = 1
     private static let typeAlias: UInt16 = 5
     private static let typeStartOfAuthority: UInt16 = 6
 
     /// The type in a question for this family: A or AAAA.
-    static func type(of family: IPAddress.Family) -> UInt16 {
+    package static func type(of family: IPAddress.Family) -> UInt16 {
         switch family {
         case .v4: 1
         case .v6: 28
@@ -40,7 +42,7 @@ struct DNSMessage {
     private let bytes: [UInt8]
 
     /// A response as received, without TCP's length prefix.
-    init(_ bytes: [UInt8]) {
+    package init(_ bytes: [UInt8]) {
         self.bytes = bytes
     }
 
@@ -56,7 +58,7 @@ struct DNSMessage {
     }
 
     /// The outcome for a question for the name's addresses of this family.
-    func outcome(name: DomainName, family: IPAddress.Family) -> FamilyOutcome {
+    package func outcome(name: DomainName, family: IPAddress.Family) -> FamilyOutcome {
         (try? read(name: name, family: family)) ?? .failed(.badResponse)
     }
 
@@ -206,7 +208,7 @@ struct DNSMessage {
             case 1...63: position += 1 + Int(count)
             default: throw MalformedError()
             }
-            guard position - start <= 255 else { throw MalformedError() }
+            guard position - start <= DNSMessage.maximumNameBytes else { throw MalformedError() }
         }
     }
 
@@ -214,13 +216,16 @@ struct DNSMessage {
     private func isSame(_ first: Int, _ second: Int) throws(MalformedError) -> Bool {
         guard first != second else { return true }
         var (left, right) = (first, second)
-        // 128 labels are more than a name of 255 bytes can have.
-        for _ in 0..<128 {
+        // The zero at the end of a name is one of its bytes.
+        var size = 1
+        while true {
             left = try label(at: left)
             right = try label(at: right)
             let count = bytes[left]
             guard count == bytes[right] else { return false }
             if count == 0 { return true }
+            size += 1 + Int(count)
+            guard size <= DNSMessage.maximumNameBytes else { throw MalformedError() }
             for offset in 1...Int(count) {
                 let (a, b) = (try integer8(at: left + offset), try integer8(at: right + offset))
                 guard ASCII.lowercased(a) == ASCII.lowercased(b) else { return false }
@@ -228,7 +233,6 @@ struct DNSMessage {
             left += 1 + Int(count)
             right += 1 + Int(count)
         }
-        throw MalformedError()
     }
 
     /// The position of the label that starts here, after following pointers. Each must point to

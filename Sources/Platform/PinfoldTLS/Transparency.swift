@@ -186,7 +186,7 @@ extension PeerEvidence {
 }
 
 /// Timestamps in OCSP responses (RFC 6962 §3.3).
-enum StapledTimestamps {
+package enum StapledTimestamps {
     /// 1.3.6.1.4.1.11129.2.4.5, which the library calls `NID_ct_cert_scts`.
     private static let identifier = NID_ct_cert_scts
     /// The maximum number of certificates in a response that are examined.
@@ -194,7 +194,7 @@ enum StapledTimestamps {
 
     /// The lists in a response in DER, one for each certificate that it covers. The response's own
     /// signature is not checked, because theirs are.
-    static func lists(_ der: [UInt8]) -> [[UInt8]] {
+    package static func lists(_ der: [UInt8]) -> [[UInt8]] {
         defer { ErrorQueue.clear() }
         let response = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
             var position = buffer.baseAddress

@@ -70,6 +70,17 @@ struct CookieFileTests {
         #expect(read.entries.map(\.accessed) == jar.entries.dropFirst().map(\.accessed))
     }
 
+    @Test(arguments: ["\u{301}", "\u{20E3}x", "\u{FE0F}"])
+    func `keeps a path whose slash combines with what follows it`(rest: String) throws {
+        var jar = CookieJar()
+        let request = CookieRequest(host: "x.test", isSecure: true)
+        let field = "a=b; Max-Age=100; Path=/\(rest)"
+        #expect(jar.store(setCookie: field, from: request, at: now) == .stored)
+        let read = try self.jar(String(decoding: CookieFile.bytes(of: jar, at: now), as: UTF8.self))
+        #expect(read.cookies == jar.cookies)
+        #expect(read.cookies.map(\.path) == ["/\(rest)"])
+    }
+
     @Test func `has the columns that curl reads`() {
         let text = String(decoding: CookieFile.bytes(of: filled, at: now + 9), as: UTF8.self)
         let lines = text.split(separator: "\n")

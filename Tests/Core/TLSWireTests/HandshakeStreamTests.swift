@@ -121,4 +121,20 @@ struct HandshakeStreamTests {
             try Wire.items(message + message + [22], pieces: 1, limits: limits)
         }
     }
+
+    @Test(arguments: [1, 2, 1000])
+    func `that are malformed before the bound are not too long, however they arrive`(
+        pieces: Int
+    ) throws {
+        var limits = HandshakeStream.Limits()
+        limits.total = 20
+        for content: [UInt8] in [[UInt8](repeating: 1, count: 30), [3, 40]] {
+            let alert = Wire.record(21, content)
+            let before = Wire.handshake(Wire.message(4, [UInt8](repeating: 0, count: 5)))
+            #expect(before.count == 14)
+            #expect(throws: TLSWireError.malformed("an alert")) {
+                try Wire.items(before + alert, pieces: pieces, limits: limits)
+            }
+        }
+    }
 }

@@ -80,6 +80,23 @@ struct DNSMessageTests {
         #expect(try outcome(ring) == .failed(.badResponse))
     }
 
+    @Test func `a name may have 255 bytes, also one that pointers lead to`() throws {
+        for (last, isTaken) in [(61, true), (62, false)] {
+            let labels = [63, 63, 63, last].map { String(repeating: "a", count: $0) }
+            let alias = DNSWire.Record.cname(labels.joined(separator: "."))
+            var message = DNSWire.response(question: question, answer: [alias, .a("1.2.3.4")])
+            // The header, the question, and what precedes the data of the first record.
+            let start = 12 + question.count + 12
+            let pointer = start + alias.data.count
+            message[pointer] = 0xC0 | UInt8(start >> 8)
+            message[pointer + 1] = UInt8(start & 0xFF)
+            #expect(
+                try outcome(message)
+                    == (isTaken
+                        ? .addresses([try v4("1.2.3.4")], ttlSeconds: 60) : .failed(.badResponse)))
+        }
+    }
+
     @Test func `of more than 64 addresses the first 64 are taken`() throws {
         for count in [DNSMessage.maximumAddresses, DNSMessage.maximumAddresses + 1] {
             let records = (0..<count).map { DNSWire.Record.a("10.0.0.\($0)") }

@@ -1,7 +1,9 @@
 import Documents
 
 /// A parser that is fuzzed, and what must hold for any bytes: that it ends, within its limits, with
-/// a value or a typed error, and that what was read is read the same after it has been written.
+/// a value or a typed error; that what was read is read the same after it has been written; that a
+/// stream is read the same however it arrives (``Arrivals``); and that where the TLS library reads
+/// the same bytes, it reads the same from them.
 ///
 /// The same checks are run by libFuzzer (`deploy/fuzz`) and, over the seeds, by the ordinary tests.
 package enum FuzzTarget: String, CaseIterable, Sendable {
@@ -17,6 +19,21 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
     case requestHead = "request-head"
     case image
     case yaml
+    case responseHead = "response-head"
+    case chunked
+    case clientHello = "client-hello"
+    case serverFlight = "server-flight"
+    case secondHello = "second-hello"
+    case handshakeStream = "handshake-stream"
+    case certificate
+    case timestampList = "timestamp-list"
+    case stapledResponse = "stapled-response"
+    case revocationList = "revocation-list"
+    case dnsMessage = "dns-message"
+    case webSocket = "web-socket"
+    case eventStream = "event-stream"
+    case cookies
+    case challenges
 
     /// Passes the bytes to the parser.
     ///
@@ -37,6 +54,21 @@ package enum FuzzTarget: String, CaseIterable, Sendable {
         case .requestHead: try checkHead(bytes)
         case .image: try checkImage(bytes)
         case .yaml: try checkYAML(bytes)
+        case .responseHead: try checkResponseHead(bytes)
+        case .chunked: try checkChunked(bytes)
+        case .clientHello: try checkClientHello(bytes)
+        case .serverFlight: try checkServerFlight(bytes)
+        case .secondHello: try checkSecondHello(bytes)
+        case .handshakeStream: try checkHandshakeStream(bytes)
+        case .certificate: try checkCertificate(bytes)
+        case .timestampList: try checkTimestampList(bytes)
+        case .stapledResponse: try checkStapledResponse(bytes)
+        case .revocationList: try checkRevocationList(bytes)
+        case .dnsMessage: try checkDNSMessage(bytes)
+        case .webSocket: try checkWebSocket(bytes)
+        case .eventStream: try checkEventStream(bytes)
+        case .cookies: try checkCookies(bytes)
+        case .challenges: try checkChallenges(bytes)
         }
     }
 }

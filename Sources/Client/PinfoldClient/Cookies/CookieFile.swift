@@ -50,7 +50,7 @@ package enum CookieFile {
         try DiskFile.replace(path, by: bytes, mode: 0o600)
     }
 
-    static func bytes(
+    package static func bytes(
         of jar: CookieJar, at now: Int64, includesSession: Bool = false
     ) -> [UInt8] {
         var bytes = Array("\(header)\n".utf8)
@@ -79,7 +79,7 @@ package enum CookieFile {
             .joined().allSatisfy { $0 >= 0x20 && $0 != 0x7F }
     }
 
-    static func jar(
+    package static func jar(
         _ bytes: [UInt8], path: String, limits: CookieJar.Limits, at now: Int64
     ) throws(CookieFileError) -> CookieJar {
         var jar = CookieJar(limits: limits)
@@ -87,13 +87,14 @@ package enum CookieFile {
         let lines = bytes.split(separator: 0x0A, omittingEmptySubsequences: false)
         for (index, line) in lines.enumerated() {
             let bare = line.last == 0x0D ? line.dropLast() : line
-            let text = String(decoding: bare, as: UTF8.self)
-            if text.hasPrefix(note) {
-                extras = Extras(text.dropFirst(note.count), now: now)
+            // Bytes are compared, not characters: what follows one may combine with it.
+            if bare.starts(with: note.utf8) {
+                let text = String(decoding: bare.dropFirst(note.utf8.count), as: UTF8.self)
+                extras = Extras(text, now: now)
                 continue
             }
-            let isComment = text.hasPrefix("#") && !text.hasPrefix(httpOnly)
-            guard !text.isEmpty, !isComment else { continue }
+            let isComment = bare.first == UInt8(ascii: "#") && !bare.starts(with: httpOnly.utf8)
+            guard !bare.isEmpty, !isComment else { continue }
             do throws(LineError) {
                 let cookie = try cookie(bare, extras)
                 if !cookie.isExpired(at: now) {
@@ -121,9 +122,9 @@ package enum CookieFile {
         guard (6...7).contains(columns.count) else {
             throw LineError(text: "\(columns.count) tab-separated columns; expected 7")
         }
-        let domain = columns[0].hasPrefix(".") ? columns[0].dropFirst() : columns[0][...]
+        let domain = parts[0].first == UInt8(ascii: ".") ? parts[0].dropFirst() : parts[0]
         guard !domain.isEmpty else { throw LineError(text: "the domain is empty") }
-        guard columns[2].hasPrefix("/") else {
+        guard parts[2].first == UInt8(ascii: "/") else {
             throw LineError(text: "the path does not begin with /")
         }
         guard let end = Int64(columns[4]), end >= 0 else {
@@ -132,9 +133,10 @@ package enum CookieFile {
         let includesBelow = try flag(columns[1], "second")
         return Cookie(
             nameBytes: Array(parts[5]), valueBytes: parts.count == 7 ? Array(parts[6]) : [],
-            domain: String(domain), isHostOnly: !includesBelow, path: columns[2],
-            isSecureOnly: try flag(columns[3], "fourth"), isHTTPOnly: isHTTPOnly,
-            sameSite: extras.sameSite, expires: end == 0 ? nil : end, created: extras.created)
+            domain: String(decoding: domain, as: UTF8.self), isHostOnly: !includesBelow,
+            path: columns[2], isSecureOnly: try flag(columns[3], "fourth"),
+            isHTTPOnly: isHTTPOnly, sameSite: extras.sameSite, expires: end == 0 ? nil : end,
+            created: extras.created)
     }
 
     private static func flag(_ text: String, _ column: String) throws(LineError) -> Bool {
@@ -156,7 +158,7 @@ package enum CookieFile {
             (self.created, self.accessed) = (created, accessed)
         }
 
-        init(_ text: Substring, now: Int64) {
+        init(_ text: String, now: Int64) {
             self.init(created: now, accessed: now)
             for word in text.split(separator: " ") {
                 let parts = word.split(separator: "=", maxSplits: 1)

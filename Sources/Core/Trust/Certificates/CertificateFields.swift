@@ -1,27 +1,27 @@
 /// The fields of a parsed certificate (RFC 5280 §4.1) that the rules use.
 package struct CertificateFields: Sendable {
     /// An extension (RFC 5280 §4.2).
-    struct Extension: Sendable {
+    package struct Extension: Sendable {
         /// The contents of the OBJECT IDENTIFIER.
-        var identifier: ArraySlice<UInt8>
-        var isCritical: Bool
+        package var identifier: ArraySlice<UInt8>
+        package var isCritical: Bool
         /// The contents of the OCTET STRING.
-        var value: ArraySlice<UInt8>
+        package var value: ArraySlice<UInt8>
     }
 
     /// 1 to 3; other numbers as encoded, plus one.
-    let version: Int
+    package let version: Int
     /// The contents of the INTEGER.
-    let serial: ArraySlice<UInt8>
+    package let serial: ArraySlice<UInt8>
     /// The algorithm's identifier inside what is signed, and the one beside the signature.
     let innerAlgorithm: ArraySlice<UInt8>
     let outerAlgorithm: ArraySlice<UInt8>
     /// The names, including their tag and length.
-    let issuer: ArraySlice<UInt8>
-    let subject: ArraySlice<UInt8>
+    package let issuer: ArraySlice<UInt8>
+    package let subject: ArraySlice<UInt8>
     /// The contents of the SubjectPublicKeyInfo.
     let publicKey: ArraySlice<UInt8>
-    let extensions: [Extension]
+    package let extensions: [Extension]
 
     /// Parses the DER of one certificate; `nil` for anything else, including BER that other parsers
     /// accept.

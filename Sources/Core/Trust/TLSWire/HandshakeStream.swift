@@ -115,15 +115,19 @@ package struct HandshakeStream {
         _ bytes: inout Slice<UnsafeRawBufferPointer>
     ) throws(TLSWireError) -> Item? {
         while !bytes.isEmpty, !isOver {
+            // What is within the limit is examined first, so that the error does not depend on how
+            // the bytes arrive.
+            let allowed = limits.total - taken
+            guard allowed > 0 else { throw .tooLong("the handshake") }
             if recordLeft == 0 {
-                try count(1)
+                taken += 1
                 try addToHeader(bytes.removeFirst())
                 continue
             }
-            let part = bytes.prefix(min(recordLeft, missing))
+            let part = bytes.prefix(min(recordLeft, missing, allowed))
             bytes = bytes.dropFirst(part.count)
             recordLeft -= part.count
-            try count(part.count)
+            taken += part.count
             gathered.append(contentsOf: part)
             if let item = try finish() { return item }
         }
@@ -143,11 +147,6 @@ package struct HandshakeStream {
     /// The size of the current message, including its header, which has been read.
     private var messageBytes: Int {
         Self.messageHeaderBytes + gathered[1...3].reduce(0) { $0 << 8 | Int($1) }
-    }
-
-    private mutating func count(_ bytes: Int) throws(TLSWireError) {
-        taken += bytes
-        guard taken <= limits.total else { throw .tooLong("the handshake") }
     }
 
     private mutating func addToHeader(_ byte: UInt8) throws(TLSWireError) {

@@ -227,6 +227,36 @@ struct ExchangeStateTests {
         #expect(seen["dropContent"] == ["serving", "finishing", "opening", "tunnelling"])
     }
 
+    /// Where an event is the only one of its kind, what comes with it is there for what follows.
+    @Test func `what is performed next follows on events that bring what it needs`() {
+        var seen: [String: Set<String>] = [:]
+        Table.each { _, event, _, reaction in
+            let next = String("\(reaction.next)".prefix { $0 != "(" })
+            seen[next, default: []].insert(event.name)
+        }
+        #expect(seen["reply"] == ["failed", "clientTimedOut", "responseEnded"])
+        #expect(seen["forwardAgain"] == ["failed", "responseEnded"])
+        #expect(seen["serveConfirmed"] == ["responseEnded"])
+        #expect(seen["complete"] == ["responseEnded"])
+        #expect(seen["forward"] == ["contentEnded"])
+        #expect(seen["endContent"] == ["contentEnded"])
+        #expect(seen["read"] == ["drained"])
+        #expect(seen["resume"] == ["drained"])
+        for next in ["sendContent", "gatherContent", "holdContent", "dropContent"] {
+            #expect(seen[next] == ["content"], "\(next)")
+        }
+    }
+
+    @Test func `an event that its caller continues after has no other reaction`() {
+        let events: Set = [
+            "begin", "decided", "loaded", "flightEnded", "connected", "answered", "relayed",
+        ]
+        Table.each { _, event, _, reaction in
+            guard events.contains(event.name), reaction.isLegal else { return }
+            #expect(reaction.next == .nothing)
+        }
+    }
+
     @Test func `content that was sent is not thought untouched`() {
         Table.each { state, event, next, reaction in
             guard reaction.next == .sendContent else { return }

@@ -93,7 +93,7 @@ final class ScriptedClient: DownstreamStream {
         exchange.begin(
             client: self, ingress: world.ingresses[request.ingress], peer: world.peer,
             buffer: buffer, headStart: 0, hasBody: upload != nil, isServed: request.isServed)
-        world.noteBegun(exchange.id, request)
+        world.noteBegun(exchange.report.id, request)
         exchange.route(at: world.ingresses[request.ingress])
     }
 
@@ -135,7 +135,7 @@ final class ScriptedClient: DownstreamStream {
         checkContent()
         output.removeAll()
         let gone = exchange
-        if gone?.translating != nil { world.count(.abandoned) }
+        if gone?.serving.translation != nil { world.count(.abandoned) }
         exchange = nil
         upload = nil
         headBuffer = nil
@@ -303,9 +303,9 @@ final class ScriptedClient: DownstreamStream {
         guard let exchange else { return world.fail("an exchange ends twice") }
         world.note(cut ? "is cut off" : "has its response", index, number)
         self.exchange = nil
-        if case .transformation(let failure)? = exchange.fault {
+        if case .transformation(let failure)? = exchange.report.fault {
             if failure.reason == .overloaded { world.count(.overloaded) }
-            if failure.reason == .responseImageRefused, exchange.upstreamEndpoint == nil {
+            if failure.reason == .responseImageRefused, exchange.report.server == nil {
                 world.count(.refusedFromStore)
             }
         }

@@ -56,7 +56,7 @@ final class SimulatedTunnel {
     ) {
         self.world = world
         self.exchange = exchange
-        exchangeID = exchange.id
+        exchangeID = exchange.report.id
         number = request.number
         status = request.target == nil ? 101 : 200
         reloads = request.reloads
@@ -107,7 +107,7 @@ final class SimulatedTunnel {
 
     /// What happens to an exchange whose state machine got an impossible event.
     private func cutOff() {
-        guard let exchange, exchange.id == exchangeID else {
+        guard let exchange, exchange.report.id == exchangeID else {
             return world.fail("tunnel \(number) is open, and its exchange is over")
         }
         world.note("cuts a tunnel off", 0, number)

@@ -236,5 +236,15 @@ extension SimulatedWorld {
                 fail("an exchange that is over stands in a line")
             }
         }
+        if seed.isMultiple(of: 8) { checkRemains() }
+    }
+
+    /// Nothing of an exchange is left in its object.
+    private func checkRemains() {
+        let fresh = ExchangeContents(Exchange(environment: environment))
+        for case let exchange? in exchanges.map(\.exchange) {
+            let remains = ExchangeContents(exchange).differences(from: fresh)
+            if !remains.isEmpty { return fail("an exchange that is over holds \(remains)") }
+        }
     }
 }

@@ -227,7 +227,7 @@ final class SimulatedWorld {
 
     /// The request of a client's exchange; nil in the background.
     func request(of exchange: Exchange) -> SimulatedRequest? {
-        exchange.client == nil ? nil : byID[exchange.id]
+        exchange.client == nil ? nil : byID[exchange.report.id]
     }
 
     /// The request that a server knows by its number.

@@ -260,11 +260,22 @@ struct ClientLifeTests {
         still.await("\r\n\r\nhi", at: client)
         still.turn(until: "it is over") { exchange.state.name == "ended" }
         #expect(exchange.client == nil && exchange.origin == nil && exchange.upstream == nil)
-        #expect(exchange.requestBuffer == nil && exchange.receivedBodyBytes == 0)
+        #expect(exchange.intake.buffer == nil && exchange.intake.receivedBytes == 0)
         peer.forget()
         client.send(server.request())
         still.await("\r\n\r\n", at: peer)
         #expect(try connection(still).exchange === exchange)
         #expect(!peer.text.contains("Content-Length"))
+    }
+
+    /// Only the status line of a CONNECT's reply names the reason.
+    @Test func `answers what it cannot read without anything of the request before`() throws {
+        let tunnel = try still.client()
+        tunnel.send("CONNECT a.test:1 HTTP/1.1\r\nHost: a.test:1\r\n\r\n")
+        still.await("HTTP/1.1 403 connect-port-refused\r\n", at: tunnel)
+        let client = try still.client()
+        client.send("\u{1}\r\n\r\n")
+        still.await("\r\n\r\n", at: client)
+        #expect(client.text.hasPrefix("HTTP/1.1 400 Bad Request\r\n"), "\(client.text)")
     }
 }

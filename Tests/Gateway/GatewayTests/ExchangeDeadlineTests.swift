@@ -28,12 +28,13 @@ struct ExchangeDeadlineTests {
         exchange.state.step = .serving
         let head = client.makeHead(status: 200, phrase: nil, room: 64)
         client.sendHead(head, framing: .lengthInFields(10), closing: false)
-        exchange.serving = StoredBodyReader(
-            exchange: exchange,
-            source: .disk(DiskBody(id: 1, count: 10, chunkBytes: 10, source: FullLevel())),
-            content: 0..<10)
-        let first = exchange.id
-        for _ in 0..<1000 where exchange.id == first { exchange.deadlineReached() }
+        exchange.serving.read(
+            with: StoredBodyReader(
+                exchange: exchange,
+                source: .disk(DiskBody(id: 1, count: 10, chunkBytes: 10, source: FullLevel())),
+                content: 0..<10))
+        let first = exchange.report.id
+        for _ in 0..<1000 where exchange.report.id == first { exchange.deadlineReached() }
 
         let answers = readable(far)
         // The first is sent to its server instead, which takes too long; the second continues.

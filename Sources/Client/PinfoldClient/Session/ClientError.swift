@@ -182,16 +182,16 @@ extension ClientError {
     /// Why an exchange has failed.
     init(_ fault: ExchangeError, of exchange: Exchange) {
         self.init(fault)
-        wasLeftUnanswered = exchange.wasLeftUnanswered
+        wasLeftUnanswered = exchange.forwarding.wasLeftUnanswered
         if wasLeftUnanswered {
             explanation +=
                 "; the connection had carried earlier requests, and whether this one was processed "
                 + "is not known"
-        } else if exchange.wasSent, isBeforeSending {
+        } else if exchange.forwarding.wasSent, isBeforeSending {
             explanation +=
                 "; the request had been sent before, and whether it was processed is not known"
         }
-        wasSent = exchange.wasSent
+        wasSent = exchange.forwarding.wasSent
     }
 
     /// Whether nothing of the request had been sent when the attempt failed.

@@ -100,7 +100,7 @@ final class Transfer: EventHandler {
             exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)
-            exchange.needsFreshConnection = request.needsFreshConnection
+            if request.needsFreshConnection { exchange.needFreshConnection() }
             exchange.route(at: ingress)
         } catch {
             environment.recycle(exchange)
@@ -154,7 +154,7 @@ final class Transfer: EventHandler {
     /// The exchange has ended, and belongs to the environment again.
     func exchangeIsOver(cut: Bool) {
         guard let exchange = exchange.take() else { return }
-        let error = exchange.fault.map { ClientError($0, of: exchange) }
+        let error = exchange.report.fault.map { ClientError($0, of: exchange) }
         note(exchange)
         environment.recycle(exchange)
         if let failure = response.failure {
@@ -187,8 +187,8 @@ final class Transfer: EventHandler {
 
     /// Records what the exchange knows.
     func note(_ exchange: Exchange) {
-        times.server = exchange.upstreamEndpoint.map(session.text) ?? times.server
-        times.cache = CacheUse(exchange.cacheResult)
+        times.server = exchange.report.server.map(session.text) ?? times.server
+        times.cache = CacheUse(exchange.report.cacheResult)
     }
 
     /// Records how the exchange got its connection, while it has it.

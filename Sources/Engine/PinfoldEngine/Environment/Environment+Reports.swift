@@ -159,7 +159,7 @@ extension Environment {
             "detail": "\(fault.explanation)",
         ]
         if let peer = exchange.peer { metadata["client"] = "\(peer)" }
-        metadata["entry"] = "\(shared.labels.name(host: exchange.hostLabel))"
+        metadata["entry"] = "\(shared.labels.name(host: exchange.report.hostLabel))"
         if let ingress = exchange.ingress { metadata["listener"] = "\(ingress.name)" }
         if let server = exchange.serverText { metadata["host"] = "\(server)" }
         if let address = exchange.addressText(ofTried: false) { metadata["server"] = "\(address)" }

@@ -28,28 +28,24 @@ extension Exchange {
     private func prepare(
         toRevalidate response: CachedResponse, _ key: CacheKey, for other: Exchange
     ) -> Bool {
-        guard copyRequest(of: other) else { return false }
-        handle(
-            .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
-        ingress = nil
-        peer = nil
-        onBehalfOf = other.peer
-        started = Clock.monotonicMicroseconds()
-        id = environment.nextExchangeID()
-        hasRequestBody = false
-        contentHasEnded = true
-        origin = other.origin
-        self.key = key
-        revalidated = response
-        stored = response
-        forwardReason = .stale
+        guard copyRequest(of: other),
+            goesOn(
+                after: .begin(.init(hasContent: false, isIdempotent: true, hasClient: false)))
+        else { return false }
+        intake.begin(onBehalfOf: other.peer)
+        report.begin(environment.nextExchangeID(), at: Clock.monotonicMicroseconds())
+        if let origin = other.origin { forwarding.go(to: origin) }
         let decision = withRequestHead {
             CacheDecision.inBackground(
                 response.metadata,
                 storedHead: response.head.octets,
                 for: request, in: $0)
         }
-        if case .validate(let validation) = decision { self.validation = validation }
+        if case .validate(let validation) = decision {
+            caching.revalidate(response, key, by: validation)
+        } else {
+            caching.revalidate(response, key, by: nil)
+        }
         environment.metrics.add(.cacheBackgroundRevalidations)
         return true
     }
@@ -66,8 +62,7 @@ extension Exchange {
         }
         guard !writer.overflowed else { return false }
         copy.end = writer.count
-        requestBuffer = copy
-        requestHeadStart = 0
+        intake.takeHead(in: copy)
         var parser = RequestHeadParser(limits: environment.policy.headLimits)
         let bytes = copy.readable.octets
         guard let progress = try? parser.parse(bytes, into: &request) else { return false }
@@ -76,5 +71,5 @@ extension Exchange {
 
     /// Allows the next revalidation, but not within the same second: otherwise an unreachable
     /// origin would be asked at every hit.
-    func endRevalidation() { revalidated?.endClaim(at: environment.wallSeconds + 1) }
+    func endRevalidation() { caching.revalidated?.endClaim(at: environment.wallSeconds + 1) }
 }

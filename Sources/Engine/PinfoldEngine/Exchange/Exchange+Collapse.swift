@@ -20,20 +20,6 @@ import HTTPCore
 // immediately stale), it is sent to the origin, and for a while the key's next misses are as well,
 // so that responses that cannot be shared are not requested one after the other.
 extension Exchange {
-    /// How an exchange takes part in collapsing.
-    enum Collapsing {
-        case none
-        /// Others wait for its response.
-        case leads(hash: UInt64)
-        /// It waits for the response to another exchange.
-        case follows(FollowerWait)
-        /// The response it waited for has come.
-        case answered
-        /// It has stopped waiting. `storing`: the variant of its response, while that is being
-        /// stored.
-        case gaveUp(FollowerQueue, storing: VaryKey?)
-    }
-
     /// How a leader's flight ends for its followers.
     enum FlightEnd {
         /// Its response is stored, or the stored response was confirmed.
@@ -62,13 +48,13 @@ extension Exchange {
     /// resource.
     func forwardOrWait() {
         guard isAdmitted() else { return }
-        guard let reason = forwardReason, let hash = key?.hash,
+        guard let reason = caching.forwardReason, let hash = caching.key?.hash,
             CacheDecision.mayCollapse(request.method, with: request.fields.present, reason)
         else { return forward() }
         // In a forwarding loop it would wait for itself.
         guard passes == 0 else { return forward() }
         let now = environment.loop.now
-        switch collapsing {
+        switch collapsing.role {
         case .none: break
         case .answered:
             environment.flights.proceedAlone(
@@ -79,26 +65,25 @@ extension Exchange {
         switch environment.flights.enter(self, hash: hash, now: now) {
         case .alone: forward()
         case .lead:
-            collapsing = .leads(hash: hash)
+            collapsing.lead(hash)
             forward()
         case .follow(let leader):
-            let patience = patience ?? environment.policy.timeouts.collapseMilliseconds
+            let patience = collapsing.patience ?? environment.policy.timeouts.collapseMilliseconds
             guard patience > 0, register() else { return forward() }
             follow(leader, patience, now)
         }
     }
 
     private func follow(_ leader: Exchange, _ patience: Int64, _ now: Int64) {
-        handle(.decided(.follow))
-        let queue = leader.followers ?? FollowerQueue(now: now)
-        leader.followers = queue
+        guard goesOn(after: .decided(.follow)) else { return }
+        let queue = leader.collapsing.followers ?? FollowerQueue(now: now)
+        leader.collapsing.follow(in: queue)
         if case .responding = leader.state.step, !(leader.client?.isFlushed ?? true) {
             queue.hold(now: now)
         }
         queue.waiting.append(self)
-        collapsing = .follows(FollowerWait(in: queue, patience: patience, now: now))
-        stored = nil
-        validation = nil
+        collapsing.follow(FollowerWait(in: queue, patience: patience, now: now))
+        caching.forgetStored()
         environment.metrics.add(.cacheCollapseWaits)
         environment.loop.setDeadline(self, after: patience)
     }
@@ -106,13 +91,13 @@ extension Exchange {
     /// Data came from the server: the followers keep waiting.
     @inline(__always)
     func serverProgressed() {
-        if let followers { followers.progress(now: environment.loop.now) }
+        if let followers = collapsing.followers { followers.progress(now: environment.loop.now) }
     }
 
     /// The response of the flight that this exchange leads is available to others, or will not be.
     func endFlight(_ end: FlightEnd) {
-        guard case .leads(let hash) = collapsing else { return }
-        collapsing = .none
+        guard case .leads(let hash) = collapsing.role else { return }
+        let followers = collapsing.stopLeading()
         environment.flights.leave(self, hash: hash)
         if end == .notStored {
             environment.flights.proceedAlone(
@@ -120,7 +105,6 @@ extension Exchange {
                 for: clientNetwork)
         }
         guard let queue = followers else { return }
-        followers = nil
         queue.end = end
         let loop = environment.loop
         loop.afterTurn { Self.release(queue, on: loop) }
@@ -137,10 +121,11 @@ extension Exchange {
 
     private func flightEnded(_ end: FlightEnd) {
         // The rest of its patience is for the next response that it waits for.
-        if case .follows(let wait) = collapsing {
+        var patience: Int64?
+        if case .follows(let wait) = collapsing.role {
             patience = max(0, wait.left(now: environment.loop.now))
         }
-        collapsing = end == .failed ? .none : .answered
+        collapsing.endWait(patience: patience, isAnswered: end != .failed)
         environment.loop.setDeadline(self, after: nil)
         lookUpAgain()
     }
@@ -148,7 +133,7 @@ extension Exchange {
     /// Its patience is used up and it proceeds alone, unless the response has arrived or made
     /// progress meanwhile.
     func waitTimedOut() {
-        guard case .follows(let wait) = collapsing else { return }
+        guard case .follows(let wait) = collapsing.role else { return }
         let queue = wait.queue
         if let end = queue.end {
             queue.waiting.remove(self)
@@ -157,7 +142,7 @@ extension Exchange {
         let left = wait.left(now: environment.loop.now)
         guard left <= 0 else { return environment.loop.setDeadline(self, after: left) }
         queue.waiting.remove(self)
-        collapsing = .gaveUp(queue, storing: nil)
+        collapsing.giveUp(queue)
         lookUpAgain()
     }
 
@@ -165,48 +150,52 @@ extension Exchange {
     /// that of the leader it stopped waiting for or of a fellow follower, or, for a leader, that of
     /// a follower that stopped waiting.
     func isStoredByAnother(_ variant: VaryKey) -> Bool {
-        if let followers { return followers.hasStored(variant, since: sentAt) }
-        guard case .gaveUp(let queue, let storing) = collapsing else { return false }
+        if let followers = collapsing.followers {
+            return followers.hasStored(variant, since: forwarding.sentAt)
+        }
+        guard case .gaveUp(let queue, let storing) = collapsing.role else { return false }
         if let storing { queue.release(storing) }
-        let isClaimed = queue.claim(variant, sentAt: sentAt)
-        collapsing = .gaveUp(queue, storing: isClaimed ? variant : nil)
+        let isClaimed = queue.claim(variant, sentAt: forwarding.sentAt)
+        collapsing.giveUp(queue, storing: isClaimed ? variant : nil)
         return !isClaimed
     }
 
     /// This exchange's response has been stored.
     func noteStored(_ variant: VaryKey) {
-        if case .gaveUp(let queue, _) = collapsing {
+        if case .gaveUp(let queue, _) = collapsing.role {
             queue.noteStored(variant, at: Clock.monotonicMicroseconds())
-            collapsing = .gaveUp(queue, storing: nil)
+            collapsing.giveUp(queue)
         }
-        if let followers { followers.noteStored(variant, at: Clock.monotonicMicroseconds()) }
+        if let followers = collapsing.followers {
+            followers.noteStored(variant, at: Clock.monotonicMicroseconds())
+        }
         endFlight(.stored)
     }
 
     /// This exchange's response is not stored: another one of the same variant may be.
     @inline(__always)
     func releaseVariant() {
-        guard case .gaveUp(let queue, let storing?) = collapsing else { return }
+        guard case .gaveUp(let queue, let storing?) = collapsing.role else { return }
         queue.release(storing)
-        collapsing = .gaveUp(queue, storing: nil)
+        collapsing.giveUp(queue)
     }
 
     private func lookUpAgain() {
-        guard case .nothing = handle(.flightEnded), let origin else { return }
+        guard goesOn(after: .flightEnded), let origin else { return }
         // Under another configuration the stored response may not be usable.
         origin.policy === environment.policy ? lookUp(at: origin) : forward()
     }
 
     /// The exchange ends, or stops waiting.
     func leaveFlight() {
-        switch collapsing {
+        switch collapsing.role {
         case .none, .answered: break
         case .gaveUp:
             releaseVariant()
-            collapsing = .none
+            collapsing.leave()
         case .leads: endFlight(.failed)
         case .follows(let wait):
-            collapsing = .none
+            collapsing.leave()
             wait.queue.waiting.remove(self)
         }
     }

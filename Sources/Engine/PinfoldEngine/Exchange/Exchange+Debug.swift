@@ -31,7 +31,7 @@ extension Exchange {
             "routed",
             [
                 "listener": "\(ingress?.name ?? "")",
-                "entry": "\(environment.shared.labels.name(host: hostLabel))",
+                "entry": "\(environment.shared.labels.name(host: report.hostLabel))",
                 "host": "\(String(decoding: origin?.authority ?? [], as: UTF8.self))",
                 "tls": "\(origin?.tls != nil)",
             ])
@@ -39,7 +39,7 @@ extension Exchange {
 
     /// Logs whether the response is stored.
     func debugStore(_ isStored: Bool) {
-        debug("store", ["decision": "\(isStored ? "stored" : "\(notStoredReason?.token ?? "no")")"])
+        debug("store", ["decision": "\(isStored ? "stored" : "\(storing.refusal?.token ?? "no")")"])
     }
 
     /// Logs how the exchange ended.
@@ -51,8 +51,9 @@ extension Exchange {
         log(
             "ended",
             [
-                "status": "\(status)", "cache": "\(cacheResult.label)",
-                "reason": "\(fault?.reason.token ?? "")", "duration": "\(microseconds)us",
+                "status": "\(report.status)", "cache": "\(report.cacheResult.label)",
+                "reason": "\(report.fault?.reason.token ?? "")",
+                "duration": "\(microseconds)us",
             ])
     }
 }

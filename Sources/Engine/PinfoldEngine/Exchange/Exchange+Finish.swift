@@ -9,13 +9,14 @@ extension Exchange {
     /// be used afterwards: the object may already be in use for another exchange.
     func end(cut: Bool, clientIsGone: Bool = false) {
         abandonStore()
-        if storeFlight != nil { endStoreFlight() }
-        if sentAt != 0, !request.isSafe { invalidateUnanswered() }
-        if case .none = collapsing {} else { leaveFlight() }
+        if storing.flight != nil { endStoreFlight() }
+        if forwarding.wasSent, !request.isSafe { invalidateUnanswered() }
+        if collapsing.takesPart { leaveFlight() }
         leaveAccount()
+        releaseGathered()
         uploadEnded()
         let stream = client.take()
-        report(sent: stream?.sentBytes ?? (total: 0, content: 0))
+        reportEnd(sent: stream?.sentBytes ?? (total: 0, content: 0))
         endRevalidation()
         if let stream, !clientIsGone {
             stream.exchangeEnded(cut: cut)
@@ -24,14 +25,14 @@ extension Exchange {
         }
     }
 
-    private func report(sent: (total: UInt64, content: UInt64)) {
-        let duration = UInt64(max(0, environment.readClock() - started))
+    private func reportEnd(sent: (total: UInt64, content: UInt64)) {
+        let duration = UInt64(max(0, environment.readClock() - report.began))
         debugEnd(duration)
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
-        if transformed != nil { countTransformations(route: record.route) }
-        metrics.add(.clientBytesSent, sent.total + relayedBytes.toClient)
+        if report.transformed != nil { countTransformations(route: record.route) }
+        metrics.add(.clientBytesSent, sent.total + report.relayedBytes.toClient)
         environment.exchangeEnded(self, record)
     }
 
@@ -40,28 +41,29 @@ extension Exchange {
         at listener: LabelIndex, _ duration: UInt64, contentBytes: UInt64
     ) -> ExchangeRecord {
         var record = ExchangeRecord(
-            route: RouteIndex(listener: listener, host: hostLabel),
+            route: RouteIndex(listener: listener, host: report.hostLabel),
             method: MetricMethod(rawValue: request.method.rawValue) ?? .other,
-            status: status, cache: cacheResult, durationMicroseconds: duration,
-            requestBytes: receivedBodyBytes + relayedBytes.fromClient,
-            responseBytes: contentBytes + relayedBytes.toClient)
+            status: report.status, cache: report.cacheResult, durationMicroseconds: duration,
+            requestBytes: intake.receivedBytes + report.relayedBytes.fromClient,
+            responseBytes: contentBytes + report.relayedBytes.toClient)
         record.kind = kind
-        record.firstByteMicroseconds = firstByteMicroseconds
-        record.failure = fault?.reason.index
-        record.notStored = notStoredReason.map { Int($0.rawValue) }
+        record.firstByteMicroseconds = forwarding.firstByteMicroseconds
+        record.failure = report.fault?.reason.index
+        record.notStored = storing.refusal.map { Int($0.rawValue) }
         return record
     }
 
     /// Why this request, or another for the same resource, was sent to a server; `nil` if it was
     /// not.
     package var reasonForwarded: ForwardReason? {
-        sentAt != 0 || cacheResult == .collapsed ? forwardReason : nil
+        forwarding.wasSent || report.cacheResult == .collapsed ? caching.forwardReason : nil
     }
 
     /// Exchanges that last as long as both ends want have their own duration metrics.
     private var kind: ExchangeKind {
-        if status == 101 { return .upgrade }
-        if isEventStream { return .eventStream }
-        return request.method == .connect && status == 200 && !isIntercepted ? .tunnel : .request
+        if report.status == 101 { return .upgrade }
+        if forwarding.isEventStream { return .eventStream }
+        guard let tunnel, report.status == 200, !tunnel.isIntercepted else { return .request }
+        return .tunnel
     }
 }

@@ -9,11 +9,11 @@ extension Exchange {
     /// Sends the request to its origin.
     func forward(fresh: Bool = false) {
         guard let origin = currentOrigin() else { return }
-        guard rewritten == nil || contentIsTranslated(at: origin) else { return }
+        guard upload.rewritten == nil || contentIsTranslated(at: origin) else { return }
         guard fresh || mayConnect(to: origin) else { return }
-        handle(.decided(.connect))
+        guard goesOn(after: .decided(.connect)) else { return }
         environment.upstreams.acquire(
-            origin, for: self, fresh: fresh || needsFreshConnection)
+            origin, for: self, fresh: fresh || forwarding.needsFreshConnection)
         // Still waiting: the wait has its own limit if no connection is being established.
         if case .connecting = state.step, register() {
             environment.loop.setDeadline(self, after: origin.connectionWaitMilliseconds)
@@ -24,18 +24,13 @@ extension Exchange {
     /// waited. `nil` if the request has been answered.
     private func currentOrigin() -> Origin? {
         guard let origin, origin.policy !== environment.policy else { return origin }
-        stored = nil
-        validation = nil
-        key = nil
+        caching.forgetStored()
+        caching.forgetKey()
         guard let renewed = findOriginAgain() else {
             fail(.superseded)
             return nil
         }
-        // Its head, and perhaps its content, were rewritten by the previous rules.
-        if rulesBeforeReload == nil, renewed.transformation !== origin.transformation {
-            rulesBeforeReload = .some(origin.transformation)
-        }
-        self.origin = renewed
+        forwarding.go(on: renewed, after: origin)
         // What it changes on the server must still be invalidated.
         if !request.isSafe { makeKey(renewed) }
         if let refusal = renewed.refusal {
@@ -55,39 +50,29 @@ extension Exchange {
         fail(.poolWaitTimeout)
     }
 
-    /// A body that is entirely in the head's buffer can be sent a second time. This must be called
-    /// before any of it is removed from the buffer, as the next request follows it.
-    func rememberReplayableBody(_ buffer: Buffer) {
-        guard case .length(let length) = request.framing, UInt64(buffer.count) >= length else {
-            return
-        }
-        replayableBody = buffer.start..<(buffer.start + Int(length))
-    }
-
     package func upstreamReady(_ upstream: any UpstreamStream) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
         let upstream = filtered(upstream)
         let event = State.Event.connected(
-            upstream, wasReused: upstream.wasReused, sendsGathered: gathered != nil)
-        guard case .nothing = handle(event) else { return }
-        upstreamEndpoint = upstream.endpoint
+            upstream, wasReused: upstream.wasReused, sendsGathered: upload.gathered != nil)
+        guard goesOn(after: event) else { return }
+        report.connected(to: upstream.endpoint)
         debug(
             "connection",
             ["server": "\(upstream.endpoint)", "reused": "\(upstream.wasReused)"])
-        if environment.reportsExchanges { upstreamVersion = upstream.tlsVersion }
-        requestTime = environment.wallSeconds
-        let sentBefore = sentAt
-        sentAt = Clock.monotonicMicroseconds()
+        if environment.reportsExchanges { report.spoke(upstream.tlsVersion) }
+        let sentBefore = forwarding.sentAt
+        forwarding.begin(
+            at: Clock.monotonicMicroseconds(), wallTime: environment.wallSeconds)
         beginStoreFlight()
-        interimCount = 0
         guard sendHead(on: upstream) else {
-            sentAt = sentBefore
+            forwarding.undoSending(sentBefore)
             return fail(.request(.headTooLarge))
         }
-        let trailers = gathered?.trailers
+        let trailers = upload.gathered?.trailers
         resendContent(on: upstream)
         sendGathered(on: upstream)
-        if contentHasEnded {
+        if intake.contentHasEnded {
             _ = upstream.finish(trailers: trailers)
             return
         }
@@ -104,10 +89,10 @@ extension Exchange {
 
     /// Resends content that was accepted from the client and is still in its buffer.
     private func resendContent(on upstream: any UpstreamStream) {
-        guard let replayableBody, let buffer = rewritten?.buffer ?? requestBuffer, contentHasEnded
+        guard let content = intake.replayable, intake.contentHasEnded,
+            let buffer = upload.rewritten?.buffer ?? intake.buffer
         else { return }
-        upstream.send(
-            UnsafeRawBufferPointer(rebasing: buffer.memory[replayableBody]), owner: buffer)
+        upstream.send(UnsafeRawBufferPointer(rebasing: buffer.memory[content]), owner: buffer)
     }
 
     // MARK: The head
@@ -168,13 +153,13 @@ extension Exchange {
     }
 
     private var storedValidatorBytes: Int {
-        guard let validation else { return 0 }
+        guard let validation = caching.validation else { return 0 }
         return Int(validation.entityTag.count) + Int(validation.lastModified.count)
     }
 
     private func omittedFields(_ restatesExpectation: Bool) -> FieldIDSet {
         var omitted = Self.replacedFields
-        if validation != nil { omitted.formUnion(ValidationRequest.replacedFields) }
+        if caching.validation != nil { omitted.formUnion(ValidationRequest.replacedFields) }
         if origin?.key.isFixed ?? false { omitted.formUnion(.forwarding) }
         if restatesExpectation || !request.expectsContinue { omitted.insert(.expect) }
         if isIntermediary, MaxForwards.counts(request.method) { omitted.insert(.maxForwards) }
@@ -182,7 +167,7 @@ extension Exchange {
     }
 
     private func appendConditions(_ bytes: Span<UInt8>, to writer: inout HeadWriter) {
-        guard let validation, let stored else { return }
+        guard let validation = caching.validation, let stored = caching.stored else { return }
         validation.appendFields(
             for: request, in: bytes,
             storedHead: stored.head.octets,
@@ -191,7 +176,7 @@ extension Exchange {
 
     /// An upgrade is forwarded only without a body: otherwise the point at which the new protocol
     /// begins would depend on when the server responds.
-    var asksForUpgrade: Bool { request.wantsUpgrade && !hasRequestBody }
+    var asksForUpgrade: Bool { request.wantsUpgrade && !intake.hasContent }
 
     /// Whether the request asks for a protocol that the route's rules cannot examine and that its
     /// entry of `hosts` does not allow.
@@ -211,16 +196,15 @@ extension Exchange {
     // MARK: From the server
 
     package func upstreamDrained() {
-        if !contentHasEnded { client?.resumeContent() }
+        if !intake.contentHasEnded { client?.resumeContent() }
     }
 
     package func upstreamFailed(_ failure: StreamError) {
         if token != .none { environment.loop.setDeadline(self, after: nil) }
         let cause = ExchangeState<any UpstreamStream>.FailureInfo.Cause(
             failure.error, responseStarted: failure.responseStarted)
-        wasLeftUnanswered =
-            cause == .connectionDied(responseStarted: false) && reusesConnection
-            && firstByteMicroseconds == nil
+        forwarding.lost(
+            silently: cause == .connectionDied(responseStarted: false) && reusesConnection)
         fail(failure.error, cause, failure.attempts)
     }
 }

@@ -13,24 +13,27 @@ extension Exchange {
 
     /// Whether a connection may be requested now. If not, `forward` is called again once it may.
     func mayConnect(to origin: Origin) -> Bool {
-        guard hasRequestBody, !contentHasEnded, replayableBody == nil else { return true }
+        guard intake.hasContent, !intake.contentHasEnded, intake.replayable == nil else {
+            return true
+        }
         let limit = environment.upstreams.limit(of: origin)
-        if uploadLimit === limit { return true }
+        if upload.limit === limit { return true }
         let limits = origin.policy.configuration.limits
         let isAskedFor = request.expectsContinue
         let step = UploadRule(limit: limits.upstreamPerHost).next(
             uploads: limit.uploads.load(ordering: .relaxed),
-            mayGather: !isAskedFor && !(gathered?.isFull ?? false))
+            mayGather: !isAskedFor && !(upload.gathered?.isFull ?? false))
         switch step {
         case .connect:
             uploadEnded()
             limit.uploads.add(1, ordering: .relaxed)
-            uploadLimit = limit
+            upload.count(in: limit)
             return true
         case .gather:
-            handle(.decided(.gather))
-            let gathered = gathered ?? GatheredContent(environment.loop.buffers, of: self)
-            self.gathered = gathered
+            guard goesOn(after: .decided(.gather)) else { return false }
+            let gathered =
+                upload.gathered ?? GatheredContent(environment.loop.buffers, of: self)
+            upload.gather(into: gathered)
             guard holds(gathered) else { return false }
             client?.resumeContent()
         case .wait: waitForUploads(origin)
@@ -39,13 +42,11 @@ extension Exchange {
     }
 
     private func waitForUploads(_ origin: Origin) {
+        guard goesOn(after: .decided(.gather)) else { return }
         let now = environment.loop.now
-        handle(.decided(.gather))
-        if uploadWaitEnds == 0 {
-            uploadWaitEnds =
-                now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000
-        }
-        guard now < uploadWaitEnds, register() else {
+        upload.wait(
+            until: now + origin.policy.configuration.timeouts.connectMilliseconds * 2 + 1000)
+        guard now < upload.waitEnds, register() else {
             environment.metrics.add(.poolWaitTimeouts)
             return fail(.poolWaitTimeout)
         }
@@ -54,17 +55,17 @@ extension Exchange {
 
     /// Collects content while there is no connection. Returns false once the maximum is reached.
     func gather(_ bytes: UnsafeRawBufferPointer, isLast: Bool) -> Bool {
-        if let rewritten, rewritten.awaitsTranslation {
+        if let rewritten = upload.rewritten, rewritten.awaitsTranslation {
             return gatherForTranslation(bytes, rewritten)
         }
-        guard let gathered else { return false }
+        guard let gathered = upload.gathered else { return false }
         gathered.append(bytes)
         guard isLast || holds(gathered) else { return true }
         guard gathered.isFull, !isLast else { return true }
         // Runs later, when the object may be in use for another exchange.
-        let id = id
+        let id = report.id
         environment.loop.afterTurn { [self] in
-            if self.id == id, case .gathering = state.step { forward() }
+            if report.id == id, case .gathering = state.step { forward() }
         }
         return false
     }
@@ -78,16 +79,20 @@ extension Exchange {
 
     /// Sends the collected content after the head.
     func sendGathered(on upstream: any UpstreamStream) {
-        guard let gathered else { return }
-        self.gathered = nil
+        guard upload.gathered != nil, let gathered = upload.takeGathered() else { return }
+        environment.release(gathered)
         guard gathered.count > 0 else { return }
         upstream.send(gathered.content.readable, owner: gathered.content)
     }
 
     /// The request has arrived completely, or has ended.
     func uploadEnded() {
-        guard let uploadLimit else { return }
-        self.uploadLimit = nil
-        uploadLimit.uploads.subtract(1, ordering: .relaxed)
+        guard upload.limit != nil, let limit = upload.takeLimit() else { return }
+        limit.uploads.subtract(1, ordering: .relaxed)
+    }
+
+    /// What was collected is complete, or will not be.
+    func releaseGathered() {
+        if let gathered = upload.gathered { environment.release(gathered) }
     }
 }

@@ -43,7 +43,7 @@ extension Exchange {
         _ view: CacheKeyView, beside responses: [CachedResponse]
     ) {
         guard let store else { return missed(.bypass) }
-        self.key = CacheKey(view)
+        caching.identify(by: CacheKey(view))
         let onDisk = store.diskVariants(view) { names in
             withRequestHead { VaryKey(names: names, for: request, in: $0) }
         }
@@ -68,7 +68,7 @@ extension Exchange {
     }
 
     private func load(_ key: CacheKeyView, _ variants: [VaryKey], from store: CacheStore) {
-        handle(.decided(.load))
+        guard goesOn(after: .decided(.load)) else { return }
         let (token, mailbox) = (token, environment.mailbox)
         let options = cacheOptions
         let accepted = store.load(key, variants, policy: options, wakes: false) {
@@ -76,22 +76,21 @@ extension Exchange {
         }
         if accepted {
             environment.wakeReadersAfterTurn()
-        } else {
-            handle(.loaded)
+        } else if goesOn(after: .loaded) {
             missed(.uriMiss)
         }
     }
 
     /// Handles the disk tier's answer.
     package func loaded(_ result: LoadResult) {
-        handle(.loaded)
+        guard goesOn(after: .loaded) else { return }
         switch result {
         case .found(let responses):
             guard let origin, let response = select(from: responses, origin) else {
                 return missed(reason(of: responses))
             }
             environment.metrics.add(.cacheDiskHits)
-            key?.withView { answer(from: response, $0, origin) }
+            caching.key?.withView { answer(from: response, $0, origin) }
         case .nothing: missed(.uriMiss)
         }
     }
@@ -110,7 +109,9 @@ extension Exchange {
         return origin.keyStart.key(path: path, into: environment.keyMemory)
     }
 
-    func makeKey(_ origin: Origin) { key = writeKey(origin).map { CacheKey($0) } }
+    func makeKey(_ origin: Origin) {
+        caching.identify(by: writeKey(origin).map { CacheKey($0) })
+    }
 
     // MARK: The decision
 
@@ -141,47 +142,47 @@ extension Exchange {
         debug("looked up", ["decision": "\(decision.logToken)"])
         switch decision {
         case .hit(let hit):
-            cacheResult = hit.stale == nil ? .hit : .hitStale
+            report.used(cache: hit.stale == nil ? .hit : .hitStale)
             if hit.stale == .whileRevalidating { revalidateInBackground(response, view) }
-            if case .answered = collapsing { return serveCollapsed(response, hit) }
+            if case .answered = collapsing.role { return serveCollapsed(response, hit) }
             serve(response, hit)
         case .validate(let validation):
-            if key == nil { key = CacheKey(view) }
-            stored = response
-            self.validation = validation
-            forwardReason = validation.reason
-            cacheResult = .miss
+            if caching.key == nil { caching.identify(by: CacheKey(view)) }
+            caching.validate(response, by: validation)
+            caching.forward(because: validation.reason)
+            report.used(cache: .miss)
             forwardOrWait()
         case .forward(let reason):
-            if key == nil { key = CacheKey(view) }
+            if caching.key == nil { caching.identify(by: CacheKey(view)) }
             // It may be served in place of an error, or be updated by the response to a HEAD.
-            stored = response
-            cacheResult = .miss
-            forwardReason = reason
+            caching.found(response)
+            report.used(cache: .miss)
+            caching.forward(because: reason)
             forwardOrWait()
         case .gatewayTimeout(let reason):
-            forwardReason = reason
+            caching.forward(because: reason)
             reply(with: .onlyIfCached, closing: false)
         }
     }
 
     /// Serves the response that it has waited for.
     private func serveCollapsed(_ response: CachedResponse, _ hit: CacheHit) {
-        cacheResult = .collapsed
-        let forwarded = CacheStatus.Forwarded(reason: forwardReason ?? .uriMiss, isCollapsed: true)
+        report.used(cache: .collapsed)
+        let forwarded = CacheStatus.Forwarded(
+            reason: caching.forwardReason ?? .uriMiss, isCollapsed: true)
         serve(response, hit, as: nil, cacheStatus: .forwarded(forwarded))
     }
 
     /// No stored response can be used.
     func missed(_ reason: ForwardReason) {
-        forwardReason = reason
+        caching.forward(because: reason)
         debug("looked up", ["decision": "\(reason.token)"])
         switch withRequestHead({ CacheDecision.missing(reason, for: request, in: $0) }) {
         case .gatewayTimeout: reply(with: .onlyIfCached, closing: false)
         case .hit, .validate, .forward:
             switch reason {
-            case .uriMiss, .varyMiss, .policy: cacheResult = .miss
-            default: cacheResult = .bypass
+            case .uriMiss, .varyMiss, .policy: report.used(cache: .miss)
+            default: report.used(cache: .bypass)
             }
             forwardOrWait()
         }

@@ -7,12 +7,12 @@ import PinfoldMetrics
 extension Exchange {
     /// Replies with an error. `closing`: the connection cannot be used afterwards.
     func reply(with fault: ExchangeError, closing: Bool) {
-        self.fault = fault
+        report.failed(fault)
         // Whatever was looked up, this reply does not come from the cache.
-        cacheResult = .none
+        report.used(cache: .none)
         environment.log(fault, of: self)
         let wantsJSON =
-            refusedWantsJSON
+            intake.refusedWantsJSON
             || request.fields.contains(.accept)
                 && withRequestHead { AcceptedMediaTypes(of: request, in: $0).prefersJSON }
         let reply = ErrorReply(fault, id: idText, server: serverForClient, asJSON: wantsJSON)
@@ -54,8 +54,10 @@ extension Exchange {
     ///
     /// - Parameter ofTried: leaves out the addresses that the access rules refuse.
     func addressText(ofTried: Bool) -> String? {
-        if let failedAttempts { return ofTried ? failedAttempts.textOfTried : failedAttempts.text }
-        return upstreamEndpoint.map { "\($0)" }
+        if let attempts = report.failedAttempts {
+            return ofTried ? attempts.textOfTried : attempts.text
+        }
+        return report.server.map { "\($0)" }
     }
 
     /// The server as named in a reply. Clients that named it themselves see it; clients of a
@@ -68,14 +70,14 @@ extension Exchange {
         return serverText.map {
             ErrorReply.Server(
                 name: $0, addresses: addressText(ofTried: true),
-                nextHop: failedAttempts == nil
-                    ? upstreamEndpoint : failedAttempts?.lastTried)
+                nextHop: report.failedAttempts == nil
+                    ? report.server : report.failedAttempts?.lastTried)
         }
     }
 
     /// The exchange's id in replies and logs.
     var idText: String {
-        let digits = String(id, radix: 16)
+        let digits = String(report.id, radix: 16)
         return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
     }
 
@@ -84,8 +86,8 @@ extension Exchange {
         status: UInt16, phrase: String? = nil, contentType: StaticString?, closing: Bool,
         fields: (inout HeadWriter) -> Void = { _ in }, body: () -> [UInt8]
     ) {
-        guard case .nothing = handle(.decided(.respond)), let client else { return }
-        self.status = status
+        guard goesOn(after: .decided(.respond)), let client else { return }
+        report.answered(status)
         let content = body()
         var head = makeReplyHead(on: client, status, phrase)
         head.fields.append(field: .date, date: environment.wallSeconds)
@@ -124,10 +126,10 @@ extension Exchange {
 
     /// The Cache-Status of a reply of the gateway.
     private var cacheStatusOfReply: CacheStatus {
-        guard let forwardReason else { return .notForwarded(.bypass) }
+        guard let reason = caching.forwardReason else { return .notForwarded(.bypass) }
         // RFC 9211 §2.2: only where the request went forward.
-        guard sentAt != 0 else { return .notForwarded(forwardReason) }
-        return .forwarded(CacheStatus.Forwarded(reason: forwardReason))
+        guard forwarding.wasSent else { return .notForwarded(reason) }
+        return .forwarded(CacheStatus.Forwarded(reason: reason))
     }
 
     // MARK: Replies that are not errors

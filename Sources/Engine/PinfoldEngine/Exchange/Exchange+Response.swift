@@ -22,19 +22,20 @@ extension Exchange {
     private func take(_ head: UnsafeRawBufferPointer, sentAs sent: SentHead?) {
         let bytes = head.octets
         serverProgressed()
-        if firstByteMicroseconds == nil {
-            firstByteMicroseconds = UInt64(max(0, Clock.monotonicMicroseconds() - sentAt))
+        if forwarding.firstByteMicroseconds == nil {
+            forwarding.firstHeadArrived(at: Clock.monotonicMicroseconds())
         }
         if response.status == 101 { return switchProtocols(bytes) }
         if response.isInterim { return passInterim(bytes) }
-        if stored != nil, answersForStored(bytes) { return }
+        if caching.stored != nil, answersForStored(bytes) { return }
         passHead(bytes, sentAs: sent)
     }
 
     private func passInterim(_ bytes: Span<UInt8>) {
-        handle(.answered(.interim))
-        interimCount += 1
-        guard interimCount <= interimLimit else { return fail(.upgradeOverInterimLimit) }
+        guard goesOn(after: .answered(.interim)) else { return }
+        guard forwarding.interimArrived() <= interimLimit else {
+            return fail(.upgradeOverInterimLimit)
+        }
         guard let client, client.takesInterimResponses else { return }
         var interim = makeResponseHead(on: client, bytes)
         interim.fields.appendForwardedFields(
@@ -61,15 +62,15 @@ extension Exchange {
     private func passHead(_ bytes: Span<UInt8>, sentAs sent: SentHead?) {
         // A failed background request replaces nothing.
         if client == nil, response.status >= 500 { return endSilently() }
-        guard case .nothing = handle(.answered(.passedOn)) else { return }
+        guard goesOn(after: .answered(.passedOn)) else { return }
         updateStored(byHead: bytes)
         let isStored = beginStore(bytes)
         debugStore(isStored)
-        if !isStored { endFlight(unstoredBecause: notStoredReason) }
+        if !isStored { endFlight(unstoredBecause: storing.refusal) }
         guard let client else {
             // In the background, a response that is not stored is useful only if its complete
             // arrival shows that the stored response is outdated.
-            return isStored || outdated != nil ? () : endSilently()
+            return isStored || caching.outdated != nil ? () : endSilently()
         }
         invalidate(bytes)
         if let sent { return send(sent, isStored: isStored, to: client) }
@@ -98,10 +99,10 @@ extension Exchange {
         appendCacheStatus(isStored: isStored, to: &head.fields)
         head.fields.appendVia(received: response.version)
         let framing = clientFraming(bytes, &head.fields)
-        isEventStream = upstream?.isEventStream ?? false
-        if isEventStream { client.expectPauses() }
+        forwarding.responds(asEventStream: upstream?.isEventStream ?? false)
+        if forwarding.isEventStream { client.expectPauses() }
         // Not flushed, so that a body that has already arrived is written together with its head.
-        status = response.status
+        report.answered(response.status)
         client.sendHead(head, framing: framing, closing: false)
     }
 
@@ -148,7 +149,8 @@ extension Exchange {
 
     private func appendCacheStatus(isStored: Bool, to writer: inout HeadWriter) {
         let forwarded = CacheStatus.Forwarded(
-            reason: forwardReason ?? .bypass, isStored: isStored, notStored: notStoredReason)
+            reason: caching.forwardReason ?? .bypass, isStored: isStored,
+            notStored: storing.refusal)
         CacheStatus.forwarded(forwarded).append(to: &writer)
     }
 
@@ -157,7 +159,7 @@ extension Exchange {
         serverProgressed()
         store(bytes)
         guard let client else {
-            if ticket == nil, !confirmsOutdated(bytes.count) { endSilently() }
+            if storing.ticket == nil, !confirmsOutdated(bytes.count) { endSilently() }
             return isLast || !waitsForStore()
         }
         client.send(bytes, owner: owner)
@@ -165,10 +167,10 @@ extension Exchange {
         // has seen the end may request it again immediately.
         if isLast { return true }
         guard client.flush() else {
-            followers?.hold(now: environment.loop.now)
+            collapsing.followers?.hold(now: environment.loop.now)
             return false
         }
-        if let followers { followers.resume(now: environment.loop.now) }
+        if let followers = collapsing.followers { followers.resume(now: environment.loop.now) }
         return !waitsForStore()
     }
 
@@ -176,7 +178,7 @@ extension Exchange {
     func upstreamBody(_ content: [UInt8], sentAs sent: Buffer) {
         content.withUnsafeBytes { store($0) }
         guard let client else {
-            if ticket == nil, !confirmsOutdated(content.count) { endSilently() }
+            if storing.ticket == nil, !confirmsOutdated(content.count) { endSilently() }
             return
         }
         if !sent.isEmpty { client.send(sent.readable, owner: sent) }
@@ -188,32 +190,16 @@ extension Exchange {
 
     /// Whether it is still useful to read content of a response that is not kept.
     private func confirmsOutdated(_ count: Int) -> Bool {
-        guard outdated != nil else { return false }
-        receivedBodyBytes += UInt64(count)
-        if receivedBodyBytes > Self.backgroundBodyBytes { removeOutdated() }
-        return outdated != nil
+        guard caching.outdated != nil else { return false }
+        if caching.readInVain(count) > Self.backgroundBodyBytes { removeOutdated() }
+        return caching.outdated != nil
     }
 
-    package func upstreamEnded(trailers: TrailerSection?) {
-        finishStore()
-        switch handle(.responseEnded) {
-        case .complete:
-            removeOutdated()
-            let drained = client?.finish(trailers: request.acceptsTrailers ? trailers : nil)
-            if drained ?? false { clientDrained() }
-        case .serveConfirmed:
-            removeOutdated()
-            guard let confirmed = confirmed.take() else { return }
-            serve(
-                confirmed.stored, confirmed.hit, as: confirmed.freshened,
-                cacheStatus: confirmed.cacheStatus)
-        case .forwardAgain(let reason): sendAgain(reason)
-        case .reply: replyOrServeStale(.upstreamClosed)
-        case .end(let cut):
-            removeOutdated()
-            end(cut: cut)
-        default: break
-        }
+    /// The response is complete: queues its end for the client.
+    func complete(trailers: TrailerSection?) {
+        removeOutdated()
+        let drained = client?.finish(trailers: request.acceptsTrailers ? trailers : nil)
+        if drained ?? false { clientDrained() }
     }
 }
 

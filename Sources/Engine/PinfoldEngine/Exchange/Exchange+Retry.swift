@@ -14,12 +14,11 @@ extension Exchange {
 
     /// The stored response cannot be read, and is treated as absent.
     private func requestInsteadOfStored() {
-        serving = nil
-        stored = nil
-        validation = nil
-        status = 0
+        serving.endReading()
+        caching.forgetStored()
+        report.headWithdrawn()
         // A hit in memory needs no key.
-        if key == nil, let origin { makeKey(origin) }
+        if caching.key == nil, let origin { makeKey(origin) }
         missed(.uriMiss)
     }
 }

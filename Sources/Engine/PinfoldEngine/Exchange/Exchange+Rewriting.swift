@@ -28,9 +28,9 @@ extension Exchange {
     }
 
     private func rewritten(or environment: Environment) -> RewrittenRequest {
-        if let rewritten { return rewritten }
+        if let rewritten = upload.rewritten { return rewritten }
         let made = RewrittenRequest(environment.shared.transformationWork)
-        rewritten = made
+        upload.rewrite(as: made)
         return made
     }
 
@@ -47,10 +47,9 @@ extension Exchange {
         if origin.key.isFixed { parsed.endForwardingAliases(in: buffer.readable.octets) }
         let rewritten = rewritten(or: environment)
         if rewritten.clientHead == nil { rewritten.clientHead = ClientHead(request, requestHead) }
-        if replayableBody != nil, rewritten.buffer == nil { rewritten.buffer = requestBuffer }
+        if intake.replayable != nil, rewritten.buffer == nil { rewritten.buffer = intake.buffer }
         request = parsed
-        requestBuffer = buffer
-        requestHeadStart = 0
+        intake.takeHead(in: buffer)
     }
 
     // MARK: The content
@@ -63,7 +62,7 @@ extension Exchange {
             !asksForUpgrade
         else { return nil }
         let byMethod = rules.requestRules.parameters == .byMethod
-        if !hasRequestBody {
+        if !intake.hasContent {
             guard request.method.hasParametersInContent else { return nil }
             if byMethod, let query = withRequestHead({ request.query(in: $0) }) {
                 return .moveToContent(query: query)
@@ -90,13 +89,13 @@ extension Exchange {
     /// the request may be sent.
     @inline(never)
     func contentIsTranslated(at origin: Origin) -> Bool {
-        guard let rewritten else { return true }
+        guard let rewritten = upload.rewritten else { return true }
         switch rewritten.content {
         case .passed: return true
         case .working: return false
         case .gathering(let kind):
-            handle(.decided(.gather))
-            if contentHasEnded {
+            guard goesOn(after: .decided(.gather)) else { return false }
+            if intake.contentHasEnded {
                 translate(kind, of: rewritten)
             } else {
                 askForContent()
@@ -110,7 +109,7 @@ extension Exchange {
     /// that would be up to the server, but the server does not see the request before the content
     /// is complete.
     private func askForContent() {
-        guard request.expectsContinue, replayableBody == nil, let client,
+        guard request.expectsContinue, intake.replayable == nil, let client,
             client.takesInterimResponses
         else { return }
         client.sendInterim(client.makeHead(status: 100, phrase: nil, room: 0))
@@ -167,7 +166,8 @@ extension Exchange {
 
     /// What came of it.
     func translated(_ result: Result<TranslatedRequest, TransformationError>) {
-        guard case .gathering = state.step, let rewritten, case .working = rewritten.content,
+        guard case .gathering = state.step, let rewritten = upload.rewritten,
+            case .working = rewritten.content,
             let origin
         else { return }
         do throws(TransformationError) {
@@ -188,9 +188,9 @@ extension Exchange {
             case .content(let made, true): ("query-to-content", made.bytes.count)
             case .query: ("content-to-query", 0)
             }
-        note(
+        report.changed(
             request: .init(
-                steps: [step], bytesIn: Int(receivedBodyBytes), bytesOut: bytes,
+                steps: [step], bytesIn: Int(intake.receivedBytes), bytesOut: bytes,
                 microseconds: translated.microseconds))
     }
 
@@ -208,8 +208,7 @@ extension Exchange {
             }
             let buffer = environment.loop.buffers.holding(translated.bytes)
             rewritten.buffer = buffer
-            replayableBody = 0..<buffer.count
-            hasRequestBody = true
+            intake.replaceContent(count: buffer.count)
             try adopt(head, for: origin)
         case .query(let query):
             let head = withRequestHead {
@@ -218,8 +217,7 @@ extension Exchange {
                     query: query)
             }
             rewritten.buffer = nil
-            replayableBody = nil
-            hasRequestBody = false
+            intake.replaceContent(count: nil)
             try adopt(head, for: origin)
         }
     }

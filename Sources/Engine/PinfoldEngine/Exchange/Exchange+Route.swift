@@ -6,7 +6,7 @@ import HTTPCore
 extension Exchange {
     /// Decides who answers the request. `ingress` is the exchange's own, passed by its owner.
     package func route(at ingress: Ingress) {
-        guard isServed else {
+        guard intake.isServed else {
             let refusal = client?.refusal ?? .clientNotAllowed
             if case .clientNotAllowed = refusal {
                 environment.metrics.add(.clientConnectionsRefusedByAddress)
@@ -46,7 +46,7 @@ extension Exchange {
                 return reply(with: .request(.malformedAuthority), closing: true)
             }
             proceed(to: origin)
-        case .authority: tunnel()
+        case .authority: openTunnel()
         case .asterisk: answerOptions()
         case .origin: reply(with: .notAProxyRequest, closing: true)
         }
@@ -98,7 +98,9 @@ extension Exchange {
 
     /// The fields that tell a reverse route's upstream about the client's side.
     var forwardedFields: ForwardedFields? {
-        (origin?.key.forwarding).map { ForwardedFields($0, peer: (peer ?? onBehalfOf)?.address) }
+        (origin?.key.forwarding).map {
+            ForwardedFields($0, peer: (peer ?? intake.onBehalfOf)?.address)
+        }
     }
 
     /// The origin of the request under the current configuration.
@@ -121,8 +123,8 @@ extension Exchange {
     }
 
     private func proceed(to origin: Origin) {
-        self.origin = origin
-        hostLabel = origin.route
+        forwarding.go(to: origin)
+        report.routed(origin.route)
         debugRoute()
         if let refusal = origin.refusal {
             return reply(with: refusal, closing: false)

@@ -7,22 +7,122 @@ extension Exchange {
     /// The state machine of an exchange.
     typealias State = ExchangeState<any UpstreamStream>
 
-    /// Passes an event to the state machine and releases what the reaction names. Returns the
-    /// continuing action, which the caller performs last.
+    /// What comes with an event and matters to its reaction, but not to the decision.
+    enum Particulars {
+        case none
+        /// Why something failed, and the addresses that could not be connected to, if that is why.
+        case failure(ExchangeError, FailedAttempts?)
+        case clientTimeout
+        /// The client's stream no longer refers to the exchange.
+        case clientGone
+        case content(UnsafeRawBufferPointer, owner: Buffer, isLast: Bool)
+        case contentEnd(TrailerSection?)
+        case responseEnd(TrailerSection?)
+    }
+
+    /// Passes on an event after which the caller itself continues. Returns false if the caller must
+    /// not: the event is impossible here, or its reaction was something else, which is done.
     @inline(__always)
-    @discardableResult
-    func handle(_ event: State.Event) -> State.Next {
+    func goesOn(after event: State.Event) -> Bool {
+        let next = next(after: event)
+        if case .nothing = next { return true }
+        return perform(next, .none)
+    }
+
+    /// Passes on an event and performs what follows. The caller does nothing after it: the exchange
+    /// may have ended.
+    @inline(__always)
+    func handle(_ event: State.Event, _ particulars: Particulars = .none) {
+        _ = perform(next(after: event), particulars)
+    }
+
+    /// Passes an event to the state machine and releases what the reaction names. Returns the
+    /// continuing action, to be performed last.
+    @inline(__always)
+    private func next(after event: State.Event) -> State.Next {
         let reaction = state.handle(event)
         switch reaction.release {
         case .nothing: break
         case .upstream(let upstream): upstream.cancel()
         case .wait: if let origin { environment.upstreams.abandon(origin, self) }
-        case .opening:
-            opening?.cancel()
-            opening = nil
+        case .opening: tunnel?.takeOpening()?.cancel()
         }
         if case .illegal = reaction.next { reportIllegal(event) }
         return reaction.next
+    }
+
+    /// Performs a continuing action: the only place where that is done, so that a new one does not
+    /// compile until it is decided what is done for it.
+    ///
+    /// - Returns: whether whoever passed the event on may continue; for content, whether more of it
+    ///   is accepted. In all other cases nothing may follow: the exchange may have ended, and the
+    ///   object may be in use for another.
+    private func perform(_ next: State.Next, _ particulars: Particulars) -> Bool {
+        switch next {
+        case .nothing, .dropContent: return true
+        // It has been reported.
+        case .illegal, .holdContent: break
+        case .reply: reply(after: particulars)
+        case .forwardAgain(let reason): sendAgain(reason)
+        case .forward:
+            if case .contentEnd(let trailers) = particulars {
+                upload.gathered?.trailers = trailers
+            }
+            forward()
+        case .serveConfirmed: serveConfirmed()
+        case .read: serving.reader?.proceed()
+        case .resume:
+            collapsing.followers?.resume(now: environment.loop.now)
+            upstream?.resume()
+        case .complete:
+            guard case .responseEnd(let trailers) = particulars else { return false }
+            complete(trailers: trailers)
+        case .sendContent:
+            guard case .content(let bytes, let owner, let isLast) = particulars, let upstream
+            else { return true }
+            upstream.send(bytes, owner: owner)
+            // The end follows immediately, and is sent together with it.
+            return isLast || upstream.flush()
+        case .endContent:
+            guard case .contentEnd(let trailers) = particulars else { return false }
+            _ = upstream?.finish(trailers: trailers)
+        case .gatherContent:
+            guard case .content(let bytes, _, let isLast) = particulars else { return true }
+            return gather(bytes, isLast: isLast)
+        case .end(let cut): end(cut: cut, after: particulars)
+        }
+        return false
+    }
+
+    /// Replies to a request for which the server has no response.
+    private func reply(after particulars: Particulars) {
+        switch particulars {
+        case .failure(let fault, let attempts): replyOrServeStale(fault, attempts)
+        case .clientTimeout:
+            abandonStore()
+            reply(with: .requestTimeout, closing: true)
+        // What has arrived cannot be used, and the request cannot be sent again.
+        case .responseEnd: replyOrServeStale(.upstreamClosed)
+        // None of these events leads to a reply.
+        case .none, .clientGone, .content, .contentEnd:
+            assertionFailure("a reply after \(particulars)")
+            replyOrServeStale(.upstreamClosed)
+        }
+    }
+
+    private func end(cut: Bool, after particulars: Particulars) {
+        switch particulars {
+        case .failure(let fault, let attempts):
+            report.failed(fault)
+            report.tried(attempts)
+            // Failures in the background are reported nowhere else.
+            if client == nil { environment.log(fault, of: self) }
+        case .clientTimeout: report.failed(.clientTimeout)
+        case .clientGone: return end(cut: cut, clientIsGone: true)
+        case .responseEnd: removeOutdated()
+        case .none, .content, .contentEnd: break
+        }
+        end(cut: cut)
     }
 
     /// A bug in the program. Debug builds trap; otherwise it is logged and counted, and the
@@ -33,18 +133,18 @@ extension Exchange {
         environment.shared.logger.critical(
             "an event is impossible in the exchange's state; please report this",
             metadata: ["id": "\(idText)", "state": "\(state.name)", "event": "\(event.name)"])
-        assertionFailure("\(event.name) in \(state.name)")
-        let id = id
+        assert(!environment.trapsOnIllegalEvents, "\(event.name) in \(state.name)")
+        let id = report.id
         environment.loop.afterTurn { [self] in
-            if self.id == id { cutOff() }
+            if report.id == id { cutOff() }
         }
     }
 
     /// Ends the exchange in any state, without sending anything more to the client. The connections
     /// of a tunnel belong to its carrier, which ends the exchange with them.
     func cutOff() {
-        if let carrier { return carrier.cut() }
-        if case .end = handle(.clientGone) { end(cut: true) }
+        if let carrier = tunnel?.carrier { return carrier.cut() }
+        handle(.clientGone)
     }
 
     /// Fails the exchange: tries again if that may help; otherwise replies if no response has
@@ -56,103 +156,64 @@ extension Exchange {
         _ attempts: FailedAttempts? = nil
     ) {
         abandonStore()
-        translating = nil
+        if serving.translation != nil { serving.endTranslation() }
         // The client has then seen nothing of a response.
         let withdrawn = state.headIsSent && client?.withdrawHead() ?? false
-        switch handle(.failed(State.FailureInfo(cause: cause, headWithdrawn: withdrawn))) {
-        case .forwardAgain(let reason): sendAgain(reason)
-        case .reply: replyOrServeStale(fault, attempts)
-        case .end(let cut):
-            self.fault = fault
-            failedAttempts = attempts
-            // Failures in the background are reported nowhere else.
-            if client == nil { environment.log(fault, of: self) }
-            end(cut: cut)
-        default: break
-        }
+        handle(
+            .failed(State.FailureInfo(cause: cause, headWithdrawn: withdrawn)),
+            .failure(fault, attempts))
     }
 
     /// Replies with an error, or with a stored response in its place.
     func replyOrServeStale(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
-        failedAttempts = attempts
-        reply(with: fault, closing: !contentHasEnded)
+        report.tried(attempts)
+        reply(with: fault, closing: !intake.contentHasEnded)
     }
 
     /// Ends the exchange, of which nobody expects anything more.
-    func endSilently() {
-        if case .end(let cut) = handle(.over) { end(cut: cut) }
-    }
+    func endSilently() { handle(.over) }
 
     // MARK: The client
 
     /// Everything queued for the client has been written.
-    package func clientDrained() {
-        switch handle(.drained) {
-        case .read: serving?.proceed()
-        case .resume:
-            followers?.resume(now: environment.loop.now)
-            upstream?.resume()
-        case .end(let cut): end(cut: cut)
-        default: break
-        }
-    }
+    package func clientDrained() { handle(.drained) }
 
     /// The client's connection is gone; it no longer refers to the exchange.
-    package func clientGone() {
-        if case .end = handle(.clientGone) { end(cut: true, clientIsGone: true) }
-    }
+    package func clientGone() { handle(.clientGone, .clientGone) }
 
     /// Nothing moved between the client and the gateway for too long.
-    package func clientTimedOut() {
-        switch handle(.clientTimedOut) {
-        case .reply:
-            abandonStore()
-            reply(with: .requestTimeout, closing: true)
-        case .end(let cut):
-            fault = .clientTimeout
-            end(cut: cut)
-        default: break
-        }
+    package func clientTimedOut() { handle(.clientTimedOut, .clientTimeout) }
+
+    // MARK: The response
+
+    /// The server's response is complete.
+    package func upstreamEnded(trailers: TrailerSection?) {
+        finishStore()
+        handle(.responseEnded, .responseEnd(trailers))
     }
 
     // MARK: The request's content
 
     /// Accepts content of the request. Returns false if no more is accepted until `resumeContent`.
     package func content(_ bytes: UnsafeRawBufferPointer, owner: Buffer, isLast: Bool) -> Bool {
-        receivedBodyBytes += UInt64(bytes.count)
-        switch handle(.content) {
-        case .sendContent:
-            guard let upstream else { return true }
-            upstream.send(bytes, owner: owner)
-            // The end follows immediately, and is sent together with it.
-            return isLast || upstream.flush()
-        case .gatherContent: return gather(bytes, isLast: isLast)
-        case .holdContent: return false
-        default: return true
-        }
+        intake.received(bytes.count)
+        return perform(next(after: .content), .content(bytes, owner: owner, isLast: isLast))
     }
 
     /// The request's content is complete.
     package func contentEnded(trailers: TrailerSection?) {
-        contentHasEnded = true
-        if let gathered { environment.release(gathered) }
+        intake.contentEnded()
+        releaseGathered()
         uploadEnded()
-        let isTranslated = rewritten?.awaitsTranslation ?? false
-        let isKept = replayableBody != nil || gathered != nil || isTranslated
-        switch handle(.contentEnded(isKept: isKept)) {
-        case .endContent:
-            _ = upstream?.finish(trailers: trailers)
-        case .forward:
-            gathered?.trailers = trailers
-            forward()
-        default: break
-        }
+        let isTranslated = upload.rewritten?.awaitsTranslation ?? false
+        let isKept = intake.replayable != nil || upload.gathered != nil || isTranslated
+        handle(.contentEnded(isKept: isKept), .contentEnd(trailers))
     }
 
     /// The rest of the request's content cannot be parsed.
     package func contentFailed(_ error: WireError) {
-        contentHasEnded = true
+        intake.contentEnded()
         fail(.request(error))
     }
 }

@@ -61,7 +61,7 @@ extension Exchange {
             fail(.descriptorsExhausted)
             return nil
         }
-        guard case .nothing = handle(.decided(isStreamed ? .serve : .respond)) else { return nil }
+        guard goesOn(after: .decided(isStreamed ? .serve : .respond)) else { return nil }
         return client
     }
 
@@ -99,7 +99,7 @@ extension Exchange {
         head.fields.appendVia(received: .http11)
         let framing: ContentFraming =
             content.isEmpty ? .none : .lengthInFields(UInt64(content.count))
-        status = code
+        report.answered(code)
         client.sendHead(head, framing: framing, closing: false)
     }
 
@@ -126,13 +126,14 @@ extension Exchange {
 
     /// Reads a stored body part by part.
     func read(_ content: Range<UInt64>, of source: StoredBodyReader.Source) {
-        serving = StoredBodyReader(exchange: self, source: source, content: content)
-        serving?.proceed()
+        let reader = StoredBodyReader(exchange: self, source: source, content: content)
+        serving.read(with: reader)
+        reader.proceed()
     }
 
     /// Handles a part of a stored body. Returns true if the next may be read.
     func takeStored(_ part: UnsafeRawBufferPointer, owner: AnyObject) -> Bool {
-        if let translating { return gather(part, for: translating) }
+        if let translation = serving.translation { return gather(part, for: translation) }
         guard let client else { return false }
         client.send(part, owner: owner)
         return client.flush()
@@ -140,9 +141,9 @@ extension Exchange {
 
     /// The last part of the stored content has been handled.
     func storedBodyEnded() {
-        if let translating { return work(on: translating) }
-        handle(.decided(.respond))
-        if let client { endStored(client) }
+        if let translation = serving.translation { return work(on: translation) }
+        guard goesOn(after: .decided(.respond)), let client else { return }
+        endStored(client)
     }
 
     /// Everything of a response from the cache is queued.
@@ -154,7 +155,7 @@ extension Exchange {
     /// A chunk of a body that is streamed from disk has arrived.
     func chunkArrived(_ result: ChunkResult) {
         switch state.step {
-        case .loading, .serving: serving?.arrived(result)
+        case .loading, .serving: serving.reader?.arrived(result)
         default: break
         }
     }

@@ -7,23 +7,25 @@ import HTTPCore
 extension Exchange {
     /// Begins to store the response if the policy and the store allow it.
     func beginStore(_ bytes: Span<UInt8>) -> Bool {
-        notStoredReason = nil
+        storing.decide(nil)
         // A response that ends with a clear-text connection is complete according to RFC 9112 §8,
         // but cannot be distinguished from a truncated one: it is forwarded and not stored.
-        if response.framing.endsWithConnection || wasGatheredToTheEnd, origin?.tls == nil {
+        if response.framing.endsWithConnection || forwarding.wasGatheredToTheEnd,
+            origin?.tls == nil
+        {
             notStored(because: .incomplete)
             return false
         }
-        guard let origin, origin.cacheStores, let store = environment.shared.store, let key,
-            forwardReason != .method
+        guard let origin, origin.cacheStores, let store = environment.shared.store,
+            let key = caching.key, caching.forwardReason != .method
         else {
-            notStoredReason = reasonKeptOut
+            storing.decide(reasonKeptOut)
             return false
         }
         let now = environment.wallSeconds
         let decision = withRequestHead {
             StoreDecision.decide(
-                on: response, in: bytes, to: request, in: $0, requestTime: requestTime,
+                on: response, in: bytes, to: request, in: $0, requestTime: forwarding.requestTime,
                 responseTime: now, options: cacheOptions)
         }
         switch decision {
@@ -47,7 +49,7 @@ extension Exchange {
 
     /// Why the response to a request that was not looked up is not stored.
     private var reasonKeptOut: NotStoredReason {
-        switch forwardReason {
+        switch caching.forwardReason {
         case .bypassField: .bypassField
         case .requestContent: .requestContent
         case .keyTooLong: .keyTooLong
@@ -58,23 +60,22 @@ extension Exchange {
     /// The request is about to be sent, perhaps again.
     @inline(__always)
     func beginStoreFlight() {
-        if storeFlight != nil { endStoreFlight() }
-        guard request.method == .get, let key, let store else { return }
-        storeFlight = key.withView { store.beginFlight(of: $0) }
+        if storing.flight != nil { endStoreFlight() }
+        guard request.method == .get, let key = caching.key, let store else { return }
+        storing.begin(key.withView { store.beginFlight(of: $0) })
     }
 
     /// The response will not be stored, unless that has begun.
     func endStoreFlight() {
-        guard let flight = storeFlight else { return }
-        storeFlight = nil
+        guard let flight = storing.takeFlight() else { return }
         store?.endFlight(flight)
     }
 
     /// Adds content to the response being stored, or stops storing it.
     func store(_ bytes: UnsafeRawBufferPointer) {
-        guard let ticket, !ticket.append(bytes) else { return }
+        guard let ticket = storing.ticket, !ticket.append(bytes) else { return }
         ticket.abandon()
-        self.ticket = nil
+        storing.close()
         gaveUp(ticket.refusal ?? .lengthMismatch)
     }
 
@@ -86,12 +87,12 @@ extension Exchange {
     /// Whether to pause reading so that the disk can catch up. An origin is often faster; without
     /// this, a large response would be requested over and over and never be stored.
     func waitsForStore() -> Bool {
-        guard let ticket, ticket.isCongested else { return false }
-        guard storeWaitBegan == nil else { return true }
-        guard storeWaited < Self.storePatienceMilliseconds, let store = environment.shared.store,
+        guard let ticket = storing.ticket, ticket.isCongested else { return false }
+        guard storing.pausedAt == nil else { return true }
+        guard storing.paused < Self.storePatienceMilliseconds, let store = environment.shared.store,
             register()
         else { return false }
-        storeWaitBegan = environment.loop.now
+        storing.pause(at: environment.loop.now)
         let (token, mailbox) = (token, environment.mailbox)
         store.whenStoresDrain { mailbox.post(.storesDrained(token)) }
         environment.loop.setDeadline(self, after: Self.longestStoreWaitMilliseconds)
@@ -100,9 +101,9 @@ extension Exchange {
 
     /// The disk has caught up, or has stalled and is not waited for again.
     func storeWaitEnded(hasDrained: Bool) {
-        guard let began = storeWaitBegan else { return }
-        storeWaitBegan = nil
-        storeWaited += hasDrained ? environment.loop.now - began : Self.storePatienceMilliseconds
+        guard let began = storing.pausedAt else { return }
+        storing.resume(
+            after: hasDrained ? environment.loop.now - began : Self.storePatienceMilliseconds)
         guard upstream != nil else { return }
         environment.loop.setDeadline(self, after: nil)
         if client?.isFlushed ?? true { upstream?.resume() }
@@ -118,15 +119,15 @@ extension Exchange {
                     try store.beginStore(
                         key: view, vary: vary, head: bytes, metadata: metadata,
                         policy: fingerprint, expectedLength: response.framing.length,
-                        flight: storeFlight)
+                        flight: storing.flight)
                 }
             }
         }
         // The store has taken it, whatever the result.
-        storeFlight = nil
+        storing.flightIsTaken()
         switch begun {
         case .success(let ticket):
-            self.ticket = ticket
+            storing.open(ticket)
             return true
         case .failure(let refusal):
             notStored(because: NotStoredReason(refusal))
@@ -135,8 +136,7 @@ extension Exchange {
     }
 
     func finishStore() {
-        guard let ticket else { return }
-        self.ticket = nil
+        guard storing.ticket != nil, let ticket = storing.takeTicket() else { return }
         switch ticket.finish() {
         case .stored, .storedOnDisk:
             environment.metrics.add(.cacheStores)
@@ -149,27 +149,25 @@ extension Exchange {
     private func gaveUp(_ refusal: StoreRefusalReason) {
         notStored(because: NotStoredReason(refusal))
         environment.metrics.add(.cacheStoresAborted)
-        endFlight(unstoredBecause: notStoredReason)
+        endFlight(unstoredBecause: storing.refusal)
     }
 
     /// A response that was to be stored is not: it is treated like one that cannot be stored.
     func notStored(because reason: NotStoredReason) {
-        notStoredReason = reason
+        storing.decide(reason)
         releaseVariant()
-        if cacheResult == .miss { cacheResult = .uncacheable }
+        report.notStored()
     }
 
     /// Removes an outdated response, now that its replacement is complete. Until then it was kept,
     /// because a response that breaks off replaces nothing.
     func removeOutdated() {
-        guard let outdated else { return }
-        self.outdated = nil
+        guard caching.outdated != nil, let outdated = caching.takeOutdated() else { return }
         environment.shared.store?.remove(outdated)
     }
 
     func abandonStore() {
-        guard let ticket else { return }
-        self.ticket = nil
+        guard storing.ticket != nil, let ticket = storing.takeTicket() else { return }
         ticket.abandon()
         notStored(because: .incomplete)
         environment.metrics.add(.cacheStoresAborted)
@@ -178,16 +176,17 @@ extension Exchange {
     /// An unsafe request was sent and its outcome is unknown, because the server closed the
     /// connection or nobody waited. It may have changed something on the server.
     func invalidateUnanswered() {
-        guard let key, let store = environment.shared.store, request.method != .connect else {
-            return
-        }
+        guard let key = caching.key, let store = environment.shared.store,
+            request.method != .connect
+        else { return }
         for route in CacheRoute.all { key.along(route).withView { store.invalidate($0) } }
         environment.metrics.add(.cacheInvalidations)
     }
 
     /// Invalidates what is stored for the target of an unsafe request that succeeded.
     func invalidate(_ bytes: Span<UInt8>) {
-        guard !request.isSafe, let key, let store = environment.shared.store else { return }
+        guard !request.isSafe, let key = caching.key, let store = environment.shared.store
+        else { return }
         for outdated in Invalidation.keys(for: request, key: key, response: response, in: bytes) {
             for route in CacheRoute.all {
                 outdated.along(route).withView { store.invalidate($0) }
@@ -195,7 +194,7 @@ extension Exchange {
             environment.metrics.add(.cacheInvalidations)
         }
         // Once is enough; nothing else is stored under this key.
-        self.key = nil
+        caching.forgetKey()
     }
 }
 

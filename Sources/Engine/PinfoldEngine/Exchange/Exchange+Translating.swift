@@ -25,11 +25,11 @@ extension Exchange {
                 storedHead: fresh?.head ?? Array(stored.head), count: stored.bodyCount,
                 checks: checks, environment.shared.transformationWork)
         } catch {
-            handle(.decided(.load))
+            guard goesOn(after: .decided(.load)) else { return true }
             switch error {
             case .unreadable:
                 environment.shared.store?.remove(stored)
-                cacheResult = .none
+                report.used(cache: .none)
                 fail(.storedBodyUnreadable, .storedBodyUnreadable)
             case .refused(let failure): refuse(stored, failure)
             }
@@ -41,9 +41,8 @@ extension Exchange {
             accepted: withRequestHead { MessageFacts.acceptedCodings(of: request, in: $0) },
             held: held)
         if isKnown(translation) { return true }
-        guard isAdmitted() else { return true }
-        handle(.decided(.load))
-        translating = translation
+        guard isAdmitted(), goesOn(after: .decided(.load)) else { return true }
+        serving.translate(translation)
         read(stored, for: translation)
         return true
     }
@@ -99,7 +98,7 @@ extension Exchange {
 
     /// The content is complete.
     func work(on translation: StoredTranslation) {
-        serving = nil
+        serving.endReading()
         let job = ResponseJob(translation.held, accepted: translation.accepted)
         if let result = job.runAtOnce() { return translatedStored(result) }
         guard register() else { return fail(.descriptorsExhausted) }
@@ -110,13 +109,13 @@ extension Exchange {
 
     /// What came of it.
     func translatedStored(_ result: Result<ResponseContent, TransformationError>) {
-        guard case .loading = state.step, let translation = translating.take() else { return }
+        guard case .loading = state.step, let translation = serving.takeTranslation()
+        else { return }
         switch result {
         case .failure(let failure): refuse(translation.stored, failure)
         case .success(let content):
-            note(response: .init(content))
-            handle(.loaded)
-            respond(with: content, translation)
+            report.changed(response: .init(content))
+            if goesOn(after: .loaded) { respond(with: content, translation) }
         }
     }
 
@@ -124,7 +123,7 @@ extension Exchange {
     /// something else by then. No cache has answered this one.
     private func refuse(_ stored: CachedResponse, _ failure: TransformationError) {
         if failure.reason != .overloaded { environment.shared.store?.remove(stored) }
-        cacheResult = .none
+        report.used(cache: .none)
         fail(.transformation(failure))
     }
 
@@ -148,7 +147,7 @@ extension Exchange {
         _ translation: StoredTranslation, _ head: StoredTranslation.Head, _ form: HitForm,
         content: Buffer?
     ) {
-        guard case .nothing = handle(.decided(.respond)), let client else { return }
+        guard goesOn(after: .decided(.respond)), let client else { return }
         let hit = CacheHit(
             form: form, age: translation.hit.age, timeToLive: translation.hit.timeToLive,
             stale: translation.hit.stale)

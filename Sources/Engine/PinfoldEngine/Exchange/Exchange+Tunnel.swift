@@ -5,15 +5,16 @@ import PinfoldConfiguration
 // CONNECT, and switching protocols after 101: the exchange becomes a relay and ends with it.
 extension Exchange {
     /// CONNECT: relays bytes once the destination is connected, or ends the tunnel in the gateway.
-    func tunnel() {
+    func openTunnel() {
+        tunnel = Tunnelling()
         let policy = environment.policy
         let host = withRequestHead { $0.text(at: request.host) }.lowercasedASCII
         let authority = BoundAuthority(host: host, port: request.port)
-        hostLabel = policy.route(entryIndex: policy.entry(host: host, port: request.port))
+        report.routed(policy.route(entryIndex: policy.entry(host: host, port: request.port)))
         let mayIntercept = policy.interception != nil && environment.host != nil
         let handling = policy.tunnelHandling(to: authority, mayIntercept: mayIntercept) {
             guard isGivenUp(authority, under: policy) else { return false }
-            interceptionPass = .rejected
+            tunnel?.pass(because: .rejected)
             return true
         }
         switch handling {
@@ -27,8 +28,7 @@ extension Exchange {
     private func connect(_ authority: BoundAuthority, _ policy: PolicySnapshot) {
         let host = authority.host
         let target = policy.target(host: host, port: request.port, by: .tunnel)
-        guard isAdmitted() else { return }
-        handle(.decided(.open))
+        guard isAdmitted(), goesOn(after: .decided(.open)) else { return }
         let reachability = policy.reachability(host: host, port: request.port)
         let timeouts = policy.timeouts(entryIndex: target.entryIndex)
         let operation = ConnectOperation(
@@ -39,14 +39,14 @@ extension Exchange {
                 if case .success(let made) = result { made.transport.close() }
                 return
             }
-            opening = nil
+            _ = tunnel?.takeOpening()
             switch result {
             case .failure(let failure):
                 environment.note(reachability, failure.error, for: clientNetwork)
                 fail(failure.error, .other, failure.attempts)
             case .success(let made):
                 environment.note(reachability, nil, for: clientNetwork)
-                upstreamEndpoint = made.endpoint
+                report.connected(to: made.endpoint)
                 if policy.configuration.inspection(entry: target.entryIndex) != nil {
                     return inspect(authority, made, policy)
                 }
@@ -56,17 +56,19 @@ extension Exchange {
                 established(made.transport, timeouts, basis)
             }
         }
-        opening = operation
+        tunnel?.wait(for: operation)
         operation.start(timeoutMilliseconds: timeouts.connectMilliseconds)
     }
 
     private func established(
         _ transport: Transport, _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis
     ) {
-        guard let client else { return transport.close() }
-        status = 200
+        guard let client, goesOn(after: .relayed) else { return transport.close() }
+        report.answered(200)
         environment.metrics.add(.tunnelsOpened)
-        if let interceptionPass { environment.metrics.add(.tunnelPassed(for: interceptionPass)) }
+        if let pass = tunnel?.interceptionPass {
+            environment.metrics.add(.tunnelPassed(for: pass))
+        }
         relay(
             client.handOver(after: makeTunnelHead(on: client), isUpgrade: false), transport,
             earlyFromUpstream: nil,
@@ -87,7 +89,7 @@ extension Exchange {
         guard upstream.requestIsSent, switchesToOfferedProtocol(bytes) else {
             return fail(.response(.unexpectedSwitch))
         }
-        status = 101
+        report.answered(101)
         var head = makeResponseHead(on: client, bytes)
         head.fields.appendForwardedFields(
             response.fields, of: bytes, omitting: FieldIDSet(.contentLength))
@@ -96,13 +98,15 @@ extension Exchange {
             head.fields.append(field: .upgrade, bytes.extracting(field.value.indices))
         }
         head.fields.appendVia(received: response.version)
+        guard goesOn(after: .relayed) else { return }
         environment.metrics.add(.upgrades)
+        tunnel = Tunnelling()
         let server = upstream.handOver()
         relay(
             client.handOver(after: head, isUpgrade: true), server.transport,
             earlyFromUpstream: server.leftover,
             origin?.timeouts ?? environment.policy.timeouts,
-            origin?.basis(from: peer, at: upstreamEndpoint))
+            origin?.basis(from: peer, at: report.server))
     }
 
     /// Hands the server's connection to the owner of the client's stream, and ends. Connection and
@@ -117,8 +121,7 @@ extension Exchange {
         environment.metrics.add(.upgrades)
         let server = upstream.handOver()
         client.switchProtocols(after: head, to: server.transport, leftover: server.leftover)
-        handle(.relayed)
-        endSilently()
+        if goesOn(after: .relayed) { endSilently() }
     }
 
     /// A server must name the protocol that it switches to, and that must have been offered to it
@@ -145,7 +148,6 @@ extension Exchange {
         _ handover: DownstreamHandover?, _ transport: Transport, earlyFromUpstream: Buffer?,
         _ timeouts: TimeoutsConfiguration, _ basis: TunnelBasis?
     ) {
-        handle(.relayed)
         guard let handover else {
             transport.close()
             return endSilently()
@@ -167,16 +169,16 @@ extension Exchange {
         let relay = Relay(
             environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
         ) { [self] toUpstream, toClient, wasIdle in
-            if wasIdle { fault = .tunnelIdleTimeout }
+            if wasIdle { report.failed(.tunnelIdleTimeout) }
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
             environment.metrics.add(.tunnelBytesToUpstream, toUpstream)
             environment.metrics.add(.tunnelBytesToClient, toClient)
             environment.metrics.add(.clientBytesReceived, toUpstream - min(early, toUpstream))
-            relayedBytes = (toUpstream, toClient)
+            report.relayed(fromClient: toUpstream, toClient: toClient)
             endSilently()
         }
-        carrier = relay
+        tunnel?.hand(to: relay)
         relay.basis = basis
         relay.superseded = { [self] in note(.tunnelPolicyChanged) }
         // The configuration may have changed since the server was verified: check before relaying.
@@ -193,7 +195,7 @@ extension Exchange {
         } catch {
             handover.transport.close()
             transport.close()
-            carrier = nil
+            tunnel?.dropCarrier()
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
             return endSilently()
@@ -205,8 +207,7 @@ extension Exchange {
         let head = environment.loop.buffers.take(bytes: max(1, request.length))
         head.writable.copyMemory(from: requestHead)
         head.end = request.length
-        requestBuffer = head
-        requestHeadStart = 0
+        intake.takeHead(in: head)
     }
 }
 

@@ -9,10 +9,12 @@ extension Exchange {
     /// Interprets the origin's response to a request for which a response is stored. Returns false
     /// if it is an ordinary response to be forwarded.
     func answersForStored(_ bytes: Span<UInt8>) -> Bool {
-        guard let stored else { return false }
-        guard let validation else {
-            if revalidated != nil, ValidationOutcome.outdatesStored(status: response.status) {
-                outdated = stored
+        guard let stored = caching.stored else { return false }
+        guard let validation = caching.validation else {
+            if caching.revalidated != nil,
+                ValidationOutcome.outdatesStored(status: response.status)
+            {
+                caching.outdateStored()
             }
             // The stored response could not be used, but where it is allowed, a stale response is
             // better than an error.
@@ -29,22 +31,22 @@ extension Exchange {
                 request: request, in: $0,
                 now: environment.wallSeconds, options: cacheOptions)
         }
-        self.validation = nil
+        caching.endValidation()
         switch outcome {
         case .freshen(let form):
             freshen(stored, form, bytes)
             return true
         case .forwardNotModified: return false
         case .retryWithoutConditions:
-            outdated = stored
-            self.stored = nil
-            handle(.answered(.discarded(then: .forwardAgain)))
+            caching.outdateStored()
+            caching.dropStored()
+            discard(then: .forwardAgain)
             return true
         case .replace(let outdates):
             // The fields of a response to HEAD show whether the stored one is still valid.
             if request.method == .head, response.status == 200 { return false }
-            if outdates { outdated = stored }
-            self.stored = nil
+            if outdates { caching.outdateStored() }
+            caching.dropStored()
             return false
         case .serveStale(let hit):
             replaceByStale(stored, hit)
@@ -54,28 +56,42 @@ extension Exchange {
 
     /// The origin confirmed the stored response: updates it and serves it.
     private func freshen(_ stored: CachedResponse, _ form: HitForm, _ bytes: Span<UInt8>) {
-        cacheResult = .revalidated
+        report.used(cache: .revalidated)
         guard let (current, freshened, notStored) = update(stored, with: bytes) else {
             // The stored head cannot be read, so the response cannot be used.
             environment.shared.store?.remove(stored)
-            self.stored = nil
-            handle(.answered(.discarded(then: .forwardAgain)))
-            return
+            caching.dropStored()
+            return discard(then: .forwardAgain)
         }
-        notStoredReason = notStored
+        storing.decide(notStored)
         let forwarded = CacheStatus.forwarded(
             .init(
-                reason: forwardReason ?? .stale, status: 304, isStored: notStored == nil,
+                reason: caching.forwardReason ?? .stale, status: 304, isStored: notStored == nil,
                 notStored: notStored))
         if let notStored {
             endFlight(unstoredBecause: notStored)
         } else {
             noteStored(current.varyKey)
         }
-        confirmed = ConfirmedResponse(
-            stored: current, freshened: freshened,
-            hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: forwarded)
-        handle(.answered(.discarded(then: .serveConfirmed)))
+        caching.confirm(
+            ConfirmedResponse(
+                stored: current, freshened: freshened,
+                hit: freshened.hit(form, at: environment.wallSeconds), cacheStatus: forwarded))
+        discard(then: .serveConfirmed)
+    }
+
+    /// Reads the response to its end, and continues then.
+    private func discard(then continuation: State.Continuation) {
+        handle(.answered(.discarded(then: continuation)))
+    }
+
+    /// The response that confirms the stored one has ended: serves that.
+    func serveConfirmed() {
+        removeOutdated()
+        guard let confirmed = caching.takeConfirmed() else { return }
+        serve(
+            confirmed.stored, confirmed.hit, as: confirmed.freshened,
+            cacheStatus: confirmed.cacheStatus)
     }
 
     /// Updates a stored response with the new head, or drops it if the head requires that. The
@@ -89,8 +105,8 @@ extension Exchange {
                 merging: stored.metadata,
                 storedHead: stored.head.octets,
                 with: response,
-                in: bytes, request: request, in: $0, requestTime: requestTime,
-                responseTime: environment.wallSeconds, hasQuery: key?.hasQuery ?? false,
+                in: bytes, request: request, in: $0, requestTime: forwarding.requestTime,
+                responseTime: environment.wallSeconds, hasQuery: caching.key?.hasQuery ?? false,
                 options: cacheOptions)
         }
         guard let freshened else { return nil }
@@ -117,7 +133,7 @@ extension Exchange {
 
     /// Updates the stored response to GET from a response to HEAD (RFC 9111 §4.3.5).
     func updateStored(byHead bytes: Span<UInt8>) {
-        guard let stored, request.method == .head else { return }
+        guard let stored = caching.stored, request.method == .head else { return }
         switch HeadUpdate.of(
             response, in: bytes, stored: stored.metadata,
             storedHead: stored.head.octets)
@@ -126,14 +142,14 @@ extension Exchange {
         case .invalidate: environment.shared.store?.remove(stored)
         case .freshen: _ = update(stored, with: bytes)
         }
-        self.stored = nil
+        caching.dropStored()
     }
 
     // MARK: Stale answers
 
     /// The stored response that may be served because the origin failed, if that is allowed.
     func staleAnswer(insteadOf fault: ExchangeError) -> (CachedResponse, CacheHit)? {
-        guard let stored, let failure = fault.failure(ofResponse: response.status),
+        guard let stored = caching.stored, let failure = fault.failure(ofResponse: response.status),
             let hit = staleHit(stored, insteadOf: failure)
         else { return nil }
         return (stored, hit)
@@ -154,14 +170,14 @@ extension Exchange {
 
     /// The response that has begun is an error, and the stored one is served instead.
     private func replaceByStale(_ stored: CachedResponse, _ hit: CacheHit) {
-        guard case .nothing = handle(.answered(.replaced)) else { return }
+        guard goesOn(after: .answered(.replaced)) else { return }
         serveStale(stored, hit)
     }
 
     func serveStale(_ stored: CachedResponse, _ hit: CacheHit) {
-        validation = nil
+        if caching.validation != nil { caching.endValidation() }
         endFlight(.stored)
-        cacheResult = .hitStale
+        report.used(cache: .hitStale)
         serve(stored, hit)
     }
 }

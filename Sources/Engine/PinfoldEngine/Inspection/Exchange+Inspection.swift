@@ -10,12 +10,13 @@ extension Exchange {
     func inspect(
         _ authority: BoundAuthority, _ server: EstablishedConnection, _ policy: PolicySnapshot
     ) {
-        guard let client, let ingress, let peer else { return server.transport.close() }
+        guard let client, let ingress, let peer, goesOn(after: .relayed) else {
+            return server.transport.close()
+        }
         let account = client.account
-        status = 200
+        report.answered(200)
         environment.metrics.add(.tunnelsOpened)
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
-        handle(.relayed)
         self.client = nil
         guard let handover else {
             server.transport.close()
@@ -33,33 +34,33 @@ extension Exchange {
                     authority, by: .tunnel, from: peer, at: server.endpoint,
                     proof: running.inspection == .probed ? .probed : .verified,
                     under: running.policy, since: policy.trustGeneration)
-                upstreamVersion = running.version
-                inspection = running.inspection
+                report.spoke(running.version)
+                self.tunnel?.inspected(running.inspection)
             }
             running = nil
             switch outcome {
             case .relayed(let handover, let transport):
-                if let interceptionPass {
-                    environment.metrics.add(.tunnelPassed(for: interceptionPass))
+                if let pass = self.tunnel?.interceptionPass {
+                    environment.metrics.add(.tunnelPassed(for: pass))
                 }
                 join(handover, transport, environment.policy.timeouts(for: authority), basis)
             case .intercepted(let handover, let interception, let name, let server):
-                upstreamEndpoint = server.endpoint
-                upstreamVersion = server.tlsVersion
+                report.connected(to: server.endpoint)
+                report.spoke(server.tlsVersion)
                 give(
                     handover,
                     to: InterceptedTunnel(
                         authority: authority, name: name, ingress: ingress, peer: peer,
-                        account: account, hostLabel: hostLabel, interception: interception,
+                        account: account, hostLabel: report.hostLabel, interception: interception,
                         server: .verified(server.certificate)))
             case .ended(let fault):
-                if fault == nil { inspection = nil }
+                if fault == nil { self.tunnel?.inspected(nil) }
                 if let fault { note(fault) }
                 endSilently()
             }
         }
         running = tunnel
-        carrier = tunnel
+        self.tunnel?.hand(to: tunnel)
         tunnel.start()
     }
 }

@@ -16,8 +16,7 @@ extension Exchange {
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
         else { return reply(with: .request(.malformedAuthority), closing: true) }
-        guard isAdmitted() else { return }
-        handle(.decided(.open))
+        guard isAdmitted(), goesOn(after: .decided(.open)) else { return }
         if mayPass {
             answerUndecided(authority, name)
         } else {
@@ -28,12 +27,12 @@ extension Exchange {
     private func verify(
         _ origin: Origin, _ authority: BoundAuthority, _ name: ReferenceIdentifier
     ) {
-        self.origin = origin
+        forwarding.go(to: origin)
         let verification = OriginVerification(
             environment: environment, origin: origin, client: clientNetwork
         ) { [weak self] result in
             guard let self, case .opening = state.step else { return }
-            opening = nil
+            _ = tunnel?.takeOpening()
             if token != .none { environment.loop.setDeadline(self, after: nil) }
             switch result {
             case .failure(let failure):
@@ -44,15 +43,15 @@ extension Exchange {
                 guard let interception = environment.policy.interception(for: authority) else {
                     return fail(.superseded)
                 }
-                upstreamEndpoint = server.endpoint
-                if environment.reportsExchanges { upstreamVersion = server.tlsVersion }
+                report.connected(to: server.endpoint)
+                if environment.reportsExchanges { report.spoke(server.tlsVersion) }
                 take(authority, name, interception, server.certificate)
             }
         }
-        opening = verification
+        tunnel?.wait(for: verification)
         verification.start()
         // Still waiting: like an exchange's, the wait has its own limit.
-        if case .opening = state.step, opening === verification, register() {
+        if case .opening = state.step, tunnel?.opening === verification, register() {
             environment.loop.setDeadline(self, after: origin.timeouts.connectionWaitMilliseconds)
         }
     }
@@ -65,7 +64,7 @@ extension Exchange {
                 host: authority.host.utf8.span, port: authority.port, scheme: .https,
                 policy: policy)
         else { return fail(.superseded) }
-        hostLabel = origin.route
+        report.routed(origin.route)
         if let refusal = origin.refusal { return fail(refusal) }
         verify(origin, authority, name)
     }
@@ -75,14 +74,13 @@ extension Exchange {
         _ authority: BoundAuthority, _ name: ReferenceIdentifier,
         _ interception: InterceptionPolicy, _ server: ServerCertificate?
     ) {
-        guard let client, let ingress, let peer else { return }
-        status = 200
+        guard let client, let ingress, let peer, goesOn(after: .relayed) else { return }
+        report.answered(200)
         let tunnel = InterceptedTunnel(
             authority: authority, name: name, ingress: ingress, peer: peer,
-            account: client.account, hostLabel: hostLabel, interception: interception,
+            account: client.account, hostLabel: report.hostLabel, interception: interception,
             server: .verified(server))
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
-        handle(.relayed)
         self.client = nil
         give(handover, to: tunnel)
     }
@@ -90,7 +88,7 @@ extension Exchange {
     /// Ends as a CONNECT whose tunnel the host has taken over.
     func give(_ handover: DownstreamHandover?, to tunnel: InterceptedTunnel) {
         let host = environment.host
-        isIntercepted = true
+        self.tunnel?.intercept()
         environment.metrics.add(.tunnelsIntercepted)
         endSilently()
         if let handover { host?.takeOver(tunnel, handover) }

@@ -14,18 +14,17 @@ extension Exchange {
     /// Answers before it is known whether the client speaks TLS: a server that does not speak TLS
     /// must not be sent a handshake.
     func answerUndecided(_ authority: BoundAuthority, _ name: ReferenceIdentifier) {
-        guard let client, let ingress, let peer else { return }
+        guard let client, let ingress, let peer, goesOn(after: .relayed) else { return }
         let account = client.account
-        status = 200
+        report.answered(200)
         let handover = client.handOver(after: makeTunnelHead(on: client), isUpgrade: false)
-        handle(.relayed)
         self.client = nil
         guard let handover else { return endSilently() }
         keepOnlyTheHead()
         let tunnel = { [self] (interception: InterceptionPolicy, server: TunnelServer) in
             InterceptedTunnel(
                 authority: authority, name: name, ingress: ingress, peer: peer, account: account,
-                hostLabel: hostLabel, interception: interception, server: server)
+                hostLabel: report.hostLabel, interception: interception, server: server)
         }
         let generation = environment.policy.trustGeneration
         let undecided = UndecidedTunnel(
@@ -33,15 +32,15 @@ extension Exchange {
         ) { [self] outcome in
             switch outcome {
             case .intercepted(let handover, let interception, let server):
-                upstreamEndpoint = server.endpoint
-                if environment.reportsExchanges { upstreamVersion = server.tlsVersion }
+                report.connected(to: server.endpoint)
+                if environment.reportsExchanges { report.spoke(server.tlsVersion) }
                 give(handover, to: tunnel(interception, .verified(server.certificate)))
             case .refused(let handover, let interception, let failure):
                 note(failure.error, failure.attempts)
                 give(handover, to: tunnel(interception, .refused))
             case .passed(let handover, let transport, let endpoint, let timeouts, let pass):
-                interceptionPass = pass
-                upstreamEndpoint = endpoint
+                self.tunnel?.pass(because: pass)
+                report.connected(to: endpoint)
                 environment.metrics.add(.tunnelsOpened)
                 environment.metrics.add(.tunnelPassed(for: pass))
                 join(
@@ -54,14 +53,14 @@ extension Exchange {
                 endSilently()
             }
         }
-        carrier = undecided
+        self.tunnel?.hand(to: undecided)
         undecided.start()
     }
 
     /// Records a failure after the answer, for the logs and the metrics.
     func note(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
-        self.fault = fault
-        failedAttempts = attempts
+        report.failed(fault)
+        report.tried(attempts)
         environment.log(fault, of: self)
     }
 }

@@ -10,20 +10,18 @@ extension Exchange {
     /// Counts the exchange for its client, once. Returns false if the limit is reached; the
     /// exchange has then been answered.
     func isAdmitted() -> Bool {
-        guard countedFor == nil, let account = client?.account else { return true }
+        guard forwarding.account == nil, let account = client?.account else { return true }
         let limit = environment.policy.configuration.limits.perClient.exchanges
         guard account.beginExchange(limit: limit) else {
             reply(with: .clientExchangeLimit, closing: false)
             return false
         }
-        countedFor = account
+        forwarding.count(for: account)
         return true
     }
 
     /// The exchange is over.
     func leaveAccount() {
-        guard let countedFor else { return }
-        self.countedFor = nil
-        countedFor.endExchange()
+        forwarding.takeAccount()?.endExchange()
     }
 }

@@ -38,13 +38,13 @@ extension EntityTagMapping {
 extension Exchange {
     /// The tag of the stored response that the request is about; `nil` if there is none.
     var storedTag: [UInt8]? {
-        guard let stored, !stored.metadata.entityTag.isEmpty else { return nil }
+        guard let stored = caching.stored, !stored.metadata.entityTag.isEmpty else { return nil }
         return stored.head.octets.extracting(stored.metadata.entityTag.indices)
             .withUnsafeBytes { Array($0) }
     }
 
     /// The tag of the stored response being validated; `nil` if there is none.
-    var validatedTag: [UInt8]? { validation == nil ? nil : storedTag }
+    var validatedTag: [UInt8]? { caching.validation == nil ? nil : storedTag }
 
     /// The same, if the route's rules did not change the response: the server knows it by this tag.
     var unchangedTag: [UInt8]? {

@@ -186,8 +186,9 @@ extension ResponseFilter {
     /// Passes on the whole response.
     private func deliver(_ content: ResponseContent, _ held: HeldResponse) {
         guard let exchange else { return end() }
-        exchange.note(response: .init(content))
-        exchange.wasGatheredToTheEnd = held.response.framing.endsWithConnection
+        exchange.report.changed(response: .init(content))
+        exchange.forwarding.wasGathered(
+            toTheEnd: held.response.framing.endsWithConnection)
         step = .passing
         let changed = content.change.map { change in
             held.head.withUnsafeBytes {

@@ -76,7 +76,8 @@ final class ResponseFilter: EventHandler, UpstreamStream {
         guard let lines = head.finished() else { return false }
         originTag = rules.storesOrigin ? exchange?.validatedTag : exchange?.unchangedTag
         let changed = rules.ask.upstreamLines(
-            lines.readable.octets, keeping: originTag, keepsDate: exchange?.validation != nil)
+            lines.readable.octets, keeping: originTag,
+            keepsDate: exchange?.caching.validation != nil)
         if let tags = rules.ask.entityTags {
             conditions = tags.conditions(in: lines.readable.octets)
         }

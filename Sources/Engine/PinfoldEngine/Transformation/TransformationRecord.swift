@@ -59,11 +59,11 @@ package struct ClientHead: Sendable {
 
 extension Exchange {
     /// The request's head as the client sent it; `nil` if it was not replaced.
-    package var clientHead: ClientHead? { rewritten?.clientHead }
+    package var clientHead: ClientHead? { upload.rewritten?.clientHead }
 
     /// Counts what was done, by the route.
     func countTransformations(route: RouteIndex) {
-        guard let transformed else { return }
+        guard let transformed = report.transformed else { return }
         let changes = [
             (MetricDirection.request, transformed.request),
             (.response, transformed.response),
@@ -75,17 +75,4 @@ extension Exchange {
                 microseconds: change.microseconds)
         }
     }
-
-    private var record: TransformationRecord {
-        if let transformed { return transformed }
-        let made = TransformationRecord()
-        transformed = made
-        return made
-    }
-
-    /// Records what was done with the response's content.
-    func note(response change: TransformationRecord.Change) { record.response = change }
-
-    /// Records what was done with the request's content.
-    func note(request change: TransformationRecord.Change) { record.request = change }
 }

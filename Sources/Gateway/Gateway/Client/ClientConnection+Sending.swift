@@ -213,7 +213,7 @@ extension ClientConnection: DownstreamStream {
     }
 
     private var bodyMilliseconds: Int64 {
-        (exchange?.origin?.timeouts ?? timeouts).bodyMilliseconds
+        (exchange?.forwarding.origin?.timeouts ?? timeouts).bodyMilliseconds
     }
 
     /// The time until the next check of whether the client accepts, or sends, anything; `nil` if it

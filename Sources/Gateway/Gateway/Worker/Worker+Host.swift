@@ -10,35 +10,37 @@ extension Worker: EnvironmentHost {
 
     /// Passes an exchange's line to the access log.
     private func write(_ exchange: Exchange, _ reported: ExchangeRecord, to log: AccessLog) {
-        guard let peer = exchange.peer, index < log.producers.count else { return }
+        guard let peer = exchange.intake.peer, index < log.producers.count else { return }
         var record = AccessLogRecord(client: peer)
         let milliseconds = Int64(clamping: reported.durationMicroseconds / 1000)
         record.timeMilliseconds = environment.wallMilliseconds - milliseconds
-        record.exchange = exchange.id
-        let ingress = exchange.ingress
+        record.exchange = exchange.report.id
+        let ingress = exchange.intake.ingress
         record.listener = ingress?.label ?? .other
-        record.host = exchange.hostLabel
-        record.status = exchange.status
+        record.host = exchange.report.hostLabel
+        record.status = exchange.report.status
         record.version = exchange.request.length > 0 ? exchange.request.version : nil
-        record.cache = exchange.cacheResult
+        record.cache = exchange.report.cacheResult
         record.forwarded = exchange.reasonForwarded
         record.notStored = exchange.notStoredReason
-        record.reason = exchange.fault.map { UInt16(clamping: $0.reason.index) }
+        record.reason = exchange.report.fault.map { UInt16(clamping: $0.reason.index) }
         // As in every web server's log: content, without heads and framing.
         record.requestBytes = reported.requestBytes
         record.responseBytes = reported.responseBytes
         record.durationMicroseconds = reported.durationMicroseconds
-        record.upstreamTLS = exchange.upstreamVersion
+        record.upstreamTLS = exchange.report.serverTLS
         let session = ingress?.session
         record.clientTLS = session?.version
-        if case .bound = exchange.ingress?.role { record.isIntercepted = true }
-        if exchange.isIntercepted { record.isIntercepted = true }
-        record.interceptionPass = exchange.interceptionPass
-        record.inspection = exchange.inspection
-        if let endpoint = exchange.failedAttempts?.last ?? exchange.upstreamEndpoint {
+        if case .bound = exchange.intake.ingress?.role { record.isIntercepted = true }
+        if let tunnel = exchange.tunnel {
+            if tunnel.isIntercepted { record.isIntercepted = true }
+            record.interceptionPass = tunnel.interceptionPass
+            record.inspection = tunnel.inspection
+        }
+        if let endpoint = exchange.report.failedAttempts?.last ?? exchange.report.server {
             record.setUpstream(endpoint)
         }
-        let steps = exchange.transformed?.text ?? []
+        let steps = exchange.report.transformed?.text ?? []
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
             log.producers[index].log(

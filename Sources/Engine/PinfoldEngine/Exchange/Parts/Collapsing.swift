@@ -1,0 +1,60 @@
+import CachePolicy
+
+extension Exchange {
+    /// Its part in collapsing identical requests.
+    struct Collapsing {
+        /// How an exchange takes part.
+        enum Role {
+            case none
+            /// Others wait for its response.
+            case leads(hash: UInt64)
+            /// It waits for the response to another exchange.
+            case follows(FollowerWait)
+            /// The response it waited for has come.
+            case answered
+            /// It has stopped waiting. `storing`: the variant of its response, while that is being
+            /// stored.
+            case gaveUp(FollowerQueue, storing: VaryKey?)
+        }
+
+        private(set) var role = Role.none
+        /// The exchanges that wait for this one's response while it leads; `nil` if there are none.
+        private(set) var followers: FollowerQueue?
+        /// How much longer it waits for other exchanges' responses without progress, in
+        /// milliseconds; `nil` if it has not waited.
+        private(set) var patience: Int64?
+
+        @inline(__always)
+        var takesPart: Bool { if case .none = role { false } else { true } }
+
+        mutating func lead(_ hash: UInt64) { role = .leads(hash: hash) }
+
+        /// Another exchange begins to wait for this one.
+        mutating func follow(in queue: FollowerQueue) { followers = queue }
+
+        /// It leads no longer. Returns those that wait for it.
+        mutating func stopLeading() -> FollowerQueue? {
+            role = .none
+            return followers.take()
+        }
+
+        mutating func follow(_ wait: FollowerWait) { role = .follows(wait) }
+
+        /// The wait is over.
+        /// - Parameters:
+        ///   - patience: what is left of its patience; `nil` if that has not been touched.
+        ///   - isAnswered: whether there is a response.
+        mutating func endWait(patience: Int64?, isAnswered: Bool) {
+            if let patience { self.patience = patience }
+            role = isAnswered ? .answered : .none
+        }
+
+        /// It proceeds alone.
+        /// - Parameter variant: the variant of its response, while that is being stored.
+        mutating func giveUp(_ queue: FollowerQueue, storing variant: VaryKey? = nil) {
+            role = .gaveUp(queue, storing: variant)
+        }
+
+        mutating func leave() { role = .none }
+    }
+}

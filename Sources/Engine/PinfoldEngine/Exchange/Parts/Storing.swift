@@ -1,0 +1,51 @@
+import CachePolicy
+import CacheStore
+
+extension Exchange {
+    /// The response on its way into the store.
+    struct Storing {
+        /// Begun when the request is sent, if its response may be stored. An invalidation after
+        /// that prevents the response from being stored.
+        private(set) var flight: StoreFlight?
+        /// The response being stored, once that has begun.
+        private(set) var ticket: StoreTicket?
+        /// Why the response is not stored; `nil` if it is, or if there is none.
+        private(set) var refusal: NotStoredReason?
+        /// When reading was paused so that the disk can catch up, in the loop's milliseconds, or
+        /// `nil` if it is not paused.
+        private(set) var pausedAt: Int64?
+        /// How long it has been paused in all, in milliseconds.
+        private(set) var paused: Int64 = 0
+
+        mutating func begin(_ flight: StoreFlight?) { self.flight = flight }
+
+        /// The store has taken the flight.
+        mutating func flightIsTaken() { flight = nil }
+
+        mutating func takeFlight() -> StoreFlight? { flight.take() }
+
+        mutating func open(_ ticket: StoreTicket) { self.ticket = ticket }
+
+        /// The store has ended the ticket.
+        mutating func close() { ticket = nil }
+
+        mutating func takeTicket() -> StoreTicket? { ticket.take() }
+
+        /// Whether the response is stored, and if not, why.
+        mutating func decide(_ refusal: NotStoredReason?) { self.refusal = refusal }
+
+        mutating func pause(at time: Int64) { pausedAt = time }
+
+        /// Reading may continue.
+        /// - Parameter milliseconds: what counts as the time for which it was paused.
+        mutating func resume(after milliseconds: Int64) {
+            pausedAt = nil
+            paused += milliseconds
+        }
+    }
+}
+
+extension Exchange {
+    /// Why the response is not stored; `nil` if it is, or if there is none.
+    package var notStoredReason: NotStoredReason? { storing.refusal }
+}

@@ -39,7 +39,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Platform/Clocks": ["CLinux"],
     "Platform/Locking": ["CLinux"],
     "Platform/Threads": ["CLinux", "Locking"],
-    "Platform/DurableFiles": ["CLinux"],
+    "Platform/Files": ["CLinux"],
     "Platform/EventLoop": ["CLinux", "HTTPCore", "Clocks", "Locking"],
     "Platform/ImageCodecs": ["CImages"],
     "Platform/PinfoldTLS": [
@@ -49,7 +49,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
         "COpenSSL", "HTTPCore", "Trust", "Clocks", "Locking", "Threads",
     ],
     "Platform/CacheStore": [
-        "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads",
+        "CLinux", "CSQLite", "HTTPCore", "CachePolicy", "Clocks", "Locking", "Threads", "Files",
     ],
     "Platform/PinfoldResolver": ["CAres", "CLinux", "HTTPCore", "Clocks", "Locking", "Threads"],
     // Engine: what carries an exchange out, for the gateway and the library.
@@ -63,37 +63,40 @@ let imports: KeyValuePairs<String, Set<String>> = [
     "Client/PinfoldClient": [
         "CInternationalNames", "CLinux", "HTTPCore", "ContentCoding", "Trust",
         "PinfoldConfiguration", "Documents", "Activity", "Clocks", "Locking", "Threads",
-        "DurableFiles", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "Files", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
         "PinfoldMetrics", "PinfoldEngine", "HTTPTypes",
     ],
     "Client/PinfoldClient/EventStreams": ["COpenSSL", "CZlib", "HTTPCore"],
     "Client/PinfoldClient/HTTPAuthentication": ["COpenSSL", "HTTPCore"],
     "Client/PinfoldClient/Retries": ["HTTPCore"],
-    "Client/PinfoldClient/Serialization": ["CLinux", "HTTPCore", "Documents", "HTTPTypes"],
+    "Client/PinfoldClient/Serialization": [
+        "CLinux", "HTTPCore", "Documents", "Files", "HTTPTypes",
+    ],
     // Coders for types of the caller's own: the one thing that is taken from Foundation.
     "Client/PinfoldClient/Serialization/Codable": [
         "Documents", "Locking", "FoundationEssentials", "HTTPTypes",
     ],
     "Client/PinfoldImages": [
-        "CLinux", "Locking", "EventLoop", "ImageCodecs", "PinfoldClient", "HTTPTypes",
+        "CLinux", "HTTPCore", "Locking", "EventLoop", "ImageCodecs", "PinfoldClient", "HTTPTypes",
     ],
     // Gateway: listeners, the administration, the process.
     "Gateway/Imaging": [
         "CLinux", "PinfoldConfiguration", "Transformation", "Clocks", "Locking", "Threads",
-        "ImageCodecs",
+        "Files", "ImageCodecs",
     ],
     "Gateway/PinReporting": [
         "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Clocks", "Locking", "Threads",
-        "DurableFiles", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
+        "Files", "EventLoop", "PinfoldTLS", "PinfoldResolver", "PinfoldEngine",
     ],
     "Gateway/Gateway": [
         "CLinux", "HTTPCore", "ContentCoding", "CachePolicy", "Trust", "PinfoldConfiguration",
-        "Activity", "Clocks", "Locking", "Threads", "EventLoop", "PinfoldTLS", "CacheStore",
-        "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Logging",
+        "Documents", "Activity", "Clocks", "Locking", "Threads", "Files", "EventLoop",
+        "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics", "PinfoldEngine",
+        "PinReporting", "Logging",
     ],
     "Gateway/Gateway/ConfigurationFile": [
         "CLinux", "CYAML", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "JSONSchema",
-        "Clocks", "PinfoldTLS",
+        "Clocks", "Files", "PinfoldTLS",
     ],
     "Gateway/Gateway/Process": [
         "CLinux", "HTTPCore", "CachePolicy", "Trust", "PinfoldConfiguration", "JSONSchema",
@@ -103,7 +106,7 @@ let imports: KeyValuePairs<String, Set<String>> = [
     // CommandLine: the program.
     "CommandLine/pinfold": [
         "CLinux", "HTTPCore", "Trust", "PinfoldConfiguration", "Documents", "Transformation",
-        "JSONSchema", "Clocks", "Locking", "DurableFiles", "PinfoldTLS", "PinfoldEngine",
+        "JSONSchema", "Clocks", "Locking", "Files", "PinfoldTLS", "PinfoldEngine",
         "PinfoldClient", "Imaging", "PinReporting", "Gateway", "ArgumentParser", "HTTPTypes",
     ],
 ]
@@ -149,7 +152,7 @@ let testImports: KeyValuePairs<String, Set<String>> = [
     "Platform/ClocksTests": ["CLinux", "Clocks"],
     "Platform/LockingTests": ["CLinux", "Clocks", "Locking", "Threads"],
     "Platform/ThreadsTests": ["CLinux", "Locking", "Threads"],
-    "Platform/DurableFilesTests": ["CLinux", "TestSupport", "DurableFiles"],
+    "Platform/FilesTests": ["CLinux", "TestSupport", "Files"],
     "Platform/EventLoopTests": [
         "CLinux", "HTTPCore", "TestSupport", "Clocks", "Locking", "Threads", "EventLoop",
     ],
@@ -201,13 +204,11 @@ let testImports: KeyValuePairs<String, Set<String>> = [
         "HTTPCore", "TestSupport", "Trust", "PinfoldConfiguration", "Clocks", "PinfoldTLS",
         "Gateway",
     ],
-    "Gateway/AdminTests": [
-        "HTTPCore", "ContentCoding", "Activity", "Locking", "PinfoldMetrics", "Gateway",
-    ],
+    "Gateway/AdminTests": ["HTTPCore", "ContentCoding", "Locking", "PinfoldMetrics", "Gateway"],
     "Gateway/GatewayTests": [
         "CLinux", "HTTPCore", "TestSupport", "EngineTestSupport", "Trust", "PinfoldConfiguration",
-        "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver", "PinfoldMetrics",
-        "PinfoldEngine", "Gateway", "Logging",
+        "Activity", "Locking", "EventLoop", "PinfoldTLS", "CacheStore", "PinfoldResolver",
+        "PinfoldMetrics", "PinfoldEngine", "PinReporting", "Gateway", "Logging",
     ],
     "CommandLine/PinToolsTests": [
         "TestSupport", "Trust", "PinfoldConfiguration", "Gateway", "pinfold",

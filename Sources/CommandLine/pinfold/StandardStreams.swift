@@ -1,4 +1,5 @@
 import CLinux
+import Files
 
 /// Standard output could not be written, so the output is incomplete.
 struct OutputError: Error, CustomStringConvertible {
@@ -78,19 +79,19 @@ private func write(
     while !rest.isEmpty {
         if waits {
             var state = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-            let count = poll(&state, 1, patienceMilliseconds ?? -1)
-            if count < 0, __errno_location().pointee == EINTR { continue }
+            let count = uninterrupted { poll(&state, 1, patienceMilliseconds ?? -1) }
             guard count > 0 else { return ETIMEDOUT }
         }
-        let written = rest.withUnsafeBytes {
-            CLinux.write(descriptor, $0.baseAddress, min($0.count, pipeBytes))
+        let written = rest.withUnsafeBytes { rest in
+            uninterrupted {
+                CLinux.write(descriptor, rest.baseAddress, min(rest.count, pipeBytes))
+            }
         }
         guard written <= 0 else {
             rest = rest.dropFirst(written)
             continue
         }
-        switch written == 0 ? EIO : __errno_location().pointee {
-        case EINTR: continue
+        switch written == 0 ? EIO : Int32(-written) {
         // Another process with the same pipe has made it non-blocking.
         case EAGAIN: waits = true
         // The reader has closed the pipe; there is nothing left to do.
@@ -113,15 +114,11 @@ func readStandardInput() -> [UInt8] {
 /// Reads available bytes from standard input; the result is empty at its end.
 func readInput() throws(InputError) -> [UInt8] {
     let step = 256 << 10
-    while true {
-        var failure: Int32 = 0
-        let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
-            let result = read(STDIN_FILENO, buffer.baseAddress, step)
-            if result < 0 { failure = __errno_location().pointee }
-            count = max(0, result)
-        }
-        if failure == EINTR { continue }
-        guard failure == 0 else { throw InputError(code: failure) }
-        return chunk
+    var result = 0
+    let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
+        result = uninterrupted { read(STDIN_FILENO, buffer.baseAddress, step) }
+        count = max(0, result)
     }
+    guard result >= 0 else { throw InputError(code: Int32(-result)) }
+    return chunk
 }

@@ -58,15 +58,16 @@ struct SchemaReferences {
         else {
             return nil
         }
-        let uri = SchemaURI(text).resolved(against: SchemaURI(location.base))
-        return uri.fragment == "" ? uri.withoutFragment : uri.text
+        guard var uri = location.resolve(text) else { return nil }
+        if uri.fragment == "" { uri.fragment = nil }
+        return uri.description
     }
 
     /// The location, with the base URI that its own identifier sets.
     func entering(_ location: SchemaLocation) -> SchemaLocation {
         guard let uri = identified(location) else { return location }
         var inner = location
-        inner.base = SchemaURI(uri).withoutFragment
+        inner.base = String(uri.prefix { $0 != "#" })
         return inner
     }
 
@@ -76,11 +77,13 @@ struct SchemaReferences {
     func find(_ reference: String, from location: SchemaLocation) throws(JSONSchemaError)
         -> SchemaLocation
     {
-        let uri = SchemaURI(reference).resolved(against: SchemaURI(location.base))
-        let fragment = (uri.fragment ?? "").removingPercentEscapes
+        var uri = location.resolve(reference)
+        let text = uri?.description ?? ""
+        let fragment = (uri?.fragment ?? "").removingPercentEscapes
+        uri?.fragment = nil
         if !fragment.isEmpty, !fragment.hasPrefix("/") {
-            if let found = locations[uri.text] { return found }
-        } else if let start = locations[uri.withoutFragment] {
+            if let found = locations[text] { return found }
+        } else if let start = uri.flatMap({ locations[$0.description] }) {
             if let found = descend(from: start, fragment) { return found }
         } else {
             throw JSONSchemaError(
@@ -114,6 +117,14 @@ struct SchemaReferences {
 }
 
 extension SchemaLocation {
+    /// Resolves a reference; `nil` if it is not one.
+    func resolve(_ reference: String) -> URIReference? {
+        guard let reference = URIReference(reference), let base = URIReference(base) else {
+            return nil
+        }
+        return reference.resolved(against: base)
+    }
+
     func descending(to value: DocumentValue, step: String) -> SchemaLocation {
         var escaped = ""
         for scalar in step.unicodeScalars {

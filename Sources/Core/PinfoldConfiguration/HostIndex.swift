@@ -69,7 +69,7 @@ package struct HostIndex: Sendable, Equatable {
         }
         var count = host.count
         if count > 0, host[count - 1] == UInt8(ascii: ".") { count -= 1 }
-        var hash = NameTable.seed
+        var hash = FNV1a.start
         var firstLabelEnd = count
         var hashAfterFirstLabel = hash
         var index = count
@@ -119,19 +119,17 @@ private struct NameTable: Sendable, Equatable {
     /// Indices into `slots`, -1 if free; the count is a power of two, at most half full.
     private var table: [Int32] = []
 
-    /// FNV-1a over the bytes in lower case, last byte first.
-    static let seed: UInt64 = 0xcbf2_9ce4_8422_2325
-
+    /// The hash of one byte more; names are hashed in lower case, last byte first.
     @inline(__always)
     static func mixed(_ hash: UInt64, _ byte: UInt8) -> UInt64 {
-        (hash ^ UInt64(ASCII.lowercased(byte))) &* 0x100_0000_01b3
+        FNV1a.adding(ASCII.lowercased(byte), to: hash)
     }
 
     /// Creates a table of lower-case names.
     init(_ names: [[UInt8]: [HostIndex.Candidate]]) {
         guard !names.isEmpty else { return }
         for (name, group) in names.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) {
-            let hash = name.reversed().reduce(Self.seed) { Self.mixed($0, $1) }
+            let hash = name.reversed().reduce(FNV1a.start) { Self.mixed($0, $1) }
             let nameStart = Int32(nameBytes.count)
             let candidateStart = Int32(candidates.count)
             nameBytes += name

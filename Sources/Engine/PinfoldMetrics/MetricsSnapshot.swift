@@ -14,17 +14,12 @@ public struct MetricsSnapshot: Sendable {
     public var notStored: [String]
     /// Metrics of the whole gateway.
     public var service: ServiceMetrics
-    /// Metrics of the process; `nil` if they cannot be read.
-    public var process: ProcessMetrics?
-    /// The build.
-    public var build: BuildInfo
 
     /// A snapshot of these parts.
     public init(
         workers: [WorkerMetrics], listeners: LabelTable = LabelTable(),
         hosts: LabelTable = LabelTable(), pinsets: LabelTable = LabelTable(),
-        reasons: [String] = [], notStored: [String] = [], service: ServiceMetrics,
-        process: ProcessMetrics?, build: BuildInfo
+        reasons: [String] = [], notStored: [String] = [], service: ServiceMetrics
     ) {
         self.workers = workers
         self.listeners = listeners
@@ -33,8 +28,6 @@ public struct MetricsSnapshot: Sendable {
         self.notStored = notStored
         self.hosts = hosts
         self.service = service
-        self.process = process
-        self.build = build
     }
 
     /// The exposition of everything, in a format.
@@ -44,8 +37,6 @@ public struct MetricsSnapshot: Sendable {
         writer.writeWorkerFamilies(self)
         writer.writeHosts(self)
         writer.writeService(service)
-        writer.writeBuild(build)
-        if let process { writer.writeProcess(process) }
         return writer.finish()
     }
 }

@@ -1,4 +1,5 @@
 import CLinux
+import Files
 import ImageCodecs
 
 /// The decoding process: the implementation of `pinfold image-worker`.
@@ -48,8 +49,9 @@ package enum ImageWorker {
         var isComplete = true
         let bytes = [UInt8](unsafeUninitializedCapacity: count) { memory, written in
             while written < count {
-                let result = CLinux.read(0, memory.baseAddress! + written, count - written)
-                if result < 0, lastErrorNumber == EINTR { continue }
+                let result = uninterrupted {
+                    CLinux.read(0, memory.baseAddress! + written, count - written)
+                }
                 guard result > 0 else {
                     isComplete = false
                     return
@@ -60,16 +62,5 @@ package enum ImageWorker {
         return isComplete ? bytes : nil
     }
 
-    private static func write(_ bytes: [UInt8]) -> Bool {
-        var offset = 0
-        while offset < bytes.count {
-            let result = bytes.withUnsafeBytes {
-                CLinux.write(1, $0.baseAddress! + offset, bytes.count - offset)
-            }
-            if result < 0, lastErrorNumber == EINTR { continue }
-            guard result > 0 else { return false }
-            offset += result
-        }
-        return true
-    }
+    private static func write(_ bytes: [UInt8]) -> Bool { writeAll(bytes[...], to: 1) == 0 }
 }

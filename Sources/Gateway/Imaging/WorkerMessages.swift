@@ -188,6 +188,3 @@ private struct HeadReader {
         return part.reversed().reduce(0) { $0 << 8 | UInt64($1) }
     }
 }
-
-/// The calling thread's errno; meaningful only directly after a failed call.
-var lastErrorNumber: Int32 { __errno_location().pointee }

@@ -1,5 +1,6 @@
 import CLinux
 import Clocks
+import Files
 import ImageCodecs
 
 /// Why a decoding process is given up.
@@ -38,7 +39,7 @@ struct WorkerProcess: Sendable {
         var ends: [Int32] = [-1, -1]
         guard
             socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0
-        else { throw .notStarted(lastErrorNumber) }
+        else { throw .notStarted(__errno_location().pointee) }
         self.memory = memory
         descriptor = ends[0]
         let arguments = command + ["--memory", "\(memory)", "--seconds", "\(seconds)"]
@@ -129,20 +130,20 @@ struct WorkerProcess: Sendable {
         close(descriptor)
         kill(pid, SIGKILL)
         var status: Int32 = 0
-        while waitpid(pid, &status, 0) < 0, lastErrorNumber == EINTR {}
+        _ = uninterrupted { waitpid(pid, &status, 0) }
         return status
     }
 
     private func send(_ bytes: [UInt8], _ deadline: Int64) throws(WorkerError) {
         var offset = 0
         while offset < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                CLinux.send(
-                    descriptor, $0.baseAddress! + offset, bytes.count - offset,
-                    Int32(MSG_NOSIGNAL))
+            let count = bytes[offset...].withUnsafeBytes { rest in
+                uninterrupted {
+                    CLinux.send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
+                }
             }
             if count < 0 {
-                try wait(for: POLLOUT, deadline)
+                try wait(for: POLLOUT, deadline, code: Int32(-count))
             } else {
                 offset += count
             }
@@ -153,11 +154,12 @@ struct WorkerProcess: Sendable {
         var bytes = [UInt8](repeating: 0, count: count)
         var offset = 0
         while offset < count {
-            let received = bytes.withUnsafeMutableBytes {
-                recv(descriptor, $0.baseAddress! + offset, count - offset, 0)
+            let received = bytes.withUnsafeMutableBytes { bytes in
+                let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[offset...])
+                return uninterrupted { recv(descriptor, rest.baseAddress, rest.count, 0) }
             }
             if received < 0 {
-                try wait(for: POLLIN, deadline)
+                try wait(for: POLLIN, deadline, code: Int32(-received))
             } else if received == 0 {
                 throw .ended
             } else {
@@ -168,9 +170,9 @@ struct WorkerProcess: Sendable {
     }
 
     /// After a failed call: waits if it failed only because it would have blocked.
-    private func wait(for events: Int32, _ deadline: Int64) throws(WorkerError) {
-        let code = lastErrorNumber
-        if code == EINTR { return }
+    private func wait(
+        for events: Int32, _ deadline: Int64, code: Int32
+    ) throws(WorkerError) {
         guard code == EAGAIN else { throw .ended }
         let left = deadline - Clock.monotonicNanoseconds()
         guard left > 0 else { throw .late }

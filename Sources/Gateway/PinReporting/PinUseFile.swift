@@ -1,5 +1,5 @@
 import CLinux
-import DurableFiles
+import Files
 import PinfoldTLS
 import Trust
 
@@ -87,15 +87,15 @@ final class PinUseUpdate {
         _ table: PinUseTable, _ path: String, waits: Bool = false
     ) throws(ReportFolderError) -> PinUseUpdate? {
         let folder = Folder.of(path)
-        try ReportFolder.make(folder)
-        let descriptor = open_with_mode(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        guard descriptor >= 0 else { throw ReportFolderError(folder) }
-        while flock(descriptor, LOCK_EX | (waits ? 0 : LOCK_NB)) != 0 {
-            let error = ReportFolderError(folder)
-            if error.code == EINTR { continue }
+        let descriptor = try ReportFolderError.converting { () throws(FileError) in
+            try Folder.make(folder)
+            return try Folder.open(folder)
+        }
+        let locked = uninterrupted { flock(descriptor, LOCK_EX | (waits ? 0 : LOCK_NB)) }
+        guard locked == 0 else {
             close(descriptor)
-            if error.code == EWOULDBLOCK { return nil }
-            throw error
+            if locked == -EWOULDBLOCK { return nil }
+            throw ReportFolderError(folder, -locked)
         }
         do throws(ReportFolderError) {
             return try PinUseUpdate(table, path, descriptor)

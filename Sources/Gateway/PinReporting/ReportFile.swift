@@ -1,4 +1,5 @@
-import DurableFiles
+import Files
+import HTTPCore
 import PinfoldTLS
 import Trust
 
@@ -39,8 +40,8 @@ enum ReportFile {
     ///   - created: milliseconds since 1970.
     ///   - number: distinguishes reports made at the same time.
     static func name(created: Int64, number: UInt32) -> String {
-        hexadecimal(UInt64(bitPattern: created), digits: 16) + "-"
-            + hexadecimal(UInt64(number), digits: 8) + suffix
+        String(hexadecimal: UInt64(bitPattern: created), digits: 16) + "-"
+            + String(hexadecimal: number, digits: 8) + suffix
     }
 
     /// The final name of an unfinished file, or `nil` if it is not a report's.
@@ -64,10 +65,5 @@ enum ReportFile {
             UInt32(parts[1], radix: 16) != nil
         else { return nil }
         return Int64(parts[0], radix: 16)
-    }
-
-    private static func hexadecimal(_ number: UInt64, digits: Int) -> String {
-        let text = String(number, radix: 16)
-        return String(repeating: "0", count: max(0, digits - text.count)) + text
     }
 }

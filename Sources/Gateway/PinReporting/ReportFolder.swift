@@ -1,5 +1,5 @@
 import CLinux
-import DurableFiles
+import Files
 
 /// Why a file or folder could not be used.
 package struct ReportFolderError: Error, Sendable, Equatable, CustomStringConvertible {
@@ -43,9 +43,10 @@ struct ReportFolder {
     /// - Throws: if it cannot be created or written, or if another process has it.
     init(path: String, makes: Bool = true) throws(ReportFolderError) {
         self.path = path
-        if makes { try Self.make(path) }
-        let descriptor = open_with_mode(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
-        guard descriptor >= 0 else { throw ReportFolderError(path) }
+        let descriptor = try ReportFolderError.converting { () throws(FileError) in
+            if makes { try Folder.make(path) }
+            return try Folder.open(path)
+        }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, access(path, W_OK | X_OK) == 0 else {
             let error = ReportFolderError(path)
             close(descriptor)
@@ -56,23 +57,6 @@ struct ReportFolder {
 
     /// Unlocks the folder.
     func end() { close(descriptor) }
-
-    /// Creates a folder and its parents, if missing.
-    static func make(_ path: String) throws(ReportFolderError) {
-        var end = path.utf8.startIndex
-        while end < path.utf8.endIndex {
-            end =
-                path.utf8[path.utf8.index(after: end)...].firstIndex(of: UInt8(ascii: "/"))
-                ?? path.utf8.endIndex
-            let part = String(path[..<end])
-            if mkdir(part, 0o700) == 0 {
-                // Write permission there does not imply read permission.
-                try? Folder.sync(Folder.of(part))
-            } else if __errno_location().pointee != EEXIST {
-                throw ReportFolderError(part)
-            }
-        }
-    }
 
     /// The names of the files, in order.
     func names() throws(ReportFolderError) -> [String] { try Self.names(in: path) }
@@ -100,32 +84,17 @@ struct ReportFolder {
     static func contents(
         of path: String, most: Int = ReportFile.maximumBytes
     ) throws(ReportFolderError) -> [UInt8]? {
-        let flags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = open_with_mode(path, flags, 0)
-        guard descriptor >= 0 else {
-            switch __errno_location().pointee {
+        do throws(FileError) {
+            let file = try OpenFile(path, followsLinks: false)
+            if file.kind == S_IFREG { return try file.contents(most: most) }
+        } catch {
+            switch error.code {
             case ENOENT, ENOTDIR: return nil
-            case ELOOP: throw ReportFolderError(path, 0)
-            case let code: throw ReportFolderError(path, code)
+            case ELOOP: break
+            default: throw ReportFolderError(path, error.code)
             }
         }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw ReportFolderError(path) }
-        guard Int32(status.st_mode) & S_IFMT == S_IFREG else { throw ReportFolderError(path, 0) }
-        var bytes = [UInt8](repeating: 0, count: min(most, Int(status.st_size)) + 1)
-        var filled = 0
-        while filled < bytes.count {
-            let count = bytes.withUnsafeMutableBytes {
-                let rest = UnsafeMutableRawBufferPointer(rebasing: $0[filled...])
-                return CLinux.read(descriptor, rest.baseAddress, rest.count)
-            }
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count >= 0 else { throw ReportFolderError(path) }
-            if count == 0 { break }
-            filled += count
-        }
-        return Array(bytes[..<filled])
+        throw ReportFolderError(path, 0)
     }
 
     /// Writes a file durably.
@@ -158,8 +127,8 @@ struct ReportFolder {
 
     /// Writes the file at a path durably, creating its folder if missing.
     static func write(_ bytes: [UInt8], to path: String) throws(ReportFolderError) {
-        try make(Folder.of(path))
         try ReportFolderError.converting { () throws(FileError) in
+            try Folder.make(Folder.of(path))
             try DurableFile.replace(path, by: bytes, mode: mode)
         }
     }

@@ -1,4 +1,4 @@
-import DurableFiles
+import Files
 
 /// Reports waiting for delivery: in a folder, where they survive the process, or in memory while
 /// the folder cannot be used. Limited by number, bytes and age; if there is no space, the oldest

@@ -1,4 +1,5 @@
 import CLinux
+import Files
 import Synchronization
 
 /// Where the bytes of a cached body are.
@@ -69,13 +70,11 @@ public final class MemoryFile: @unchecked Sendable {
     func append(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var done = 0
         while done < bytes.count {
-            let wrote = pwrite(
-                fileDescriptor, bytes.baseAddress.map { $0 + done }, bytes.count - done,
-                off_t(count))
-            if wrote < 0 {
-                if systemError == EINTR { continue }
-                return false
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[done...])
+            let wrote = uninterrupted {
+                pwrite(fileDescriptor, rest.baseAddress, rest.count, off_t(count))
             }
+            if wrote < 0 { return false }
             done += wrote
             count += wrote
         }
@@ -86,10 +85,10 @@ public final class MemoryFile: @unchecked Sendable {
     public func read(into target: UnsafeMutableRawBufferPointer, at offset: Int) -> Bool {
         var done = 0
         while done < target.count {
-            let got = pread(
-                fileDescriptor, target.baseAddress.map { $0 + done }, target.count - done,
-                off_t(offset + done))
-            if got < 0, systemError == EINTR { continue }
+            let rest = UnsafeMutableRawBufferPointer(rebasing: target[done...])
+            let got = uninterrupted {
+                pread(fileDescriptor, rest.baseAddress, rest.count, off_t(offset + done))
+            }
             if got <= 0 { return false }
             done += got
         }

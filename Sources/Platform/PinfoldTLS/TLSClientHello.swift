@@ -1,5 +1,6 @@
 import COpenSSL
 import HTTPCore
+import Trust
 
 /// The contents of a client's first message that the choice of a certificate depends on (RFC 8446
 /// §4.1.2). It is read before anything is answered; malformed parts are treated as absent, because
@@ -45,22 +46,31 @@ extension TLSClientHello {
             applicationProtocols: Self.applicationProtocols(ssl))
     }
 
+    /// Reads an extension; `nil` if it is absent or malformed.
     private static func withExtension<R>(
-        _ type: Int32, of ssl: OpaquePointer, _ read: (inout MessageReader) -> R?
+        _ type: Int32, of ssl: OpaquePointer,
+        _ read: (inout WireReader) throws(TLSWireError) -> R
     ) -> R? {
         var start: UnsafePointer<UInt8>?
         var count = 0
         guard SSL_client_hello_get0_ext(ssl, UInt32(type), &start, &count) == 1 else { return nil }
-        var reader = MessageReader(UnsafeBufferPointer(start: start, count: count))
-        return read(&reader)
+        var reader = Self.reader(start, count)
+        return try? read(&reader)
+    }
+
+    private static func reader(_ start: UnsafePointer<UInt8>?, _ count: Int) -> WireReader {
+        WireReader(Array(UnsafeBufferPointer(start: start, count: count))[...], "a ClientHello")
     }
 
     /// The name in SNI as it is; `nil` for none, and for one that the library rejects.
     private static func nameBytes(_ ssl: OpaquePointer) -> [UInt8]? {
-        withExtension(TLSEXT_TYPE_server_name, of: ssl) { reader in
-            guard var list = reader.vector16(), list.next8() == UInt8(TLSEXT_NAMETYPE_host_name)
-            else { return nil }
-            return list.vector16().map { Array($0.rest) }
+        let what: StaticText = "the server name of a ClientHello"
+        return withExtension(TLSEXT_TYPE_server_name, of: ssl) { reader throws(TLSWireError) in
+            var list = WireReader(try reader.vector(lengthBytes: 2), what)
+            guard try list.byte() == UInt8(TLSEXT_NAMETYPE_host_name) else {
+                throw .unexpected(what)
+            }
+            return Array(try list.vector(lengthBytes: 2))
         }
     }
 
@@ -83,9 +93,7 @@ extension TLSClientHello {
     }
 
     private static func versions(_ ssl: OpaquePointer) -> [TLSVersion] {
-        let offered = withExtension(TLSEXT_TYPE_supported_versions, of: ssl) { reader in
-            reader.vector8()?.numbers
-        }
+        let offered = numbers(TLSEXT_TYPE_supported_versions, of: ssl, lengthBytes: 1)
         if let offered {
             return TLSVersion.allCases.filter { offered.contains(UInt16($0.number)) }
         }
@@ -97,18 +105,26 @@ extension TLSClientHello {
     /// tickets are of no use to others (RFC 8446 §4.2.9). Valid only within the callback, too.
     static func takesTickets(_ ssl: OpaquePointer) -> Bool {
         let withKeyExchange: UInt8 = 1
-        let modes = withExtension(TLSEXT_TYPE_psk_kex_modes, of: ssl) { $0.vector8() }
-        return modes?.rest.contains(withKeyExchange) ?? false
+        let modes = withExtension(TLSEXT_TYPE_psk_kex_modes, of: ssl) {
+            reader throws(TLSWireError) in
+            try reader.vector(lengthBytes: 1)
+        }
+        return modes?.contains(withKeyExchange) ?? false
     }
 
     private static func applicationProtocols(_ ssl: OpaquePointer) -> [String]? {
-        withExtension(TLSEXT_TYPE_application_layer_protocol_negotiation, of: ssl) { reader in
-            guard var list = reader.vector16() else { return nil }
-            var names: [String] = []
-            while let name = list.vector8() {
-                names.append(String(decoding: name.rest, as: UTF8.self))
-            }
-            return names
+        let type = TLSEXT_TYPE_application_layer_protocol_negotiation
+        return withExtension(type, of: ssl) { reader throws(TLSWireError) in
+            try reader.vectors(lengthBytes: 2, eachLengthBytes: 1)
+        }?.map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// The two-byte numbers of an extension that is a vector of them.
+    private static func numbers(
+        _ type: Int32, of ssl: OpaquePointer, lengthBytes: Int = 2
+    ) -> [UInt16]? {
+        withExtension(type, of: ssl) { reader throws(TLSWireError) in
+            try reader.shorts(lengthBytes: lengthBytes)
         }
     }
 }
@@ -122,17 +138,13 @@ extension TLSClientHello {
     private static let ecdsaSignature: UInt16 = 3
 
     private static func offersECDSA(_ ssl: OpaquePointer, isTLS13: Bool) -> Bool {
-        let algorithms = withExtension(TLSEXT_TYPE_signature_algorithms, of: ssl) { reader in
-            reader.vector16()?.numbers
-        }
+        let algorithms = numbers(TLSEXT_TYPE_signature_algorithms, of: ssl)
         if isTLS13 { return algorithms?.contains(ecdsaWithP256AndSHA256) ?? false }
         if let algorithms, !algorithms.contains(where: { $0 & 0xFF == ecdsaSignature }) {
             return false
         }
         // Without the extension any group will do (RFC 8422 §4).
-        let groups = withExtension(TLSEXT_TYPE_supported_groups, of: ssl) { reader in
-            reader.vector16()?.numbers
-        }
+        let groups = numbers(TLSEXT_TYPE_supported_groups, of: ssl)
         return groups?.contains(secp256r1) ?? true && offersSuiteWithECDSA(ssl)
     }
 
@@ -140,48 +152,12 @@ extension TLSClientHello {
     private static func offersSuiteWithECDSA(_ ssl: OpaquePointer) -> Bool {
         var start: UnsafePointer<UInt8>?
         let count = SSL_client_hello_get0_ciphers(ssl, &start)
-        var reader = MessageReader(UnsafeBufferPointer(start: start, count: count))
-        while let suite = reader.next16() {
+        var reader = Self.reader(start, count)
+        while let suite = try? reader.short() {
             let bytes = [UInt8(suite >> 8), UInt8(suite & 0xFF)]
             guard let cipher = SSL_CIPHER_find(ssl, bytes) else { continue }
             if SSL_CIPHER_get_auth_nid(cipher) == NID_auth_ecdsa { return true }
         }
         return false
-    }
-}
-
-/// Reads numbers and vectors as TLS encodes them (RFC 8446 §3); `nil` if there are too few bytes.
-private struct MessageReader {
-    private(set) var rest: Slice<UnsafeBufferPointer<UInt8>>
-
-    init(_ bytes: UnsafeBufferPointer<UInt8>) { rest = bytes[...] }
-
-    private init(_ bytes: Slice<UnsafeBufferPointer<UInt8>>) { rest = bytes }
-
-    mutating func next8() -> UInt8? { rest.popFirst() }
-
-    mutating func next16() -> UInt16? {
-        guard rest.count >= 2, let high = next8(), let low = next8() else { return nil }
-        return UInt16(high) << 8 | UInt16(low)
-    }
-
-    /// A vector with a one-byte length.
-    mutating func vector8() -> MessageReader? { next8().flatMap { take(Int($0)) } }
-
-    /// A vector with a two-byte length.
-    mutating func vector16() -> MessageReader? { next16().flatMap { take(Int($0)) } }
-
-    private mutating func take(_ count: Int) -> MessageReader? {
-        guard rest.count >= count else { return nil }
-        defer { rest = rest.dropFirst(count) }
-        return MessageReader(rest.prefix(count))
-    }
-
-    /// The remaining two-byte numbers.
-    var numbers: [UInt16] {
-        var reader = self
-        var numbers: [UInt16] = []
-        while let number = reader.next16() { numbers.append(number) }
-        return numbers
     }
 }

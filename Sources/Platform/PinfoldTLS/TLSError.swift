@@ -40,28 +40,6 @@ package enum TLSError: Error, Hashable, Sendable {
     case refusedByReview
     /// The library could not create the connection's state; with its message.
     case resources(String)
-
-    /// A short token for metrics and the log, from a fixed set.
-    package var token: String {
-        switch self {
-        case .trust(let failure): failure.token
-        case .alertReceived: "alert-received"
-        case .certificateRequired: "client-certificate-required"
-        case .certificateRejected: "client-certificate-rejected"
-        case .versionRefused: "version-refused"
-        case .notTLS, .clearText: "not-tls"
-        case .unanswered: "unanswered"
-        case .truncated: "truncated"
-        case .transport: "transport-error"
-        case .protocolViolation: "protocol-violation"
-        case .tooManyMessages: "too-many-messages"
-        case .unauthenticated: "unauthenticated"
-        case .identityRefused: "identity-refused"
-        case .clientCertificate: "client-certificate"
-        case .refusedByReview: "refused-by-review"
-        case .resources: "resources"
-        }
-    }
 }
 
 extension TLSError {

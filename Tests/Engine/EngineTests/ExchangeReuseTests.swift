@@ -44,7 +44,8 @@ struct ExchangeReuseTests {
         exchange.serving.read(
             with: StoredBodyReader(
                 exchange: exchange,
-                source: .disk(DiskBody(id: 1, count: 1, chunkBytes: 1) { _ in }), content: 0..<1))
+                source: .disk(DiskBody(id: 1, count: 1, chunkBytes: 1, source: FullLevel())),
+                content: 0..<1))
         exchange.collapsing.lead(9)
         exchange.tunnel = Exchange.Tunnelling()
         exchange.tunnel?.intercept()

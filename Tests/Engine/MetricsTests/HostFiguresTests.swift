@@ -11,11 +11,8 @@ struct HostFiguresTests {
     private func parsed(_ workers: [WorkerMetrics]) throws -> ParsedExposition {
         var service = ServiceMetrics()
         service.wallSeconds = 1000
-        service.connectionLimit = 256
-        service.waitingLimit = 1024
         let snapshot = MetricsSnapshot(
-            workers: workers, hosts: LabelTable(["api"], permanent: ["none"]), service: service,
-            process: nil, build: BuildInfo(version: "1"))
+            workers: workers, hosts: LabelTable(["api"], permanent: ["none"]), service: service)
         return try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
@@ -37,8 +34,6 @@ struct HostFiguresTests {
         #expect(parsed.value(name, ["host": "none", "state": "in_use"]) == 0)
         #expect(parsed.value("pinfold_host_waiting", ["host": "api"]) == 10)
         #expect(parsed.value("pinfold_upstream_connections_open") == 7)
-        #expect(parsed.value("pinfold_origin_connections_limit") == 256)
-        #expect(parsed.value("pinfold_origin_waiting_limit") == 1024)
     }
 
     @Test func `of an entry's certificates the one that ends first is shown`() throws {

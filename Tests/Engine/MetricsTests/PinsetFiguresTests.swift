@@ -18,8 +18,7 @@ struct PinsetFiguresTests {
         service.pinsets = pinsets
         let snapshot = MetricsSnapshot(
             workers: workers, hosts: LabelTable(["api"], permanent: ["none"]),
-            pinsets: LabelTable(["a", "b"]), service: service, process: nil,
-            build: BuildInfo(version: "1"))
+            pinsets: LabelTable(["a", "b"]), service: service)
         return try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
     }
@@ -74,8 +73,7 @@ struct PinsetFiguresTests {
         let pin = PinMetrics(text: "sha256/x", matches: 0)
         service.pinsets = names.map { PinsetMetrics(label: $0, pins: [pin]) }
         let snapshot = MetricsSnapshot(
-            workers: [], pinsets: LabelTable(names), service: service, process: nil,
-            build: BuildInfo(version: "1"))
+            workers: [], pinsets: LabelTable(names), service: service)
         let parsed = try ParsedExposition(
             String(decoding: snapshot.exposition(.text), as: UTF8.self), isOpenMetrics: false)
         let last = ["pinset": "pinset499"]

@@ -177,7 +177,6 @@ struct WorkerMetricsTests {
         #expect(Set(CodeClass.allCases.map { "\($0.label)" }).count == 6)
         #expect(Set(CacheResult.allCases.map { "\($0.label)" }).count == 8)
         #expect(Set(PinResult.allCases.map { "\($0.label)" }).count == 7)
-        #expect(Set(DiskTierState.allCases.map { "\($0.label)" }).count == 4)
     }
 
     @Test func `readers see sums grow while a thread writes, and the whole at the end`() async {

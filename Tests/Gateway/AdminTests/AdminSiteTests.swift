@@ -1,4 +1,3 @@
-import Activity
 import ContentCoding
 import Foundation
 import HTTPCore
@@ -17,8 +16,7 @@ struct AdminSiteTests {
             metrics: {
                 MetricsSnapshot(
                     workers: [],
-                    service: ServiceMetrics(), process: ProcessReader().metrics(),
-                    build: BuildInfo(version: "1.2.3"))
+                    service: ServiceMetrics())
             }, readiness: { readiness })
         return AdminSite(source: source, version: version)
     }
@@ -199,7 +197,7 @@ struct AdminSiteTests {
                 asked.withLock { $0.append("metrics") }
                 return MetricsSnapshot(
                     workers: [],
-                    service: ServiceMetrics(), process: nil, build: BuildInfo(version: "1"))
+                    service: ServiceMetrics())
             },
             readiness: {
                 asked.withLock { $0.append("readiness") }
@@ -252,7 +250,7 @@ struct AdminTokenTests {
 struct PublishedTests {
     @Test func `the process's figures are plausible and move`() throws {
         let reader = ProcessReader()
-        let first = reader.metrics()
+        let first = reader.figures()
         #expect(first.residentBytes > 1 << 20)
         #expect(first.virtualBytes >= first.residentBytes)
         #expect(first.openDescriptors >= 3)
@@ -262,9 +260,9 @@ struct PublishedTests {
         #expect(first.startMilliseconds <= now + 1000)
         #expect(first.startMilliseconds > now - 24 * 3_600_000)
         var sum: UInt64 = 0
-        while reader.metrics().cpuMicroseconds == first.cpuMicroseconds { sum &+= 1 }
-        #expect(reader.metrics().cpuMicroseconds > first.cpuMicroseconds)
-        #expect(reader.metrics().startMilliseconds == first.startMilliseconds)
+        while reader.figures().cpuMicroseconds == first.cpuMicroseconds { sum &+= 1 }
+        #expect(reader.figures().cpuMicroseconds > first.cpuMicroseconds)
+        #expect(reader.figures().startMilliseconds == first.startMilliseconds)
     }
 
     static let statms: [(String, UInt64, UInt64)] = [
@@ -290,18 +288,6 @@ struct PublishedTests {
         #expect(ProcessReader.startTicks("7 pinfold") == nil)
         #expect(ProcessReader.startTicks("7 (x) S 1 2") == nil)
         #expect(ProcessReader.startTicks("") == nil)
-    }
-
-    @Test func `the activity indicator's state and transitions are published`() {
-        var indicator = ActivityTracker()
-        _ = indicator.begin()
-        let figure = StateMetric(indicator)
-        #expect(
-            figure.states.map(\.label) == [
-                "not_active", "delaying_start", "active", "delaying_end",
-            ])
-        #expect(figure.states.map(\.transitions) == [0, 1, 0, 0])
-        #expect(figure.current == 1)
     }
 }
 

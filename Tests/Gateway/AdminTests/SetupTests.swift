@@ -13,7 +13,7 @@ struct SetupTests {
             metrics: {
                 MetricsSnapshot(
                     workers: [],
-                    service: ServiceMetrics(), process: nil, build: BuildInfo(version: "1"))
+                    service: ServiceMetrics())
             }, readiness: { .ready }), version: "1")
 
     private func setup(

@@ -38,11 +38,11 @@ struct AccessLogTests {
         for number in 0..<500 { log.producers[0].log(LoggedRequest.record(UInt64(number))) }
         let isComplete = log.close(withinMilliseconds: 10_000)
         let written = folder.lines("a.log").compactMap(exchange)
-        let dropped = log.metrics.dropped
+        let dropped = log.lines.dropped
         #expect(written == Array(written.sorted()))
         #expect(isComplete)
         #expect(UInt64(written.count) + dropped == 500)
-        #expect(log.metrics.written == UInt64(written.count))
+        #expect(log.lines.written == UInt64(written.count))
     }
 
     @Test
@@ -52,7 +52,7 @@ struct AccessLogTests {
         for number in 1...20 {
             log.producers[0].log(LoggedRequest.record(UInt64(number)))
             eventually("line \(number) is written") {
-                log.metrics.written == UInt64(number)
+                log.lines.written == UInt64(number)
             }
         }
         #expect(folder.lines("a.log").count == 20)
@@ -102,7 +102,7 @@ struct AccessLogTests {
             let own = ids.filter { $0 >> 32 == UInt64(worker) }.map { $0 & 0xffff_ffff }
             #expect(own == Array(0..<2000))
         }
-        #expect(log.metrics == AccessLogMetrics(written: 6000, dropped: 0))
+        #expect(log.lines == AccessLogLines(written: 6000, dropped: 0))
     }
 
     @Test func `after a rename and reopen, a line logged later is in the new file`() throws {
@@ -111,7 +111,7 @@ struct AccessLogTests {
         for generation in 0..<20 {
             log.producers[0].log(LoggedRequest.record(UInt64(generation)))
             eventually("the line is written") {
-                log.metrics.written == UInt64(generation + 1)
+                log.lines.written == UInt64(generation + 1)
             }
             try FileManager.default.moveItem(
                 atPath: folder.file("a.log"), toPath: folder.file("a.log.\(generation)"))
@@ -130,7 +130,7 @@ struct AccessLogTests {
         let folder = TemporaryFolder()
         let log = try open(folder.file("a.log"))
         log.producers[0].log(LoggedRequest.record())
-        eventually("the line is written") { log.metrics.written == 1 }
+        eventually("the line is written") { log.lines.written == 1 }
         var labels = LoggedRequest.labels
         let added = labels.hosts.indexes(for: ["added"])[0]
         log.reconfigure(path: folder.file("b.log"), format: .json, labels: labels)
@@ -176,14 +176,14 @@ struct AccessLogTests {
         for number in 1...3 {
             log.producers[0].log(LoggedRequest.record(UInt64(number)))
             eventually("line \(number) is dropped") {
-                log.metrics.dropped == UInt64(number)
+                log.lines.dropped == UInt64(number)
             }
         }
         #expect(events.withLock { $0 } == [.writeFailed(code: ENOSPC)])
         log.reconfigure(
             path: folder.file("a.log"), format: .json, labels: LoggedRequest.labels)
         log.producers[0].log(LoggedRequest.record(4))
-        eventually("it works again") { log.metrics.written == 1 }
+        eventually("it works again") { log.lines.written == 1 }
         log.close(withinMilliseconds: 10_000)
         #expect(
             events.withLock { $0 } == [.writeFailed(code: ENOSPC), .writeRecovered(lines: 3)])
@@ -257,11 +257,11 @@ struct AccessLogPipeTests {
     private func fill(_ log: AccessLog) -> UInt64 {
         var logged: UInt64 = 0
         // The pipe, the thread's buffer and the queue together hold far fewer.
-        while log.metrics.dropped == 0 && logged < 1_000_000 {
+        while log.lines.dropped == 0 && logged < 1_000_000 {
             logged += 1
             log.producers[0].log(LoggedRequest.record(logged))
         }
-        #expect(log.metrics.dropped > 0)
+        #expect(log.lines.dropped > 0)
         return logged
     }
 
@@ -283,14 +283,14 @@ struct AccessLogPipeTests {
         var received: [UInt8] = []
         eventually("all that was not dropped arrives") {
             received += pipe.read()
-            let figures = log.metrics
+            let figures = log.lines
             return figures.written + figures.dropped == logged
         }
         #expect(log.close(withinMilliseconds: 10_000))
         received += pipe.read()
         let lines = String(decoding: received, as: UTF8.self).split(separator: "\n")
-        #expect(UInt64(lines.count) == log.metrics.written)
-        #expect(log.metrics.dropped > 0)
+        #expect(UInt64(lines.count) == log.lines.written)
+        #expect(log.lines.dropped > 0)
         for line in lines {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8))
             #expect(object is [String: Any])
@@ -306,13 +306,13 @@ struct AccessLogPipeTests {
         let took = ContinuousClock.now - start
         #expect(took >= .milliseconds(40))
         #expect(took < .seconds(5))
-        #expect(log.metrics.written + log.metrics.dropped == logged)
+        #expect(log.lines.written + log.lines.dropped == logged)
         // What counts as written is in the pipe, complete. A line of which the full pipe accepted
         // only a part is lost, even if there was space to complete it afterwards.
         let whole = pipe.read().split(separator: UInt8(ascii: "\n")).count { line in
             (try? JSONSerialization.jsonObject(with: Data(line))) is [String: Any]
         }
-        #expect(UInt64(whole) == log.metrics.written)
+        #expect(UInt64(whole) == log.lines.written)
     }
 
     @Test func `a reopen succeeds while there is no reader, and starts with a whole line`() throws {
@@ -322,12 +322,12 @@ struct AccessLogPipeTests {
         let path = pipe.folder.file("plain.log")
         log.reconfigure(path: path, format: .json, labels: LoggedRequest.labels)
         eventually("the queue is written to the new file") {
-            log.metrics.written + log.metrics.dropped == logged
+            log.lines.written + log.lines.dropped == logged
         }
         logged += 1
         log.producers[0].log(LoggedRequest.record(logged))
         #expect(log.close(withinMilliseconds: 10_000))
-        #expect(log.metrics.written + log.metrics.dropped == logged)
+        #expect(log.lines.written + log.lines.dropped == logged)
         let lines = pipe.folder.lines("plain.log")
         #expect(!lines.isEmpty)
         for line in lines {
@@ -335,7 +335,7 @@ struct AccessLogPipeTests {
             #expect(object is [String: Any])
         }
         let inPipe = String(decoding: pipe.read(), as: UTF8.self).filter { $0 == "\n" }.count
-        #expect(UInt64(inPipe + lines.count) == log.metrics.written)
+        #expect(UInt64(inPipe + lines.count) == log.lines.written)
     }
 
     @Test func `a reader that disappears is an error that drops lines, not a signal`() throws {
@@ -352,7 +352,7 @@ struct AccessLogPipeTests {
         ) { event in events.withLock { $0.append(event) } }
         _ = CLinux.close(reader)
         log.producers[0].log(LoggedRequest.record())
-        eventually("the line is dropped") { log.metrics.dropped == 1 }
+        eventually("the line is dropped") { log.lines.dropped == 1 }
         log.close(withinMilliseconds: 10_000)
         #expect(events.withLock { $0 } == [.writeFailed(code: EPIPE)])
     }

@@ -61,8 +61,8 @@ struct OperationalLogTests {
         log.close(withinMilliseconds: 1000)
         #expect(written().contains("info request not served … and "))
         #expect(written().split(separator: "\n").count < 500)
-        #expect(log.metrics.suppressed > 0)
-        #expect(log.metrics.dropped == 0)
+        #expect(log.lines.suppressed > 0)
+        #expect(log.lines.dropped == 0)
     }
 
     @Test func `the level holds for all loggers, and debugging is not limited`() throws {
@@ -91,10 +91,10 @@ struct OperationalLogTests {
         let logger = log.logger(label: "pinfold")
         let text = String(repeating: "x", count: 1000)
         for _ in 0..<10_000 { logger.debug("full", metadata: ["text": "\(text)"]) }
-        #expect(log.metrics.dropped > 0)
+        #expect(log.lines.dropped > 0)
         log.close(withinMilliseconds: 50)
         eventually("every line is accounted for") {
-            log.metrics.written + log.metrics.dropped >= 10_000
+            log.lines.written + log.lines.dropped >= 10_000
         }
     }
 
@@ -106,10 +106,10 @@ struct OperationalLogTests {
         let text = String(repeating: "x", count: 1000)
         // Nothing is written before the start: the queue fills up.
         for _ in 0..<2000 { logger.debug("full", metadata: ["text": "\(text)"]) }
-        let dropped = log.metrics.dropped
+        let dropped = log.lines.dropped
         #expect(dropped > 0)
         try log.start()
-        eventually("lines are written") { log.metrics.written > 0 }
+        eventually("lines are written") { log.lines.written > 0 }
         logger.notice("after")
         log.close(withinMilliseconds: 5000)
         let lines = try String(contentsOfFile: path, encoding: .utf8)

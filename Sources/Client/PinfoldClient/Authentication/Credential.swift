@@ -64,7 +64,7 @@ public struct ProtectionSpace: Sendable, Hashable {
     /// - Throws: ``ClientError`` with ``ClientError/Reason/invalidRequest`` if the URL is not an
     ///   absolute http or https URL.
     public init(_ url: String, realm: String) throws(ClientError) {
-        guard let reference = URIReference(url), let scheme = reference.scheme,
+        guard let reference = URIReference(encoding: url), let scheme = reference.scheme,
             scheme == "http" || scheme == "https", let authority = reference.authority,
             !authority.isEmpty, !authority.contains("@"),
             let origin = RequestOrigin(scheme: scheme, authority: authority.lowercasedASCII)

@@ -1,5 +1,5 @@
 import CLinux
-import DurableFiles
+import Files
 
 /// Reads and replaces files as a whole.
 enum DiskFile {
@@ -12,34 +12,28 @@ enum DiskFile {
 
     /// Returns the content of a file, or `nil` if it does not exist or is a character device.
     static func contents(of path: String, most: Int) throws(CookieFileError) -> [UInt8]? {
-        // Without O_NONBLOCK, opening a named pipe would wait for a writer.
-        let flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
-        let descriptor = open_with_mode(path, flags, 0)
-        guard descriptor >= 0 else {
+        let file: OpenFile
+        do throws(FileError) {
+            file = try OpenFile(path)
+        } catch {
             // Sockets and devices without a driver cannot be opened.
-            let code = __errno_location().pointee
-            guard code != ENOENT else { return nil }
-            guard code != ENXIO else {
-                throw CookieFileError(path: path, reason: .kind("a socket or a missing device"))
+            let reason: CookieFileError.Reason
+            switch error.code {
+            case ENOENT: return nil
+            case ENXIO: reason = .kind("a socket or a missing device")
+            case let code: reason = .system(code)
             }
-            throw CookieFileError(path: path, reason: .system(code))
+            throw CookieFileError(path: path, reason: reason)
         }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else { throw lastError(path) }
-        guard try kind(status, path) == .file else { return nil }
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while true {
-            let count = CLinux.read(descriptor, &chunk, chunk.count)
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count >= 0 else { throw lastError(path) }
-            if count == 0 { return bytes }
-            bytes += chunk[..<count]
-            guard bytes.count <= most else {
-                throw CookieFileError(path: path, reason: .tooLarge)
-            }
+        guard try kind(file.kind, path) == .file else { return nil }
+        let bytes: [UInt8]
+        do throws(FileError) {
+            bytes = try file.contents(most: most)
+        } catch {
+            throw CookieFileError(path: path, reason: .system(error.code))
         }
+        guard bytes.count <= most else { throw CookieFileError(path: path, reason: .tooLarge) }
+        return bytes
     }
 
     /// Replaces the content of a file atomically: even after a power failure it has either the old
@@ -50,7 +44,7 @@ enum DiskFile {
     ) throws(CookieFileError) {
         var status = stat()
         if stat(path, &status) == 0 {
-            guard try kind(status, path) == .file else {
+            guard try kind(Int32(status.st_mode) & S_IFMT, path) == .file else {
                 return try write(bytes, toDevice: path)
             }
         } else if __errno_location().pointee != ENOENT {
@@ -65,10 +59,10 @@ enum DiskFile {
     }
 
     private static func kind(
-        _ status: stat, _ path: String
+        _ format: Int32, _ path: String
     ) throws(CookieFileError) -> Kind {
         let reason: CookieFileError.Reason
-        switch Int32(status.st_mode) & S_IFMT {
+        switch format {
         case S_IFREG: return .file
         case S_IFCHR: return .characterDevice
         case S_IFDIR: reason = .system(EISDIR)
@@ -86,16 +80,8 @@ enum DiskFile {
         let descriptor = open_with_mode(path, flags, 0)
         guard descriptor >= 0 else { throw lastError(path) }
         defer { close(descriptor) }
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                CLinux.write(
-                    descriptor, $0.baseAddress.map { $0 + written }, $0.count - written)
-            }
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count > 0 else { throw lastError(path) }
-            written += count
-        }
+        let code = writeAll(bytes[...], to: descriptor)
+        guard code == 0 else { throw CookieFileError(path: path, reason: .system(code)) }
     }
 
     /// Resolves symbolic links in the last component of a path. Their target need not exist.

@@ -1,4 +1,5 @@
 import EventLoop
+import HTTPCore
 import HTTPTypes
 import Locking
 
@@ -174,12 +175,9 @@ struct Download {
         }
     }
 
-    /// A hash of a text, in digits, for use in file names (FNV-1a).
+    /// A hash of a text, in digits, for use in file names: the same in every version.
     static func digest(of text: String) -> String {
-        var value: UInt64 = 0xcbf2_9ce4_8422_2325
-        for byte in text.utf8 { value = (value ^ UInt64(byte)) &* 0x100_0000_01b3 }
-        let digits = String(value, radix: 16)
-        return String(repeating: "0", count: 16 - digits.count) + digits
+        String(hexadecimal: FNV1a.hash(text), digits: 16)
     }
 
     private func perform<Value: Sendable>(

@@ -1,5 +1,5 @@
 import CLinux
-import DurableFiles
+import Files
 
 /// Operations on paths and the files at them.
 enum FilePaths {
@@ -122,24 +122,14 @@ enum FilePaths {
         return String(decoding: bytes.prefix { $0 > 0x20 }, as: UTF8.self)
     }()
 
-    /// Returns the content of a file of this user, or `nil` if it cannot be read or is too long.
+    /// Returns the content of a file, or `nil` if it cannot be read or is too long.
     static func contents(of path: String, most: Int) -> [UInt8]? {
-        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = open_with_mode(path, flags, 0)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var bytes = [UInt8](repeating: 0, count: most + 1)
-        var end = 0
-        while end <= most {
-            let count = bytes[end...].withUnsafeMutableBytes {
-                read(descriptor, $0.baseAddress, $0.count)
-            }
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count >= 0 else { return nil }
-            if count == 0 { return Array(bytes[..<end]) }
-            end += count
+        do throws(FileError) {
+            let bytes = try OpenFile(path, followsLinks: false).contents(most: most)
+            return bytes.count <= most ? bytes : nil
+        } catch {
+            return nil
         }
-        return nil
     }
 }
 
@@ -149,6 +139,7 @@ extension FileOperationError {
         let operation: Operation =
             switch error.operation {
             case .open: .open
+            case .read: .read
             case .write: .write
             case .sync: .sync
             case .rename: .move

@@ -1,5 +1,5 @@
 import CLinux
-import DurableFiles
+import Files
 
 /// The file to which a download is written until it is complete and gets its final name, together
 /// with its resume data in a file beside it. It is locked while it is open, so that only one
@@ -206,13 +206,12 @@ struct PartialFile: Sendable {
     private mutating func write(_ part: [UInt8]) throws(DownloadError.Reason) {
         var written = 0
         while written < part.count {
-            let count = part.withUnsafeBytes {
-                pwrite(
-                    descriptor, $0.baseAddress.map { $0 + written }, $0.count - written,
-                    off_t(length))
+            let count = part[written...].withUnsafeBytes { rest in
+                uninterrupted { pwrite(descriptor, rest.baseAddress, rest.count, off_t(length)) }
             }
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count > 0 else { throw FileOperationError.last(.write, path) }
+            guard count > 0 else {
+                throw FileOperationError.last(.write, path, count < 0 ? Int32(-count) : EIO)
+            }
             written += count
             length += Int64(count)
         }
@@ -266,9 +265,8 @@ struct PartialFile: Sendable {
         guard descriptor >= 0 else { throw FileOperationError.last(.open, sidecar) }
         defer { close(descriptor) }
         known = note
-        guard CLinux.write(descriptor, note, note.count) == note.count else {
-            throw FileOperationError.last(.write, sidecar)
-        }
+        let code = writeAll(note[...], to: descriptor)
+        guard code == 0 else { throw FileOperationError.last(.write, sidecar, code) }
     }
 
     // MARK: End

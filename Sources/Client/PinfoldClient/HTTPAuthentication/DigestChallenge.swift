@@ -136,7 +136,7 @@ package struct DigestSession: Hashable, Sendable {
         parameters.append(Array("algorithm=\(challenge.algorithm.rawValue)".utf8))
         if let protection = challenge.protection {
             parameters.append(Array("qop=\(protection.rawValue)".utf8))
-            parameters.append(Array("nc=\(Self.digits(nonceCount))".utf8))
+            parameters.append(Array("nc=\(String(hexadecimal: nonceCount, digits: 8))".utf8))
         }
         if challenge.protection != nil || challenge.algorithm.isSession {
             parameters.append(Self.parameter("cnonce", Array(clientNonce.utf8)))
@@ -174,7 +174,8 @@ package struct DigestSession: Hashable, Sendable {
         guard let protection = challenge.protection else {
             return try algorithm.hexadecimal(start + Array(":\(hash)".utf8))
         }
-        let middle = "\(Self.digits(count)):\(clientNonce):\(protection.rawValue)"
+        let digits = String(hexadecimal: count, digits: 8)
+        let middle = "\(digits):\(clientNonce):\(protection.rawValue)"
         return try algorithm.hexadecimal(start + Array(":\(middle):\(hash)".utf8))
     }
 
@@ -201,10 +202,5 @@ package struct DigestSession: Hashable, Sendable {
             byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") ? [0x5C, byte] : [byte]
         }
         return Array("\(name)=\"".utf8) + escaped + [UInt8(ascii: "\"")]
-    }
-
-    private static func digits(_ count: UInt32) -> String {
-        let text = String(count, radix: 16)
-        return String(repeating: "0", count: 8 - text.utf8.count) + text
     }
 }

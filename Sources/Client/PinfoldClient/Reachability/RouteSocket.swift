@@ -1,4 +1,5 @@
 import CLinux
+import Files
 import HTTPCore
 
 /// A socket on which the kernel reports changes to links, addresses and routes, and queries about
@@ -91,9 +92,8 @@ package struct RouteSocket: ~Copyable, Sendable {
     private static func ask(
         _ socket: Int32, _ request: [UInt8]
     ) throws(NetlinkError) -> NetlinkMessage {
-        while send(socket, request, request.count, 0) < 0 {
-            guard __errno_location().pointee == EINTR else { throw lastError }
-        }
+        let sent = uninterrupted { send(socket, request, request.count, 0) }
+        guard sent >= 0 else { throw .system(Int32(-sent)) }
         // The kernel has replied before the call returns.
         guard let bytes = try receive(socket), let answer = try NetlinkMessage.parse(bytes).first
         else { throw .system(EAGAIN) }
@@ -136,19 +136,15 @@ package struct RouteSocket: ~Copyable, Sendable {
         while true {
             var sender = [UInt8](repeating: 0, count: 12)
             var length = socklen_t(sender.count)
-            let count = sender.withUnsafeMutableBytes {
-                recvfrom(
-                    socket, &bytes, datagramBytes, 0,
-                    $0.baseAddress?.assumingMemoryBound(to: sockaddr.self), &length)
-            }
-            if count < 0 {
-                let error = lastError
-                switch error {
-                case .system(EINTR): continue
-                case .system(EAGAIN): return nil
-                default: throw error
+            let count = sender.withUnsafeMutableBytes { sender in
+                uninterrupted {
+                    recvfrom(
+                        socket, &bytes, datagramBytes, 0,
+                        sender.baseAddress?.assumingMemoryBound(to: sockaddr.self), &length)
                 }
             }
+            if count == -Int(EAGAIN) { return nil }
+            guard count >= 0 else { throw .system(Int32(-count)) }
             // Other processes may write to the socket, too.
             guard sender.number(UInt32.self, at: 4) == 0 else { continue }
             return Array(bytes[..<count])
@@ -167,13 +163,8 @@ package struct RouteSocket: ~Copyable, Sendable {
         for sign in ["phy80211", "wireless"] where access("\(folder)/\(sign)", F_OK) == 0 {
             return "wlan"
         }
-        let file = open_with_mode("\(folder)/uevent", O_RDONLY | O_CLOEXEC, 0)
-        guard file >= 0 else { return nil }
-        defer { close(file) }
-        var bytes = [UInt8](repeating: 0, count: 4096)
-        let count = read(file, &bytes, bytes.count)
-        guard count > 0 else { return nil }
-        return InterfaceKind.deviceType(uevent: String(decoding: bytes[..<count], as: UTF8.self))
+        guard let bytes = try? OpenFile("\(folder)/uevent").contents(most: 4096) else { return nil }
+        return InterfaceKind.deviceType(uevent: String(decoding: bytes, as: UTF8.self))
     }
 
     private static var lastError: NetlinkError { .system(__errno_location().pointee) }

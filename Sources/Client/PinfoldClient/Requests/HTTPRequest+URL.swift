@@ -17,7 +17,7 @@ extension HTTPRequest {
     public init(
         _ method: HTTPRequest.Method = .get, _ url: String, fields: HTTPFields = [:]
     ) throws(ClientError) {
-        guard let reference = URIReference(url),
+        guard let reference = URIReference(encoding: url),
             let request = HTTPRequest(method, reference, fields)
         else {
             throw ClientError(
@@ -53,7 +53,7 @@ extension HTTPRequest {
     /// The request's URL as a URI reference.
     var reference: URIReference? {
         guard let scheme, let authority else { return nil }
-        return URIReference("\(scheme)://\(authority)\(path ?? "/")")
+        return URIReference(encoding: "\(scheme)://\(authority)\(path ?? "/")")
     }
 
     /// The request's URL; empty if it is incomplete.
@@ -67,7 +67,7 @@ extension HTTPRequest {
         text += authority
         text += path ?? "/"
         if scheme == "http" || scheme == "https", URIReference.isEncoded(text) { return text }
-        return URIReference(text)?.description ?? path ?? ""
+        return URIReference(encoding: text)?.description ?? path ?? ""
     }
 
     /// The origin according to RFC 6454: scheme, host in lower case, and port.

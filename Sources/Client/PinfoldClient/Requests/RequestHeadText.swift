@@ -68,7 +68,7 @@ enum RequestHeadText {
         guard let scheme = request.scheme, let origin = request.origin,
             // These would end an authority, or separate the host from what precedes it.
             !host.utf8.contains(where: { "/?#@\\".utf8.contains($0) }),
-            let reference = URIReference("\(scheme)://\(host)"),
+            let reference = URIReference(encoding: "\(scheme)://\(host)"),
             let named = HTTPRequest(request.method, reference, [:])
         else { return false }
         return named.origin == origin

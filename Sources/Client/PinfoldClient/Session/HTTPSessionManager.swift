@@ -1,3 +1,4 @@
+import HTTPCore
 public import HTTPTypes
 
 /// Sends requests to a service: with URLs relative to a base, serialized parameters, and responses
@@ -203,7 +204,7 @@ public struct HTTPSessionManager<Responses: ResponseSerializer>: Sendable {
     func request(
         _ method: HTTPRequest.Method, _ url: String, _ fields: HTTPFields = [:]
     ) throws(ClientError) -> HTTPRequest {
-        guard let reference = URIReference(url),
+        guard let reference = URIReference(encoding: url),
             let request = HTTPRequest(
                 method, base.map { reference.resolved(against: $0) } ?? reference, fields)
         else {

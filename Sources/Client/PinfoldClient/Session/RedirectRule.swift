@@ -1,3 +1,4 @@
+import HTTPCore
 public import HTTPTypes
 
 /// Determines what a session does with redirects.
@@ -70,7 +71,7 @@ public struct RedirectRule: Sendable {
         }
         guard let location = try response.headerFields.singleBytes(.location) else { return nil }
         let reference = request.reference.flatMap { base in
-            URIReference(location)?.resolved(against: base)
+            URIReference(encoding: location)?.resolved(against: base)
         }
         var next =
             reference.map { HTTPRequest(method, whatever: $0, request.headerFields) }

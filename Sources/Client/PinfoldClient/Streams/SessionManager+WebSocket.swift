@@ -82,7 +82,7 @@ extension HTTPRequest {
 
     /// Creates a request for a WebSocket's URL.
     init(webSocket url: String, fields: HTTPFields) throws(ClientError) {
-        guard var reference = URIReference(url) else {
+        guard var reference = URIReference(encoding: url) else {
             throw ClientError(.invalidRequest, "the URL is not an absolute ws or wss URL", url: url)
         }
         reference.scheme = reference.scheme.map { Self.schemes[$0] ?? $0 }

@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// An in-memory image cache with a capacity in bytes. When the capacity is exceeded, the least
 /// recently used images are purged until memory usage is at or below the preferred usage.
 ///
@@ -18,12 +20,12 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     }
 
     /// An image, and its neighbours in order of access.
-    private struct Slot: Sendable {
+    private struct Slot: AgeLinked, Sendable {
         var key: Key
         var image: Image
         var bytes: Int
-        var older: Int?
-        var newer: Int?
+        var newer: Int32 = -1
+        var older: Int32 = -1
     }
 
     /// The capacity in bytes.
@@ -35,10 +37,9 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
 
     private let size: @Sendable (Image) -> Int
     private var indices: [Key: Int] = [:]
-    private var slots: [Slot?] = []
+    private var slots: ContiguousArray<Slot?> = []
     private var free: [Int] = []
-    private var oldest: Int?
-    private var newest: Int?
+    private var ages = AgeList()
 
     /// Creates an empty cache.
     ///
@@ -66,8 +67,7 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     /// Returns the image for a key and marks it as used.
     public mutating func image(for key: Key) -> Image? {
         guard let index = indices[key] else { return nil }
-        unlink(index)
-        link(index)
+        ages.renew(Int32(index), in: &slots)
         return slots[index]?.image
     }
 
@@ -88,7 +88,7 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
         slots[index] = Slot(key: key, image: image, bytes: bytes)
         indices[key] = index
         memoryUsage += bytes
-        link(index)
+        ages.link(Int32(index), in: &slots)
         return memoryUsage > memoryCapacity ? purge() : []
     }
 
@@ -96,7 +96,7 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     @discardableResult
     public mutating func remove(_ key: Key) -> Bool {
         guard let index = indices.removeValue(forKey: key) else { return false }
-        unlink(index)
+        ages.unlink(Int32(index), in: &slots)
         memoryUsage -= slots[index]?.bytes ?? 0
         slots[index] = nil
         free.append(index)
@@ -106,30 +106,17 @@ public struct AutoPurgingImageCache<Image: Sendable>: Sendable {
     /// Removes all images, for example under memory pressure.
     public mutating func removeAll() {
         (indices, slots, free) = ([:], [], [])
-        (oldest, newest, memoryUsage) = (nil, nil, 0)
+        (ages, memoryUsage) = (AgeList(), 0)
     }
 
     private mutating func purge() -> [Key] {
         var gone: [Key] = []
-        while memoryUsage > preferredMemoryUsageAfterPurge, let index = oldest,
-            let key = slots[index]?.key
+        while memoryUsage > preferredMemoryUsageAfterPurge, ages.oldest >= 0,
+            let key = slots[Int(ages.oldest)]?.key
         {
             remove(key)
             gone.append(key)
         }
         return gone
-    }
-
-    private mutating func link(_ index: Int) {
-        slots[index]?.older = newest
-        slots[index]?.newer = nil
-        if let newest { slots[newest]?.newer = index } else { oldest = index }
-        newest = index
-    }
-
-    private mutating func unlink(_ index: Int) {
-        guard let slot = slots[index] else { return }
-        if let older = slot.older { slots[older]?.newer = slot.newer } else { oldest = slot.newer }
-        if let newer = slot.newer { slots[newer]?.older = slot.older } else { newest = slot.older }
     }
 }

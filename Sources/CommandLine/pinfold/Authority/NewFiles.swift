@@ -1,5 +1,5 @@
 import CLinux
-import DurableFiles
+import Files
 
 /// Creates files completely or not at all, and never overwrites existing ones.
 struct NewFiles {
@@ -12,10 +12,10 @@ struct NewFiles {
 
     /// Creates the folder for a file, and the folders above it, accessible to their owner only.
     static func makeFolder(of path: String) throws(NewFileError) {
-        var folder = path.hasPrefix("/") ? "/" : ""
-        for part in path.split(separator: "/").dropLast() {
-            folder += part + "/"
-            if mkdir(folder, 0o700) != 0, !exists(folder) { throw NewFileError(folder) }
+        do throws(FileError) {
+            try Folder.make(Folder.of(path))
+        } catch {
+            throw NewFileError(error.path, error.code)
         }
     }
 

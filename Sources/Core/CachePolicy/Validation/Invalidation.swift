@@ -40,120 +40,31 @@ enum TargetReference {
     /// The key bytes of the reference's target; `nil` if it has another origin, its scheme is not
     /// http or https, or it is too long.
     static func resolve(_ reference: Span<UInt8>, against base: [UInt8]) -> [UInt8]? {
-        guard let pathStart = pathStart(of: base) else { return nil }
-        var reference = reference.withUnsafeBufferPointer { Array($0) }
         // A fragment is not part of the target.
-        if let hash = reference.firstIndex(of: UInt8(ascii: "#")) {
-            reference.removeSubrange(hash...)
+        let bytes = reference.withUnsafeBufferPointer { bytes in
+            Array(bytes.prefix { $0 != UInt8(ascii: "#") })
         }
-        guard reference.count <= CacheKey.maximumBytes,
-            reference.allSatisfy({ ByteClass.isTarget($0) })
+        guard bytes.count <= CacheKey.maximumBytes, bytes.allSatisfy({ ByteClass.isTarget($0) }),
+            let base = URIReference(String(decoding: base, as: UTF8.self)),
+            let reference = URIReference(String(decoding: bytes, as: UTF8.self))
         else { return nil }
-        let origin = Array(base[..<pathStart])
-        let path = Array(base[pathStart...])
-        if reference.starts(with: "//".utf8) {
-            let scheme = Array(base[...(base.firstIndex(of: UInt8(ascii: ":")) ?? 0)])
-            reference.insert(contentsOf: scheme, at: 0)
-        }
-        let resolved: [UInt8]
-        if hasScheme(reference) {
-            guard let absolute = normalized(reference), let start = self.pathStart(of: absolute),
-                Array(absolute[..<start]) == origin
-            else { return nil }
-            resolved = origin + removingDots(Array(absolute[start...]))
-        } else if reference.first == UInt8(ascii: "/") {
-            resolved = origin + removingDots(reference)
-        } else if reference.isEmpty {
-            resolved = base
-        } else if reference.first == UInt8(ascii: "?") {
-            resolved = origin + path.prefix { $0 != UInt8(ascii: "?") } + reference
-        } else {
-            resolved = origin + removingDots(directory(of: path) + reference)
-        }
+        var target = reference.resolved(against: base)
+        guard target.scheme == base.scheme, let authority = target.authority,
+            withoutDefaultPort(authority, base.scheme == "https" ? .https : .http)
+                == base.authority
+        else { return nil }
+        target.authority = base.authority
+        if target.path.isEmpty { target.path = "/" }
+        let resolved = Array(target.description.utf8)
         return resolved.count <= CacheKey.maximumBytes ? resolved : nil
     }
 
-    /// The index of the path in a key: after `scheme://authority`.
-    private static func pathStart(of key: [UInt8]) -> Int? {
-        let prefix =
-            key.starts(with: "https://".utf8) ? 8 : key.starts(with: "http://".utf8) ? 7 : 0
-        guard prefix > 0 else { return nil }
-        return key[prefix...].firstIndex(of: UInt8(ascii: "/"))
-    }
-
-    /// Whether it has `scheme ":"` before any `/` or `?`.
-    private static func hasScheme(_ reference: [UInt8]) -> Bool {
-        for byte in reference {
-            switch byte {
-            case UInt8(ascii: ":"): return true
-            case UInt8(ascii: "/"), UInt8(ascii: "?"): return false
-            default: continue
-            }
-        }
-        return false
-    }
-
-    /// The path up to and including its last `/`, without the query.
-    private static func directory(of path: [UInt8]) -> [UInt8] {
-        let bare = path.prefix { $0 != UInt8(ascii: "?") }
-        return Array(bare[...(bare.lastIndex(of: UInt8(ascii: "/")) ?? bare.startIndex)])
-    }
-
-    /// An absolute URI in the form of a key; `nil` if it is not one, or contains user information.
-    private static func normalized(_ uri: [UInt8]) -> [UInt8]? {
-        let lower = uri.prefix(8).map { ASCII.lowercased($0) }
-        let scheme: Scheme
-        if lower.starts(with: "https://".utf8) {
-            scheme = .https
-        } else if lower.starts(with: "http://".utf8) {
-            scheme = .http
-        } else {
-            return nil
-        }
-        let rest = uri.dropFirst(scheme == .https ? 8 : 7)
-        let authority = rest.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-        guard !authority.isEmpty, !authority.contains(UInt8(ascii: "@")) else { return nil }
-        var path = Array(rest[authority.endIndex...])
-        if path.first != UInt8(ascii: "/") { path.insert(UInt8(ascii: "/"), at: 0) }
-        let name: [UInt8] = scheme == .https ? Array("https://".utf8) : Array("http://".utf8)
-        return name + withoutDefaultPort(authority, scheme) + path
-    }
-
     /// The authority in lower case, without a trailing `:` or the scheme's default port.
-    private static func withoutDefaultPort(_ authority: ArraySlice<UInt8>, _ scheme: Scheme)
-        -> [UInt8]
-    {
-        var lower = authority.map { ASCII.lowercased($0) }
-        let suffix: [UInt8] = scheme == .https ? Array(":443".utf8) : Array(":80".utf8)
-        if lower.suffix(suffix.count).elementsEqual(suffix) { lower.removeLast(suffix.count) }
-        if lower.last == UInt8(ascii: ":") { lower.removeLast() }
-        return lower
-    }
-
-    /// Removes dot segments (RFC 3986 §5.2.4) from the path; the query stays as it is.
-    private static func removingDots(_ target: [UInt8]) -> [UInt8] {
-        let path = target.prefix { $0 != UInt8(ascii: "?") }
-        let query = target[path.endIndex...]
-        let segments = path.dropFirst().split(
-            separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
-        var kept: [ArraySlice<UInt8>] = []
-        for (index, segment) in segments.enumerated() {
-            let isLast = index == segments.count - 1
-            if segment.elementsEqual(".".utf8) {
-                if isLast { kept.append([]) }
-            } else if segment.elementsEqual("..".utf8) {
-                if !kept.isEmpty { kept.removeLast() }
-                if isLast { kept.append([]) }
-            } else {
-                kept.append(segment)
-            }
-        }
-        var out: [UInt8] = []
-        for segment in kept {
-            out.append(UInt8(ascii: "/"))
-            out += segment
-        }
-        if out.isEmpty { out = [UInt8(ascii: "/")] }
-        return out + query
+    private static func withoutDefaultPort(_ authority: String, _ scheme: Scheme) -> String {
+        var lower = Substring(authority.lowercasedASCII)
+        let suffix = ":\(scheme.defaultPort)"
+        if lower.hasSuffix(suffix) { lower = lower.dropLast(suffix.count) }
+        if lower.hasSuffix(":") { lower = lower.dropLast() }
+        return String(lower)
     }
 }

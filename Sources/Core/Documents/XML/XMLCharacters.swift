@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// The characters of XML 1.0 (sections 2.2 and 2.3).
 enum XMLCharacters {
     /// White space: space, tab, LF and CR.
@@ -37,8 +39,7 @@ enum XMLCharacters {
     }
 
     private static func named(_ scalar: UInt32) -> String {
-        let digits = String(scalar, radix: 16, uppercase: true)
-        return "the character U+\(String(repeating: "0", count: 4 - digits.count))\(digits)"
+        "the character U+" + String(hexadecimal: scalar, digits: 4, uppercase: true)
     }
 
     private static func isStart(_ byte: UInt8) -> Bool {

@@ -62,6 +62,22 @@ extension OutputBytes {
     }
 }
 
+/// Text in HTML, which has XML's references, but no characters that it does not allow.
+package enum HTMLText {
+    /// The text as the content of an element or as a quoted attribute. White space stays as it is.
+    package static func escaped(_ text: String) -> String {
+        var escaped: [UInt8] = []
+        for byte in text.utf8 {
+            if byte > 0x20, let reference = XMLEscaping.attribute.replacement(of: byte) {
+                reference.withUTF8Buffer { escaped += $0 }
+            } else {
+                escaped.append(byte)
+            }
+        }
+        return String(decoding: escaped, as: UTF8.self)
+    }
+}
+
 /// Reverses ``XMLEscaping/content``.
 enum XMLUnescaping {
     static func text(_ escaped: String) -> String {

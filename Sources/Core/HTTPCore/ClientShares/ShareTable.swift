@@ -10,31 +10,28 @@
 /// Every operation takes at most logarithmic time in the number of clients; the cost of a lookup
 /// depends neither on that number nor on the number of entries. Pure.
 public struct ShareTable<Key: Hashable, Value> {
-    fileprivate struct Slot {
+    fileprivate struct Slot: AgeLinked {
         let key: Key
         var value: Value
         var weight: Int
         let holder: Int
         /// When it was last used, counted in uses of the table.
         var used: UInt64
-        /// The neighbours in its holder's list, ordered by use; `none` at the ends.
-        var older = none
-        var newer = none
+        /// The neighbours in its holder's list, ordered by use; -1 at the ends.
+        var newer: Int32 = -1
+        var older: Int32 = -1
     }
 
     private struct Holder {
         let client: IPNetwork?
         var weight = 0
-        var oldest = none
-        var newest = none
+        var ages = AgeList()
         /// Its index in `order`.
         var position: Int
     }
 
-    private static var none: Int { -1 }
-
     private var indices: [Key: Int] = [:]
-    private var slots: [Slot?] = []
+    private var slots: ContiguousArray<Slot?> = []
     private var freeSlots: [Int] = []
     private var holderIndices: [IPNetwork?: Int] = [:]
     private var holders: [Holder?] = []
@@ -62,8 +59,9 @@ public struct ShareTable<Key: Hashable, Value> {
     /// Returns a key's value and makes the entry its client's most recently used one.
     public mutating func use(_ key: Key) -> Value? {
         guard let index = indices[key], let slot = slots[index] else { return nil }
-        unlink(index)
-        link(index)
+        uses += 1
+        slots[index]?.used = uses
+        holders[slot.holder]?.ages.renew(Int32(index), in: &slots)
         settle(slot.holder)
         return slot.value
     }
@@ -90,6 +88,7 @@ public struct ShareTable<Key: Hashable, Value> {
     ) {
         remove(key)
         let holder = holder(of: client)
+        uses += 1
         let slot = Slot(
             key: key, value: value, weight: max(1, weight), holder: holder, used: uses)
         let index: Int
@@ -101,7 +100,7 @@ public struct ShareTable<Key: Hashable, Value> {
             slots.append(slot)
         }
         indices[key] = index
-        link(index)
+        holders[holder]?.ages.link(Int32(index), in: &slots)
         add(slot.weight, to: holder)
     }
 
@@ -127,7 +126,7 @@ public struct ShareTable<Key: Hashable, Value> {
         guard let index = indices.removeValue(forKey: key), let slot = slots[index] else {
             return nil
         }
-        unlink(index)
+        holders[slot.holder]?.ages.unlink(Int32(index), in: &slots)
         slots[index] = nil
         freeSlots.append(index)
         add(-slot.weight, to: slot.holder)
@@ -186,8 +185,8 @@ public struct ShareTable<Key: Hashable, Value> {
     }
 
     private func oldest(of holder: Int) -> Slot? {
-        guard let index = holders[holder]?.oldest, index != Self.none else { return nil }
-        return slots[index]
+        guard let index = holders[holder]?.ages.oldest, index >= 0 else { return nil }
+        return slots[Int(index)]
     }
 
     // MARK: A holder's entries
@@ -206,37 +205,6 @@ public struct ShareTable<Key: Hashable, Value> {
         holderIndices[client] = index
         order.append(index)
         return index
-    }
-
-    /// Inserts an entry at the most recently used end of its holder's list.
-    private mutating func link(_ index: Int) {
-        guard let holder = slots[index]?.holder, let newest = holders[holder]?.newest else {
-            return
-        }
-        uses += 1
-        slots[index]?.used = uses
-        slots[index]?.older = newest
-        slots[index]?.newer = Self.none
-        if newest == Self.none {
-            holders[holder]?.oldest = index
-        } else {
-            slots[newest]?.newer = index
-        }
-        holders[holder]?.newest = index
-    }
-
-    private mutating func unlink(_ index: Int) {
-        guard let slot = slots[index] else { return }
-        if slot.older == Self.none {
-            holders[slot.holder]?.oldest = slot.newer
-        } else {
-            slots[slot.older]?.newer = slot.newer
-        }
-        if slot.newer == Self.none {
-            holders[slot.holder]?.newest = slot.older
-        } else {
-            slots[slot.newer]?.older = slot.older
-        }
     }
 
     /// Changes a holder's total weight, after its entries were linked; a holder without entries is

@@ -158,10 +158,7 @@ package struct ResponseChecks: Sendable {
             text += ";\(conversion.from.rawValue)>\(conversion.to.rawValue)"
         }
         if let size = rules.image?.scaleTo { text += ";\(size.width)x\(size.height)" }
-        // FNV-1a, 32 bits.
-        let hash = text.utf8.reduce(UInt32(2_166_136_261)) { ($0 ^ UInt32($1)) &* 16_777_619 }
-        let digits = String(hash, radix: 16)
-        return String(repeating: "0", count: 8 - digits.count) + digits
+        return String(hexadecimal: FNV1a.hash32(text), digits: 8)
     }
 }
 

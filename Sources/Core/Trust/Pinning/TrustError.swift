@@ -34,27 +34,6 @@ package enum ChainError: Error, Hashable, Sendable {
     /// Another of the library's reasons: its code (X509_V_ERR_…) and text.
     case other(code: Int32, text: String)
 
-    /// A short token for metrics and Proxy-Status, from a fixed set.
-    package var token: String {
-        switch self {
-        case .hostMismatch: "host-mismatch"
-        case .expired: "certificate-expired"
-        case .notYetValid: "certificate-not-yet-valid"
-        case .selfSigned: "self-signed"
-        case .untrustedRoot: "untrusted-root"
-        case .incompleteChain: "incomplete-chain"
-        case .badSignature: "bad-signature"
-        case .wrongPurpose: "wrong-purpose"
-        case .weakCryptography: "weak-cryptography"
-        case .constraintViolated: "constraint-violated"
-        case .malformed: "malformed-certificate"
-        case .noCertificate: "no-certificate"
-        case .rule(let rule, _): rule.token
-        case .revocation(let failure): failure.reason.token
-        case .other: "invalid-chain"
-        }
-    }
-
     /// Whether the chain was valid as far as it went, but led to none of the anchors.
     package var isMissingAnchor: Bool {
         switch self {
@@ -137,18 +116,6 @@ package struct TrustError: Error, Hashable, Sendable {
         self.reason = reason
         self.pinsetIndex = pinsetIndex
         self.pinset = pinset
-    }
-
-    /// A short token for metrics and Proxy-Status, from a fixed set.
-    package var token: String {
-        switch reason {
-        case .chain(let failure): failure.token
-        case .noPinMatches: "no-pin-matches"
-        case .pinsetWithoutPins: "pinset-without-pins"
-        case .invalidPolicy: "invalid-policy"
-        case .pinsetExpired: "pinset-expired"
-        case .transparency: "certificate-transparency"
-        }
     }
 }
 

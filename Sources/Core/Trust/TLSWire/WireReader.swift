@@ -1,41 +1,42 @@
-/// Reads TLS structures (RFC 8446 §3) from the bytes of one message.
-struct WireReader {
+/// Reads numbers and vectors as TLS encodes them (RFC 8446 §3), each only if all of it is there.
+package struct WireReader {
     private var rest: ArraySlice<UInt8>
     /// What the bytes are, for errors.
     private let what: StaticText
 
-    init(_ bytes: ArraySlice<UInt8>, _ what: StaticText) {
+    package init(_ bytes: ArraySlice<UInt8>, _ what: StaticText) {
         rest = bytes
         self.what = what
     }
 
-    var isAtEnd: Bool { rest.isEmpty }
+    package var isAtEnd: Bool { rest.isEmpty }
 
     /// The bytes that have not been read.
-    var remaining: ArraySlice<UInt8> { rest }
+    package var remaining: ArraySlice<UInt8> { rest }
 
-    /// Reads a number of this many bytes.
-    mutating func number(bytes count: Int) throws(TLSWireError) -> Int {
+    /// Reads a number of this many bytes; of one of eight, the bits.
+    package mutating func number(bytes count: Int) throws(TLSWireError) -> Int {
         try take(count).reduce(0) { $0 << 8 | Int($1) }
     }
 
-    mutating func byte() throws(TLSWireError) -> UInt8 { UInt8(try number(bytes: 1)) }
+    package mutating func byte() throws(TLSWireError) -> UInt8 { UInt8(try number(bytes: 1)) }
 
-    mutating func short() throws(TLSWireError) -> UInt16 { UInt16(try number(bytes: 2)) }
+    package mutating func short() throws(TLSWireError) -> UInt16 { UInt16(try number(bytes: 2)) }
 
-    mutating func take(_ count: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
+    /// Reads this many bytes.
+    package mutating func take(_ count: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
         guard count <= rest.count else { throw .malformed(what) }
         defer { rest = rest.dropFirst(count) }
         return rest.prefix(count)
     }
 
     /// Reads a vector that is preceded by its length in this many bytes.
-    mutating func vector(lengthBytes: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
+    package mutating func vector(lengthBytes: Int) throws(TLSWireError) -> ArraySlice<UInt8> {
         try take(try number(bytes: lengthBytes))
     }
 
     /// Reads a vector of 16-bit numbers, at least one.
-    mutating func shorts(lengthBytes: Int) throws(TLSWireError) -> [UInt16] {
+    package mutating func shorts(lengthBytes: Int) throws(TLSWireError) -> [UInt16] {
         var inner = WireReader(try vector(lengthBytes: lengthBytes), what)
         var found: [UInt16] = []
         while !inner.isAtEnd { found.append(try inner.short()) }
@@ -43,8 +44,21 @@ struct WireReader {
         return found
     }
 
+    /// Reads a vector of vectors, at least one, none of them empty.
+    package mutating func vectors(
+        lengthBytes: Int, eachLengthBytes: Int
+    ) throws(TLSWireError) -> [ArraySlice<UInt8>] {
+        var inner = WireReader(try vector(lengthBytes: lengthBytes), what)
+        var found: [ArraySlice<UInt8>] = []
+        repeat {
+            found.append(try inner.vector(lengthBytes: eachLengthBytes))
+            guard found.last?.isEmpty == false else { throw .malformed(what) }
+        } while !inner.isAtEnd
+        return found
+    }
+
     /// Checks that no bytes remain.
-    func end() throws(TLSWireError) {
+    package func end() throws(TLSWireError) {
         guard rest.isEmpty else { throw .malformed(what) }
     }
 

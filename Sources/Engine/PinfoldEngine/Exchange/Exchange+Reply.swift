@@ -76,10 +76,7 @@ extension Exchange {
     }
 
     /// The exchange's id in replies and logs.
-    var idText: String {
-        let digits = String(report.id, radix: 16)
-        return String(repeating: "0", count: max(0, 16 - digits.count)) + digits
-    }
+    var idText: String { String(hexadecimal: report.id, digits: 16) }
 
     /// Sends a complete reply of the gateway.
     func sendLocal(

@@ -6,7 +6,7 @@ extension Reason {
         switch failure.reason {
         case .chain(.rule(let rule, _)): self = .profile(rule)
         case .chain(.revocation(let failure)): self = .revocation(failure.reason)
-        default: self = .trust(TrustReason(failure))
+        default: self = .trust(failure.kind)
         }
     }
 }

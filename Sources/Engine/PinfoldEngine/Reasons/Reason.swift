@@ -1,6 +1,7 @@
 import CachePolicy
 import HTTPCore
 import PinfoldResolver
+import PinfoldTLS
 import Transformation
 import Trust
 

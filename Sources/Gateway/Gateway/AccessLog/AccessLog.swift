@@ -79,7 +79,7 @@ package final class AccessLog: Sendable {
     }
 
     /// Lines written and dropped since the start; from any thread.
-    package var metrics: AccessLogMetrics { core.metrics }
+    package var lines: AccessLogLines { core.lines }
 
     deinit { _ = core.close(withinMilliseconds: 0) }
 }

@@ -1,7 +1,6 @@
 import CLinux
 import Clocks
 import Locking
-import PinfoldMetrics
 import Synchronization
 import Threads
 
@@ -135,7 +134,7 @@ final class AccessLogCore: Sendable {
     /// written.
     func close(withinMilliseconds milliseconds: Int) -> Bool {
         guard let thread = thread.withLock({ $0.take() }) else { return false }
-        let dropped = metrics.dropped
+        let dropped = lines.dropped
         let milliseconds = max(0, milliseconds)
         deadline.store(Clock.monotonicMilliseconds() + Int64(milliseconds), ordering: .releasing)
         bell.signal()
@@ -146,22 +145,29 @@ final class AccessLogCore: Sendable {
             return false
         }
         thread.join()
-        return metrics.dropped == dropped
+        return lines.dropped == dropped
     }
 
-    var metrics: AccessLogMetrics {
-        var metrics = AccessLogMetrics()
+    var lines: AccessLogLines {
+        var lines = AccessLogLines()
         var pushed: UInt64 = 0
         for ring in rings {
-            metrics.dropped += ring.refused
+            lines.dropped += ring.refused
             pushed += ring.pushed
         }
-        metrics.written = written.load(ordering: .relaxed)
+        lines.written = written.load(ordering: .relaxed)
         let failed = self.failed.load(ordering: .relaxed)
-        metrics.dropped += failed
-        if isAbandoned.load(ordering: .relaxed), pushed > metrics.written + failed {
-            metrics.dropped += pushed - metrics.written - failed
+        lines.dropped += failed
+        if isAbandoned.load(ordering: .relaxed), pushed > lines.written + failed {
+            lines.dropped += pushed - lines.written - failed
         }
-        return metrics
+        return lines
     }
+}
+
+/// The access log's lines since the start, by result.
+package struct AccessLogLines: Sendable, Equatable {
+    package var written: UInt64 = 0
+    /// The queue was full, or writing failed.
+    package var dropped: UInt64 = 0
 }

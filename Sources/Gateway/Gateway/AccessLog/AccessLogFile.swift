@@ -1,4 +1,5 @@
 import CLinux
+import Files
 
 /// The file, pipe or terminal that the access log is written to.
 ///
@@ -34,8 +35,8 @@ struct AccessLogFile: ~Copyable {
         default:
             // Non-blocking, so that a pipe that nobody reads is an error rather than a hang.
             let flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-            let opened = open_with_mode(path, flags, 0o640)
-            guard opened >= 0 else { throw .open(path: path, code: lastErrorNumber()) }
+            let opened = uninterrupted { open_with_mode(path, flags, 0o640) }
+            guard opened >= 0 else { throw .open(path: path, code: -opened) }
             descriptor = opened
             isOurs = true
         }
@@ -53,13 +54,10 @@ struct AccessLogFile: ~Copyable {
             guard poll(&state, 1, 0) > 0 else { return .wouldBlock }
             count = min(count, AccessLogFile.sharedWriteBytes)
         }
-        while true {
-            let written = CLinux.write(descriptor, bytes.baseAddress, count)
-            if written > 0 { return .wrote(written) }
-            let code = written < 0 ? lastErrorNumber() : EIO
-            if code == EAGAIN { return .wouldBlock }
-            if code != EINTR { return .failed(code) }
-        }
+        let written = uninterrupted { CLinux.write(descriptor, bytes.baseAddress, count) }
+        if written > 0 { return .wrote(written) }
+        let code = written < 0 ? Int32(-written) : EIO
+        return code == EAGAIN ? .wouldBlock : .failed(code)
     }
 }
 
@@ -68,8 +66,8 @@ struct WakeDescriptor: ~Copyable, Sendable {
     let descriptor: Int32
 
     init() throws(AccessLogError) {
-        descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-        guard descriptor >= 0 else { throw .thread(code: lastErrorNumber()) }
+        descriptor = uninterrupted { eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK)) }
+        guard descriptor >= 0 else { throw .thread(code: -descriptor) }
     }
 
     deinit { _ = CLinux.close(descriptor) }
@@ -96,7 +94,3 @@ struct WakeDescriptor: ~Copyable, Sendable {
         return true
     }
 }
-
-/// The calling thread's errno; read it right after a failed call.
-@inline(__always)
-private func lastErrorNumber() -> Int32 { __errno_location().pointee }

@@ -1,4 +1,5 @@
 import ContentCoding
+import Documents
 import HTTPCore
 import PinfoldMetrics
 
@@ -190,23 +191,5 @@ package struct AdminSite: Sendable {
         return AdminResponse(
             status: 200, contentType: "text/html; charset=utf-8", fields: fields + [policy],
             body: Array(text.utf8))
-    }
-}
-
-/// Text as the content of an HTML element.
-enum HTMLText {
-    /// The text with HTML's special characters escaped.
-    static func escaped(_ text: String) -> String {
-        var escaped = ""
-        for character in text {
-            switch character {
-            case "&": escaped += "&amp;"
-            case "<": escaped += "&lt;"
-            case ">": escaped += "&gt;"
-            case "\"": escaped += "&quot;"
-            default: escaped.append(character)
-            }
-        }
-        return escaped
     }
 }

@@ -1,6 +1,21 @@
 import CLinux
 import Clocks
-import PinfoldMetrics
+import Files
+
+/// The operating system's figures of the process.
+package struct ProcessFigures: Sendable, Equatable {
+    /// User and system time, in microseconds.
+    package var cpuMicroseconds: UInt64 = 0
+    /// Memory in RAM, in bytes.
+    package var residentBytes: UInt64 = 0
+    /// Address space, in bytes.
+    package var virtualBytes: UInt64 = 0
+    package var openDescriptors: UInt64 = 0
+    /// The soft limit of descriptors; `nil` if there is none.
+    package var maximumDescriptors: UInt64?
+    /// When the process started, in milliseconds since 1970.
+    package var startMilliseconds: UInt64 = 0
+}
 
 /// Reads the process's statistics from the kernel (proc(5), getrusage(2)).
 ///
@@ -17,19 +32,19 @@ package struct ProcessReader: Sendable {
     }
 
     /// The current values; those that cannot be read are 0.
-    package func metrics() -> ProcessMetrics {
-        var metrics = ProcessMetrics()
-        metrics.cpuMicroseconds = UInt64(Clock.processCPUMicroseconds())
+    package func figures() -> ProcessFigures {
+        var figures = ProcessFigures()
+        figures.cpuMicroseconds = UInt64(Clock.processCPUMicroseconds())
         let pages = ProcessReader.read("/proc/self/statm").flatMap { ProcessReader.statm($0) }
-        metrics.virtualBytes = (pages?.virtual ?? 0) * pageBytes
-        metrics.residentBytes = (pages?.resident ?? 0) * pageBytes
-        metrics.openDescriptors = ProcessReader.openDescriptors()
+        figures.virtualBytes = (pages?.virtual ?? 0) * pageBytes
+        figures.residentBytes = (pages?.resident ?? 0) * pageBytes
+        figures.openDescriptors = ProcessReader.openDescriptors()
         var limit = rlimit()
         if getrlimit(Int32(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur != .max {
-            metrics.maximumDescriptors = UInt64(limit.rlim_cur)
+            figures.maximumDescriptors = UInt64(limit.rlim_cur)
         }
-        metrics.startMilliseconds = startMilliseconds
-        return metrics
+        figures.startMilliseconds = startMilliseconds
+        return figures
     }
 
     // MARK: Parsing
@@ -76,12 +91,6 @@ package struct ProcessReader: Sendable {
     }
 
     private static func read(_ path: String) -> String? {
-        let descriptor = open_with_mode(path, O_RDONLY | O_CLOEXEC, 0)
-        guard descriptor >= 0 else { return nil }
-        defer { close(descriptor) }
-        var buffer = [UInt8](repeating: 0, count: 4096)
-        let count = CLinux.read(descriptor, &buffer, buffer.count)
-        guard count > 0 else { return nil }
-        return String(decoding: buffer[..<count], as: UTF8.self)
+        (try? OpenFile(path).contents(most: 4096)).map { String(decoding: $0, as: UTF8.self) }
     }
 }

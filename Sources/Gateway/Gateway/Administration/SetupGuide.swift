@@ -1,3 +1,5 @@
+import Documents
+
 /// Instructions for each kind of client on how to use the gateway: lines to paste, containing the
 /// gateway's address.
 struct SetupGuide {

@@ -79,8 +79,8 @@ package final class OperationalLog: Sendable {
     }
 
     /// Lines written, dropped and suppressed since the start.
-    package var metrics: OperationalLogMetrics {
-        OperationalLogMetrics(
+    package var lines: OperationalLogLines {
+        OperationalLogLines(
             written: written.load(ordering: .relaxed), dropped: dropped.load(ordering: .relaxed),
             suppressed: suppressed.load(ordering: .relaxed))
     }
@@ -216,4 +216,13 @@ package final class OperationalLog: Sendable {
 extension Logger.Level {
     /// Its position among all levels, least severe first.
     fileprivate var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+}
+
+/// The operational log's lines since the start, by result.
+package struct OperationalLogLines: Sendable, Equatable {
+    package var written: UInt64 = 0
+    /// The queue was full, or writing failed.
+    package var dropped: UInt64 = 0
+    /// Messages not written because there were too many similar ones; their number was written.
+    package var suppressed: UInt64 = 0
 }

@@ -20,7 +20,7 @@ struct FreedMemory {
     mutating func check(_ store: CacheStore?) {
         let stored = store?.releaseIdleMemory() ?? 0
         let heap = mallinfo2()
-        let resident = Int(clamping: process.metrics().residentBytes)
+        let resident = Int(clamping: process.figures().residentBytes)
         let isDue = rule.isDue(
             free: Int(heap.fordblks), resident: resident,
             inUse: Int(heap.uordblks) + Int(heap.hblkhd) + stored)

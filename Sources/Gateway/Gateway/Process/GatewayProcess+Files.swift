@@ -1,7 +1,6 @@
 import Clocks
 import Logging
 import PinfoldConfiguration
-import PinfoldMetrics
 
 // Files that are reloaded when they change, without rereading the configuration file itself.
 extension GatewayProcess {
@@ -68,24 +67,12 @@ extension GatewayProcess {
     private static let fileLimit = 1000
 
     private func publishFiles() {
-        let files = watched.outcomes.prefix(Self.fileLimit).map {
-            WatchedFileMetrics(path: $0.path, state: WatchedFileState($0.outcome))
-        }
+        let files = watched.outcomes.prefix(Self.fileLimit)
         let (areUsable, refusals) = (watched.areUsable, watched.unusableCount)
         published.reload.withLock {
-            $0.files = files
+            $0.files = Array(files)
             $0.filesAreUsable = areUsable
             $0.fileRefusals = refusals
-        }
-    }
-}
-
-extension WatchedFileState {
-    fileprivate init(_ outcome: WatchedFiles.Outcome) {
-        switch outcome {
-        case .current: self = .current
-        case .outdated: self = .outdated
-        case .unusable: self = .unusable
         }
     }
 }

@@ -263,10 +263,9 @@ package final class GatewayProcess {
             reload.memoryLimit = UInt64(configuration.cache.memoryBytes)
             reload.diskLimit = UInt64(configuration.cache.diskBytes)
             reload.hosts = hosts
-            reload.ownCertificates = OwnCertificateMetrics.all(of: configuration)
+            reload.ownCertificates = OwnCertificate.all(of: configuration)
             reload.pinsets = configuration.pinsets.map { PinsetMetrics($0.pinset) }
-            reload.connectionLimit = UInt64(configuration.limits.upstreamPerHost)
-            reload.waitingLimit = UInt64(configuration.limits.pending)
+            reload.limits = (configuration.limits.upstreamPerHost, configuration.limits.pending)
         }
     }
 

@@ -1,4 +1,3 @@
-import Activity
 import CachePolicy
 import CacheStore
 import Clocks
@@ -19,33 +18,29 @@ final class PublishedState: Sendable {
         var lastSucceeded = true
         /// Whether no watched file is unusable.
         var filesAreUsable = true
-        var files: [WatchedFileMetrics] = []
+        var files: [(path: String, outcome: WatchedFiles.Outcome)] = []
         var fileRefusals: UInt64 = 0
         var loadedMilliseconds: UInt64 = 0
         var memoryLimit: UInt64 = 0
         var diskLimit: UInt64 = 0
         var hosts: [EntryReachability] = []
         var pinsets: [PinsetMetrics] = []
-        var ownCertificates: [OwnCertificateMetrics] = []
-        var connectionLimit: UInt64?
-        var waitingLimit: UInt64?
+        var ownCertificates: [OwnCertificate] = []
+        /// On one server's connections and waiting exchanges; `nil` before the start.
+        var limits: (connections: Int, waiting: Int)?
     }
 
     let reload = Locked(Reload())
     /// The issuer of certificates for intercepted tunnels, or `nil` if there is none.
     let issuer = Locked<CertificateIssuer?>(nil)
     private let services = Locked<(shared: SharedServices, workers: [WorkerMetrics])?>(nil)
-    private let build: BuildInfo
     private let process = ProcessReader()
-
-    var version: String { build.version }
-
+    let version: String
+    private let revision: String
     private let log: OperationalLog
 
     init(version: String, revision: String, log: OperationalLog) {
-        build = BuildInfo(
-            version: version, revision: revision, swiftVersion: SwiftCompiler.version)
-        self.log = log
+        (self.version, self.revision, self.log) = (version, revision, log)
     }
 
     func start(_ shared: SharedServices, _ workers: [WorkerMetrics]) {
@@ -80,8 +75,7 @@ final class PublishedState: Sendable {
             hosts: services?.shared.labels.snapshot ?? LabelTable(),
             pinsets: services?.shared.labels.pinsetSnapshot ?? LabelTable(),
             reasons: Reason.tokens, notStored: NotStoredReason.allCases.map { "\($0.token)" },
-            service: serviceMetrics(services?.shared, reload), process: process.metrics(),
-            build: build)
+            service: serviceMetrics(services?.shared, reload))
     }
 
     /// What pinsets have matched since the start, by their names.
@@ -103,55 +97,29 @@ final class PublishedState: Sendable {
 
     private func serviceMetrics(_ shared: SharedServices?, _ reload: Reload) -> ServiceMetrics {
         var service = ServiceMetrics()
-        if let store = shared?.store { Self.describe(store.statistics(), reload, &service) }
-        if let log = shared?.accessLog { service.accessLog = log.metrics }
-        service.operationalLog = log.metrics
-        if let issuer = issuer.withLock({ $0 }) {
-            service.interception = InterceptionMetrics(issuer.statistics())
-        }
-        if let reporter = shared?.pinReporter {
-            service.pinReports = PinReportMetrics(reporter.statistics)
-        }
         service.wallSeconds = Clock.wallMilliseconds() / 1000
-        service.connectionLimit = reload.connectionLimit
-        service.waitingLimit = reload.waitingLimit
-        if let activity = shared?.activity { service.activity = StateMetric(activity.snapshot) }
         service.pinsets = reload.pinsets.map { pinset in
             var pinset = pinset
             pinset.count(shared?.labels.pinMatches(pinset: pinset.label) ?? [:])
             return pinset
         }
-        service.ownCertificates = reload.ownCertificates
-        service.reachability = reload.hosts.map { ReachabilityMetrics($0) }
-        service.configurationGeneration = shared?.generationInForce ?? reload.generation
-        service.lastReloadSucceeded = reload.lastSucceeded && reload.filesAreUsable
-        service.watchedFiles = reload.files
-        service.fileRefusals = reload.fileRefusals
-        service.configurationLoadedMilliseconds = reload.loadedMilliseconds
-        service.isReady = readiness().isReady
-        return service
-    }
-
-    private static func describe(
-        _ store: StoreStatistics, _ reload: Reload, _ service: inout ServiceMetrics
-    ) {
-        service.memoryTier = CacheTierMetrics(
-            bytes: UInt64(max(0, store.memoryBytes)), limitBytes: reload.memoryLimit,
-            entries: UInt64(max(0, store.memoryEntries)), evictions: store.memoryEvictions)
-        service.memoryHeapBytes = UInt64(max(0, store.memoryHeapBytes))
-        guard store.diskState != .off(.disabled) else { return }
-        service.diskTier = CacheTierMetrics(
-            bytes: UInt64(max(0, store.diskBytes)), limitBytes: reload.diskLimit,
-            entries: UInt64(max(0, store.diskEntries)), evictions: store.diskEvictions.total)
-        service.disk = DiskMetrics(store)
-        service.storeQueue = StoreQueueMetrics(
-            bytes: UInt64(max(0, store.queueBytes)), operations: UInt64(max(0, store.queueDepth)),
-            dropped: store.diskSkipped, damaged: store.damagedEntries)
-        switch store.diskState {
-        case .opening: service.diskState = .opening
-        case .ready: service.diskState = .on
-        case .off: service.diskState = .failed
+        service.addCache(
+            shared?.store?.statistics(), limits: (reload.memoryLimit, reload.diskLimit))
+        service.addLogs(shared?.accessLog?.lines ?? AccessLogLines(), log.lines)
+        service.addInterception(issuer.withLock { $0 }?.statistics() ?? IssuerStatistics())
+        service.addPinReports(shared?.pinReporter?.statistics)
+        if let limits = reload.limits {
+            service.addLimits(connections: limits.connections, waiting: limits.waiting)
         }
+        if let activity = shared?.activity { service.addActivity(activity.snapshot) }
+        service.addReachability(reload.hosts)
+        service.addConfiguration(
+            reload, generation: shared?.generationInForce ?? reload.generation,
+            isReady: readiness().isReady)
+        service.addBuild(
+            version: version, revision: revision, swiftVersion: SwiftCompiler.version)
+        service.addProcess(process.figures())
+        return service
     }
 }
 
@@ -176,55 +144,5 @@ extension PinsetMetrics {
     /// Adds the counts, by the pins' texts (`RouteLabels`).
     mutating func count(_ matches: [String: UInt64]) {
         for index in pins.indices { pins[index].matches = matches[pins[index].text ?? ""] ?? 0 }
-    }
-}
-
-extension ReachabilityMetrics {
-    /// What is known about an entry's servers.
-    init(_ entry: EntryReachability) {
-        self.init(
-            label: entry.label,
-            states: ReachabilityState.allCases.map {
-                State(
-                    label: $0.label, servers: UInt64(entry.count(in: $0)),
-                    transitions: entry.transitions(to: $0))
-            })
-    }
-}
-
-extension PinReportMetrics {
-    /// The reporter's statistics.
-    init(_ reporter: ReportStatistics) {
-        self.init()
-        results = ReportResult.allCases.map { ("\($0)", reporter.counts[$0] ?? 0) }
-        waiting = reporter.waiting
-        waitingBytes = reporter.waitingBytes
-    }
-}
-
-extension DiskMetrics {
-    /// The store's statistics.
-    init(_ store: StoreStatistics) {
-        self.init()
-        databaseBytes = UInt64(max(0, store.diskFileBytes - store.diskLogBytes))
-        logBytes = UInt64(max(0, store.diskLogBytes))
-        writes = store.diskWrites
-        evictedForBytes = store.diskEvictions.bytes
-        evictedForEntries = store.diskEvictions.entries
-        evictedForVariants = store.diskEvictions.variants
-        restarts = store.diskRestarts
-    }
-}
-
-extension InterceptionMetrics {
-    /// The issuer's statistics.
-    init(_ issuer: IssuerStatistics) {
-        self.init()
-        kept = UInt64(max(0, issuer.kept))
-        waiting = UInt64(max(0, issuer.waiting))
-        issued = UInt64(max(0, issuer.issued))
-        hits = UInt64(max(0, issuer.hits))
-        coalesced = UInt64(max(0, issuer.coalesced))
-        failures = UInt64(max(0, issuer.failures))
     }
 }

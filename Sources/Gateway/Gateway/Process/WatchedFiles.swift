@@ -31,6 +31,10 @@ struct WatchedFiles {
         case outdated
         /// What was in force stays, for these reasons.
         case unusable([String])
+
+        /// The label values of metrics.
+        static let labels = ["current", "outdated", "unusable"]
+        var label: String { Self.labels[weight] }
     }
 
     /// A change of a set's outcome.

@@ -1,5 +1,6 @@
 import CLinux
 import Clocks
+import Files
 
 /// The database's files in the store's folder, and the lock that keeps other processes out.
 ///
@@ -23,25 +24,21 @@ struct DatabaseFiles {
 
     /// Creates the folder and its parents.
     func makeFolder() throws(FolderError) {
-        var path = folder.hasPrefix("/") ? "/" : ""
-        for part in folder.split(separator: "/") {
-            path += part + "/"
-            guard mkdir(path, 0o700) != 0, systemError != EEXIST else { continue }
-            let code = systemError
-            // A parent that is not writable, or is on a read-only file system, may exist.
-            var status = stat()
-            if stat(path, &status) == 0 { continue }
+        do throws(FileError) {
+            try Folder.make(folder)
+        } catch {
             throw FolderError(
-                reason: code == EROFS ? .readOnly : .folder,
-                detail: "\(path): \(String(cString: strerror(code)))")
+                reason: error.code == EROFS ? .readOnly : .folder, detail: "\(error)")
         }
     }
 
     /// Takes the lock, which is held as long as the returned descriptor is open.
     func takeLock() throws(FolderError) -> Int32 {
-        let descriptor = open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let descriptor = uninterrupted {
+            open_with_mode(lock, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        }
         guard descriptor >= 0 else {
-            let code = systemError
+            let code = -descriptor
             let reason: DiskOffReason =
                 switch code {
                 case EROFS: .readOnly
@@ -51,7 +48,7 @@ struct DatabaseFiles {
             throw FolderError(reason: reason, detail: "\(lock): \(String(cString: strerror(code)))")
         }
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            let code = systemError
+            let code = __errno_location().pointee
             close(descriptor)
             throw FolderError(
                 reason: code == EWOULDBLOCK ? .locked : .inputOutput,

@@ -1,4 +1,5 @@
 import Clocks
+import HTTPCore
 
 /// When a stored response was last used, in seconds since 1970.
 enum LastUse {

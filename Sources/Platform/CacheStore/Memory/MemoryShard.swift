@@ -1,4 +1,5 @@
 import CachePolicy
+import HTTPCore
 
 /// What the memory tier holds for a key.
 public enum MemoryMatch: Sendable {

@@ -106,4 +106,7 @@ package struct IssuerStatistics: Sendable, Hashable {
     package var coalesced = 0
     /// Requests that failed.
     package var failures = 0
+
+    /// All zero.
+    package init() {}
 }

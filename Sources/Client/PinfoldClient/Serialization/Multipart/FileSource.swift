@@ -1,4 +1,5 @@
 import CLinux
+import Files
 import HTTPCore
 
 /// Reads a file from its beginning.
@@ -15,13 +16,9 @@ package final class FileSource: ByteSource {
     deinit { close(descriptor) }
 
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
-        while true {
-            let count = CLinux.read(descriptor, buffer.baseAddress, buffer.count)
-            if count >= 0 { return count }
-            guard __errno_location().pointee == EINTR else {
-                throw MultipartError.file(path: path, errno: __errno_location().pointee)
-            }
-        }
+        let count = uninterrupted { CLinux.read(descriptor, buffer.baseAddress, buffer.count) }
+        guard count >= 0 else { throw MultipartError.file(path: path, errno: Int32(-count)) }
+        return count
     }
 
     /// Returns the length of a regular file, in bytes.
@@ -50,15 +47,8 @@ final class FileSink {
     deinit { close(descriptor) }
 
     func write(_ bytes: ArraySlice<UInt8>) throws(MultipartError) {
-        var rest = bytes
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes { CLinux.write(descriptor, $0.baseAddress, $0.count) }
-            if count >= 0 {
-                rest = rest.dropFirst(count)
-            } else if __errno_location().pointee != EINTR {
-                throw .file(path: path, errno: __errno_location().pointee)
-            }
-        }
+        let code = writeAll(bytes, to: descriptor)
+        guard code == 0 else { throw .file(path: path, errno: code) }
     }
 
     /// Deletes the file.

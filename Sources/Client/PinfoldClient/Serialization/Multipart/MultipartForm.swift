@@ -1,3 +1,4 @@
+import HTTPCore
 public import HTTPTypes
 
 /// A builder of `multipart/form-data` content (RFC 7578). The length is known before the content is
@@ -29,14 +30,9 @@ public struct MultipartForm: Sendable {
     /// Creates an empty form with a random boundary.
     public init() {
         boundary =
-            "Boundary+" + Self.hex(.random(in: 0...UInt64.max))
-            + Self.hex(
-                .random(in: 0...UInt64.max))
-    }
-
-    private static func hex(_ number: UInt64) -> String {
-        let text = String(number, radix: 16, uppercase: true)
-        return String(repeating: "0", count: 16 - text.utf8.count) + text
+            "Boundary+"
+            + String(
+                hexadecimal: UInt128.random(in: 0 ... .max), digits: 32, uppercase: true)
     }
 
     /// The value of Content-Type.

@@ -33,19 +33,33 @@ package struct SignedTimestamp: Hashable, Sendable {
 
     /// Reads a timestamp; no bytes may follow it.
     package init(_ bytes: ArraySlice<UInt8>) throws(ParseError) {
-        var reader = TimestampReader(rest: bytes)
-        guard let version = reader.number(bytes: 1) else { throw .malformed }
-        guard version == 0 else { throw .unknownVersion(UInt8(version)) }
-        guard let id = reader.take(SHA256Digest.byteCount), let log = SHA256Digest(id.span),
-            let time = reader.number(bytes: 8), let extensions = reader.vector(),
-            let hash = reader.number(bytes: 1), let algorithm = reader.number(bytes: 1),
-            let signature = reader.vector(), reader.rest.isEmpty
-        else { throw .malformed }
+        guard let version = bytes.first else { throw .malformed }
+        guard version == 0 else { throw .unknownVersion(version) }
+        let read: SignedTimestamp
+        do throws(TLSWireError) {
+            read = try SignedTimestamp(WireReader(bytes.dropFirst(), Self.what))
+        } catch {
+            throw .malformed
+        }
+        self = read
+    }
+
+    private static let what: StaticText = "a timestamp"
+
+    /// Reads what follows the version.
+    private init(_ bytes: WireReader) throws(TLSWireError) {
+        var reader = bytes
+        let id = try reader.take(SHA256Digest.byteCount)
+        guard let log = SHA256Digest(id.span) else { throw .malformed(Self.what) }
+        let time = try reader.number(bytes: 8)
+        let extensions = try reader.vector(lengthBytes: 2)
+        let (hash, algorithm) = (try reader.byte(), try reader.byte())
+        let signature = try reader.vector(lengthBytes: 2)
+        try reader.end()
         self.log = log
-        milliseconds = time
+        milliseconds = UInt64(bitPattern: Int64(time))
         self.extensions = Array(extensions)
-        self.hash = UInt8(hash)
-        self.algorithm = UInt8(algorithm)
+        (self.hash, self.algorithm) = (hash, algorithm)
         self.signature = Array(signature)
     }
 
@@ -55,16 +69,18 @@ package struct SignedTimestamp: Hashable, Sendable {
     package static func list(
         _ bytes: ArraySlice<UInt8>
     ) throws(ParseError) -> [Result<SignedTimestamp, ParseError>] {
-        var outer = TimestampReader(rest: bytes)
-        guard let content = outer.vector(), outer.rest.isEmpty, !content.isEmpty else {
+        let elements: [ArraySlice<UInt8>]
+        do throws(TLSWireError) {
+            var reader = WireReader(bytes, what)
+            elements = try reader.vectors(lengthBytes: 2, eachLengthBytes: 2)
+            try reader.end()
+        } catch {
             throw .malformed
         }
-        var inner = TimestampReader(rest: content)
         var found: [Result<SignedTimestamp, ParseError>] = []
-        while !inner.rest.isEmpty {
-            guard let one = inner.vector(), !one.isEmpty else { throw .malformed }
+        for element in elements {
             do throws(ParseError) {
-                found.append(.success(try SignedTimestamp(one)))
+                found.append(.success(try SignedTimestamp(element)))
             } catch {
                 found.append(.failure(error))
             }
@@ -96,26 +112,5 @@ package struct SignedTimestamp: Hashable, Sendable {
         content.append(UInt8(extensions.count >> 8))
         content.append(UInt8(extensions.count & 0xFF))
         return content + extensions
-    }
-}
-
-/// Reads TLS structures (RFC 8446 §3).
-private struct TimestampReader {
-    var rest: ArraySlice<UInt8>
-
-    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
-        guard count <= rest.count else { return nil }
-        defer { rest = rest.dropFirst(count) }
-        return rest.prefix(count)
-    }
-
-    mutating func number(bytes count: Int) -> UInt64? {
-        take(count).map { $0.reduce(0) { $0 << 8 | UInt64($1) } }
-    }
-
-    /// Reads a vector that is preceded by its length in two bytes.
-    mutating func vector() -> ArraySlice<UInt8>? {
-        guard let count = number(bytes: 2) else { return nil }
-        return take(Int(count))
     }
 }

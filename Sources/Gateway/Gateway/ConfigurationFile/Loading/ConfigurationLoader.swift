@@ -1,5 +1,6 @@
 import CLinux
 import Clocks
+import Files
 
 /// Reads and checks configurations, and fills in the defaults.
 package struct ConfigurationLoader: Sendable {
@@ -52,8 +53,7 @@ package struct ConfigurationLoader: Sendable {
                 origin: .file(name: file, line: 0), key: "", problem: error.text,
                 expected: "a readable configuration file")
         }
-        let folder = ConfigurationFiles.folder(
-            of: ConfigurationFiles.absolute(file, in: environment.workingFolder))
+        let folder = Folder.of(ConfigurationFiles.absolute(file, in: environment.workingFolder))
         let validation = ConfigurationValidation(environment: environment, folder: folder)
         let root = Field(
             node: try YAMLDocument.parse(text, name: file), path: "", validation: validation)
@@ -79,8 +79,7 @@ package struct ConfigurationLoader: Sendable {
             throw ConfigurationErrors(errors: [error])
         }
         if case .null = root.content { throw ConfigurationErrors(errors: [Self.empty(name)]) }
-        let folder = ConfigurationFiles.folder(
-            of: ConfigurationFiles.absolute(name, in: environment.workingFolder))
+        let folder = Folder.of(ConfigurationFiles.absolute(name, in: environment.workingFolder))
         return try check(root, folder: folder, overlay: overlay)
     }
 

@@ -1,3 +1,5 @@
+import HTTPCore
+
 /// Builds YAML text. Every value that is not one of our own words is quoted.
 struct YAMLText {
     private(set) var text = ""
@@ -49,8 +51,7 @@ struct YAMLText {
             switch scalar.properties.generalCategory {
             case .control, .format, .lineSeparator, .paragraphSeparator, .privateUse, .surrogate,
                 .unassigned:
-                let digits = String(scalar.value, radix: 16)
-                result += "\\U" + String(repeating: "0", count: 8 - digits.count) + digits
+                result += "\\U" + String(hexadecimal: scalar.value, digits: 8)
             default:
                 if scalar == "\"" || scalar == "\\" { result += "\\" }
                 result.unicodeScalars.append(scalar)

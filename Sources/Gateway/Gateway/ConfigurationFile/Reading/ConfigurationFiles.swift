@@ -1,5 +1,6 @@
 import CLinux
 import Clocks
+import Files
 
 /// Reads the files that a configuration names.
 enum ConfigurationFiles {
@@ -92,39 +93,25 @@ enum ConfigurationFiles {
         _ path: String, limit: Int
     ) throws(ReadError) -> (content: [UInt8], version: Version) {
         guard !path.utf8.contains(0) else { throw ReadError(text: "has a NUL in its path") }
-        let flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
-        let descriptor = open_with_mode(path, flags, 0)
-        guard descriptor >= 0 else { throw ReadError(text: reason(__errno_location().pointee)) }
-        defer { close(descriptor) }
-        var status = stat()
-        guard fstat(descriptor, &status) == 0 else {
-            throw ReadError(text: reason(__errno_location().pointee))
-        }
-        if let kind = otherKind(status.st_mode) {
-            throw ReadError(text: "is \(kind), not a regular file")
-        }
-        var content: [UInt8] = []
-        let step = 64 << 10
-        while true {
-            var failure: Int32 = 0
-            let chunk = [UInt8](unsafeUninitializedCapacity: step) { buffer, count in
-                let result = CLinux.read(descriptor, buffer.baseAddress, step)
-                if result < 0 { failure = __errno_location().pointee }
-                count = max(0, result)
+        let other: String
+        do throws(FileError) {
+            let file = try OpenFile(path)
+            if let kind = otherKind(file.kind) {
+                other = "is \(kind), not a regular file"
+            } else {
+                let content = try file.contents(most: limit)
+                if content.count <= limit { return (content, Version(file.status)) }
+                other = "is longer than \(limit) bytes"
             }
-            if failure == EINTR { continue }
-            guard failure == 0 else { throw ReadError(text: reason(failure)) }
-            if chunk.isEmpty { return (content, Version(status)) }
-            content += chunk
-            guard content.count <= limit else {
-                throw ReadError(text: "is longer than \(limit) bytes")
-            }
+        } catch {
+            throw ReadError(text: "cannot be read: \(error.reason)")
         }
+        throw ReadError(text: other)
     }
 
     /// The type of a file that is not a regular file, or `nil` if it is one.
-    private static func otherKind(_ mode: mode_t) -> String? {
-        switch Int32(mode) & S_IFMT {
+    private static func otherKind(_ format: Int32) -> String? {
+        switch format {
         case S_IFREG: nil
         case S_IFDIR: "a directory"
         case S_IFIFO: "a pipe"
@@ -138,16 +125,6 @@ enum ConfigurationFiles {
         var time = timespec(
             tv_sec: Int(milliseconds / 1000), tv_nsec: Int(milliseconds % 1000) * 1_000_000)
         nanosleep(&time, nil)
-    }
-
-    private static func reason(_ code: Int32) -> String {
-        "cannot be read: \(strerror(code).map { String(cString: $0) } ?? "error \(code)")"
-    }
-
-    /// The folder of a path: everything before the last slash.
-    static func folder(of path: String) -> String {
-        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
     }
 
     /// Makes a path absolute; relative paths are relative to `folder`. Removes `.` and repeated

@@ -1,4 +1,5 @@
 import CLinux
+import Files
 
 /// Checks whether files and directories can be created and written, without creating any. Each
 /// problem is a clause whose subject is a path: the one in question, or one above or below it.
@@ -11,7 +12,7 @@ enum PathAccess {
             guard code == ENOENT else {
                 return "\(quoted(path: path)) cannot be written: \(text(code))"
             }
-            return problem(inFolder: ConfigurationFiles.folder(of: path))
+            return problem(inFolder: Folder.of(path))
         }
         if Int32(status.st_mode) & S_IFMT == S_IFDIR {
             return "\(quoted(path: path)) is a directory"
@@ -28,7 +29,7 @@ enum PathAccess {
         guard code == ENOENT, path != "/" else {
             return "\(quoted(path: path)) cannot be created: \(text(code))"
         }
-        return problemMaking(folder: ConfigurationFiles.folder(of: path))
+        return problemMaking(folder: Folder.of(path))
     }
 
     /// Why one of these files, which are created if missing, cannot be written in a folder, or
@@ -71,7 +72,7 @@ enum PathAccess {
                 total: bytes(figures.f_blocks), free: free.overflow ? .max : free.partialValue)
         }
         guard __errno_location().pointee == ENOENT, path != "/" else { return nil }
-        return room(inFolder: ConfigurationFiles.folder(of: path))
+        return room(inFolder: Folder.of(path))
     }
 
     /// The disk space of the cache's files in a folder, in bytes.

@@ -44,9 +44,9 @@ package struct UnfinishedFile: Sendable {
 
     /// A path next to the final one that no other process chooses.
     static func newPath(for path: String) -> String {
-        let digits = String(UInt64.random(in: 0...UInt64.max), radix: 16)
-        let zeros = String(repeating: "0", count: 16 - digits.utf8.count)
-        return "\(path).\(zeros)\(digits)\(suffix)"
+        // A number of 16 digits, without leading zeros.
+        let digits = String(UInt64.random(in: 1 << 60 ... .max), radix: 16)
+        return "\(path).\(digits)\(suffix)"
     }
 
     /// Renames the file to its final path; when this returns, both contents and name are on the

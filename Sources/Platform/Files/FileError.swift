@@ -4,7 +4,7 @@ import CLinux
 package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
     /// What was being done.
     package enum Operation: Sendable, Hashable, CaseIterable {
-        case open, write, sync, rename
+        case open, read, write, sync, rename
     }
 
     package var operation: Operation
@@ -19,5 +19,8 @@ package struct FileError: Error, Sendable, Hashable, CustomStringConvertible {
         (self.operation, self.path, self.code) = (operation, path, code)
     }
 
-    package var description: String { "\(path): \(String(cString: strerror(code)))" }
+    /// The system's text for the error number.
+    package var reason: String { String(cString: strerror(code)) }
+
+    package var description: String { "\(path): \(reason)" }
 }

@@ -52,7 +52,8 @@ package enum DurableFile {
         let descriptor = try open(path, flags, mode)
         defer { close(descriptor) }
         do throws(FileError) {
-            try write(bytes, to: descriptor, path)
+            let code = writeAll(bytes[...], to: descriptor)
+            guard code == 0 else { throw FileError(.write, path, code) }
             if isSynced { try sync(descriptor, path) }
         } catch {
             unlink(path)
@@ -64,34 +65,14 @@ package enum DurableFile {
     static func open(
         _ path: String, _ flags: Int32, _ mode: mode_t = 0
     ) throws(FileError) -> Int32 {
-        while true {
-            let descriptor = open_with_mode(path, flags, mode)
-            if descriptor >= 0 { return descriptor }
-            guard __errno_location().pointee == EINTR else { throw FileError(.open, path) }
-        }
-    }
-
-    /// Writes all bytes, in as many calls as the system needs.
-    private static func write(
-        _ bytes: [UInt8], to descriptor: Int32, _ path: String
-    ) throws(FileError) {
-        var written = 0
-        while written < bytes.count {
-            let count = bytes.withUnsafeBytes {
-                CLinux.write(
-                    descriptor, $0.baseAddress.map { $0 + written }, $0.count - written)
-            }
-            if count < 0, __errno_location().pointee == EINTR { continue }
-            guard count >= 0 else { throw FileError(.write, path) }
-            guard count > 0 else { throw FileError(.write, path, EIO) }
-            written += count
-        }
+        let descriptor = uninterrupted { open_with_mode(path, flags, mode) }
+        guard descriptor >= 0 else { throw FileError(.open, path, -descriptor) }
+        return descriptor
     }
 
     static func sync(_ descriptor: Int32, _ path: String) throws(FileError) {
-        while fsync(descriptor) != 0 {
-            guard __errno_location().pointee == EINTR else { throw FileError(.sync, path) }
-        }
+        let result = uninterrupted { fsync(descriptor) }
+        guard result == 0 else { throw FileError(.sync, path, -result) }
     }
 }
 
@@ -99,13 +80,42 @@ package enum DurableFile {
 package enum Folder {
     /// The folder that contains a file.
     package static func of(_ path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
+        // A slash counts even if a combining mark follows it.
+        guard let slash = path.utf8.lastIndex(of: UInt8(ascii: "/")) else { return "." }
         return slash == path.startIndex ? "/" : String(path[..<slash])
+    }
+
+    /// Creates a folder and those above it, if missing, accessible to their owner only. Whatever
+    /// already has such a name is left as it is, even if it is not a folder.
+    package static func make(_ path: String) throws(FileError) {
+        var end = path.utf8.startIndex
+        while end < path.utf8.endIndex {
+            end =
+                path.utf8[path.utf8.index(after: end)...].firstIndex(of: UInt8(ascii: "/"))
+                ?? path.utf8.endIndex
+            let part = String(path[..<end])
+            guard mkdir(part, 0o700) != 0 else {
+                // Write permission there does not imply read permission.
+                try? sync(of(part))
+                continue
+            }
+            let code = __errno_location().pointee
+            // One that is not writable, or is on a read-only file system, may exist.
+            var status = stat()
+            guard code == EEXIST || stat(part, &status) == 0 else {
+                throw FileError(.open, part, code)
+            }
+        }
+    }
+
+    /// Opens a folder, for example to lock it; the caller owns the descriptor.
+    package static func open(_ path: String) throws(FileError) -> Int32 {
+        try DurableFile.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
     }
 
     /// Flushes the names in a folder to the disk.
     package static func sync(_ path: String) throws(FileError) {
-        let descriptor = try DurableFile.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let descriptor = try open(path)
         defer { close(descriptor) }
         do throws(FileError) {
             try DurableFile.sync(descriptor, path)

@@ -2,7 +2,7 @@ import CLinux
 import TestSupport
 import Testing
 
-@testable import DurableFiles
+@testable import Files
 
 /// `nil` if there is no file.
 private func contents(of path: String) -> [UInt8]? {
@@ -195,8 +195,48 @@ struct UnfinishedFileTests {
         #expect("\(FileError(.write, "/x", ENOSPC))" == "/x: No space left on device")
     }
 
-    @Test(arguments: [("/a/b", "/a"), ("/a", "/"), ("a", "."), ("a/b", "a"), ("./a", ".")])
+    @Test(
+        arguments: [
+            ("/a/b", "/a"), ("/a", "/"), ("a", "."), ("a/b", "a"), ("./a", "."),
+            // A slash with a combining mark is one character.
+            ("a/\u{301}b", "a"),
+        ])
     func `is in the folder of its path`(path: String, folder: String) {
         #expect(Folder.of(path) == folder)
+    }
+}
+
+@Suite("A folder that is made")
+struct MadeFolderTests {
+    private let folder = TemporaryFolder()
+
+    private func code(_ path: String) -> Int32 { failure { try Folder.make(path) }?.code ?? 0 }
+
+    @Test func `is made with those above it, for its owner only`() {
+        let path = folder.file("a/b//c")
+        #expect(code(path) == 0)
+        for made in ["a", "a/b", "a/b/c"] { #expect(mode(of: folder.file(made)) == 0o700) }
+        #expect(code(path) == 0)
+        #expect(code(folder.file("d/")) == 0)
+        #expect(folder.names == ["a", "d"])
+    }
+
+    @Test func `may exist, above it or itself, in any form`() throws {
+        mkdir(folder.file("a"), 0o755)
+        symlink(folder.file("a"), folder.file("link"))
+        #expect(code(folder.file("link/b")) == 0)
+        #expect(mode(of: folder.file("a")) == 0o755)
+        #expect(mode(of: folder.file("a/b")) == 0o700)
+        for path in ["/", ".", ""] { #expect(code(path) == 0) }
+        // What is there is found out by whoever uses it.
+        try folder.write("text", to: "file")
+        #expect(code(folder.file("file")) == 0)
+    }
+
+    @Test func `is not made below what is not a folder`() throws {
+        try folder.write("text", to: "file")
+        let below = failure { try Folder.make(folder.file("file/b/c")) }
+        #expect(below == FileError(.open, folder.file("file/b"), ENOTDIR))
+        #expect(code("/proc/none") == ENOENT)
     }
 }

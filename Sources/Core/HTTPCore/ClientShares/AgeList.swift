@@ -1,0 +1,55 @@
+/// A slot of a table with its neighbours by age; -1 at the ends.
+public protocol AgeLinked {
+    var newer: Int32 { get set }
+    var older: Int32 { get set }
+}
+
+/// A slot of a table with free slots. Only one in use can be in a list.
+extension Optional: AgeLinked where Wrapped: AgeLinked {
+    @inlinable public var newer: Int32 {
+        get { self?.newer ?? -1 }
+        set { self?.newer = newValue }
+    }
+    @inlinable public var older: Int32 {
+        get { self?.older ?? -1 }
+        set { self?.older = newValue }
+    }
+}
+
+/// The two ends of a list, ordered by age, that runs through the slots of a table. Several lists
+/// may run through one table; a slot is in at most one of them.
+public struct AgeList: Sendable {
+    @usableFromInline var ends: (newest: Int32, oldest: Int32) = (-1, -1)
+
+    /// The slot at each end; -1 if the list is empty.
+    @inlinable public var newest: Int32 { ends.newest }
+    @inlinable public var oldest: Int32 { ends.oldest }
+
+    @inlinable public init() {}
+
+    /// Inserts a slot that is not in the list as its newest.
+    @inlinable @inline(__always)
+    public mutating func link(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
+        slots[Int(slot)].newer = -1
+        slots[Int(slot)].older = ends.newest
+        if ends.newest >= 0 { slots[Int(ends.newest)].newer = slot } else { ends.oldest = slot }
+        ends.newest = slot
+    }
+
+    /// Takes a slot out of the list.
+    @inlinable @inline(__always)
+    public mutating func unlink(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
+        let newer = slots[Int(slot)].newer
+        let older = slots[Int(slot)].older
+        if newer >= 0 { slots[Int(newer)].older = older } else { ends.newest = older }
+        if older >= 0 { slots[Int(older)].newer = newer } else { ends.oldest = newer }
+    }
+
+    /// Moves a slot of the list to its newest end.
+    @inlinable @inline(__always)
+    public mutating func renew(_ slot: Int32, in slots: inout ContiguousArray<some AgeLinked>) {
+        guard ends.newest != slot else { return }
+        unlink(slot, in: &slots)
+        link(slot, in: &slots)
+    }
+}

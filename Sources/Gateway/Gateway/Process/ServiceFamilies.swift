@@ -1,0 +1,278 @@
+import Activity
+import CacheStore
+import PinReporting
+import PinfoldEngine
+import PinfoldMetrics
+import PinfoldTLS
+
+// The metrics of the whole gateway. Each is declared here, and only here: its name, its help text
+// and its value, from what its owner has at the moment of a scrape.
+extension ServiceMetrics {
+    private typealias Sample = ServiceFamily.Sample
+
+    /// The tiers of the cache and the disk tier's files.
+    ///
+    /// - Parameters:
+    ///   - store: `nil` if the cache is disabled.
+    ///   - limits: the configured bytes of the tiers.
+    mutating func addCache(_ store: StoreStatistics?, limits: (memory: UInt64, disk: UInt64)) {
+        let disk = store.flatMap { $0.diskState == .off(.disabled) ? nil : $0 }
+        func tiers(_ memory: (some BinaryInteger)?, _ disk: (some BinaryInteger)?) -> [Sample] {
+            let memory = memory.map { Sample(LabelText("tier=\"memory\""), $0) }
+            return [memory, disk.map { Sample(LabelText("tier=\"disk\""), $0) }].compactMap { $0 }
+        }
+        add(
+            .gauge, "pinfold_cache_size_bytes", unit: "bytes",
+            "Bytes used by cache entries, by tier.", tiers(store?.memoryBytes, disk?.diskBytes))
+        add(
+            .gauge, "pinfold_cache_limit_bytes", unit: "bytes",
+            "Bytes that the cache may use, by tier.",
+            tiers(store.map { _ in limits.memory }, disk.map { _ in limits.disk }))
+        add(
+            .gauge, "pinfold_cache_memory_heap_bytes", unit: "bytes",
+            "Bytes of the heap for the memory tier's larger entries, including holes.",
+            store?.memoryHeapBytes ?? 0)
+        add(
+            .gauge, "pinfold_cache_entries", "Stored responses, by tier.",
+            tiers(store?.memoryEntries, disk?.diskEntries))
+        add(
+            .counter, "pinfold_cache_evictions", "Stored responses removed to make room, by tier.",
+            tiers(store?.memoryEvictions, disk?.diskEvictions.total))
+        let state =
+            switch disk?.diskState {
+            case nil: "off"
+            case .opening: "opening"
+            case .ready: "on"
+            case .off: "failed"
+            }
+        add(
+            .gauge, "pinfold_cache_disk_state", "1 for the disk tier's current state.",
+            Self.states(["off", "opening", "on", "failed"], current: state))
+        if let disk { addDisk(disk) }
+    }
+
+    private mutating func addDisk(_ disk: StoreStatistics) {
+        add(
+            .gauge, "pinfold_cache_store_queue_bytes", unit: "bytes",
+            "Bytes waiting to be written to the disk tier.", disk.queueBytes)
+        add(
+            .gauge, "pinfold_cache_store_queue_operations", "Operations waiting for the disk tier.",
+            disk.queueDepth)
+        add(
+            .counter, "pinfold_cache_store_dropped",
+            "Times that a response was not written to the disk tier for lack of room.",
+            disk.diskSkipped)
+        add(
+            .counter, "pinfold_cache_damaged_entries",
+            "Entries of the disk tier that failed their checksum and were dropped.",
+            disk.damagedEntries)
+        add(
+            .gauge, "pinfold_cache_disk_file_bytes", unit: "bytes",
+            "Bytes of the disk tier's files: the database and its write-ahead log.",
+            [
+                Sample(LabelText("file=\"database\""), disk.diskFileBytes - disk.diskLogBytes),
+                Sample(LabelText("file=\"log\""), disk.diskLogBytes),
+            ])
+        add(
+            .counter, "pinfold_cache_disk_writes", "Responses written to the disk tier.",
+            disk.diskWrites)
+        add(
+            .counter, "pinfold_cache_disk_evictions",
+            "Responses removed from the disk tier, by the limit that was exceeded.",
+            [
+                Sample(LabelText("reason=\"bytes\""), disk.diskEvictions.bytes),
+                Sample(LabelText("reason=\"entries\""), disk.diskEvictions.entries),
+                Sample(LabelText("reason=\"variants\""), disk.diskEvictions.variants),
+            ])
+        add(
+            .counter, "pinfold_cache_disk_restarts",
+            "Times that the disk tier was recreated: it was damaged or files were missing.",
+            disk.diskRestarts)
+    }
+
+    mutating func addLogs(_ access: AccessLogLines, _ operational: OperationalLogLines) {
+        add(.counter, "pinfold_access_log_lines", "Access log lines written.", access.written)
+        add(
+            .counter, "pinfold_access_log_dropped_lines",
+            "Access log lines dropped because the queue was full or writing failed.",
+            access.dropped)
+        add(
+            .counter, "pinfold_log_lines", "Lines of the operational log written.",
+            operational.written)
+        add(
+            .counter, "pinfold_log_dropped_lines",
+            "Lines of the operational log dropped because nobody read it.", operational.dropped)
+        add(
+            .counter, "pinfold_log_suppressed_lines",
+            "Messages counted but not written because there were too many similar ones.",
+            operational.suppressed)
+    }
+
+    /// The certificates for intercepted tunnels.
+    mutating func addInterception(_ issuer: IssuerStatistics) {
+        add(
+            .gauge, "pinfold_interception_certificates",
+            "Cached certificates issued for intercepted tunnels.", issuer.kept)
+        add(
+            .gauge, "pinfold_interception_certificates_waiting",
+            "Names waiting for a certificate.", issuer.waiting)
+        add(
+            .counter, "pinfold_interception_certificates_issued", "Certificates issued.",
+            issuer.issued)
+        add(
+            .counter, "pinfold_interception_certificate_requests",
+            "Handshakes that needed a certificate and did not have one issued, by result.",
+            [
+                Sample(LabelText("result=\"kept\""), issuer.hits),
+                Sample(LabelText("result=\"shared\""), issuer.coalesced),
+                Sample(LabelText("result=\"failed\""), issuer.failures),
+            ])
+    }
+
+    /// The results for pin failures to report, and what is waiting.
+    ///
+    /// - Parameter reporter: `nil` if nothing is reported.
+    mutating func addPinReports(_ reporter: ReportStatistics?) {
+        add(
+            .counter, "pinfold_pin_reports",
+            "Pin failures to report (pinsets.*.reportTo) and their reports, by result.",
+            reporter.map { reporter in
+                ReportResult.allCases.map {
+                    Sample(LabelText("result", "\($0)"), reporter.counts[$0] ?? 0)
+                }
+            } ?? [])
+        add(
+            .gauge, "pinfold_pin_reports_waiting",
+            "Reports of pin failures that are waiting for delivery.", reporter?.waiting ?? 0)
+        add(
+            .gauge, "pinfold_pin_reports_waiting_bytes", unit: "bytes",
+            "Bytes of the reports that are waiting for delivery.", reporter?.waitingBytes ?? 0)
+    }
+
+    /// The limits on one server's connections and waiting exchanges.
+    mutating func addLimits(connections: Int, waiting: Int) {
+        add(
+            .gauge, "pinfold_origin_connections_limit",
+            "Limit on connections to one server (limits.upstreamPerHost).", connections)
+        add(
+            .gauge, "pinfold_origin_waiting_limit",
+            "Limit on exchanges waiting for a connection to one server (limits.pending).", waiting)
+    }
+
+    mutating func addActivity(_ indicator: ActivityTracker) {
+        let labels = ActivityState.allCases.map { "\($0.label)" }
+        add(
+            .gauge, "pinfold_activity_state", "1 for the current state of the activity indicator.",
+            Self.states(labels, current: "\(indicator.state.label)"))
+        add(
+            .counter, "pinfold_activity_transitions",
+            "Times that the activity indicator entered a state.",
+            ActivityState.allCases.map {
+                Sample(
+                    LabelText("state", $0.label), indicator.transitions[Int($0.rawValue)])
+            })
+    }
+
+    /// The reachability of the servers of host entries.
+    mutating func addReachability(_ entries: [EntryReachability]) {
+        guard !entries.isEmpty else { return }
+        func samples(_ value: (EntryReachability, ReachabilityState) -> UInt64) -> [Sample] {
+            entries.flatMap { entry in
+                ReachabilityState.allCases.map { state in
+                    var labels = LabelText("host", entry.label)
+                    labels.append("state", state.label)
+                    return Sample(labels, value(entry, state))
+                }
+            }
+        }
+        add(
+            .gauge, "pinfold_host_reachability",
+            "Servers of a host entry that are in a state of reachability.",
+            samples { UInt64(clamping: $0.count(in: $1)) })
+        add(
+            .counter, "pinfold_host_reachability_transitions",
+            "Times that a server of a host entry entered a state of reachability.",
+            samples { $0.transitions(to: $1) })
+    }
+
+    /// The configuration in force, and whether the gateway accepts new work under it.
+    ///
+    /// - Parameter generation: the one that all workers use.
+    mutating func addConfiguration(
+        _ reload: PublishedState.Reload, generation: UInt64, isReady: Bool
+    ) {
+        add(
+            .gauge, "pinfold_config_generation",
+            "The number of the configuration that all workers use; each reload adds one.",
+            generation)
+        add(
+            .gauge, "pinfold_config_last_reload_successful",
+            "1 if the latest reload succeeded and no watched file is unusable, otherwise 0.",
+            reload.lastSucceeded && reload.filesAreUsable ? 1 : 0)
+        add(
+            .gauge, "pinfold_config_file_state", "1 for the current state of a watched file.",
+            reload.files.flatMap { file in
+                Self.states(
+                    WatchedFiles.Outcome.labels, current: file.outcome.label,
+                    of: LabelText("file", file.path))
+            })
+        add(
+            .counter, "pinfold_config_file_refusals",
+            "Times that a watched file had changed but could not be used.", reload.fileRefusals)
+        add(
+            .gauge, "pinfold_own_certificate_expiry_seconds", unit: "seconds",
+            "Time left for a certificate that the gateway itself presents or issues with.",
+            reload.ownCertificates.map { certificate in
+                var labels = LabelText("use", certificate.use.rawValue)
+                labels.append("file", certificate.file)
+                return Sample(labels, signed: certificate.notAfter - wallSeconds)
+            })
+        add(
+            .gauge, "pinfold_config_loaded_timestamp_seconds", unit: "seconds",
+            "When the configuration in force was loaded, in seconds since 1970.",
+            [Sample(millionths: reload.loadedMilliseconds &* 1000)])
+        add(
+            .gauge, "pinfold_ready", "1 if the gateway accepts new work, otherwise 0.",
+            isReady ? 1 : 0)
+    }
+
+    mutating func addBuild(version: String, revision: String, swiftVersion: String) {
+        var labels = LabelText("version", version)
+        labels.append("revision", revision)
+        labels.append("swift_version", swiftVersion)
+        add(.info, "pinfold_build", "The version that is running.", [Sample(labels, 1)])
+    }
+
+    /// The process's metrics under the names that all Prometheus clients use.
+    mutating func addProcess(_ process: ProcessFigures) {
+        add(
+            .counter, "process_cpu_seconds", unit: "seconds",
+            "Total user and system CPU time spent.", [Sample(millionths: process.cpuMicroseconds)])
+        add(
+            .gauge, "process_open_fds", "Number of open file descriptors.", process.openDescriptors)
+        if let maximum = process.maximumDescriptors {
+            add(.gauge, "process_max_fds", "Maximum number of open file descriptors.", maximum)
+        }
+        add(
+            .gauge, "process_resident_memory_bytes", unit: "bytes",
+            "Resident memory size in bytes.", process.residentBytes)
+        add(
+            .gauge, "process_virtual_memory_bytes", unit: "bytes", "Virtual memory size in bytes.",
+            process.virtualBytes)
+        add(
+            .gauge, "process_start_time_seconds", unit: "seconds",
+            "Start time of the process since unix epoch in seconds.",
+            [Sample(millionths: process.startMilliseconds &* 1000)])
+    }
+
+    /// One sample for each state, which is 1 for the current one.
+    private static func states(
+        _ all: [String], current: String, of labels: LabelText = .none
+    ) -> [Sample] {
+        all.map { state in
+            var labels = labels
+            labels.append("state", state)
+            return Sample(labels, state == current ? 1 : 0)
+        }
+    }
+}

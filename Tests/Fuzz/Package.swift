@@ -69,7 +69,7 @@ let package = Package(
         .target(
             name: "PinfoldClient",
             dependencies: [
-                "CLinux", "COpenSSL", "CZlib", "HTTPCore", "DurableFiles", "PinfoldTLS",
+                "CLinux", "COpenSSL", "CZlib", "HTTPCore", "Files", "PinfoldTLS",
             ],
             exclude: ["PinfoldClient.docc"],
             sources: [
@@ -77,7 +77,7 @@ let package = Package(
                 "Cookies/CookieJar.swift", "Cookies/DiskFile.swift", "Cookies/HostName.swift",
                 "Cookies/SetCookie.swift", "EventStreams", "HTTPAuthentication",
             ], swiftSettings: swift),
-        .target(name: "DurableFiles", dependencies: ["CLinux"], swiftSettings: swift),
+        .target(name: "Files", dependencies: ["CLinux"], swiftSettings: swift),
         // Of the gateway only what reads YAML: a configuration needs nearly every module.
         .target(
             name: "Gateway", dependencies: ["CYAML"], path: "Sources/Gateway/ConfigurationFile",

@@ -139,11 +139,6 @@ final class ReportPoster: EventHandler, UpstreamConsumer {
                 Array(head[Int(field.value.start)..<Int(field.value.end)]),
                 now: environment.wallSeconds)
         }
-        if let transport = upstream?.handOver().transport {
-            upstream = nil
-            _ = transport.finishSending()
-            transport.close()
-        }
         end(Self.result(answer))
     }
 

@@ -302,7 +302,9 @@ struct UpstreamPoolTests {
             if ending == .spokeUnasked { try still.peer(of: server).send("220 hello\r\n") }
             return still.turn(until: "it fails") { consumer.isOver }
         }
-        let (consumer, peer) = try still.exchange(server)
+        let consumer = ScriptedConsumer()
+        consumer.asksForUpgrade = ending == .detached
+        let (_, peer) = try still.exchange(server, for: consumer)
         switch ending {
         case .refusedPort, .spokeUnasked: return
         case .reset: peer.reset()
@@ -315,8 +317,11 @@ struct UpstreamPoolTests {
         case .cancelled: return consumer.upstream?.cancel() ?? ()
         case .timedOut: consumer.connection?.deadlineReached()
         case .detached:
-            let detached = try #require(consumer.connection).handOver()
-            return Descriptors.close(detached.transport.descriptor)
+            let upstream = try #require(consumer.connection)
+            var descriptor: Int32?
+            consumer.atHead = { descriptor = upstream.handOver().transport.descriptor }
+            still.deliver("HTTP/1.1 101 Switching Protocols\r\n\r\n", from: peer)
+            return Descriptors.close(try #require(descriptor))
         case .closedWhileIdle:
             still.answer(consumer, from: peer)
             return peer.close()

@@ -14,9 +14,10 @@ struct AdminSiteTests {
     ) -> AdminSite {
         let source = AdminSource(
             metrics: {
-                MetricsSnapshot(
-                    workers: [],
-                    service: ServiceMetrics())
+                var service = ServiceMetrics()
+                service.addBuild(version: version, revision: "abc", swiftVersion: "6.3")
+                service.addProcess(ProcessFigures())
+                return MetricsSnapshot(workers: [], service: service)
             }, readiness: { readiness })
         return AdminSite(source: source, version: version)
     }

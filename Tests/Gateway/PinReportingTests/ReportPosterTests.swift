@@ -102,7 +102,7 @@ struct ReportPosterTests {
         (
             "220 ready\r\n\r\n",
             .failed(
-                "its answer is not HTTP: malformedStatusLine", answered: true, retryAfter: nil)
+                "its answer is not HTTP: malformedVersion", answered: true, retryAfter: nil)
         ),
         (
             "\u{15}\u{3}\u{3}\u{0}\u{2}\u{2}\u{50}",
@@ -167,7 +167,8 @@ struct ReportPosterTests {
         let deliveries = try Deliveries(listens: false)
         _ = deliveries.begin()
         deliveries.turn(until: "it ends") { !deliveries.results.isEmpty }
-        let text = "cannot connect to \(deliveries.server.endpoint): Connection refused"
+        let address = deliveries.server.endpoint
+        let text = "cannot connect to \(address): Connection refused (errno 111)"
         #expect(deliveries.results == [.failed(text, answered: false, retryAfter: nil)])
         #expect(deliveries.areOver)
     }

@@ -141,7 +141,8 @@ public struct HTTP1Connection: Equatable, Sendable {
     public enum Event: Equatable, Sendable {
         /// The connection is established, and secured if it is to be.
         case opened
-        /// Server: the first bytes of a head have arrived. Client: an exchange takes the connection.
+        /// Server: the first bytes of a head have arrived. Client: an exchange takes the
+        /// connection.
         case headBegan
         /// Client: the exchange has no request after all.
         case givenBack(Rest)

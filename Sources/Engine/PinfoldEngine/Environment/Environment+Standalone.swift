@@ -5,8 +5,8 @@ import PinfoldMetrics
 import PinfoldResolver
 import PinfoldTLS
 
-// An environment for what the program itself asks servers for: reports of pin failures, and what the
-// command line finds out about a server. No client, no access rule and no pinset is involved.
+// An environment for what the program itself asks servers for: reports of pin failures, and what
+// the command line finds out about a server. No client, no access rule and no pinset is involved.
 extension Environment {
     /// Creates an environment for the program's own connections. It has no cache, logs nothing, and
     /// nobody reads its counters.

@@ -22,8 +22,8 @@ import PinfoldMetrics
 ///
 /// What it knows is in its parts, in the folder `Parts`: where the request came from (``Intake``),
 /// what is done before it is sent (``Upload``), its way to the server (``Forwarding``), the cache
-/// (``Caching``, ``Storing``, ``Serving``, ``Collapsing``), the tunnel if it is one (``Tunnelling``),
-/// and what is reported (``Report``). Only a part's own methods change it.
+/// (``Caching``, ``Storing``, ``Serving``, ``Collapsing``), the tunnel if it is one
+/// (``Tunnelling``), and what is reported (``Report``). Only a part's own methods change it.
 ///
 /// An exchange sees heads, content and ends; only the streams on both sides know which protocol
 /// version carries them. Exchange objects are reused.
@@ -39,8 +39,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     /// The client's stream; `nil` once the client is gone, and for an exchange in the background.
     package var client: (any DownstreamStream)?
 
-    /// The head of the request, and the latest one of the response. They keep their storage; parsers
-    /// overwrite them before anything reads them.
+    /// The head of the request, and the latest one of the response. They keep their storage;
+    /// parsers overwrite them before anything reads them.
     package var request = RequestHead()
     package var response = ResponseHead()
 

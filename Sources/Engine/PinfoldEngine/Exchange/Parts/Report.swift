@@ -50,8 +50,8 @@ extension Exchange {
 
         mutating func failed(_ fault: ExchangeError) { self.fault = fault }
 
-        /// - Parameter attempts: the addresses that could not be connected to, if that is the reason
-        ///   of a failure.
+        /// - Parameter attempts: the addresses that could not be connected to, if that is the
+        ///   reason of a failure.
         mutating func tried(_ attempts: FailedAttempts?) { failedAttempts = attempts }
 
         /// There is a connection to a server.

@@ -76,11 +76,8 @@ public final class CacheStore: Sendable {
     public func diskVariants(
         _ key: CacheKeyView, _ varyKey: ([UInt8]) -> VaryKey?
     ) -> DiskVariants {
-        var names: [[UInt8]?] = []
-        for level in levels {
-            let more = level.varyNames(key)
-            if names.isEmpty { names = more } else { names += more }
-        }
+        guard var names = levels.first?.varyNames(key) else { return .none }
+        if levels.count > 1 { for level in levels.dropFirst() { names += level.varyNames(key) } }
         guard !names.isEmpty else { return .none }
         var variants: [VaryKey] = []
         for case let names? in names {

@@ -8,8 +8,8 @@ struct ExchangeContents {
     private(set) var values: [String: String] = [:]
 
     /// Variables that are kept from one exchange to the next: the heads with their storage, which
-    /// parsers overwrite before anything reads them.
-    static let kept: Set = ["request", "response"]
+    /// parsers overwrite before anything reads them, and the id, for late events.
+    static let kept: Set = ["request", "response", "report.id"]
 
     init(_ exchange: Exchange) {
         var levels = [Mirror(reflecting: exchange)]
@@ -17,11 +17,12 @@ struct ExchangeContents {
         for child in levels.reversed().flatMap(\.children) {
             let name = child.label ?? "?"
             variables.append(name)
-            if !Self.kept.contains(name) { add(child.value, at: name) }
+            add(child.value, at: name)
         }
     }
 
     private mutating func add(_ value: Any, at path: String) {
+        if Self.kept.contains(path) { return }
         let mirror = Mirror(reflecting: value)
         switch mirror.displayStyle {
         case .class: values[path] = "\(ObjectIdentifier(value as AnyObject))"

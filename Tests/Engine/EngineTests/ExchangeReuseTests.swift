@@ -21,55 +21,72 @@ struct ExchangeReuseTests {
             ExchangeContents(exchange).variables == [
                 "token", "deadline", "wheelEntry", "isQuiet", "isQueued",
                 "environment", "metrics", "origins", "store", "state", "client", "request",
-                "response", "intake", "forwarding", "report", "upload", "caching", "storing",
-                "serving", "collapsing", "tunnel", "isInvolved", "nextInQueue", "previousInQueue",
+                "response", "intake", "forwarding", "report", "remarks", "upload", "caching",
+                "storing",
+                "serving", "collapsing", "tunnel", "changed", "nextInQueue", "previousInQueue",
             ])
     }
 
-    /// Changes something in each part.
-    private func use() throws {
-        let peer = try #require(Endpoint("127.0.0.1:1"))
-        #expect(exchange.register())
-        exchange.state.step = .loading
-        exchange.intake.begin(onBehalfOf: peer)
-        exchange.intake.received(5)
-        exchange.forwarding.begin(at: 7, wallTime: 8)
-        exchange.forwarding.needFreshConnection()
-        exchange.report.begin(1, at: 2)
-        exchange.report.failed(.loopDetected)
-        exchange.report.tried(FailedAttempts([]))
-        exchange.upload.wait(until: 3)
-        exchange.caching.forward(because: .stale)
-        exchange.storing.pause(at: 4)
-        exchange.serving.read(
-            with: StoredBodyReader(
-                exchange: exchange,
-                source: .disk(DiskBody(id: 1, count: 1, chunkBytes: 1, source: FullLevel())),
-                content: 0..<1))
-        exchange.collapsing.lead(9)
-        exchange.tunnel = Exchange.Tunnelling()
-        exchange.tunnel?.intercept()
+    /// A change of each part.
+    private var changes: [(name: String, change: (Exchange) -> Void)] {
+        [
+            ("intake", { $0.intake.received(5) }),
+            ("forwarding", { $0.forwarding.needFreshConnection() }),
+            ("report", { $0.report.answered(200) }),
+            ("remarks", { $0.remarks.failed(.loopDetected) }),
+            ("upload", { $0.upload.wait(until: 3) }),
+            ("caching", { $0.caching.forward(because: .stale) }),
+            ("storing", { $0.storing.pause(at: 4) }),
+            (
+                "serving",
+                {
+                    let body = DiskBody(id: 1, count: 1, chunkBytes: 1, source: FullLevel())
+                    $0.serving.read(
+                        with: StoredBodyReader(
+                            exchange: $0, source: .disk(body), content: 0..<1))
+                }
+            ),
+            ("collapsing", { $0.collapsing.lead(9) }),
+            ("tunnel", { $0.tunnel = Exchange.Tunnelling() }),
+        ]
+    }
+
+    private var changedParts: Set<String> {
+        Set(exchange.remains.compactMap { $0.split(separator: ".").first.map(String.init) })
     }
 
     @Test func `holds nothing of the exchange before`() throws {
         #expect(exchange.remains == [])
-        try use()
-        let parts = Set(exchange.remains.compactMap { $0.split(separator: ".").first })
-        let expected: Set<Substring> = [
-            "intake", "forwarding", "report", "upload", "caching", "storing", "serving",
-            "collapsing", "tunnel",
-        ]
-        #expect(parts.isSuperset(of: expected), "\(exchange.remains)")
+        #expect(exchange.register())
+        for (_, change) in changes { change(exchange) }
+        #expect(changedParts.isSuperset(of: changes.map(\.name)), "\(exchange.remains)")
         exchange.reset()
         #expect(exchange.remains == [])
     }
 
-    @Test func `is not made new where a response from memory leaves it as it is`() throws {
-        exchange.report.begin(1, at: 2)
-        exchange.report.answered(200)
-        exchange.forwarding.needFreshConnection()
-        #expect(!exchange.remains.contains { $0.hasPrefix("isInvolved") })
+    /// Which parts have been changed is remembered for each of them.
+    @Test func `is made new where any one part was changed`() {
+        for (name, change) in changes {
+            change(exchange)
+            #expect(exchange.remains.contains { $0.hasPrefix(name) }, "\(name)")
+            exchange.reset()
+            #expect(exchange.remains == [], "\(name)")
+        }
+    }
+
+    @Test func `keeps its id until the next exchange begins, for late events`() {
+        exchange.report.begin(7, at: 2)
         exchange.reset()
-        #expect(exchange.remains == [])
+        #expect(exchange.report.id == 7)
+    }
+
+    /// The next exchange would then be reported as impossible, and be cut off.
+    @Test func `stays in its state if it is made new before its end`() {
+        exchange.state.step = .loading
+        exchange.reset()
+        guard case .loading = exchange.state.step else {
+            Issue.record("\(exchange.state.name)")
+            return
+        }
     }
 }

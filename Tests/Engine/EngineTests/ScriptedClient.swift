@@ -90,9 +90,10 @@ final class ScriptedClient: DownstreamStream {
         headBuffer = buffer
         world.note("begins", index, number)
         request.isServed = !world.random.chance(1)
-        exchange.begin(
+        let isBegun = exchange.begin(
             client: self, ingress: world.ingresses[request.ingress], peer: world.peer,
             buffer: buffer, headStart: 0, hasBody: upload != nil, isServed: request.isServed)
+        check(isBegun, "an exchange object that is not free")
         world.noteBegun(exchange.report.id, request)
         exchange.route(at: world.ingresses[request.ingress])
     }
@@ -303,7 +304,7 @@ final class ScriptedClient: DownstreamStream {
         guard let exchange else { return world.fail("an exchange ends twice") }
         world.note(cut ? "is cut off" : "has its response", index, number)
         self.exchange = nil
-        if case .transformation(let failure)? = exchange.report.fault {
+        if case .transformation(let failure)? = exchange.remarks.fault {
             if failure.reason == .overloaded { world.count(.overloaded) }
             if failure.reason == .responseImageRefused, exchange.report.server == nil {
                 world.count(.refusedFromStore)

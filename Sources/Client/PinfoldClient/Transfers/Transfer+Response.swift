@@ -41,7 +41,7 @@ extension Transfer: DownstreamStream {
 
     package func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
         moved()
-        if let exchange, let fault = exchange.report.fault {
+        if let exchange, let fault = exchange.remarks.fault {
             // The reply would say the same in the words of a gateway.
             response.failure = ClientError(fault, of: exchange)
             return

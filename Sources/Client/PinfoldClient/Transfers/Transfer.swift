@@ -97,9 +97,10 @@ final class Transfer: EventHandler {
             self.exchange = exchange
             let ingress = session.ingress(
                 through: request.proxy, acceptingAnyStored: request.acceptsAnyStored)
-            exchange.begin(
+            let isBegun = exchange.begin(
                 client: self, ingress: ingress, peer: session.peer, buffer: buffer,
                 headStart: 0, hasBody: upload != nil, isServed: true)
+            guard isBegun else { return }
             if request.needsFreshConnection { exchange.needFreshConnection() }
             exchange.route(at: ingress)
         } catch {
@@ -154,7 +155,7 @@ final class Transfer: EventHandler {
     /// The exchange has ended, and belongs to the environment again.
     func exchangeIsOver(cut: Bool) {
         guard let exchange = exchange.take() else { return }
-        let error = exchange.report.fault.map { ClientError($0, of: exchange) }
+        let error = exchange.remarks.fault.map { ClientError($0, of: exchange) }
         note(exchange)
         environment.recycle(exchange)
         if let failure = response.failure {

@@ -46,6 +46,7 @@ extension HTTP1Connection {
     // MARK: The request
 
     @inlinable
+    @inline(__always)
     mutating func headBegan() -> Reaction {
         switch current {
         case .idle:
@@ -75,8 +76,10 @@ extension HTTP1Connection {
         }
     }
 
+    /// ``Event/requestHead(_:)``, for a caller that is too long for all events to be a part of it.
     @inlinable
-    mutating func requestHead(_ request: Request) -> Reaction {
+    @inline(__always)
+    public mutating func requestHead(_ request: Request) -> Reaction {
         switch (role, current) {
         case (.server, .idle), (_, .starting):
             current = request.hasContent ? .requesting : .awaiting
@@ -109,6 +112,7 @@ extension HTTP1Connection {
     }
 
     @inlinable
+    @inline(__always)
     mutating func requestEnded() -> Reaction {
         switch current {
         case .requesting: current = .awaiting
@@ -143,6 +147,7 @@ extension HTTP1Connection {
     // MARK: The response
 
     @inlinable
+    @inline(__always)
     mutating func responseBegan() -> Reaction {
         switch (role, current) {
         case (.client, .starting), (.client, .requesting), (.client, .awaiting),
@@ -181,8 +186,10 @@ extension HTTP1Connection {
         }
     }
 
+    /// ``Event/responseHead(_:)``, as above.
     @inlinable
-    mutating func responseHead(_ response: Response) -> Reaction {
+    @inline(__always)
+    public mutating func responseHead(_ response: Response) -> Reaction {
         switch current {
         case .requesting: current = .answering
         case .awaiting: current = .responding
@@ -224,6 +231,7 @@ extension HTTP1Connection {
     /// responds with success and keeps the connection open continues to read the request, and
     /// relies on getting all of it (RFC 9110 §7.5).
     @inlinable
+    @inline(__always)
     public func finishesRequest(_ rest: Rest) -> Bool {
         switch (role, current) {
         case (.client, .answering): break
@@ -238,6 +246,7 @@ extension HTTP1Connection {
     }
 
     @inlinable
+    @inline(__always)
     mutating func responseEnded(_ rest: Rest) -> Reaction {
         switch (role, current) {
         case (.client, .answering):
@@ -263,6 +272,7 @@ extension HTTP1Connection {
     }
 
     @inlinable
+    @inline(__always)
     mutating func settled(_ rest: Rest) -> Reaction {
         switch (role, current) {
         case (.client, .answered), (.client, .finishing): return conclude(rest)
@@ -275,6 +285,7 @@ extension HTTP1Connection {
 
     /// A client's exchange is over, with the request complete (`finishing`) or not (`answered`).
     @inlinable
+    @inline(__always)
     mutating func conclude(_ rest: Rest) -> Reaction {
         facts.insert(.hasCarried)
         guard current == .finishing, persists, rest.isFlushed, !rest.hasInput else {

@@ -280,10 +280,12 @@ public struct HTTP1Connection: Equatable, Sendable {
     }
 
     /// Whether it is neither closed nor handed over.
-    @inlinable public var isOpen: Bool { current != .closed && current != .detached }
+    @inlinable @inline(__always)
+    public var isOpen: Bool { current != .closed && current != .detached }
 
     /// Whether an exchange has the connection.
-    @inlinable public var isInExchange: Bool {
+    @inlinable @inline(__always)
+    public var isInExchange: Bool {
         switch current {
         case .requesting, .awaiting, .answering, .responding, .answered, .finishing: true
         // A client gives the connection to an exchange that sends its request at once.
@@ -298,7 +300,8 @@ public struct HTTP1Connection: Equatable, Sendable {
     /// Which part of a response is expected, sent or received.
     public enum ResponsePart: CaseIterable, Sendable { case head, content, ended }
 
-    @inlinable public var responsePart: ResponsePart {
+    @inlinable @inline(__always)
+    public var responsePart: ResponsePart {
         switch current {
         case .opening, .idle, .starting, .requesting, .awaiting: .head
         case .answering, .responding: .content

@@ -41,11 +41,9 @@ extension Exchange {
                 storedHead: response.head.octets,
                 for: request, in: $0)
         }
-        if case .validate(let validation) = decision {
-            caching.revalidate(response, key, by: validation)
-        } else {
-            caching.revalidate(response, key, by: nil)
-        }
+        var validation: ValidationRequest?
+        if case .validate(let request) = decision { validation = request }
+        caching.revalidate(response, key, by: validation)
         environment.metrics.add(.cacheBackgroundRevalidations)
         return true
     }

@@ -52,7 +52,7 @@ extension Exchange {
             "ended",
             [
                 "status": "\(report.status)", "cache": "\(report.cacheResult.label)",
-                "reason": "\(report.fault?.reason.token ?? "")",
+                "reason": "\(remarks.fault?.reason.token ?? "")",
                 "duration": "\(microseconds)us",
             ])
     }

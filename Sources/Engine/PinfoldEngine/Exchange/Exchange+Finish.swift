@@ -31,7 +31,7 @@ extension Exchange {
         guard ingress?.isCounted ?? false, let label = ingress?.label else { return }
         let record = record(at: label, duration, contentBytes: sent.content)
         metrics.recordExchange(record)
-        if report.transformed != nil { countTransformations(route: record.route) }
+        if remarks.transformed != nil { countTransformations(route: record.route) }
         metrics.add(.clientBytesSent, sent.total + report.relayedBytes.toClient)
         environment.exchangeEnded(self, record)
     }
@@ -48,7 +48,7 @@ extension Exchange {
             responseBytes: contentBytes + report.relayedBytes.toClient)
         record.kind = kind
         record.firstByteMicroseconds = forwarding.firstByteMicroseconds
-        record.failure = report.fault?.reason.index
+        record.failure = remarks.fault?.reason.index
         record.notStored = storing.refusal.map { Int($0.rawValue) }
         return record
     }

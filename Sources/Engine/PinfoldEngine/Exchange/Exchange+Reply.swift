@@ -7,7 +7,7 @@ import PinfoldMetrics
 extension Exchange {
     /// Replies with an error. `closing`: the connection cannot be used afterwards.
     func reply(with fault: ExchangeError, closing: Bool) {
-        report.failed(fault)
+        remarks.failed(fault)
         // Whatever was looked up, this reply does not come from the cache.
         report.used(cache: .none)
         environment.log(fault, of: self)
@@ -54,7 +54,7 @@ extension Exchange {
     ///
     /// - Parameter ofTried: leaves out the addresses that the access rules refuse.
     func addressText(ofTried: Bool) -> String? {
-        if let attempts = report.failedAttempts {
+        if let attempts = remarks.failedAttempts {
             return ofTried ? attempts.textOfTried : attempts.text
         }
         return report.server.map { "\($0)" }
@@ -70,8 +70,8 @@ extension Exchange {
         return serverText.map {
             ErrorReply.Server(
                 name: $0, addresses: addressText(ofTried: true),
-                nextHop: report.failedAttempts == nil
-                    ? report.server : report.failedAttempts?.lastTried)
+                nextHop: remarks.failedAttempts == nil
+                    ? report.server : remarks.failedAttempts?.lastTried)
         }
     }
 

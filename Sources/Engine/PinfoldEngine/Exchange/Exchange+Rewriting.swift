@@ -188,7 +188,7 @@ extension Exchange {
             case .content(let made, true): ("query-to-content", made.bytes.count)
             case .query: ("content-to-query", 0)
             }
-        report.changed(
+        remarks.changed(
             request: .init(
                 steps: [step], bytesIn: Int(intake.receivedBytes), bytesOut: bytes,
                 microseconds: translated.microseconds))

@@ -26,14 +26,20 @@ extension Exchange {
     func goesOn(after event: State.Event) -> Bool {
         let next = next(after: event)
         if case .nothing = next { return true }
-        return perform(next, .none)
+        return performApart(next, .none)
     }
 
     /// Passes on an event and performs what follows. The caller does nothing after it: the exchange
     /// may have ended.
     @inline(__always)
     func handle(_ event: State.Event, _ particulars: Particulars = .none) {
-        _ = perform(next(after: event), particulars)
+        _ = performApart(next(after: event), particulars)
+    }
+
+    /// `perform` for where it is not to be a part of the caller.
+    @inline(never)
+    private func performApart(_ next: State.Next, _ particulars: Particulars) -> Bool {
+        perform(next, particulars)
     }
 
     /// Passes an event to the state machine and releases what the reaction names. Returns the
@@ -57,6 +63,7 @@ extension Exchange {
     /// - Returns: whether whoever passed the event on may continue; for content, whether more of it
     ///   is accepted. In all other cases nothing may follow: the exchange may have ended, and the
     ///   object may be in use for another.
+    @inline(__always)
     private func perform(_ next: State.Next, _ particulars: Particulars) -> Bool {
         switch next {
         case .nothing, .dropContent: return true
@@ -110,14 +117,15 @@ extension Exchange {
         }
     }
 
+    @inline(__always)
     private func end(cut: Bool, after particulars: Particulars) {
         switch particulars {
         case .failure(let fault, let attempts):
-            report.failed(fault)
-            report.tried(attempts)
+            remarks.failed(fault)
+            remarks.tried(attempts)
             // Failures in the background are reported nowhere else.
             if client == nil { environment.log(fault, of: self) }
-        case .clientTimeout: report.failed(.clientTimeout)
+        case .clientTimeout: remarks.failed(.clientTimeout)
         case .clientGone: return end(cut: cut, clientIsGone: true)
         case .responseEnd: removeOutdated()
         case .none, .content, .contentEnd: break
@@ -167,7 +175,7 @@ extension Exchange {
     /// Replies with an error, or with a stored response in its place.
     func replyOrServeStale(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
         if let (stored, hit) = staleAnswer(insteadOf: fault) { return serveStale(stored, hit) }
-        report.tried(attempts)
+        remarks.tried(attempts)
         reply(with: fault, closing: !intake.contentHasEnded)
     }
 
@@ -177,7 +185,7 @@ extension Exchange {
     // MARK: The client
 
     /// Everything queued for the client has been written.
-    package func clientDrained() { handle(.drained) }
+    package func clientDrained() { _ = perform(next(after: .drained), .none) }
 
     /// The client's connection is gone; it no longer refers to the exchange.
     package func clientGone() { handle(.clientGone, .clientGone) }
@@ -190,7 +198,7 @@ extension Exchange {
     /// The server's response is complete.
     package func upstreamEnded(trailers: TrailerSection?) {
         finishStore()
-        handle(.responseEnded, .responseEnd(trailers))
+        _ = perform(next(after: .responseEnded), .responseEnd(trailers))
     }
 
     // MARK: The request's content

@@ -23,11 +23,10 @@ extension Exchange {
             return false
         }
         let now = environment.wallSeconds
-        let decision = withRequestHead {
-            StoreDecision.decide(
-                on: response, in: bytes, to: request, in: $0, requestTime: forwarding.requestTime,
-                responseTime: now, options: cacheOptions)
-        }
+        let decision = StoreDecision.decide(
+            on: response, in: bytes, to: request, in: requestHead.octets,
+            requestTime: forwarding.requestTime, responseTime: now,
+            options: origin.caching.options)
         switch decision {
         case .doNotStore(let reason):
             notStored(because: reason)

@@ -114,7 +114,7 @@ extension Exchange {
         switch result {
         case .failure(let failure): refuse(translation.stored, failure)
         case .success(let content):
-            report.changed(response: .init(content))
+            remarks.changed(response: .init(content))
             if goesOn(after: .loaded) { respond(with: content, translation) }
         }
     }

@@ -169,7 +169,7 @@ extension Exchange {
         let relay = Relay(
             environment: environment, idleMilliseconds: timeouts.tunnelMilliseconds
         ) { [self] toUpstream, toClient, wasIdle in
-            if wasIdle { report.failed(.tunnelIdleTimeout) }
+            if wasIdle { remarks.failed(.tunnelIdleTimeout) }
             environment.metrics.adjust(.tunnelsOpen, by: -1)
             handover.closed()
             environment.metrics.add(.tunnelBytesToUpstream, toUpstream)

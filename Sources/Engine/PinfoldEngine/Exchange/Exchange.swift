@@ -23,7 +23,8 @@ import PinfoldMetrics
 /// What it knows is in its parts, in the folder `Parts`: where the request came from (``Intake``),
 /// what is done before it is sent (``Upload``), its way to the server (``Forwarding``), the cache
 /// (``Caching``, ``Storing``, ``Serving``, ``Collapsing``), the tunnel if it is one
-/// (``Tunnelling``), and what is reported (``Report``). Only a part's own methods change it.
+/// (``Tunnelling``), and what is reported (``Report``, ``Remarks``). Only a part's own methods
+/// change it.
 ///
 /// An exchange sees heads, content and ends; only the streams on both sides know which protocol
 /// version carries them. Exchange objects are reused.
@@ -48,19 +49,32 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package internal(set) var intake = Intake()
     package internal(set) var forwarding = Forwarding()
     package internal(set) var report = Report()
-    // A response from memory leaves these as they are, and then they need not be made new.
-    var upload = Upload() { didSet { isInvolved = true } }
-    var caching = Caching() { didSet { isInvolved = true } }
-    var storing = Storing() { didSet { isInvolved = true } }
-    var serving = Serving() { didSet { isInvolved = true } }
-    var collapsing = Collapsing() { didSet { isInvolved = true } }
+    // Most exchanges leave most of these as they are, and then they need not be made new.
+    package internal(set) var remarks = Remarks() { didSet { changed.insert(.remarks) } }
+    var upload = Upload() { didSet { changed.insert(.upload) } }
+    var caching = Caching() { didSet { changed.insert(.caching) } }
+    var storing = Storing() { didSet { changed.insert(.storing) } }
+    var serving = Serving() { didSet { changed.insert(.serving) } }
+    var collapsing = Collapsing() { didSet { changed.insert(.collapsing) } }
     /// `nil` unless the request asks for a tunnel, or the server has switched protocols.
-    package internal(set) var tunnel: Tunnelling? { didSet { isInvolved = true } }
-    /// Whether one of these has been changed.
-    private var isInvolved = false
+    package internal(set) var tunnel: Tunnelling? { didSet { changed.insert(.tunnel) } }
+    /// Which of these have been changed.
+    private var changed: Parts = []
     /// Its neighbours in the queue in which it waits for another exchange's response.
     package var nextInQueue: Exchange?
     package var previousInQueue: Exchange?
+
+    /// The parts that an exchange may leave as they are.
+    private struct Parts: OptionSet {
+        let rawValue: UInt8
+        static let remarks = Parts(rawValue: 1)
+        static let upload = Parts(rawValue: 2)
+        static let caching = Parts(rawValue: 4)
+        static let storing = Parts(rawValue: 8)
+        static let serving = Parts(rawValue: 16)
+        static let collapsing = Parts(rawValue: 32)
+        static let tunnel = Parts(rawValue: 64)
+    }
 
     init(environment: Environment) {
         self.environment = environment
@@ -99,7 +113,8 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
             || upload.rewritten != nil && upload.rewritten?.buffer === buffer
     }
 
-    /// Accepts a complete request head; the next call is ``route(at:)``.
+    /// Accepts a complete request head; the next call is ``route(at:)``. Returns false if that must
+    /// not follow: the object is not free.
     ///
     /// - Parameters:
     ///   - headStart: where the head begins in the buffer.
@@ -108,13 +123,13 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
     package func begin(
         client: any DownstreamStream, ingress: consuming Ingress, peer: Endpoint,
         buffer: consuming Buffer?, headStart: Int, hasBody: Bool, isServed: Bool
-    ) {
+    ) -> Bool {
         let isCounted = ingress.isCounted
         intake.begin(
             from: peer, through: ingress, hasContent: hasBody, isServed: isServed)
         intake.takeHead(in: consume buffer, at: headStart)
         if hasBody { intake.rememberReplayable(request.framing) }
-        begin(client: client, isCounted: isCounted)
+        return begin(client: client, isCounted: isCounted)
     }
 
     /// Requires a connection that has not carried a request; to be called before ``route(at:)``.
@@ -133,20 +148,23 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         request.form = .origin
         if let seen { guess(from: seen.readable) }
         intake.begin(from: peer, through: ingress, hasContent: false, isServed: true)
-        begin(client: client, isCounted: ingress.isCounted)
-        reply(with: fault, closing: true)
+        if begin(client: client, isCounted: ingress.isCounted) {
+            reply(with: fault, closing: true)
+        }
     }
 
     /// Guesses from an unparsable head what the form of the reply depends on.
     private func guess(from bytes: UnsafeRawBufferPointer) {
-        let seen = bytes.octets
+        var seen = bytes.octets
+        // The parser passes over one empty line.
+        if seen.starts(with: "\r\n") { seen = seen.extracting(2..<seen.count) }
         if seen.starts(with: "HEAD ") { request.method = .head }
         request.form = seen.starts(with: "CONNECT ") ? .authority : .origin
         intake.refuse(wantsJSON: AcceptedMediaTypes(unreadHead: seen).prefersJSON)
     }
 
     @inline(__always)
-    private func begin(client: any DownstreamStream, isCounted: Bool) {
+    private func begin(client: any DownstreamStream, isCounted: Bool) -> Bool {
         report.begin(environment.nextExchangeID(), at: environment.turnMicroseconds())
         self.client = client
         let isBegun = goesOn(
@@ -155,6 +173,7 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
                     hasContent: intake.hasContent, isIdempotent: request.isIdempotent,
                     hasClient: true)))
         if isBegun, isCounted { environment.exchangeBegan() }
+        return isBegun
     }
 
     /// Makes the object new, for another exchange. Only the heads keep their storage.
@@ -163,18 +182,21 @@ package final class Exchange: EventHandler, UpstreamConsumer, QueueMember {
         if token != .none { environment.loop.remove(self) }
         // Usually it has left, and checking that is cheaper than releasing nothing.
         if client != nil { client = nil }
-        state = State()
+        // An exchange that has not ended would be reported when the next one begins.
+        if case .ended = state.step { state = State() }
         intake = Intake()
         forwarding = Forwarding()
-        report = Report()
-        guard isInvolved else { return }
-        upload = Upload()
-        caching = Caching()
-        storing = Storing()
-        serving = Serving()
-        collapsing = Collapsing()
-        tunnel = nil
-        isInvolved = false
+        // Late events of this exchange are reported with its id.
+        report = Report(after: report)
+        guard !changed.isEmpty else { return }
+        if changed.contains(.remarks) { remarks = Remarks() }
+        if changed.contains(.upload) { upload = Upload() }
+        if changed.contains(.caching) { caching = Caching() }
+        if changed.contains(.storing) { storing = Storing() }
+        if changed.contains(.serving) { serving = Serving() }
+        if changed.contains(.collapsing) { collapsing = Collapsing() }
+        if changed.contains(.tunnel) { tunnel = nil }
+        changed = []
     }
 
     /// Registers the exchange with the loop, for answers from other threads and for deadlines.

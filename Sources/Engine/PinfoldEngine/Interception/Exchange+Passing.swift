@@ -59,8 +59,8 @@ extension Exchange {
 
     /// Records a failure after the answer, for the logs and the metrics.
     func note(_ fault: ExchangeError, _ attempts: FailedAttempts? = nil) {
-        report.failed(fault)
-        report.tried(attempts)
+        remarks.failed(fault)
+        remarks.tried(attempts)
         environment.log(fault, of: self)
     }
 }

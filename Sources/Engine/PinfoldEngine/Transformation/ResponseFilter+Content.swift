@@ -186,7 +186,7 @@ extension ResponseFilter {
     /// Passes on the whole response.
     private func deliver(_ content: ResponseContent, _ held: HeldResponse) {
         guard let exchange else { return end() }
-        exchange.report.changed(response: .init(content))
+        exchange.remarks.changed(response: .init(content))
         exchange.forwarding.wasGathered(
             toTheEnd: held.response.framing.endsWithConnection)
         step = .passing

@@ -63,7 +63,7 @@ extension Exchange {
 
     /// Counts what was done, by the route.
     func countTransformations(route: RouteIndex) {
-        guard let transformed = report.transformed else { return }
+        guard let transformed = remarks.transformed else { return }
         let changes = [
             (MetricDirection.request, transformed.request),
             (.response, transformed.response),

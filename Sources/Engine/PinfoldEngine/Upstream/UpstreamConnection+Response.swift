@@ -72,10 +72,9 @@ extension UpstreamConnection {
             consumer.upstreamHead(head)
             return false
         }
-        handle(
-            .responseHead(
-                HTTP1Connection.Response(
-                    persists: parsed.keepAlive, isSuccess: parsed.isSuccess)))
+        let answer = HTTP1Connection.Response(
+            persists: parsed.keepAlive, isSuccess: parsed.isSuccess)
+        perform(http.responseHead(answer), after: .responseHead(answer))
         decoder = BodyDecoder(parsed.framing, isUserAgent: context.isUserAgent)
         if parsed.isEventStream {
             waits.insert(.eventStream)

@@ -86,12 +86,11 @@ extension UpstreamConnection: UpstreamStream {
         context = ResponseContext(
             method: request.method, allowsSwitch: request.asksForUpgrade,
             isUserAgent: request.isUserAgents)
-        let event = HTTP1Connection.Event.requestHead(
-            HTTP1Connection.Request(
-                hasContent: true, maySwitch: request.asksForUpgrade,
-                expectsContinue: request.expectsContinue, isChunked: isChunked))
-        guard http.handle(event) == .nothing else {
-            environment.reportIllegal(event, on: http)
+        let sent = HTTP1Connection.Request(
+            hasContent: true, maySwitch: request.asksForUpgrade,
+            expectsContinue: request.expectsContinue, isChunked: isChunked)
+        guard case .nothing = http.requestHead(sent) else {
+            environment.reportIllegal(.requestHead(sent), on: http)
             return false
         }
         environment.metrics.add(.upstreamBytesSent, UInt64(head.count))
@@ -222,6 +221,8 @@ extension UpstreamConnection: UpstreamStream {
 
     package func cancel() {
         consumer = nil
+        // All of the request was sent: its server need not take the end for a truncation.
+        if transport.isSecure, http.isInExchange, requestIsSent { _ = transport.finishSending() }
         close()
     }
 

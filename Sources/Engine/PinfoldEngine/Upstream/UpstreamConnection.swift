@@ -189,15 +189,16 @@ final class UpstreamConnection: EventHandler, PooledConnection {
     /// - Parameter fault: why the exchange is given up, if it is.
     @inline(__always)
     func handle(
-        _ event: HTTP1Connection.Event,
+        _ event: @autoclosure () -> HTTP1Connection.Event,
         orFail fault: @autoclosure () -> ExchangeError = .upstreamClosed
     ) {
-        perform(http.handle(event), after: event, orFail: fault())
+        perform(http.handle(event()), after: event(), orFail: fault())
     }
 
     @inline(__always)
     func perform(
-        _ reaction: HTTP1Connection.Reaction, after event: HTTP1Connection.Event,
+        _ reaction: HTTP1Connection.Reaction,
+        after event: @autoclosure () -> HTTP1Connection.Event,
         orFail fault: @autoclosure () -> ExchangeError = .upstreamClosed
     ) {
         switch reaction {
@@ -206,7 +207,7 @@ final class UpstreamConnection: EventHandler, PooledConnection {
         case .close: close()
         case .abandon: fail(fault())
         // The last three are a server's.
-        case .illegal, .reset, .linger, .refuse: reportIllegal(event)
+        case .illegal, .reset, .linger, .refuse: reportIllegal(event())
         }
     }
 

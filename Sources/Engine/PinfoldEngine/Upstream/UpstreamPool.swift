@@ -278,7 +278,7 @@ final class UpstreamPool: UpstreamSource {
         // A new one has just been verified.
         guard isFresh || isTrusted(connection) else { return endTrust(connection) }
         // A new one was made for an exchange waiting here.
-        let isOurs = isFresh || origin.waiters.isEmpty || !givesWay(origin)
+        let isOurs = !origin.waiters.isEmpty && (isFresh || !givesWay(origin))
         var isGiven = false
         while connection.hasRoom, isOurs,
             let consumer = takeWaiter(origin, isFresh: isFresh, .connection)

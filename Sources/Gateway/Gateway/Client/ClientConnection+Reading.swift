@@ -33,6 +33,7 @@ extension ClientConnection {
     }
 
     /// Takes one step towards the next request; returns `false` if that needs an event.
+    @inline(__always)
     private func readHead() -> Bool {
         do throws(WireError) {
             switch try parseHead() {
@@ -85,6 +86,7 @@ extension ClientConnection {
 
     /// Reads once. Returns `false` if nothing was read: nothing there, or the connection has
     /// changed state.
+    @inline(__always)
     func readInput() -> Bool {
         guard inputReadiness == .ready else { return false }
         let room = roomForReading()
@@ -117,6 +119,7 @@ extension ClientConnection {
 
     /// A buffer with free space. The one that holds the exchange's head stays unchanged; a body's
     /// bytes go into another.
+    @inline(__always)
     private func roomForReading() -> UnsafeMutableRawBufferPointer {
         if http.isInExchange, let current = input, exchange?.holds(current) ?? false {
             let next = buffers.takeLarge()
@@ -129,14 +132,14 @@ extension ClientConnection {
     /// Begins the exchange whose head has been parsed.
     @inline(__always)
     private func begin(_ exchange: Exchange, headBytes: Int) {
-        handOver(to: exchange, headBytes: headBytes)
+        guard handOver(to: exchange, headBytes: headBytes) else { return }
         // Nothing on the stack refers to the input here: if the response is sent at once, its
         // buffer returns to the pool unchanged.
         exchange.route(at: ingress)
     }
 
     @inline(__always)
-    private func handOver(to exchange: Exchange, headBytes: Int) {
+    private func handOver(to exchange: Exchange, headBytes: Int) -> Bool {
         let head = input?.start ?? 0
         input?.start = head + headBytes
         budget.spend(ingress.isCounted ? .exchange : .report)
@@ -156,7 +159,7 @@ extension ClientConnection {
         if isUntried { certificateAccepted() }
         forgetResponse()
         loop.setDeadline(self, after: nil)
-        exchange.begin(
+        return exchange.begin(
             client: self, ingress: secureIngress ?? ingress, peer: peer, buffer: input,
             headStart: head, hasBody: body != nil, isServed: isServed)
     }

@@ -32,10 +32,11 @@ extension ClientConnection: DownstreamStream {
     }
 
     func sendHead(_ head: consuming HeadDraft, framing: ContentFraming, closing: Bool) {
+        let isStreamed = if case .streamed = framing { true } else { false }
         handle(
             .responseHead(
                 HTTP1Connection.Response(
-                    persists: !closing && !worker.isDraining, isStreamed: framing == .streamed)))
+                    persists: !closing && !worker.isDraining, isStreamed: isStreamed)))
         if case .length(let count) = framing {
             head.fields.append(field: .contentLength, decimal: count)
         }
@@ -181,6 +182,9 @@ extension ClientConnection: DownstreamStream {
         let event = HTTP1Connection.Event.detached
         guard http.handle(event) == .nothing else {
             environment.reportIllegal(event, on: http)
+            // The caller ends the exchange.
+            exchange = nil
+            close()
             return nil
         }
         // RFC 9110 §7.8.

@@ -161,6 +161,7 @@ final class ClientConnection: EventHandler, AdmittedConnection {
     /// connection.
     var isIdle: Bool { http.phase == .idle && !hasUnusedInput || http.phase == .opening }
     /// Whether it waits for a request, or for the rest of its head.
+    @inline(__always)
     var awaitsHead: Bool { http.phase == .idle || http.phase == .starting }
     private var hasUnusedInput: Bool { !(input?.isEmpty ?? true) }
 

@@ -23,7 +23,7 @@ extension Worker: EnvironmentHost {
         record.cache = exchange.report.cacheResult
         record.forwarded = exchange.reasonForwarded
         record.notStored = exchange.notStoredReason
-        record.reason = exchange.report.fault.map { UInt16(clamping: $0.reason.index) }
+        record.reason = exchange.remarks.fault.map { UInt16(clamping: $0.reason.index) }
         // As in every web server's log: content, without heads and framing.
         record.requestBytes = reported.requestBytes
         record.responseBytes = reported.responseBytes
@@ -37,10 +37,10 @@ extension Worker: EnvironmentHost {
             record.interceptionPass = tunnel.interceptionPass
             record.inspection = tunnel.inspection
         }
-        if let endpoint = exchange.report.failedAttempts?.last ?? exchange.report.server {
+        if let endpoint = exchange.remarks.failedAttempts?.last ?? exchange.report.server {
             record.setUpstream(endpoint)
         }
-        let steps = exchange.report.transformed?.text ?? []
+        let steps = exchange.remarks.transformed?.text ?? []
         // What the client sent, not what the rules of a route made of it.
         if let head = exchange.clientHead {
             log.producers[index].log(

@@ -1,0 +1,37 @@
+extension Exchange {
+    /// What is reported about few exchanges: why one failed, and what rules changed in its
+    /// messages. It is apart from ``Report`` so that most exchanges need not make it new.
+    package struct Remarks {
+        /// Why the request was not served, or the response was cut off; `nil` if neither.
+        package private(set) var fault: ExchangeError?
+        /// The addresses tried if no connection could be made; usually `nil`.
+        package private(set) var failedAttempts: FailedAttempts?
+        /// What its route's rules changed in the messages; usually `nil`, for nothing.
+        package private(set) var transformed: TransformationRecord?
+
+        mutating func failed(_ fault: ExchangeError) { self.fault = fault }
+
+        /// - Parameter attempts: the addresses that could not be connected to, if that is the
+        ///   reason of a failure.
+        mutating func tried(_ attempts: FailedAttempts?) { failedAttempts = attempts }
+
+        /// What the rules have done with the content of the request.
+        mutating func changed(request change: TransformationRecord.Change) {
+            record.request = change
+        }
+
+        /// What the rules have done with the content of the response.
+        mutating func changed(response change: TransformationRecord.Change) {
+            record.response = change
+        }
+
+        private var record: TransformationRecord {
+            mutating get {
+                if let transformed { return transformed }
+                let made = TransformationRecord()
+                transformed = made
+                return made
+            }
+        }
+    }
+}

@@ -69,7 +69,8 @@ extension DiskTier {
         response.token = token
         if token != .none || !superseded.isEmpty || reserved > 0 {
             work.add { [self] in
-                let isQueued = enqueue(response, superseded: superseded, reserved: reserved)
+                let isQueued = enqueue(
+                    response, token, superseded: superseded, reserved: reserved)
                 if !isQueued { budget.release(reserved) }
             }
         }
@@ -78,11 +79,14 @@ extension DiskTier {
 
     /// Queues a response that the index has accepted. If it returns `false`, its index entry has
     /// been given up, and the `reserved` bytes remain the caller's.
-    /// - Parameter wakes: `false` if the caller will wake the writer.
+    /// - Parameters:
+    ///   - token: the entry. `response.token` may have been set since, by another thread that
+    ///     queues it itself.
+    ///   - wakes: `false` if the caller will wake the writer.
     func enqueue(
-        _ response: CachedResponse, superseded: [Removal], reserved: Int, wakes: Bool = true
+        _ response: CachedResponse, _ token: IndexToken, superseded: [Removal], reserved: Int,
+        wakes: Bool = true
     ) -> Bool {
-        let token = response.token
         if token != .none,
             queue.append(
                 .row(response, superseded: superseded, reserved: reserved), wakes: wakes)

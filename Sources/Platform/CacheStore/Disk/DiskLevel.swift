@@ -107,7 +107,8 @@ extension DiskTier: CacheLevel {
             response.token = token
             // Queued under the lock: a body's rows must be written in the order in which they have
             // taken it over.
-            let isQueued = enqueue(row, superseded: removals, reserved: held, wakes: false)
+            let isQueued = enqueue(
+                row, token, superseded: removals, reserved: held, wakes: false)
             work.add { [queue, budget] in
                 isQueued ? queue.wakeWriter() : budget.release(held)
             }
